@@ -1,0 +1,1 @@
+"""Benchmarks: what it costs, as ratios taken in one run."""

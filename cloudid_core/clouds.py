@@ -1,0 +1,73 @@
+"""The four environments of the cloud: one table of endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+
+@frozen
+class Cloud:
+    """Where the provider's services of one environment are; no address ends in a slash but `resource_audience`'s."""
+
+    login: str
+    resource_manager: str
+    resource_audience: str
+    directory: str
+
+    @property
+    def resource_scope(self) -> str:
+        """The OAuth scope of the resource manager; the public cloud's has a double slash."""
+        return f"{self.resource_audience}/.default"
+
+    @property
+    def directory_scope(self) -> str:
+        return f"{self.directory}/.default"
+
+
+CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType(
+    {
+        "CloudPublicCloud": Cloud(
+            login="https://login.microsoftonline.com",
+            resource_manager="https://management.azure.com",
+            resource_audience="https://management.core.windows.net/",
+            directory="https://graph.microsoft.com",
+        ),
+        "CloudUSGovernmentCloud": Cloud(
+            login="https://login.microsoftonline.us",
+            resource_manager="https://management.usgovcloudapi.net",
+            resource_audience="https://management.core.usgovcloudapi.net",
+            directory="https://graph.microsoft.us",
+        ),
+        "CloudChinaCloud": Cloud(
+            login="https://login.chinacloudapi.cn",
+            resource_manager="https://management.chinacloudapi.cn",
+            resource_audience="https://management.core.chinacloudapi.cn",
+            directory="https://microsoftgraph.chinacloudapi.cn",
+        ),
+        "CloudGermanCloud": Cloud(
+            login="https://login.microsoftonline.de",
+            resource_manager="https://management.microsoftazure.de",
+            resource_audience="https://management.core.cloudapi.de",
+            directory="https://graph.microsoft.de",
+        ),
+    }
+)
+DEFAULT_ENVIRONMENT: Final = "CloudPublicCloud"
+
+
+def environment_name(text: str) -> str:
+    """The table's name of an environment, from any spelling: case is ignored, `Azure…` stands for `Cloud…`.
+
+    Raises `ValueError` when there is no such environment.
+    """
+    folded = text.lower()
+    if folded.startswith("azure"):
+        folded = "cloud" + folded.removeprefix("azure")
+    for name in CLOUDS:
+        if name.lower() == folded:
+            return name
+    raise ValueError("must be one of " + ", ".join(CLOUDS))

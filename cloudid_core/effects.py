@@ -1,0 +1,310 @@
+"""Effects: everything that the core may ask of its host, on one page.
+
+A program is a coroutine over these effects: `now = await Now()` hands the frozen value `Now()` to whoever runs the
+program and resumes with the answer. Nothing here waits by itself: `await` is used as a language feature, and
+`run_now` runs a whole login without an event loop.
+
+Rules, kept by tests:
+
+1. An effect is inert data: no callable, no open file, and nothing secret in its repr. Three effects carry programs
+   (`Together`, `Within`, `Shared`); that is the only structure that a host has to know.
+2. A failure is *sent in as a value* and raised where the effect was awaited. `coroutine.throw` would lose the context
+   of an exception that is being handled (CPython issue 108668).
+3. Cancellation is a crash: the program is closed on the spot. Nothing awaits in a `finally`.
+4. Provider writes never run inside `Together` or `Within`: what those cut short must be harmless.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from attrs import field, frozen
+
+from .values.secret import Secret
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Instant: TypeAlias = float
+"""A point in time: seconds since 1970-01-01T00:00:00Z, wall clock."""
+
+Event: TypeAlias = Mapping[str, Any]
+"""An audit event: a JSON object without secrets."""
+
+
+@frozen
+class Failure:
+    """The answer to an effect that could not be performed."""
+
+    error: Exception
+
+
+class Effect(Generic[T_co]):
+    """A request to the host, and the type of its answer. Await it to get the answer."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def perform_on(self, host: Host) -> Awaitable[T_co]: ...
+
+    def __await__(self) -> Generator[Effect[Any], Any, T_co]:
+        reply = yield self
+        if type(reply) is Failure:
+            raise reply.error
+        answer: T_co = reply
+        return answer
+
+
+Program: TypeAlias = Coroutine[Effect[Any], Any, T]
+"""A story that runs on any host."""
+
+
+@frozen
+class Entry:
+    """One entry of the store. Versions are unique and growing over the whole store."""
+
+    value: bytes = field(repr=False)
+    version: int
+
+
+ABSENT = 0
+"""The version of an entry that is not there."""
+
+
+@frozen
+class HttpRequest:
+    """A request to the provider. Only method and path are ever printed."""
+
+    method: str
+    url: str = field(repr=lambda url: repr(url.partition("?")[0]))
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@frozen
+class HttpResponse:
+    """An answer of the provider, whatever its status. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@frozen
+class PlatformToken:
+    """An access token that the host's own platform vouches for."""
+
+    token: Secret
+    expires_at: Instant
+
+
+class Host(Protocol):
+    """Performs effects and decides nothing. Raises only `HostFailure`s; every method may be called concurrently."""
+
+    async def read_entry(self, key: str) -> Entry | None: ...
+
+    async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]: ...
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int: ...
+
+    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse: ...
+
+    async def read_platform_token(self, resource: str, client_id: str) -> PlatformToken: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def now(self) -> Instant: ...
+
+    async def random_bytes(self, count: int) -> bytes: ...
+
+    async def record(self, event: Event) -> None: ...
+
+    async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]: ...
+
+    async def within(self, seconds: float, program: Program[Any]) -> Any: ...
+
+    async def shared(self, key: str, program: Program[Any]) -> Any: ...
+
+
+@frozen
+class ReadEntry(Effect["Entry | None"]):
+    """Read one entry of the store; `None` when it is not there."""
+
+    key: str
+
+    def perform_on(self, host: Host) -> Awaitable[Entry | None]:
+        return host.read_entry(self.key)
+
+
+@frozen
+class ListKeys(Effect[tuple[str, ...]]):
+    """Up to `limit` keys that start with `prefix` and sort after `after`, in order of their code points."""
+
+    prefix: str
+    after: str = ""
+    limit: int = 1000
+
+    def perform_on(self, host: Host) -> Awaitable[tuple[str, ...]]:
+        return host.list_keys(self.prefix, self.after, self.limit)
+
+
+@frozen
+class Commit(Effect[int]):
+    """The one write: all of it or nothing, and only if every key of `expects` is at its version (`ABSENT`: not there).
+
+    Answers the version that all entries of `puts` now have. Fails with `Conflict` (nothing written), `StoreFailed`
+    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes).
+    """
+
+    expects: Mapping[str, int]
+    puts: Mapping[str, bytes] = field(factory=dict, repr=lambda puts: repr(sorted(puts)))
+    deletes: tuple[str, ...] = ()
+
+    def perform_on(self, host: Host) -> Awaitable[int]:
+        return host.commit(self.expects, self.puts, self.deletes)
+
+
+@frozen
+class CallProvider(Effect[HttpResponse]):
+    """One HTTP request to the provider, without retry or redirect. Any status is an answer.
+
+    Fails with `ProviderUnreachable` when none came within `timeout` seconds. Bodies are bounded by the host.
+    """
+
+    request: HttpRequest
+    timeout: float
+
+    def perform_on(self, host: Host) -> Awaitable[HttpResponse]:
+        return host.call_provider(self.request, self.timeout)
+
+
+@frozen
+class ReadPlatformToken(Effect[PlatformToken]):
+    """An access token for `resource` from the identity of the machine that the host runs on.
+
+    `client_id` chooses a user-assigned identity; empty: the system's. Fails with `PlatformTokenUnavailable`.
+    """
+
+    resource: str
+    client_id: str = ""
+
+    def perform_on(self, host: Host) -> Awaitable[PlatformToken]:
+        return host.read_platform_token(self.resource, self.client_id)
+
+
+@frozen
+class Sleep(Effect[None]):
+    """Go on after so many seconds."""
+
+    seconds: float
+
+    def perform_on(self, host: Host) -> Awaitable[None]:
+        return host.sleep(self.seconds)
+
+
+@frozen
+class Now(Effect[Instant]):
+    """The wall clock."""
+
+    def perform_on(self, host: Host) -> Awaitable[Instant]:
+        return host.now()
+
+
+@frozen
+class RandomBytes(Effect[bytes]):
+    """So many bytes from the operating system's source of randomness."""
+
+    count: int
+
+    def perform_on(self, host: Host) -> Awaitable[bytes]:
+        return host.random_bytes(self.count)
+
+
+@frozen
+class Record(Effect[None]):
+    """Write one audit event durably. Fails with `RecordFailed`, and then nothing may be answered."""
+
+    event: Event = field(repr=False)
+
+    def perform_on(self, host: Host) -> Awaitable[None]:
+        return host.record(self.event)
+
+
+@frozen
+class Together(Effect[tuple[Any, ...]]):
+    """Run programs in parallel; answers in their order.
+
+    When some fail, the others are closed, and the failure of the first *in order* of those that failed is raised, bare.
+    """
+
+    programs: tuple[Program[Any], ...] = field(repr=lambda programs: f"<{len(programs)} programs>")
+
+    def perform_on(self, host: Host) -> Awaitable[tuple[Any, ...]]:
+        return host.together(self.programs)
+
+
+@frozen
+class Within(Effect[Any]):
+    """Run a program, but close it after so many seconds and fail with `TimeIsUp`."""
+
+    seconds: float
+    program: Program[Any] = field(repr=lambda program: program.__name__)
+
+    def perform_on(self, host: Host) -> Awaitable[Any]:
+        return host.within(self.seconds, self.program)
+
+
+@frozen
+class Shared(Effect[Any]):
+    """Run a program once for everybody who asks for `key` while it runs; all get its answer or failure.
+
+    It runs in the host's own scope: an asker that is cancelled does not cut it short for the others. `key` is the full
+    identity of what is asked. A program that is not needed because one is under way is closed unstarted.
+    """
+
+    key: str
+    program: Program[Any] = field(repr=lambda program: program.__name__)
+
+    def perform_on(self, host: Host) -> Awaitable[Any]:
+        return host.shared(self.key, self.program)
+
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+async def together(first: Program[A], second: Program[B]) -> tuple[A, B]:
+    """The answers of two programs that run in parallel."""
+    try:
+        answers = await Together((first, second))
+    finally:
+        first.close()
+        second.close()
+    return answers[0], answers[1]
+
+
+async def gather(programs: list[Program[T]]) -> list[T]:
+    """The answers of any number of programs that run in parallel."""
+    try:
+        answers = await Together(tuple(programs))
+    finally:
+        for program in programs:
+            program.close()
+    return list(answers)
+
+
+async def within(seconds: float, program: Program[T]) -> T:
+    """The answer of a program that must be done in so many seconds; `TimeIsUp` otherwise."""
+    try:
+        answer: T = await Within(seconds, program)
+    finally:
+        program.close()
+    return answer
+
+
+async def shared(key: str, program: Program[T]) -> T:
+    """The answer of a program that runs once for all who ask for `key` at the same time."""
+    answer: T = await Shared(key, program)
+    return answer

@@ -1,0 +1,221 @@
+"""Failures: one closed tree, split by who has to act.
+
+- `Refused`: the caller asked for something that we do not do. It carries one or more stable codes, each with its HTTP
+  status; `Code` is the whole table, and the documentation of error codes is printed from it.
+- `HostFailure`: the host could not perform an effect. Hosts raise nothing else; the mapping of their libraries' errors
+  to these classes is the host's contract.
+
+Anything else that leaves a program is a bug and is answered with status 500.
+No text here ever holds an input value: it may be a secret.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+
+class Code(Enum):
+    """Every error code of the wire: its HTTP status and its text. The name in lower case is the code."""
+
+    # The request itself
+    MALFORMED_REQUEST = 400, "the request is malformed"
+    MALFORMED_PATH = 400, "the path has a relative segment, an encoded slash or a control character"
+    MALFORMED_JSON = 400, "failed to decode JSON input"
+    BODY_TOO_COMPLEX = 400, "the JSON body is nested too deeply"
+    FIELD_INVALID = 400, "field validation failed"
+    FIELD_REQUIRED = 400, "a required field is missing"
+    FIELDS_EXCLUSIVE = 400, "mutually exclusive fields are both set"
+    NAME_INVALID = 400, "the name is not valid"
+    PERMISSION_DENIED = 403, "permission denied"
+    NOT_FOUND = 404, "nothing here"
+    UNSUPPORTED_PATH = 404, "unsupported path"
+    NO_HANDLER = 404, "no handler for route"
+    UNSUPPORTED_OPERATION = 405, "unsupported operation"
+    CLIENT_TOO_SLOW = 408, "the client was too slow"
+    BODY_TOO_LARGE = 413, "the request body is too large"
+    TARGET_TOO_LONG = 414, "the request target is too long"
+    UNSUPPORTED_MEDIA_TYPE = 415, "PATCH needs application/merge-patch+json"
+    HEAD_TOO_LARGE = 431, "the request head is too large"
+
+    # The service's own state
+    INTERNAL_ERROR = 500, "internal error"
+    PROVIDER_REFUSED = 502, "the cloud provider refused our request or answered nonsense"
+    PROVIDER_PERMISSION_DENIED = 502, "the cloud provider denies our credentials this operation"
+    PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
+    PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
+    PROVIDER_THROTTLED = 503, "the cloud provider is still throttling us"
+    STORE_UNAVAILABLE = 503, "the store could not be reached"
+    STORE_CONTENDED = 503, "the store was too busy with concurrent changes"
+    COMMIT_UNRESOLVED = 503, "the outcome of a write could not be determined"
+    AUDIT_UNAVAILABLE = 503, "the request could not be recorded"
+    SEALED = 503, "the service is sealed"
+    NOT_INITIALISED = 503, "the service is not initialised"
+    DEADLINE_PASSED = 504, "the deadline of the request has passed"
+
+    # Configuration and roles
+    CONFIG_MISSING = 400, "the mount is not configured"
+    REFERENCE_NOT_FOUND = 400, "a referenced object does not exist"
+    REFERENCE_AMBIGUOUS = 400, "a name matches several objects: use the id"
+    ROLE_UNBOUND = 400, 'a role needs at least one bound: set a bound_* field, or bound_service_principal_ids to "*"'
+    ROLE_NOT_FOUND = 400, "the role does not exist"
+    TTL_EXCEEDS_MAX = 400, "the TTL is greater than the maximum TTL"
+    ROTATION_CONFLICT = 400, "only one of rotation_period and rotation_schedule can be set"
+    ROTATION_WINDOW_CONFLICT = 400, "rotation_window needs a rotation_schedule and goes with no rotation_period"
+
+    # Login
+    JWT_MALFORMED = 400, "the jwt is not a signed JSON web token"
+    LOGIN_REFUSED = 403, "login refused"
+    JWT_EXPIRED = 403, "the jwt has expired"
+    JWT_NOT_YET_VALID = 403, "the jwt is not valid yet"
+    JWT_EXPIRES_TOO_LATE = 403, "the jwt expires later than the role allows"
+    JWT_ISSUER_MISMATCH = 403, "the jwt was issued by somebody else"
+    JWT_AUDIENCE_MISMATCH = 403, "the jwt is meant for another audience"
+    JWT_TENANT_MISMATCH = 403, "the jwt belongs to another tenant"
+    JWT_CLAIM_MISSING = 403, "the jwt lacks a required claim"
+    SOURCE_ADDRESS_REFUSED = 403, "the source address is not allowed"
+    BOUND_SERVICE_PRINCIPAL_MISMATCH = 403, "the service principal is not allowed by the role"
+    BOUND_GROUP_MISMATCH = 403, "no group is allowed by the role"
+    BOUND_SUBSCRIPTION_MISMATCH = 403, "the subscription is not allowed by the role"
+    BOUND_RESOURCE_GROUP_MISMATCH = 403, "the resource group is not allowed by the role"
+    BOUND_LOCATION_MISMATCH = 403, "the location is not allowed by the role"
+    BOUND_SCALE_SET_MISMATCH = 403, "the scale set is not allowed by the role"
+    MACHINE_CLAIM_MISSING = 403, "the jwt names no machine: ask for a first-party audience"
+    SUBSCRIPTION_MISMATCH = 403, "subscription_id is not the one that the jwt names"
+    RESOURCE_GROUP_MISMATCH = 403, "resource_group_name is not the one that the jwt names"
+    VM_NAME_MISMATCH = 403, "vm_name is not the machine that the jwt names"
+    VMSS_NAME_MISMATCH = 403, "vmss_name is not the scale set of the machine that the jwt names"
+    RESOURCE_ID_MISMATCH = 403, "resource_id is not the resource that the jwt names"
+    MACHINE_NOT_FOUND = 403, "the cloud provider does not know the machine"
+    MACHINE_IDENTITY_MISMATCH = 403, "the machine does not carry the identity of the jwt"
+    GROUPS_UNAVAILABLE = 403, "the groups of the principal could not be determined"
+
+    # Tokens, policies and mounts
+    TOKEN_NOT_RENEWABLE = 400, "the token is not renewable"
+    TOKEN_PAST_MAX_TTL = 400, "past the max TTL, cannot renew"
+    TOKEN_NOT_FOUND = 400, "token not found"
+    BATCH_TOKEN_UNSUPPORTED = 400, "batch tokens cannot do this"
+    TOKEN_RESTRICTED = 400, "a restricted use token cannot generate child tokens"
+    TOKEN_SUDO_REQUIRED = 400, "root or sudo privileges are required"
+    POLICY_INVALID = 400, "failed to parse the policy"
+    POLICY_PROTECTED = 400, "this policy cannot be changed"
+    POLICY_NOT_SUBSET = 400, "child policies must be a subset of the parent's"
+    ROOT_POLICY_REFUSED = 400, "auth methods cannot create root tokens"
+    MOUNT_UNKNOWN_TYPE = 400, "plugin not found in the catalog"
+    MOUNT_NOT_FOUND = 400, "no mount at this path"
+    MOUNT_PROTECTED = 400, "this mount cannot be changed"
+    MOUNT_PATH_IN_USE = 409, "path is already in use"
+
+    # Leases and the secrets engine
+    LEASE_NOT_FOUND = 400, "lease not found"
+    LEASE_EXPIRED = 400, "lease expired"
+    LEASE_NOT_RENEWABLE = 400, "lease is not renewable"
+    LEASES_ALIVE = 409, "live leases or open intents would be stranded"
+    SELF_TARGET = 403, "a role may not point at the engine's own root application"
+    ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
+    ROOT_SECRET_SHARED = 409, "another mount uses the same root secret"
+
+    @property
+    def status(self) -> int:
+        return self.value[0]
+
+    @property
+    def text(self) -> str:
+        return self.value[1]
+
+    @property
+    def wire(self) -> str:
+        return self.name.lower()
+
+
+@frozen
+class Problem:
+    """One thing that is wrong with a request. `detail` names fields and rules, never an input value."""
+
+    code: Code
+    detail: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.code.text}: {self.detail}" if self.detail else self.code.text
+
+
+class CloudidError(Exception):
+    """Everything that this library raises on purpose."""
+
+
+class Refused(CloudidError):
+    """We do not do what was asked; the first problem gives the status."""
+
+    def __init__(self, code: Code, detail: str = "", *more: Problem, retry_after: float | None = None) -> None:
+        self.problems: tuple[Problem, ...] = (Problem(code, detail), *more)
+        self.retry_after = retry_after
+        super().__init__("; ".join(problem.text for problem in self.problems))
+
+    @classmethod
+    def because(cls, problems: list[Problem]) -> Refused:
+        first, *more = problems
+        return cls(first.code, first.detail, *more)
+
+    @property
+    def code(self) -> Code:
+        return self.problems[0].code
+
+    @property
+    def status(self) -> int:
+        return self.code.status
+
+
+class ProviderProblem(CloudidError):
+    """The provider answered with an error; whoever made the call decides by status and code, never by the message.
+
+    `retry_after` is what the provider asked for, in seconds.
+    """
+
+    def __init__(self, status: int, code: str, request_id: str = "", retry_after: float | None = None) -> None:
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.retry_after = retry_after
+        super().__init__(f"the provider answered {status} {code} (request {request_id or 'unknown'})")
+
+
+class ProviderAmbiguous(CloudidError):
+    """A call that changes something got no definite answer: look the object up before doing it again."""
+
+
+class HostFailure(CloudidError):
+    """The host could not perform an effect."""
+
+
+class Conflict(HostFailure):
+    """An entry was not at the version that a commit expected; nothing was written."""
+
+
+class OutcomeUnknown(HostFailure):
+    """A commit may or may not have been written; after this answer its fate no longer changes: read again."""
+
+
+class StoreFailed(HostFailure):
+    """The store could not be read, or a commit was certainly not written."""
+
+
+class ProviderUnreachable(HostFailure):
+    """No answer came from the provider. `sent` tells whether the request may have reached it."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        self.sent = sent
+        super().__init__(reason)
+
+
+class PlatformTokenUnavailable(HostFailure):
+    """The host's platform has no identity token to give."""
+
+
+class RecordFailed(HostFailure):
+    """The audit record could not be written."""
+
+
+class TimeIsUp(HostFailure):
+    """A program inside `Within` took too long and was closed."""

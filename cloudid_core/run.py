@@ -1,0 +1,48 @@
+"""The loop: answers a program's effects on a host, and knows no runtime.
+
+`run` is what every server, and every host of your own, calls; `run_now` is for hosts that never wait.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any, TypeVar
+
+from .effects import Effect, Failure, Host, Program
+
+T = TypeVar("T")
+
+
+async def run(program: Program[T], host: Host) -> T:
+    """Answer the program's effects, one at a time, until it returns.
+
+    A failed effect is raised in the program, at the line that asked for it. Cancellation is not: it closes the program
+    on the spot, as a crash would.
+    """
+    reply: Any = None
+    with closing(program):
+        while True:
+            try:
+                effect = program.send(reply)
+                while not isinstance(effect, Effect):
+                    effect = program.throw(TypeError(f"a program may only await effects, not {effect!r}"))
+            except StopIteration as finished:
+                answer: T = finished.value
+                return answer
+            try:
+                reply = await effect.perform_on(host)
+            except Exception as error:  # noqa: BLE001  # every failure of an effect belongs to the program
+                reply = Failure(error)
+
+
+def run_now(program: Program[T], host: Host) -> T:
+    """Run a program on a host that never waits: a test's, a script's, a benchmark's."""
+    running = run(program, host)
+    try:
+        running.send(None)
+    except StopIteration as finished:
+        answer: T = finished.value
+        return answer
+    finally:
+        running.close()
+    raise RuntimeError("this host waited: use `run` on an event loop")

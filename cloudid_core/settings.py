@@ -1,0 +1,50 @@
+"""Settings: everything that a host tells the core at start, as plain data.
+
+The table of these fields is also the `[service]` table of a server's settings file and its documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import Factory, field, frozen
+
+from .clouds import CLOUDS, Cloud
+from .fields import BOOLEAN, INTEGER, PAUSE, SECONDS, TEXTS, bounded, one_of, setting
+from .values.secret import Secret
+
+
+@frozen(kw_only=True)
+class Settings:
+    """What holds for one service for as long as it runs."""
+
+    master_key: Secret = field(repr=False)
+    """64 hexadecimal digits: the AES-256 key that seals the key ring."""
+
+    environment: Mapping[str, Secret] = field(factory=dict, repr=False)
+    """The process environment's variables that start with `CLOUD_` or `AZURE_`."""
+
+    clouds: Mapping[str, Cloud] = Factory(lambda: CLOUDS)
+    """The endpoints of the four environments."""
+
+    body_limit: int = setting(bounded(INTEGER, 1024, 2**26), 2**20, "Largest request body, in bytes.")
+    jwt_limit: int = setting(bounded(INTEGER, 512, 2**16), 2**14, "Largest login JWT, in bytes.")
+    request_deadline: float = setting(PAUSE, 90.0, "How long one request may take; clients can ask for less.")
+    provider_timeout: float = setting(PAUSE, 30.0, "How long one call to the provider may take.")
+    leeway: int = setting(bounded(SECONDS, 0, 300), 60, "Clock skew that the time claims of a JWT are allowed.")
+    fact_max_age: int = setting(SECONDS, 60, "How long facts about a machine may be reused; 0: always ask.")
+    missing_max_age: int = setting(SECONDS, 5, "How long the provider's answer that a machine is unknown is believed.")
+    machine_check: str = setting(
+        one_of("always", "needed"), "always", "When the provider confirms a machine that a role bounds."
+    )
+    redact_client_secret: bool = setting(BOOLEAN, False, "Mask client_secret when the login configuration is read.")
+    verify_credentials: bool = setting(BOOLEAN, True, "Prove new credentials at the token endpoint before answering.")
+    settle_time: int = setting(
+        SECONDS, 900, "Declared time after which the provider's lists and look-ups tell the whole truth."
+    )
+    default_lease_ttl: int = setting(bounded(SECONDS, 1, 2**31), 2_764_800, "Default TTL of tokens and leases.")
+    max_lease_ttl: int = setting(bounded(SECONDS, 1, 2**31), 2_764_800, "Maximum TTL of tokens and leases.")
+    signature_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Verified JWTs that are remembered.")
+    fact_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Machines whose facts are remembered.")
+    record_cache_size: int = setting(bounded(INTEGER, 16, 2**20), 4_096, "Decoded records that are remembered.")
+    trusted_proxies: tuple[str, ...] = setting(TEXTS, (), "CIDR blocks of proxies whose X-Forwarded-For is believed.")

@@ -1,0 +1,103 @@
+"""The name of every entry, in one place.
+
+Names are not sealed, so they hold nothing secret. What must happen later sorts by its due time; tokens sort by the time
+at which they were made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..effects import Instant
+
+RING: Final = "ring"
+MOUNTS: Final = "mounts"
+TOKENS: Final = "token/"
+POLICIES: Final = "policy/"
+
+
+def due_time(instant: Instant) -> str:
+    """A time as text that sorts: milliseconds, thirteen digits."""
+    return f"{max(0, int(instant * 1000)):013d}"
+
+
+def token(token_id: str) -> str:
+    return f"{TOKENS}{token_id}"
+
+
+def child(parent_id: str, child_id: str) -> str:
+    """Index: a token that dies with its parent."""
+    return f"child/{parent_id}/{child_id}"
+
+
+def children(parent_id: str) -> str:
+    return f"child/{parent_id}/"
+
+
+def policy(name: str) -> str:
+    return f"{POLICIES}{name}"
+
+
+def mount(mount_id: str) -> str:
+    """Prefix of everything that belongs to a mount."""
+    return f"mount/{mount_id}/"
+
+
+def config(mount_id: str) -> str:
+    return f"{mount(mount_id)}config"
+
+
+def roles(mount_id: str) -> str:
+    return f"{mount(mount_id)}role/"
+
+
+def role(mount_id: str, name: str) -> str:
+    return f"{roles(mount_id)}{name}"
+
+
+def lease(lease_id: str) -> str:
+    """A lease, under the id that clients know it by: a path."""
+    return f"lease/{lease_id}"
+
+
+LEASES: Final = "lease/"
+
+
+def mount_lease(mount_id: str, lease_id: str) -> str:
+    """Index: a lease of a mount."""
+    return f"{mount(mount_id)}lease/{lease_id}"
+
+
+def mount_leases(mount_id: str) -> str:
+    return f"{mount(mount_id)}lease/"
+
+
+def token_lease(token_id: str, lease_id: str) -> str:
+    """Index: a lease that ends with a token."""
+    return f"token-lease/{token_id}/{lease_id}"
+
+
+def token_leases(token_id: str) -> str:
+    return f"token-lease/{token_id}/"
+
+
+def intent(mount_id: str, intent_id: str) -> str:
+    return f"{intents(mount_id)}{intent_id}"
+
+
+def intents(mount_id: str) -> str:
+    return f"{mount(mount_id)}intent/"
+
+
+def rotation(mount_id: str) -> str:
+    return f"{mount(mount_id)}rotation"
+
+
+DUE: Final = "due/"
+DUTY_TERM: Final = "duty/term"
+DUTY_UNTIL: Final = "duty/until"
+
+
+def due(instant: Instant, kind: str, mount_id: str, ref: str) -> str:
+    """Something that must happen at a time: kind names the work, mount and ref what it is about."""
+    return f"{DUE}{due_time(instant)}/{kind}/{mount_id}/{ref}"

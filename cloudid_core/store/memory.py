@@ -1,0 +1,50 @@
+"""The reference store: versioned entries in a dictionary. It defines what every other store must do."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Mapping
+
+from ..effects import ABSENT, Entry
+from ..errors import Conflict
+
+
+class MemoryStore:
+    """An ordered map of entries. Nothing waits and nothing fails but a commit whose expectations do not hold."""
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self._entries: dict[str, Entry] = {}
+        self._keys: list[str] = []
+
+    def read(self, key: str) -> Entry | None:
+        return self._entries.get(key)
+
+    def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        start = max(bisect_left(self._keys, prefix), bisect_right(self._keys, after))
+        found = self._keys[start : start + limit]
+        while found and not found[-1].startswith(prefix):
+            found.pop()
+        return tuple(found)
+
+    def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: Iterable[str]) -> int:
+        """Write all or nothing; the answer is the version of everything that was put."""
+        for key, version in expects.items():
+            entry = self._entries.get(key)
+            if (entry.version if entry else ABSENT) != version:
+                raise Conflict(key)
+        self.revision += 1
+        for key in deletes:
+            if self._entries.pop(key, None) is not None:
+                del self._keys[bisect_left(self._keys, key)]
+        for key, value in puts.items():
+            if key not in self._entries:
+                insort(self._keys, key)
+            self._entries[key] = Entry(value, self.revision)
+        return self.revision
+
+    def copy(self) -> MemoryStore:
+        """An independent store with the same entries."""
+        twin = MemoryStore()
+        twin.revision, twin._entries, twin._keys = self.revision, dict(self._entries), list(self._keys)
+        return twin

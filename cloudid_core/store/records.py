@@ -1,0 +1,133 @@
+"""Records: typed values behind the entries of the store, sealed on the way out and opened on the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from attrs import frozen
+from cattrs.preconf.msgspec import make_converter
+
+from ..caches import Bounded
+from ..effects import ABSENT, Commit, Entry, ListKeys, RandomBytes, ReadEntry
+from ..errors import Code, Conflict, OutcomeUnknown, Refused
+from ..values.secret import Secret
+from .sealing import NONCE_SIZE, Sealer
+
+T = TypeVar("T")
+ATTEMPTS: Final = 20
+PAGE: Final = 1000
+
+converter: Final = make_converter()
+"""The one converter between records and bytes."""
+converter.register_unstructure_hook(Secret, Secret.reveal)
+converter.register_structure_hook(Secret, lambda text, _: Secret(text))
+
+
+@frozen
+class Found(Generic[T]):
+    """A record and where it stands in the store."""
+
+    key: str
+    record: T
+    version: int
+
+    @property
+    def expected(self) -> dict[str, int]:
+        """What a commit that rests on this record expects."""
+        return {self.key: self.version}
+
+
+def expected(found: Found[Any] | None, key: str) -> dict[str, int]:
+    """What a commit expects that rests on this record, or on its absence."""
+    return {key: found.version if found else ABSENT}
+
+
+class Records:
+    """The store, as programs see it: typed, sealed, and decoded once for each version."""
+
+    def __init__(self, sealer: Sealer, cache: Bounded[str, Any]) -> None:
+        self.sealer = sealer
+        self._cache = cache
+
+    async def find(self, key: str, form: type[T]) -> Found[T] | None:
+        """The record at `key`, or `None`."""
+        entry = await ReadEntry(key)
+        if entry is None:
+            return None
+        known: Found[T] | None = self._cache.get(key)
+        if known is not None and known.version == entry.version:
+            return known
+        found = Found(key, self._decode(key, entry, form), entry.version)
+        self._cache.put(key, found)
+        return found
+
+    async def find_fresh(self, key: str, form: type[T]) -> Found[T] | None:
+        """As `find`, for what must not stay in memory: tokens, leases, intents."""
+        entry = await ReadEntry(key)
+        return Found(key, self._decode(key, entry, form), entry.version) if entry else None
+
+    async def names(self, prefix: str) -> list[str]:
+        """What follows `prefix` in all keys that start with it, in order."""
+        found: list[str] = []
+        after = ""
+        while page := await ListKeys(prefix, after, PAGE):
+            found.extend(key.removeprefix(prefix) for key in page)
+            after = page[-1]
+        return found
+
+    async def commit(
+        self, expects: Mapping[str, int], puts: Mapping[str, object] | None = None, deletes: tuple[str, ...] = ()
+    ) -> int:
+        """Write all or nothing; the version of what was put. `Conflict` when something expected has changed.
+
+        When the store cannot tell the outcome, it is read again here; what even that does not tell is refused with
+        `COMMIT_UNRESOLVED`.
+        """
+        sealed = await self.seal(puts) if puts else {}
+        try:
+            return await Commit(expects, sealed, deletes)
+        except OutcomeUnknown:
+            return await self._resolve(expects, sealed, deletes)
+
+    async def seal(self, puts: Mapping[str, object]) -> dict[str, bytes]:
+        """Records as the store may see them."""
+        nonces = await RandomBytes(NONCE_SIZE * len(puts))
+        return {
+            key: self.sealer.seal(key, converter.dumps(record), nonces[number * NONCE_SIZE : (number + 1) * NONCE_SIZE])
+            for number, (key, record) in enumerate(puts.items())
+        }
+
+    async def update(self, key: str, form: type[T], change: Callable[[T | None], T | None]) -> T | None:
+        """Replace a record by a pure function of itself (`None`: no record), however many try at once."""
+        for _ in range(ATTEMPTS):
+            found = await self.find(key, form)
+            changed = change(found.record if found else None)
+            puts, deletes = ({key: changed}, ()) if changed is not None else ({}, (key,))
+            try:
+                await self.commit(expected(found, key), puts, deletes)
+            except Conflict:
+                continue
+            return changed
+        raise Refused(Code.STORE_CONTENDED)
+
+    def _decode(self, key: str, entry: Entry, form: type[T]) -> T:
+        return converter.loads(self.sealer.open(key, entry.value), form)
+
+    async def _resolve(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        """Find out whether a commit was written. A sealed value is unique by its nonce, so finding one proves it."""
+        for key, value in puts.items():
+            entry = await ReadEntry(key)
+            if entry is not None and entry.value == value:
+                return entry.version
+        if deletes and not puts and not any([await ReadEntry(key) for key in deletes]):
+            return ABSENT
+        for key, version in expects.items():
+            entry = await ReadEntry(key)
+            if (entry.version if entry else ABSENT) != version:
+                raise Refused(Code.COMMIT_UNRESOLVED)
+        if not puts and not deletes:
+            return ABSENT
+        if expects:
+            raise Conflict("a commit was not written")
+        raise Refused(Code.COMMIT_UNRESOLVED)

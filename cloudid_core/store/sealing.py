@@ -1,0 +1,121 @@
+"""Sealing: AES-256-GCM over every value before it reaches a host, bound to the name of its entry.
+
+A sealed value is: term (4 bytes, big endian) · nonce (12 random bytes) · ciphertext and tag. The entry's key is the
+associated data, so that a value cannot be moved to another name. Term 0 is the master key, which seals nothing but the
+key ring. Data keys turn over long before 2^32 seals, the limit for random nonces (NIST SP 800-38D, 8.3): seals are
+*reserved* in the ring in blocks before they are used, so that a crash can only over-count.
+
+Sealing protects content. It does not protect against an old state of the whole store put back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import evolve, frozen
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from ..effects import Instant
+from ..errors import CloudidError
+from ..values.secret import Secret
+
+NONCE_SIZE: Final = 12
+KEY_SIZE: Final = 32
+MASTER_TERM: Final = 0
+RESERVE: Final = 2**24
+TURN_OVER: Final = 2**30
+
+
+class SealBroken(CloudidError):
+    """A value was not sealed under this name by any key of ours."""
+
+
+@frozen
+class DataKey:
+    """One term's key. `reserved` counts the seals that it may have been used for."""
+
+    term: int
+    key: Secret
+    made_at: Instant
+    reserved: int = 0
+
+
+@frozen(kw_only=True)
+class KeyRing:
+    """Everything secret that the installation made for itself; sealed under the master key."""
+
+    installation: str
+    """Sixteen hexadecimal digits that mark what this installation makes at the provider."""
+
+    data_keys: tuple[DataKey, ...]
+    token_key: Secret
+    accessor_key: Secret
+    batch_key: Secret
+
+    @property
+    def current(self) -> DataKey:
+        return self.data_keys[-1]
+
+    def with_reserve(self, now: Instant, fresh_key: bytes) -> KeyRing:
+        """The ring with another block of seals reserved, under a new term where the current one has served enough."""
+        *older, current = self.data_keys
+        if current.reserved < TURN_OVER:
+            return evolve(self, data_keys=(*older, evolve(current, reserved=current.reserved + RESERVE)))
+        fresh = DataKey(current.term + 1, Secret(fresh_key.hex()), now, RESERVE)
+        return evolve(self, data_keys=(*self.data_keys, fresh))
+
+
+def master_cipher(master_key: Secret) -> AESGCM:
+    """The cipher of a master key: 64 hexadecimal digits, `ValueError` otherwise."""
+    try:
+        key = bytes.fromhex(master_key.reveal())
+    except ValueError:
+        raise ValueError("the master key must be hexadecimal") from None
+    if len(key) != KEY_SIZE:
+        raise ValueError(f"the master key must have {KEY_SIZE} bytes")
+    return AESGCM(key)
+
+
+def seal_with(cipher: AESGCM, term: int, name: str, plain: bytes, nonce: bytes) -> bytes:
+    return term.to_bytes(4, "big") + nonce + cipher.encrypt(nonce, plain, name.encode())
+
+
+def open_with(cipher: AESGCM, name: str, sealed: bytes) -> bytes:
+    """The value that was sealed under this name; `SealBroken` when it was not."""
+    try:
+        return cipher.decrypt(sealed[4 : 4 + NONCE_SIZE], sealed[4 + NONCE_SIZE :], name.encode())
+    except (InvalidTag, ValueError):
+        raise SealBroken(f"the value of {name!r} is not what was written there") from None
+
+
+def term_of(sealed: bytes) -> int:
+    return int.from_bytes(sealed[:4], "big")
+
+
+class Sealer:
+    """Seals and opens under a ring. It counts its seals: before `reserve` is used up, a new ring must be adopted."""
+
+    def __init__(self, ring: KeyRing) -> None:
+        self.adopt(ring)
+
+    def adopt(self, ring: KeyRing) -> None:
+        """Go on with this ring; its newest reserve is ours."""
+        self.ring = ring
+        self.left = RESERVE
+        self._ciphers = {key.term: AESGCM(bytes.fromhex(key.key.reveal())) for key in ring.data_keys}
+        self._term = ring.current.term
+        self._cipher = self._ciphers[self._term]
+
+    def knows(self, sealed: bytes) -> bool:
+        return term_of(sealed) in self._ciphers
+
+    def seal(self, name: str, plain: bytes, nonce: bytes) -> bytes:
+        self.left -= 1
+        return seal_with(self._cipher, self._term, name, plain, nonce)
+
+    def open(self, name: str, sealed: bytes) -> bytes:
+        cipher = self._ciphers.get(term_of(sealed))
+        if cipher is None:
+            raise SealBroken(f"the value of {name!r} was sealed under a key that is not in the ring")
+        return open_with(cipher, name, sealed)

@@ -1,0 +1,26 @@
+"""Testing: a deterministic world to run programs in, faults at every effect, and what every host must be able to do."""
+
+from __future__ import annotations
+
+from .conformance import CHECKS, Check, NotConforming, check_host, provider_checks, scripted_provider
+from .faults import Crashed, Fault, FaultKind, count_effects, every_fault
+from .turns import Task
+from .world import Answer, Provider, World
+
+__all__ = [
+    "CHECKS",
+    "Answer",
+    "Check",
+    "Crashed",
+    "Fault",
+    "FaultKind",
+    "NotConforming",
+    "Provider",
+    "Task",
+    "World",
+    "check_host",
+    "count_effects",
+    "every_fault",
+    "provider_checks",
+    "scripted_provider",
+]

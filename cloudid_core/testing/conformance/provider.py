@@ -1,0 +1,156 @@
+"""Checks of provider calls, against a small scripted provider that tests serve over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import inf
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from attrs import frozen
+
+from ...effects import CallProvider, HttpRequest, HttpResponse, Now, Program, together
+from ...errors import ProviderUnreachable
+from .check import Check, NotConforming, expect
+
+TIMEOUT: Final = 5.0
+SHORT: Final = 0.2
+EVERY_BYTE: Final = bytes(range(256))
+
+
+@frozen
+class Scripted:
+    """An answer of the scripted provider: `delay` may be endless; `drop`: the connection breaks without an answer."""
+
+    response: HttpResponse
+    delay: float = 0.0
+    drop: bool = False
+
+
+def scripted_provider(request: HttpRequest) -> Scripted:
+    """What the checks want of a provider, for a `World` or to be served over HTTP.
+
+    `/echo` tells in JSON what arrived, `/bytes` answers all bytes, `/silent` never answers, `/broken` breaks the
+    connection, `/redirect` leads to `/echo`, and `/status/N` answers with that status.
+    """
+    url = urlsplit(request.url)
+    match url.path.strip("/").split("/"):
+        case ["echo"]:
+            told = {
+                "method": request.method,
+                "query": dict(parse_qsl(url.query, keep_blank_values=True)),
+                "headers": {name.lower(): value for name, value in request.headers.items()},
+                "body": request.body.hex(),
+            }
+            return Scripted(HttpResponse(200, {"content-type": "application/json"}, json.dumps(told).encode()))
+        case ["bytes"]:
+            return Scripted(HttpResponse(200, {"content-type": "application/octet-stream"}, EVERY_BYTE))
+        case ["silent"]:
+            return Scripted(HttpResponse(200), delay=inf)
+        case ["broken"]:
+            return Scripted(HttpResponse(200), drop=True)
+        case ["redirect"]:
+            return Scripted(HttpResponse(302, {"location": f"{url.scheme}://{url.netloc}/echo"}))
+        case ["status", status]:
+            return Scripted(HttpResponse(int(status), {"retry-after": "7"}, b"a body all the same"))
+        case _:
+            return Scripted(HttpResponse(404))
+
+
+async def call(url: str, method: str = "GET", timeout: float = TIMEOUT, **given: Any) -> HttpResponse:
+    return await CallProvider(HttpRequest(method, url, **given), timeout)
+
+
+async def was_sent(url: str, timeout: float) -> bool:
+    """What the failure of a call says about it."""
+    try:
+        response = await call(url, timeout=timeout)
+    except ProviderUnreachable as failure:
+        return failure.sent
+    raise NotConforming(f"status {response.status} where no answer is right")
+
+
+async def a_request_arrives_as_it_was_asked_for(url: str) -> None:
+    """Method, path and query untouched, every header, and every byte of the body."""
+    for method, body in (
+        ("GET", b""),
+        ("POST", EVERY_BYTE),
+        ("PATCH", b"{}"),
+        ("PUT", b"x" * 100_000),
+        ("DELETE", b""),
+    ):
+        headers = {"authorization": "Bearer abc", "x-check": "a, b"}
+        response = await call(f"{url}/echo?a=b%2Fc%20d&e=", method, headers=headers, body=body)
+        told = json.loads(response.body)
+        expect("the method", told["method"], method)
+        expect("the query", told["query"], {"a": "b/c d", "e": ""})
+        expect("the headers", {name: told["headers"].get(name) for name in headers}, headers)
+        expect("the body", told["body"], body.hex())
+
+
+async def a_body_comes_back_as_bytes(url: str) -> None:
+    response = await call(f"{url}/bytes")
+    expect("the body", response.body, EVERY_BYTE)
+    expect("the type", response.headers.get("content-type"), "application/octet-stream")
+
+
+async def any_status_is_an_answer(url: str) -> None:
+    """With its body, and header names in lower case; nothing is tried again."""
+    for status in (201, 400, 401, 404, 429, 500, 503):
+        response = await call(f"{url}/status/{status}")
+        expect("the status", response.status, status)
+        expect("the body", response.body, b"a body all the same")
+        expect("a header", response.headers.get("retry-after"), "7")
+
+
+async def a_redirect_is_not_followed(url: str) -> None:
+    response = await call(f"{url}/redirect")
+    expect("the status", response.status, 302)
+    expect("whether it says where", "location" in response.headers, True)
+
+
+async def silence_ends_at_the_timeout(url: str) -> None:
+    """The request may have been worked on."""
+    before = await Now()
+    expect("whether a request without answer was sent", await was_sent(f"{url}/silent", SHORT), True)
+    if await Now() - before > TIMEOUT:
+        raise NotConforming("the timeout was not kept")
+
+
+async def a_broken_connection_may_have_sent_the_request(url: str) -> None:
+    expect("whether a request without answer was sent", await was_sent(f"{url}/broken", TIMEOUT), True)
+
+
+async def a_refused_connection_sent_nothing(url: str) -> None:
+    expect("whether a request to nobody was sent", await was_sent(f"{url}/echo", TIMEOUT), False)
+
+
+async def calls_run_side_by_side(url: str) -> None:
+    """Whoever waits for an answer keeps nobody else waiting."""
+
+    async def is_answered() -> int:
+        return (await call(f"{url}/bytes")).status
+
+    sent, status = await together(was_sent(f"{url}/silent", SHORT), is_answered())
+    expect("the two outcomes", (sent, status), (True, 200))
+
+
+_ANSWERED: Final[tuple[Callable[[str], Program[None]], ...]] = (
+    a_request_arrives_as_it_was_asked_for,
+    a_body_comes_back_as_bytes,
+    any_status_is_an_answer,
+    a_redirect_is_not_followed,
+    silence_ends_at_the_timeout,
+    a_broken_connection_may_have_sent_the_request,
+    calls_run_side_by_side,
+)
+
+
+def provider_checks(url: str, closed_url: str) -> tuple[Check, ...]:
+    """Checks against the scripted provider at `url`, and an address where nobody listens; neither ends in a slash."""
+
+    def check(story: Callable[[str], Program[None]], address: str) -> Check:
+        return Check(story.__name__, lambda: story(address), waits=True)
+
+    return (*(check(story, url) for story in _ANSWERED), check(a_refused_connection_sent_nothing, closed_url))

@@ -1,0 +1,181 @@
+"""Faults: what can go wrong at an effect, and every way in which a scenario can go wrong once (or more often)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from attrs import frozen
+
+from ..effects import (
+    CallProvider,
+    Commit,
+    Effect,
+    ListKeys,
+    Now,
+    RandomBytes,
+    ReadEntry,
+    ReadPlatformToken,
+    Record,
+    Sleep,
+)
+from ..errors import (
+    CloudidError,
+    Conflict,
+    HostFailure,
+    OutcomeUnknown,
+    PlatformTokenUnavailable,
+    ProviderUnreachable,
+    RecordFailed,
+    StoreFailed,
+)
+
+if TYPE_CHECKING:
+    from .world import World
+
+    W = TypeVar("W", bound=World)
+
+T = TypeVar("T")
+
+
+class Crashed(BaseException):
+    """The world's host was killed: all its programs are closed; store, provider and clock remain.
+
+    Not an `Exception`: no program and no host may survive it.
+    """
+
+
+class FaultKind(Enum):
+    """What goes wrong at an effect."""
+
+    FAIL = "it is not performed, and its host knows"
+    CONFLICT = "somebody else's commit came first"
+    LOST_ANSWER = "it is performed, but nobody can tell"
+    UNKNOWN_NOT_WRITTEN = "it is not performed, and nobody can tell"
+    CRASH_BEFORE = "the host is killed, and it is not performed"
+    CRASH_AFTER = "it is performed, and the host is killed"
+
+
+@frozen
+class Fault:
+    """Something goes wrong at the n-th effect of a world, counted from 0: `at` is its place in `World.trace`."""
+
+    at: int
+    kind: FaultKind
+
+
+@frozen
+class Trouble:
+    """What a fault does at one type of effect: whether the effect is performed, and what is raised then."""
+
+    is_performed: bool
+    error: Callable[[], BaseException]
+
+
+_WHY: Final = "an injected fault"
+_CRASH_BEFORE: Final = {FaultKind.CRASH_BEFORE: Trouble(False, lambda: Crashed(_WHY))}
+_CRASH_AFTER: Final = {FaultKind.CRASH_AFTER: Trouble(True, lambda: Crashed(_WHY))}
+_STORE_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: StoreFailed(_WHY))}
+
+TROUBLES: Final[Mapping[type[Effect[Any]], Mapping[FaultKind, Trouble]]] = {
+    Now: _CRASH_BEFORE,
+    RandomBytes: _CRASH_BEFORE,
+    Sleep: _CRASH_BEFORE,
+    ReadEntry: {**_STORE_FAILS, **_CRASH_BEFORE},
+    ListKeys: {**_STORE_FAILS, **_CRASH_BEFORE},
+    ReadPlatformToken: {FaultKind.FAIL: Trouble(False, lambda: PlatformTokenUnavailable(_WHY)), **_CRASH_BEFORE},
+    Record: {FaultKind.FAIL: Trouble(False, lambda: RecordFailed(_WHY)), **_CRASH_BEFORE, **_CRASH_AFTER},
+    Commit: {
+        **_STORE_FAILS,
+        FaultKind.CONFLICT: Trouble(False, lambda: Conflict(_WHY)),
+        FaultKind.LOST_ANSWER: Trouble(True, lambda: OutcomeUnknown(_WHY)),
+        FaultKind.UNKNOWN_NOT_WRITTEN: Trouble(False, lambda: OutcomeUnknown(_WHY)),
+        **_CRASH_BEFORE,
+        **_CRASH_AFTER,
+    },
+    CallProvider: {
+        FaultKind.FAIL: Trouble(False, lambda: ProviderUnreachable(_WHY, sent=False)),
+        FaultKind.LOST_ANSWER: Trouble(True, lambda: ProviderUnreachable(_WHY, sent=True)),
+        FaultKind.UNKNOWN_NOT_WRITTEN: Trouble(False, lambda: ProviderUnreachable(_WHY, sent=True)),
+        **_CRASH_BEFORE,
+        **_CRASH_AFTER,
+    },
+}
+"""What can go wrong where. An effect that only reads crashes in one way, and those that carry programs in none: a crash
+after the former, or around the latter, is a crash before the next effect."""
+
+
+def troubles_of(effect: Effect[Any]) -> Mapping[FaultKind, Trouble]:
+    """What can go wrong at this effect."""
+    return TROUBLES.get(type(effect), {})
+
+
+def inflict(kind: FaultKind, effect: Effect[Any], perform: Callable[[], T]) -> T:
+    """Perform the effect, or not, and raise what the fault makes of it."""
+    trouble = troubles_of(effect).get(kind)
+    if trouble is None:
+        raise ValueError(f"{type(effect).__name__} knows no fault {kind.name}")
+    if trouble.is_performed:
+        with suppress(HostFailure):  # nobody will hear of it
+            perform()
+    raise trouble.error()
+
+
+def count_effects(scenario: Callable[[W], object], make: Callable[[], W]) -> int:
+    """How many effects a scenario has in a fresh world when nothing goes wrong."""
+    world = make()
+    start = len(world.trace)
+    scenario(world)
+    return len(world.trace) - start
+
+
+def every_fault(
+    scenario: Callable[[W], object],
+    make: Callable[[], W],
+    *,
+    depth: int = 1,
+    kinds: frozenset[FaultKind] = frozenset(FaultKind),
+) -> Iterator[W]:
+    """A fresh world for every way in which a scenario can go wrong: tell the scenario in it, and see what is left.
+
+        for world in every_fault(log_in, make_world):
+            with suppress(Crashed, CloudidError):
+                log_in(world)
+            assert is_sound(world)
+
+    `make` prepares a world, the same each time; its own effects do not fail. `depth` is how many faults, one after the
+    other, each world has: with 2, every ordered pair of them. A scenario that is to go wrong again while it recovers
+    catches `Crashed` and recovers itself.
+    """
+    for plan in _plans(scenario, make, (), depth, kinds):
+        world = make()
+        world.inject(*plan)
+        yield world
+
+
+def _plans(
+    scenario: Callable[[W], object],
+    make: Callable[[], W],
+    faults: tuple[Fault, ...],
+    depth: int,
+    kinds: frozenset[FaultKind],
+) -> Iterator[tuple[Fault, ...]]:
+    """All continuations of `faults` by `depth` more, each at a later effect than the one before."""
+    world = make()
+    start = faults[-1].at + 1 if faults else len(world.trace)
+    world.inject(*faults)
+    if faults:
+        with suppress(Crashed, CloudidError):
+            scenario(world)
+    else:
+        scenario(world)
+    for at, (_, effect) in enumerate(world.trace[start:], start):
+        for kind in troubles_of(effect):
+            if kind in kinds:
+                plan = (*faults, Fault(at, kind))
+                if depth == 1:
+                    yield plan
+                else:
+                    yield from _plans(scenario, make, plan, depth - 1, kinds)

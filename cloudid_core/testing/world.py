@@ -1,0 +1,235 @@
+"""World: a deterministic host, whose clock, chance, store and order of events are all its own.
+
+    world = World(seed=7)
+    login = world.perform(log_in(form))
+
+Programs run on the same loop as on any host. Before each effect the world decides by its seed whose turn it is: the
+same seed tells the same story. What happened is in `trace`; what is to go wrong is said by `Fault`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import shake_128
+from math import inf
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from ..effects import (
+    CallProvider,
+    Commit,
+    Effect,
+    Entry,
+    Event,
+    HttpRequest,
+    HttpResponse,
+    Instant,
+    ListKeys,
+    Now,
+    PlatformToken,
+    Program,
+    RandomBytes,
+    ReadEntry,
+    ReadPlatformToken,
+    Record,
+    Shared,
+    Sleep,
+    Together,
+    Within,
+)
+from ..errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+from ..run import run
+from ..store.memory import MemoryStore
+from .faults import Fault, FaultKind, inflict
+from .turns import Task, Turns
+
+T = TypeVar("T")
+
+
+class Answer(Protocol):
+    """An answer that may have trouble on its way back. The provider's work is done at once."""
+
+    @property
+    def response(self) -> HttpResponse: ...
+
+    @property
+    def delay(self) -> float:
+        """Seconds after which it arrives."""
+
+    @property
+    def drop(self) -> bool:
+        """Whether the connection breaks instead."""
+
+
+Provider: TypeAlias = Callable[[HttpRequest], HttpResponse | Answer]
+"""The cloud of a world. One that has a clock reads it from `World.clock`."""
+
+Platform: TypeAlias = Callable[[str, str], PlatformToken]
+"""The identity of the machine that the host runs on: (resource, client_id) -> token."""
+
+
+class World(Turns):
+    """A `Host`, and the one who runs programs on it. `crash` leaves `store`, `provider`, `clock` and `events`.
+
+    Provider and platform are plain functions; without them, calls fail as if nothing were there.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        provider: Provider | None = None,
+        store: MemoryStore | None = None,
+        start: Instant = 1_700_000_000.0,
+        faults: tuple[Fault, ...] = (),
+        platform: Platform | None = None,
+    ) -> None:
+        super().__init__(seed, start)
+        self.provider = provider
+        self.platform = platform
+        self.store = MemoryStore() if store is None else store
+        self.trace: list[tuple[str, Effect[Any]]] = []
+        """Every effect in the order of performance, with the name of its task."""
+        self.events: list[Event] = []
+        """What was recorded."""
+        self._faults: dict[int, FaultKind] = {}
+        self._drawn = 0
+        self._spawned = 0
+        self._shared: dict[str, Task[Any]] = {}
+        self.inject(*faults)
+
+    def __repr__(self) -> str:
+        faults = "".join(f", {kind.name} at {at}" for at, kind in sorted(self._faults.items()))
+        return f"<World seed={self.seed}{faults}>"
+
+    # Telling a story
+
+    def perform(self, program: Program[T]) -> T:
+        """Run a program to its end, and let the others go on meanwhile; its answer or failure."""
+        task = self.spawn(program)
+        self._go_on(inf, task)
+        return task.result()
+
+    def spawn(self, program: Program[T], name: str = "") -> Task[T]:
+        """Start a program, to go on when the world does."""
+        self._spawned += 1
+        return self._start(name or f"{getattr(program, '__name__', 'program')} {self._spawned}", run(program, self))
+
+    def crash(self) -> None:
+        """Kill the host: close all programs on the spot."""
+        super().crash()
+        self._shared.clear()
+
+    def inject(self, *faults: Fault) -> None:
+        """Let things go wrong at later effects."""
+        for fault in faults:
+            self._faults[fault.at] = fault.kind
+
+    def transcript(self) -> list[str]:
+        """The trace as text: two worlds told the same story when it is the same."""
+        return [f"{name}: {effect}" for name, effect in self.trace]
+
+    # The Host
+
+    async def read_entry(self, key: str) -> Entry | None:
+        return await self._perform(ReadEntry(key), lambda: self.store.read(key))
+
+    async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        return await self._perform(ListKeys(prefix, after, limit), lambda: self.store.list(prefix, after, limit))
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        return await self._perform(Commit(expects, puts, deletes), lambda: self.store.commit(expects, puts, deletes))
+
+    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
+        answer = await self._perform(CallProvider(request, timeout), lambda: self._ask_provider(request))
+        if isinstance(answer, HttpResponse):
+            return answer
+        await self._wait_until(self.clock + min(answer.delay, timeout))
+        if answer.delay > timeout:
+            raise ProviderUnreachable("no answer in time", sent=True)
+        if answer.drop:
+            raise ProviderUnreachable("the connection broke", sent=True)
+        return answer.response
+
+    async def read_platform_token(self, resource: str, client_id: str) -> PlatformToken:
+        return await self._perform(
+            ReadPlatformToken(resource, client_id), lambda: self._ask_platform(resource, client_id)
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        await self._perform(Sleep(seconds), lambda: None)
+        await self._wait_until(self.clock + seconds)
+
+    async def now(self) -> Instant:
+        return await self._perform(Now(), lambda: self.clock)
+
+    async def random_bytes(self, count: int) -> bytes:
+        return await self._perform(RandomBytes(count), lambda: self._draw(count))
+
+    async def record(self, event: Event) -> None:
+        await self._perform(Record(event), lambda: self.events.append(event))
+
+    async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
+        me = await self._perform(Together(programs), self._running_task)
+        tasks = [self._start(f"{me.name}.{number}", run(program, self), me) for number, program in enumerate(programs)]
+        try:
+            while not all(task.is_done for task in tasks) and all(task._error is None for task in tasks):
+                await self._park(me)
+            for task in tasks:
+                if task._error is not None:
+                    raise task._error
+            return tuple(task.result() for task in tasks)
+        finally:
+            for task in tasks:
+                task.close()
+
+    async def within(self, seconds: float, program: Program[Any]) -> Any:
+        me = await self._perform(Within(seconds, program), self._running_task)
+        until = self.clock + seconds
+        task = self._start(me.name, run(program, self), me)
+        try:
+            while not task.is_done and self.clock < until:
+                await self._park(me, until)
+            if not task.is_done:
+                raise TimeIsUp(f"not done in {seconds:g} seconds")
+            return task.result()
+        finally:
+            task.close()
+
+    async def shared(self, key: str, program: Program[Any]) -> Any:
+        try:
+            me = await self._perform(Shared(key, program), self._running_task)
+        except BaseException:
+            program.close()
+            raise
+        task = self._shared.get(key)
+        if task is None or task.is_done:
+            task = self._shared[key] = self._start(f"shared {key}", run(program, self))
+        else:
+            program.close()
+        task._waiting.append(me)
+        while not task.is_done:
+            await self._park(me)
+        return task.result()
+
+    # Performing effects
+
+    async def _perform(self, effect: Effect[Any], perform: Callable[[], T]) -> T:
+        """Wait for this task's turn; then perform the effect, or what a fault makes of it."""
+        me = self._running_task()
+        await self._next_turn(me)
+        fault = self._faults.get(len(self.trace))
+        self.trace.append((me.name, effect))
+        return perform() if fault is None else inflict(fault, effect, perform)
+
+    def _ask_provider(self, request: HttpRequest) -> HttpResponse | Answer:
+        if self.provider is None:
+            raise ProviderUnreachable("this world has no provider", sent=False)
+        return self.provider(request)
+
+    def _ask_platform(self, resource: str, client_id: str) -> PlatformToken:
+        if self.platform is None:
+            raise PlatformTokenUnavailable("this world has no platform")
+        return self.platform(resource, client_id)
+
+    def _draw(self, count: int) -> bytes:
+        self._drawn += 1
+        return shake_128(b"%d %d" % (self.seed, self._drawn)).digest(count)

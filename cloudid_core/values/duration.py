@@ -1,0 +1,91 @@
+"""Durations: "90m", "1h30m", "182d", "0.5s", or a bare number of seconds.
+
+The grammar: an integer is seconds; an integer with `d` is days of 24 hours, and stands alone; otherwise one or more
+decimal numbers with a unit (ns, us, µs, ms, s, m, h) after an optional sign. "" and null are 0. A JSON number with a
+fraction has no unit, so it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SECOND: Final = 10**9
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,  # micro sign, U+00B5
+    "μs": 10**3,  # Greek letter mu, U+03BC
+    "ms": 10**6,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+}
+_DAY: Final = 24 * 3600
+_LONGEST: Final = (2**63 - 1) // _SECOND * _SECOND  # whole seconds that fit 64 bits of nanoseconds, about 292 years
+_LONGEST_TEXT: Final = 100
+
+_WHOLE: Final = re.compile(r"([+-]?[0-9]+)(d?)")
+_PART: Final = re.compile(r"(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(ns|us|µs|μs|ms|s|m|h)")
+_PARTS: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+)")
+
+
+def seconds(raw: object) -> int:
+    """A duration in whole seconds, what is less than a second cut off; a negative one is refused."""
+    return _not_negative(raw) // _SECOND
+
+
+def signed_seconds(raw: object) -> int:
+    """A duration in whole seconds, possibly negative, cut off towards zero."""
+    nanoseconds = _nanoseconds(raw)
+    whole = abs(nanoseconds) // _SECOND
+    return -whole if nanoseconds < 0 else whole
+
+
+def precise_seconds(raw: object) -> float:
+    """A duration in seconds, its fraction kept to the nanosecond; a negative one is refused."""
+    return _not_negative(raw) / _SECOND
+
+
+def show(seconds: float) -> str:
+    """One number with the unit `s`, to the nanosecond ("4s", "0.5s"): `precise_seconds` reads the same value back."""
+    return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
+
+
+def _not_negative(raw: object) -> int:
+    nanoseconds = _nanoseconds(raw)
+    if nanoseconds < 0:
+        raise ValueError("must not be a negative duration")
+    return nanoseconds
+
+
+def _nanoseconds(raw: object) -> int:
+    match raw:
+        case None | "":
+            return 0
+        case bool():
+            raise ValueError("must be a duration")
+        case int():
+            nanoseconds = raw * _SECOND
+        case str() if len(raw) <= _LONGEST_TEXT:
+            nanoseconds = _text_nanoseconds(raw)
+        case _:
+            raise ValueError("must be a duration")
+    if abs(nanoseconds) > _LONGEST:
+        raise ValueError("must be a duration of less than 292 years")
+    return nanoseconds
+
+
+def _text_nanoseconds(text: str) -> int:
+    if whole := _WHOLE.fullmatch(text):
+        number, day = whole.groups()
+        return int(number) * (_DAY if day else 1) * _SECOND
+    if parts := _PARTS.fullmatch(text):
+        length = sum(_part_nanoseconds(*part.groups(default="")) for part in _PART.finditer(parts[2]))
+        return -length if parts[1] == "-" else length
+    raise ValueError("must be a duration such as 30s, 5m or 1h30m")
+
+
+def _part_nanoseconds(whole: str, fraction: str, bare_fraction: str, unit: str) -> int:
+    digits = fraction or bare_fraction
+    return int(whole or "0") * _UNITS[unit] + int(digits or "0") * _UNITS[unit] // int("1" + "0" * len(digits))

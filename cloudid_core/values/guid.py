@@ -1,0 +1,15 @@
+"""GUIDs: 32 hexadecimal digits in groups of 8-4-4-4-12 (RFC 9562 section 4), without braces."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+GUID: Final = re.compile(r"[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}")
+
+
+def guid(raw: object) -> str:
+    """A GUID in lower case."""
+    if not isinstance(raw, str) or not GUID.fullmatch(raw):
+        raise ValueError("must be a GUID")
+    return raw.lower()

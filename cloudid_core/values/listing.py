@@ -1,0 +1,43 @@
+"""Lists of texts in the spellings that clients use: a JSON list, a comma-separated string, `key=value` pairs."""
+
+from __future__ import annotations
+
+from . import weak
+
+
+def comma_list(raw: object) -> tuple[str, ...]:
+    """The trimmed elements of a list, or of a string split at its commas. Null and "" are the empty list.
+
+    Empty elements are kept: what they mean is for the rules of each field to say, and a restriction must not vanish
+    because of a stray comma. A bare number or boolean is a list of one.
+    """
+    if isinstance(raw, (list, tuple)):
+        return tuple(element.strip() for element in _elements(raw))
+    text = weak.text(raw).strip()
+    return tuple(piece.strip() for piece in text.split(",")) if text else ()
+
+
+def string_list(raw: object) -> tuple[str, ...]:
+    """The elements of a list as they are; a string is one element, commas and all. Null and "" are the empty list."""
+    if isinstance(raw, (list, tuple)):
+        return _elements(raw)
+    text = weak.text(raw)
+    return (text,) if text else ()
+
+
+def key_values(raw: object) -> dict[str, str]:
+    """The members of an object, or of a list of `key=value` strings (or a single one); of equal keys the last wins."""
+    if isinstance(raw, dict):
+        return {weak.text(key): weak.text(value) for key, value in raw.items()}
+    return dict(_pair(element) for element in string_list(raw))
+
+
+def _elements(raw: list[object] | tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(weak.text(element) for element in raw)
+
+
+def _pair(element: str) -> tuple[str, str]:
+    key, equals, value = element.partition("=")
+    if not key or not equals:
+        raise ValueError("must be an object, or a list of key=value strings")
+    return key, value

@@ -1,0 +1,69 @@
+"""IP networks in CIDR notation.
+
+An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, RFC 4291 section 2.5.5.2) is the IPv4 address that it carries: that is
+how dual-stack sockets report IPv4 peers.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+from . import listing
+
+_MESSAGE: Final = "must be IP addresses or networks in CIDR notation"
+_LONGEST: Final = 64
+_PREFIX: Final = re.compile(r"[0-9]{1,3}")
+_MAPPED_PREFIX: Final = 96
+"""The prefix length of the block of all IPv4-mapped addresses."""
+
+
+def network(raw: object) -> str:
+    """The canonical text of a network: "10.1.2.3/8" is "10.0.0.0/8"; a bare address is a network of one."""
+    if not isinstance(raw, str) or len(raw) > _LONGEST:
+        raise ValueError(_MESSAGE)
+    text, slash, prefix = raw.partition("/")
+    address = _address(text)
+    if address is None or (slash and not _PREFIX.fullmatch(prefix)):
+        raise ValueError(_MESSAGE)
+    length = int(prefix) if slash else address.max_prefixlen
+    if length > address.max_prefixlen:
+        raise ValueError(_MESSAGE)
+    plain = _plain(address)
+    if plain is not address and length >= _MAPPED_PREFIX:
+        address, length = plain, length - _MAPPED_PREFIX
+    return str(ip_network(f"{address}/{length}", strict=False))
+
+
+def networks(raw: object) -> tuple[str, ...]:
+    """The canonical networks of a list or a comma-separated string."""
+    return tuple(network(element) for element in listing.comma_list(raw))
+
+
+def contains(networks: tuple[str, ...], address: str | None) -> bool:
+    """Whether an address lies in one of the networks. No networks: no restriction, anything does.
+
+    An absent or malformed address lies in none.
+    """
+    if not networks:
+        return True
+    found = _address(address or "")
+    if found is None:
+        return False
+    plain = _plain(found)
+    return any(plain in ip_network(each) for each in networks)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """An address without a zone (RFC 4007): a zone means something on one machine only."""
+    if "%" in text:
+        return None
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address

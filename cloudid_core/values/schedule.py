@@ -1,0 +1,129 @@
+"""Schedules: cron expressions of five fields, in UTC.
+
+Minute, hour, day of month, month, day of week: each `*`, a number or name, a range `a-b`, a step `…/n`, or a list of
+these. When both day fields are restricted, a day that satisfies either will do; a field that starts with `*` does not
+restrict, and then the day has to satisfy both.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from attrs import field, frozen
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST: Final = 256
+_SHORT_MONTHS: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+_HORIZON: Final = 41 * 366
+"""Days. The rarest slot, 29 February on one day of the week, recurs within 40 years."""
+
+_TERM: Final = re.compile(
+    r"(?:(?P<star>\*)|(?P<first>[a-z0-9]+)(?:-(?P<last>[a-z0-9]+))?)(?:/(?P<step>0?[1-9][0-9]{0,3}))?"
+)
+
+
+def _words(least: int, most: int, names: str = "") -> dict[str, int]:
+    """What may be written for the numbers from `least` to `most`: the number, a zero before it, its name."""
+    numbers = range(least, most + 1)
+    named = dict(zip(names.split(), numbers, strict=False))
+    return {str(n): n for n in numbers} | {f"{n:02}": n for n in numbers} | named
+
+
+_MINUTES: Final = _words(0, 59)
+_HOURS: Final = _words(0, 23)
+_DAYS: Final = _words(1, 31)
+_MONTHS: Final = _words(1, 12, "jan feb mar apr may jun jul aug sep oct nov dec")
+_WEEKDAYS: Final = _words(0, 7, "sun mon tue wed thu fri sat")
+
+
+@frozen
+class Schedule:
+    """When something is due: the days, and the times of such a day."""
+
+    text: str
+    minutes: tuple[int, ...] = field(repr=False)
+    """Minutes of the day in ascending order; there is at least one."""
+    days: frozenset[int] = field(repr=False)
+    months: frozenset[int] = field(repr=False)
+    weekdays: frozenset[int] = field(repr=False)
+    """0 is Sunday."""
+    either_day: bool = field(repr=False)
+    """Whether a day need satisfy only one of `days` and `weekdays`."""
+
+    @classmethod
+    def parse(cls, text: object) -> Schedule:
+        """Parse a cron expression; one that is never due (31 February) is refused."""
+        if not isinstance(text, str) or len(text) > _LONGEST:
+            raise ValueError("must be a cron expression")
+        fields = text.lower().split()
+        if len(fields) != 5:
+            raise ValueError("must be a cron expression of five fields")
+        minutes = _values(fields[0], "minute", _MINUTES)
+        hours = _values(fields[1], "hour", _HOURS)
+        days = _values(fields[2], "day of month", _DAYS)
+        months = _values(fields[3], "month", _MONTHS)
+        weekdays = frozenset(day % 7 for day in _values(fields[4], "day of week", _WEEKDAYS))
+        either_day = not fields[2].startswith("*") and not fields[4].startswith("*")
+        if not either_day and min(days) > max(_SHORT_MONTHS.get(month, 31) for month in months):
+            raise ValueError("must be a cron expression with a day that its months have")
+        times = sorted(60 * hour + minute for hour in hours for minute in minutes)
+        return cls(text, tuple(times), days, months, weekdays, either_day)
+
+    def next_after(self, instant: float) -> float:
+        """The first due instant strictly after `instant`; both in seconds since the epoch."""
+        earliest = _EPOCH + timedelta(minutes=instant // 60 + 1)
+        today, minute = earliest.date(), 60 * earliest.hour + earliest.minute
+        index = bisect_left(self.minutes, minute)
+        if self._includes(today) and index < len(self.minutes):
+            return _instant(today, self.minutes[index])
+        return _instant(self._next_day(today), self.minutes[0])
+
+    def _next_day(self, day: date) -> date:
+        """The first day after `day`."""
+        for _ in range(_HORIZON):
+            day = day + timedelta(days=1) if day.month in self.months else _next_month(day)
+            if self._includes(day):
+                return day
+        raise AssertionError("every schedule that parses recurs within the horizon")
+
+    def _includes(self, day: date) -> bool:
+        by_date, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        fits = (by_date or by_weekday) if self.either_day else (by_date and by_weekday)
+        return fits and day.month in self.months
+
+
+def _instant(day: date, minute: int) -> float:
+    return datetime.combine(day, time(*divmod(minute, 60)), tzinfo=UTC).timestamp()
+
+
+def _next_month(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+
+
+def _values(text: str, unit: str, words: dict[str, int]) -> frozenset[int]:
+    """The values that one field of the expression lists."""
+    values: set[int] = set()
+    for term in text.split(","):
+        found = _range(term, words)
+        if not found:
+            raise ValueError(f"must be a cron expression with a valid {unit}")
+        values.update(found)
+    return frozenset(values)
+
+
+def _range(term: str, words: dict[str, int]) -> range:
+    """The values of one term; none if it is malformed."""
+    found = _TERM.fullmatch(term)
+    if found is None:
+        return range(0)
+    first = min(words.values()) if found["star"] else words.get(found["first"])
+    if found["last"]:
+        last = words.get(found["last"])
+    else:
+        last = max(words.values()) if found["star"] or found["step"] else first
+    if first is None or last is None:
+        return range(0)
+    return range(first, last + 1, int(found["step"] or 1))

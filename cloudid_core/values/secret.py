@@ -1,0 +1,40 @@
+"""A text that does not print itself."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+
+
+class Secret:
+    """A secret text: its repr, str and format are masked; comparison takes constant time.
+
+    It is not hashable, so that it never becomes the key of a cache or a dictionary.
+    """
+
+    __slots__ = ("_text",)
+    __hash__ = None  # type: ignore[assignment]  # unhashable on purpose
+    MASK: Final = "********"
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself. Every call site of this method is worth a look."""
+        return self._text
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._text.encode(), other._text.encode())
+
+    def __repr__(self) -> str:
+        return "Secret(********)"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return self.MASK

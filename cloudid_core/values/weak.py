@@ -1,0 +1,78 @@
+"""Weak scalars: what a client wrote as a text, a number or a boolean, read as the type that a field has.
+
+Error texts are predicates ("must be …"): whoever reports one puts the name of the field in front.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_LARGEST_INTEGER: Final = 2**63 - 1
+_LONGEST_INTEGER_TEXT: Final = 128
+_INTEGER: Final = re.compile(
+    r"(?P<sign>[+-]?)(?:0[xX](?P<hexadecimal>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)"
+    r"|(?P<decimal>0|[1-9][0-9]*))"
+)
+_BASES: Final = {"hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("", "0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def text(raw: object) -> str:
+    """A text as it is; a number as its text, a boolean as "1" or "0", null as "". Nothing is trimmed."""
+    match raw:
+        case str():
+            return raw
+        case bool():
+            return str(int(raw))
+        case int() | float():
+            return str(raw)
+        case None:
+            return ""
+    raise ValueError("must be a string")
+
+
+def integer(raw: object) -> int:
+    """A number without a fraction, or the text of one (a leading `0x`, `0b`, `0o` or `0` says its base), of 64 bits.
+
+    Null and "" are 0; a boolean is 0 or 1.
+    """
+    match raw:
+        case None | "":
+            return 0
+        case str():
+            number = _integer_text(raw)
+        case int():
+            number = int(raw)
+        case float() if raw.is_integer():
+            number = int(raw)
+        case _:
+            raise ValueError("must be an integer")
+    if not -_LARGEST_INTEGER - 1 <= number <= _LARGEST_INTEGER:
+        raise ValueError("must be an integer of at most 64 bits")
+    return number
+
+
+def _integer_text(raw: str) -> int:
+    found = _INTEGER.fullmatch(raw) if len(raw) <= _LONGEST_INTEGER_TEXT else None
+    if found is None or found.lastgroup is None:
+        raise ValueError("must be an integer")
+    return int(found["sign"] + found[found.lastgroup], _BASES[found.lastgroup])
+
+
+def boolean(raw: object) -> bool:
+    """A boolean, a number (0 is false), or one of the usual texts ("1", "t", "true", "0", "f", "false").
+
+    Null and "" are false.
+    """
+    match raw:
+        case None:
+            return False
+        case int() | float():
+            return bool(raw)
+        case str() if raw in _BOOLEANS:
+            return _BOOLEANS[raw]
+    raise ValueError("must be true or false")

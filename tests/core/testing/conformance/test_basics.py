@@ -1,0 +1,82 @@
+"""The checks of time, chance and audit: the world passes, and each notices a host that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.effects import Event, Instant
+from cloudid_core.errors import RecordFailed
+from cloudid_core.testing import NotConforming, World
+from cloudid_core.testing.conformance.basics import BASIC_CHECKS
+from cloudid_core.testing.conformance.check import Check
+
+
+@pytest.mark.parametrize("check", BASIC_CHECKS, ids=lambda check: check.name)
+def test_the_world_passes(check: Check) -> None:
+    World().perform(check())
+
+
+class Monotonic(World):
+    """Counts from its start, in milliseconds."""
+
+    async def now(self) -> Instant:
+        return (await super().now() - 1_700_000_000) * 1000
+
+
+class Backwards(World):
+    """A clock that goes backwards."""
+
+    async def now(self) -> Instant:
+        return await super().now() - len(self.trace)
+
+
+class Short(World):
+    """At most 16 bytes at a time."""
+
+    async def random_bytes(self, count: int) -> bytes:
+        return await super().random_bytes(min(count, 16))
+
+
+class Constant(World):
+    """Random bytes that are always the same."""
+
+    async def random_bytes(self, count: int) -> bytes:
+        return bytes(count)
+
+
+class Deaf(World):
+    """An audit that takes texts only."""
+
+    async def record(self, event: Event) -> None:
+        if not all(isinstance(value, str) for value in event.values()):
+            raise RecordFailed("not a text")
+
+
+class Sleepless(World):
+    """A sleep that is over at once, and none at all for no time."""
+
+    async def sleep(self, seconds: float) -> None:
+        if not seconds:
+            raise ValueError
+
+
+NOTICED = [
+    (Monotonic, "the_clock_counts_seconds_since_1970"),
+    (Backwards, "the_clock_counts_seconds_since_1970"),
+    (Short, "random_bytes_are_as_many_as_asked_and_never_the_same"),
+    (Constant, "random_bytes_are_as_many_as_asked_and_never_the_same"),
+    (Deaf, "an_audit_event_is_recorded"),
+    (Sleepless, "a_sleeper_wakes_when_the_time_has_come"),
+    (Sleepless, "no_time_is_a_short_sleep"),
+]
+
+
+@pytest.mark.parametrize("wrong, name", NOTICED, ids=lambda value: getattr(value, "__name__", value))
+def test_a_wrong_host_is_noticed(wrong: type[World], name: str) -> None:
+    (check,) = (check for check in BASIC_CHECKS if check.name == name)
+    with pytest.raises((NotConforming, RecordFailed, ValueError)):
+        wrong().perform(check())
+
+
+def test_every_check_notices_something() -> None:
+    assert {name for _, name in NOTICED} == {check.name for check in BASIC_CHECKS}

@@ -1,0 +1,52 @@
+"""Case folding."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.values.folding import fold
+
+KELVIN = "\N{KELVIN SIGN}"
+DOTLESS_I = "\N{LATIN SMALL LETTER DOTLESS I}"
+DOTTED_I = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}"
+LONG_S = "\N{LATIN SMALL LETTER LONG S}"
+
+
+@pytest.mark.parametrize("left, right", [("West", "wEST"), ("GROẞE-Ä", "groẞe-ä"), ("ДОМ", "дом"), ("ŽÉ", "žé")])
+def test_the_cases_of_a_letter_are_one(left: str, right: str) -> None:
+    assert fold(left) == fold(right)
+
+
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        ("straße", "strasse"),
+        ("STRAẞE", "straße"),
+        (KELVIN, "k"),
+        (DOTLESS_I, "i"),
+        (DOTTED_I, "i"),
+        (LONG_S, "s"),
+        ("ﬁ", "fi"),
+    ],
+)
+def test_different_letters_stay_apart(left: str, right: str) -> None:
+    assert fold(left) != fold(right)
+
+
+@given(st.characters(), st.characters())
+def test_only_upper_and_lower_case_meet(left: str, right: str) -> None:
+    if fold(left) == fold(right):
+        assert left == right or left == right.upper() or right == left.upper()
+
+
+@given(st.text())
+def test_folding_is_done_once(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+    assert len(fold(text)) == len(text)
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_ascii_folds_as_ever(text: str) -> None:
+    assert fold(text) == text.casefold()

@@ -1,0 +1,41 @@
+"""GUIDs."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.values.guid import guid
+
+GUID = "0A1B2C3D-4e5f-6071-8293-a4b5c6d7e8f9"
+
+
+@given(st.uuids(), st.booleans())
+def test_guids_are_read_in_either_case(uuid: UUID, upper: bool) -> None:
+    assert guid(str(uuid).upper() if upper else str(uuid)) == str(uuid)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "",
+        GUID[:-1],
+        GUID + "0",
+        GUID + "\n",
+        " " + GUID,
+        "{" + GUID + "}",
+        "urn:uuid:" + GUID,
+        GUID.replace("-", ""),
+        GUID.replace("0", "g"),
+        GUID.replace("0", "\N{ARABIC-INDIC DIGIT ZERO}"),
+        None,
+        5,
+        [GUID],
+    ],
+)
+def test_what_is_no_guid(raw: object) -> None:
+    with pytest.raises(ValueError, match=r"^must be a GUID$"):
+        guid(raw)

@@ -1,0 +1,92 @@
+"""Lists of texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.values import listing
+
+
+@pytest.mark.parametrize(
+    "raw, expected",
+    [
+        (None, ()),
+        ("", ()),
+        (" ", ()),
+        (",", ("", "")),
+        ([], ()),
+        ("a", ("a",)),
+        (" a , b,c ", ("a", "b", "c")),
+        ("a,,b,", ("a", "", "b", "")),
+        (["a", " b "], ("a", "b")),
+        (["a,b"], ("a,b",)),
+        (["a", "", None], ("a", "", "")),
+        ([1, True, 1.5], ("1", "1", "1.5")),
+        (5, ("5",)),
+        (("a", "b"), ("a", "b")),
+    ],
+)
+def test_comma_list(raw: object, expected: tuple[str, ...]) -> None:
+    assert listing.comma_list(raw) == expected
+
+
+@pytest.mark.parametrize(
+    "raw, expected",
+    [
+        (None, ()),
+        ("", ()),
+        ("a, b", ("a, b",)),
+        (["a, b", " c "], ("a, b", " c ")),
+        ([""], ("",)),
+        (5, ("5",)),
+    ],
+)
+def test_string_list_splits_and_trims_nothing(raw: object, expected: tuple[str, ...]) -> None:
+    assert listing.string_list(raw) == expected
+
+
+@pytest.mark.parametrize("raw", [{}, {"a": "b"}, [["a"]], ["a", {}], b"a"])
+def test_lists_hold_scalars(raw: object) -> None:
+    for read in (listing.comma_list, listing.string_list):
+        with pytest.raises(ValueError, match="must be a string"):
+            read(raw)
+
+
+@pytest.mark.parametrize(
+    "raw, expected",
+    [
+        (None, {}),
+        ("", {}),
+        ({}, {}),
+        ([], {}),
+        ({"a": "b", "n": 1, "t": True, "x": None}, {"a": "b", "n": "1", "t": "1", "x": ""}),
+        ("a=b", {"a": "b"}),
+        ("a=b,c=d", {"a": "b,c=d"}),
+        (["a=b", "c=d=e", "f="], {"a": "b", "c": "d=e", "f": ""}),
+        (["a=1", "a=2"], {"a": "2"}),
+    ],
+)
+def test_key_values(raw: object, expected: dict[str, str]) -> None:
+    assert listing.key_values(raw) == expected
+
+
+@pytest.mark.parametrize(
+    "raw", ["secret", ["secret"], ["=secret"], ["a=b", ""], {"a": ["secret"]}, [{"a": "secret"}], 5]
+)
+def test_key_values_refuse(raw: object) -> None:
+    with pytest.raises(ValueError) as caught:
+        listing.key_values(raw)
+    assert "secret" not in str(caught.value)
+
+
+@given(st.lists(st.text(alphabet="ab-_.* é", min_size=1).map(str.strip).filter(bool)))
+def test_a_list_and_its_comma_separated_text_are_one(elements: list[str]) -> None:
+    assert listing.comma_list(elements) == listing.comma_list(" , ".join(elements)) == tuple(elements)
+
+
+@given(st.dictionaries(st.text(min_size=1).filter(lambda key: "=" not in key), st.text()))
+def test_an_object_and_its_pairs_are_one(members: dict[str, str]) -> None:
+    pairs = [f"{key}={value}" for key, value in members.items()]
+    assert listing.key_values(pairs) == listing.key_values(members) == members
