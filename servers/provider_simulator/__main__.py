@@ -1,0 +1,69 @@
+"""`python -m servers.provider_simulator [--listen HOST:PORT] [--seed N]`: serve a simulated cloud."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from ipaddress import ip_address
+from typing import Final
+
+from .http import start
+from .simulator import Simulator
+
+STOP_SIGNALS: Final = {signal.SIGINT, signal.SIGTERM}
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    host, port = options.listen
+    if not (options.allow_remote or _is_loopback(host)):
+        print(
+            f"{host} can be reached from outside; the simulator asks nobody to sign in. Use --allow-remote.",
+            file=sys.stderr,
+        )
+        return 2
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # before any thread starts: they inherit it
+    try:
+        running = start(Simulator(options.seed), host, port)
+    except OSError as error:
+        print(f"cannot listen on {host}:{port}: {error.strerror}", file=sys.stderr)
+        return 1
+    with running:
+        print(f"listening on {running.url}", flush=True)
+        signal.sigwait(STOP_SIGNALS)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m servers.provider_simulator", description="A simulated cloud.")
+    parser.add_argument(
+        "--listen",
+        type=_address,
+        default=("127.0.0.1", 8400),
+        metavar="HOST:PORT",
+        help="default: 127.0.0.1:8400; port 0: any that is free",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed makes the same cloud")
+    parser.add_argument(
+        "--allow-remote", action="store_true", help="listen on an address that is not this machine's alone"
+    )
+    return parser
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

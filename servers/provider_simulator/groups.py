@@ -1,0 +1,105 @@
+"""Groups and who is in them, as the directory's host shows and changes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cloudid_core.effects import HttpResponse
+
+from .behaviour import Place
+from .filters import Filterable
+from .graph import ROOT, answer, bad_request, done, list_objects, missing, read_body, read_object, writable
+from .objects import Group, Principal
+from .principals import FIELDS as PRINCIPAL_FIELDS
+from .principals import show_principal
+from .routing import Call, Json, Route
+from .shapes import Shape
+from .tokens import graph_audiences
+from .world import World
+
+FIELDS: Final = Filterable(equals={"id": "id", "displayName": "display_name"})
+REFERENCE: Final[Shape] = {"@odata.id": (str,)}
+MEMBERSHIP: Final[Shape] = {"securityEnabledOnly": (bool,)}
+MEMBER: Final = re.compile(r"(.+)/v1\.0/(?:directoryObjects|servicePrincipals)/([0-9a-f-]{36})", re.IGNORECASE)
+
+
+def show_group(group: Group) -> Json:
+    return {
+        "@odata.type": "#microsoft.graph.group",
+        "id": group.id,
+        "displayName": group.display_name,
+        "securityEnabled": True,
+        "mailEnabled": False,
+        "groupTypes": [],
+    }
+
+
+def list_groups(world: World, call: Call) -> HttpResponse:
+    return list_objects(world, call, world.directory.groups.all(Place.LISTS), FIELDS, show_group)
+
+
+def read_group(world: World, call: Call) -> HttpResponse:
+    return answer(world, show_group(read_object(world.directory.groups, call)))
+
+
+def list_members(world: World, call: Call) -> HttpResponse:
+    """The principals that are members themselves."""
+    read_object(world.directory.groups, call)
+    group = world.directory.groups.get(call.names["id"].lower(), Place.LISTS)
+    found = (world.directory.principals.get(member) for member in sorted(group.members if group else ()))
+    members = (principal for principal in found if principal is not None)
+    return list_objects(world, call, members, PRINCIPAL_FIELDS, show_principal)
+
+
+def add_member(world: World, call: Call) -> HttpResponse:
+    group = writable(world.directory.groups, call.names["id"])
+    match = MEMBER.fullmatch(read_body(call, REFERENCE).get("@odata.id", ""))
+    if match is None or match[1].lower() not in graph_audiences(world):
+        raise bad_request("Invalid URL format specified in the request body.")
+    principal = writable(world.directory.principals, match[2])
+    if principal.id in group.members:
+        raise bad_request("One or more added object references already exist for the modified property 'members'.")
+    world.directory.join(group, principal.id, by=call.caller.client_id)
+    return done(world)
+
+
+def remove_member(world: World, call: Call) -> HttpResponse:
+    group = writable(world.directory.groups, call.names["id"])
+    member = call.names["member"].lower()
+    if member not in group.members:
+        raise missing(member)
+    world.directory.leave(group, member)
+    return done(world)
+
+
+def member_groups(world: World, call: Call) -> HttpResponse:
+    """The ids of all groups that a principal is in, directly or not."""
+    if "securityEnabledOnly" not in read_body(call, MEMBERSHIP):
+        raise bad_request("The body must have a boolean 'securityEnabledOnly'.")
+    groups = world.directory.groups_of(_principal(world, call).id)
+    return answer(world, {"value": [group.id for group in groups]})
+
+
+def transitive_member_of(world: World, call: Call) -> HttpResponse:
+    return list_objects(world, call, world.directory.groups_of(_principal(world, call).id), FIELDS, show_group)
+
+
+def _principal(world: World, call: Call) -> Principal:
+    return read_object(world.directory.principals, call)
+
+
+PRINCIPAL: Final = f"{ROOT}/servicePrincipals/{{id}}"
+MEMBERS: Final = f"{ROOT}/groups/{{id}}/members"
+
+ROUTES: Final = (
+    Route("GET", f"{ROOT}/groups", list_groups),
+    Route("GET", f"{ROOT}/groups/{{id}}", read_group),
+    Route("GET", MEMBERS, list_members),
+    Route("POST", f"{MEMBERS}/$ref", add_member, writes=True),
+    Route("DELETE", f"{MEMBERS}/{{member}}/$ref", remove_member, writes=True),
+    Route("POST", f"{PRINCIPAL}/getMemberGroups", member_groups),
+    Route("POST", f"{PRINCIPAL}/getMemberObjects", member_groups),
+    Route("POST", f"{ROOT}/directoryObjects/{{id}}/getMemberGroups", member_groups),
+    Route("GET", f"{PRINCIPAL}/transitiveMemberOf", transitive_member_of),
+)
