@@ -8,7 +8,7 @@ PROJECT := .[trio,aiohttp,dev]
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint demo dev bench clean
+.PHONY: help test lint demo dev prove docs bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -27,6 +27,13 @@ demo: $(READY) ## Show the whole story on a simulated cloud, then end
 
 dev: $(READY) ## Leave a server with a simulated cloud running
 	@$(BIN)/python -m servers.trio_server --dev
+
+prove: $(READY) ## Go through all pairs of faults and thousands of random lives (minutes)
+	@$(BIN)/python -m tests.simulation.prove
+
+docs: $(READY) ## Print the reference pages from the tables
+	@$(BIN)/python -m cloudid_core.documents > docs/reference.md
+	@$(BIN)/python -m tests.contract.rows > docs/contract.md
 
 bench: $(READY) ## Measure the verification of logins
 	@$(BIN)/python -m benchmarks.login_verification

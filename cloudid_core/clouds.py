@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 
 
-@frozen
+@frozen(cache_hash=True)  # part of every cache key
 class Cloud:
     """Where the provider's services of one environment are; no address ends in a slash but `resource_audience`'s."""
 

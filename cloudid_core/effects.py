@@ -11,7 +11,8 @@ Rules, kept by tests:
 2. A failure is *sent in as a value* and raised where the effect was awaited. `coroutine.throw` would lose the context
    of an exception that is being handled (CPython issue 108668).
 3. Cancellation is a crash: the program is closed on the spot. Nothing awaits in a `finally`.
-4. Provider writes never run inside `Together` or `Within`: what those cut short must be harmless.
+4. Provider writes never run inside `Within`, and inside `Together` only as background work that cannot fail: what those
+   cut short must be harmless.
 """
 
 from __future__ import annotations

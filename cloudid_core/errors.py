@@ -12,8 +12,11 @@ No text here ever holds an input value: it may be a secret.
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from attrs import frozen
+
+REASON_LIMIT: Final = 240
 
 
 class Code(Enum):
@@ -113,6 +116,7 @@ class Code(Enum):
     LEASE_NOT_RENEWABLE = 400, "lease is not renewable"
     LEASES_ALIVE = 409, "live leases or open intents would be stranded"
     SELF_TARGET = 403, "a role may not point at the engine's own root application"
+    ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
     ROOT_SECRET_SHARED = 409, "another mount uses the same root secret"
 
@@ -219,3 +223,8 @@ class RecordFailed(HostFailure):
 
 class TimeIsUp(HostFailure):
     """A program inside `Within` took too long and was closed."""
+
+
+def reason_of(failure: CloudidError) -> str:
+    """What may be kept and shown of a failure; of a host's only its kind, since its words are those of a library."""
+    return type(failure).__name__ if isinstance(failure, HostFailure) else str(failure)[:REASON_LIMIT]

@@ -50,6 +50,8 @@ class Response:
     holds: str = ""
     visit_at: Instant | None = None
     failure: Exception | None = field(default=None, eq=False)
+    request_id: str = ""
+    """For the host's log; the envelope has it too."""
 
 
 @frozen(kw_only=True)

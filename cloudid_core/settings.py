@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from attrs import Factory, field, frozen
 
 from .clouds import CLOUDS, Cloud
-from .fields import BOOLEAN, INTEGER, PAUSE, SECONDS, TEXTS, bounded, one_of, setting
+from .fields import BOOLEAN, INTEGER, NETWORKS, PAUSE, SECONDS, bounded, one_of, setting
 from .values.secret import Secret
 
 
@@ -47,4 +47,4 @@ class Settings:
     signature_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Verified JWTs that are remembered.")
     fact_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Machines whose facts are remembered.")
     record_cache_size: int = setting(bounded(INTEGER, 16, 2**20), 4_096, "Decoded records that are remembered.")
-    trusted_proxies: tuple[str, ...] = setting(TEXTS, (), "CIDR blocks of proxies whose X-Forwarded-For is believed.")
+    trusted_proxies: tuple[str, ...] = setting(NETWORKS, (), "Proxies (CIDR blocks) whose X-Forwarded-For is believed.")

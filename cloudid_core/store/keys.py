@@ -1,11 +1,12 @@
 """The name of every entry, in one place.
 
-Names are not sealed, so they hold nothing secret. What must happen later sorts by its due time; tokens sort by the time
-at which they were made.
+Names are not sealed, so they hold nothing secret. What must happen later waits in a queue for each mount and kind of
+work, sorted by its due time; tokens sort by the time at which they were made.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Final
 
 from ..effects import Instant
@@ -17,8 +18,8 @@ POLICIES: Final = "policy/"
 
 
 def due_time(instant: Instant) -> str:
-    """A time as text that sorts: milliseconds, thirteen digits."""
-    return f"{max(0, int(instant * 1000)):013d}"
+    """A time as text that sorts: milliseconds, thirteen digits. Rounded up, so that nothing is due before its time."""
+    return f"{max(0, ceil(instant * 1000)):013d}"
 
 
 def token(token_id: str) -> str:
@@ -93,11 +94,24 @@ def rotation(mount_id: str) -> str:
     return f"{mount(mount_id)}rotation"
 
 
+STUCK: Final = "stuck/"
+
+
+def stuck(mount_id: str, lease_id: str) -> str:
+    """Index: a lease whose revocation has failed so far."""
+    return f"{STUCK}{mount_id}/{lease_id}"
+
+
 DUE: Final = "due/"
 DUTY_TERM: Final = "duty/term"
 DUTY_UNTIL: Final = "duty/until"
 
 
+def due_queue(mount_id: str, kind: str) -> str:
+    """Everything of one kind that must happen later for one mount, the earliest first."""
+    return f"{DUE}{mount_id}/{kind}/"
+
+
 def due(instant: Instant, kind: str, mount_id: str, ref: str) -> str:
     """Something that must happen at a time: kind names the work, mount and ref what it is about."""
-    return f"{DUE}{due_time(instant)}/{kind}/{mount_id}/{ref}"
+    return f"{due_queue(mount_id, kind)}{due_time(instant)}/{ref}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from attrs import frozen
 from cattrs.preconf.msgspec import make_converter
 
@@ -22,6 +23,16 @@ converter: Final = make_converter()
 """The one converter between records and bytes."""
 converter.register_unstructure_hook(Secret, Secret.reveal)
 converter.register_structure_hook(Secret, lambda text, _: Secret(text))
+
+
+def _revealed(value: object) -> str:
+    if isinstance(value, Secret):
+        return value.reveal()
+    raise TypeError(f"{type(value).__name__} has no place in a record")
+
+
+encode: Final = msgspec.json.Encoder(enc_hook=_revealed).encode
+"""The same bytes as the converter's, several times faster: every issue of a token waits for it."""
 
 
 @frozen
@@ -94,7 +105,7 @@ class Records:
         """Records as the store may see them."""
         nonces = await RandomBytes(NONCE_SIZE * len(puts))
         return {
-            key: self.sealer.seal(key, converter.dumps(record), nonces[number * NONCE_SIZE : (number + 1) * NONCE_SIZE])
+            key: self.sealer.seal(key, encode(record), nonces[number * NONCE_SIZE : (number + 1) * NONCE_SIZE])
             for number, (key, record) in enumerate(puts.items())
         }
 

@@ -10,10 +10,13 @@ Sealing protects content. It does not protect against an old state of the whole 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
 from attrs import evolve, frozen
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..effects import Instant
@@ -41,6 +44,15 @@ class DataKey:
     reserved: int = 0
 
 
+class BlockCipher:
+    """A permutation of blocks of sixteen bytes, under a key of its own: for names, not for data."""
+
+    def __init__(self, key: Secret) -> None:
+        cipher = Cipher(algorithms.AES(bytes.fromhex(key.reveal())), modes.ECB())
+        self.hide: Callable[[bytes], bytes] = cipher.encryptor().update
+        self.show: Callable[[bytes], bytes] = cipher.decryptor().update
+
+
 @frozen(kw_only=True)
 class KeyRing:
     """Everything secret that the installation made for itself; sealed under the master key."""
@@ -52,6 +64,10 @@ class KeyRing:
     token_key: Secret
     accessor_key: Secret
     batch_key: Secret
+
+    @cached_property
+    def accessor_cipher(self) -> BlockCipher:
+        return BlockCipher(self.accessor_key)
 
     @property
     def current(self) -> DataKey:

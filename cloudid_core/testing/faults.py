@@ -137,6 +137,7 @@ def every_fault(
     *,
     depth: int = 1,
     kinds: frozenset[FaultKind] = frozenset(FaultKind),
+    given: tuple[Fault, ...] = (),
 ) -> Iterator[W]:
     """A fresh world for every way in which a scenario can go wrong: tell the scenario in it, and see what is left.
 
@@ -147,9 +148,9 @@ def every_fault(
 
     `make` prepares a world, the same each time; its own effects do not fail. `depth` is how many faults, one after the
     other, each world has: with 2, every ordered pair of them. A scenario that is to go wrong again while it recovers
-    catches `Crashed` and recovers itself.
+    catches `Crashed` and recovers itself. `given` are faults that every world has besides, before the others.
     """
-    for plan in _plans(scenario, make, (), depth, kinds):
+    for plan in _plans(scenario, make, given, depth, kinds):
         world = make()
         world.inject(*plan)
         yield world

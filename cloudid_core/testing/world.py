@@ -212,11 +212,15 @@ class World(Turns):
 
     # Performing effects
 
+    def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
+        """What goes wrong at the effect that comes next. A world of your own may decide otherwise."""
+        return self._faults.get(len(self.trace))
+
     async def _perform(self, effect: Effect[Any], perform: Callable[[], T]) -> T:
         """Wait for this task's turn; then perform the effect, or what a fault makes of it."""
         me = self._running_task()
         await self._next_turn(me)
-        fault = self._faults.get(len(self.trace))
+        fault = self.fault_for(effect)
         self.trace.append((me.name, effect))
         return perform() if fault is None else inflict(fault, effect, perform)
 

@@ -14,10 +14,10 @@ IDS = st.text(alphabet="abc0123", min_size=1, max_size=4)
 
 @given(INSTANTS, INSTANTS)
 def test_what_is_due_earlier_sorts_earlier(one: float, other: float) -> None:
-    """To the millisecond, whatever the work is."""
+    """To the millisecond, within its queue."""
     earlier, later = sorted((int(one * 1000), int(other * 1000)))
     if earlier < later:
-        assert keys.due(earlier / 1000, "z", "z", "z") < keys.due((later + 0.5) / 1000, "a", "a", "a")
+        assert keys.due(earlier / 1000, "k", "m", "z") < keys.due((later + 0.5) / 1000, "k", "m", "a")
 
 
 def test_a_due_time_has_thirteen_digits_and_is_never_negative() -> None:
@@ -26,8 +26,8 @@ def test_a_due_time_has_thirteen_digits_and_is_never_negative() -> None:
     assert keys.due_time(-5) == "0000000000000"
 
 
-def test_a_due_key_tells_time_kind_mount_and_what_it_is_about() -> None:
-    assert keys.due(5, "lease", "m", "abc") == "due/0000000005000/lease/m/abc"
+def test_a_due_key_tells_mount_kind_time_and_what_it_is_about() -> None:
+    assert keys.due(5, "lease", "m", "abc") == "due/m/lease/0000000005000/abc"
 
 
 PREFIXES = [
@@ -39,6 +39,8 @@ PREFIXES = [
     (keys.mount_leases, lambda owner, name: keys.mount_lease(owner, name)),
     (keys.token_leases, lambda owner, name: keys.token_lease(owner, name)),
     (keys.intents, lambda owner, name: keys.intent(owner, name)),
+    (lambda owner: keys.due_queue("m", owner), lambda owner, name: keys.due(5, owner, "m", name)),
+    (lambda owner: keys.due_queue(owner, "k"), lambda owner, name: keys.due(5, "k", owner, name)),
 ]
 
 
@@ -66,6 +68,7 @@ def test_families_of_entries_do_not_mix() -> None:
         keys.LEASES: keys.lease("a"),
         keys.token_leases("a"): keys.token_lease("a", "b"),
         keys.DUE: keys.due(1, "a", "m", "b"),
+        keys.STUCK: keys.stuck("m", "a"),
     }
     single = [keys.RING, keys.MOUNTS, keys.config("m"), keys.rotation("m"), keys.DUTY_TERM, keys.DUTY_UNTIL]
     for prefix in entries:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from unicodedata import category
 from urllib.parse import unquote
 
 import pytest
@@ -13,6 +16,7 @@ from cloudid_core.values.resource_id import (
     USER_ASSIGNED_IDENTITY,
     VIRTUAL_MACHINE,
     ResourceId,
+    folded,
     parse,
     resource_group,
     vm_name,
@@ -211,3 +215,20 @@ def test_vm_name(raw: str) -> None:
 def test_what_is_no_vm_name(raw: object) -> None:
     with pytest.raises(ValueError, match=r"^must be the name of a virtual machine or scale set$"):
         vm_name(raw)
+
+
+@given(IDS)
+def test_an_id_can_be_folded_without_taking_it_apart(found: ResourceId) -> None:
+    assert folded(unquote(found.path)) == found.folded == parse(unquote(found.path)).folded
+
+
+def test_what_is_no_resource_id_is_not_folded() -> None:
+    with pytest.raises(ValueError, match=r"^must be a resource id"):
+        folded(VM + "/")
+
+
+def test_a_resource_group_has_letters_and_digits_as_unicode_knows_them() -> None:
+    """The grammar says it by categories, the code by a class of regular expressions: they are the same."""
+    letters = "".join(map(chr, range(sys.maxunicode + 1)))
+    by_category = {letter for letter in letters if category(letter)[0] in "LN" or letter == "_"}
+    assert set(re.findall(r"\w", letters)) == by_category

@@ -1,0 +1,1 @@
+"""The authentication method: a machine presents its signed identity, and gets a service token if a role admits it."""

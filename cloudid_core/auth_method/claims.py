@@ -1,0 +1,148 @@
+"""Claims: what a login JWT says, and whether it was said to us, by the right one, and still holds."""
+
+from __future__ import annotations
+
+import re
+from sys import intern
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from ..effects import Instant
+from ..errors import Code, Refused
+from ..values import resource_id
+from ..values.folding import fold
+from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId
+
+_VIRTUAL_MACHINE: Final = fold(VIRTUAL_MACHINE)
+_SCALE_SET: Final = fold(SCALE_SET)
+_IDENTITY: Final = fold(USER_ASSIGNED_IDENTITY)
+
+_Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=253_402_300_799)]
+"""A NumericDate (RFC 7519 section 2) before the year 10000."""
+
+
+class _Payload(msgspec.Struct, frozen=True, gc=False):
+    """The claims that count, as they are written. Null is absence; of equal names the last one counts."""
+
+    iss: _Text
+    aud: _Text | tuple[_Text, ...]
+    tid: _Text
+    oid: _Text
+    exp: _Time
+    nbf: _Time | None = None
+    iat: _Time | None = None
+    appid: str | None = None
+    azp: str | None = None
+    groups: frozenset[_Text] | None = None
+    claim_names: dict[str, Any] | None = msgspec.field(name="_claim_names", default=None)
+    xms_az_rid: str | None = None
+    xms_mirid: str | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Payload).decode
+_NAMED_CLAIM: Final = re.compile(r"(?:field `|at `\$\.)(\w+)")
+"""How msgspec's messages name the member that is missing or of a wrong type; names come from `_Payload` alone."""
+
+
+class Claims(msgspec.Struct, frozen=True, gc=False):
+    """What a signed token says. Times are in seconds since the epoch, ids in lower case but where it says otherwise.
+
+    Many are remembered, so they are small, and share the texts that all tokens of a fleet have in common.
+    """
+
+    issuer: str
+    """As it was written."""
+    audiences: tuple[str, ...]
+    """As they were written."""
+    tenant_id: str
+    principal_id: str
+    expires_at: Instant
+    valid_from: Instant
+    """The later one of `nbf` and `iat`; zero when the token says neither."""
+    app_id: str
+    """As it was written; empty when the token names none."""
+    groups: frozenset[str]
+    """As they were written."""
+    groups_overflow: bool
+    """There are more groups than the token can carry: the directory knows them."""
+    machine_id: str = ""
+    """The resource that got this token, as it was written; empty when the token names none. Its parts follow."""
+    subscription: str = ""
+    resource_group: str = ""
+    machine_name: str = ""
+    is_virtual_machine: bool = False
+    is_scale_set: bool = False
+
+    @property
+    def machine(self) -> ResourceId | None:
+        return resource_id.parse(self.machine_id) if self.machine_id else None
+
+
+def read(payload: bytes) -> Claims:
+    """Read the payload of a token whose signature held; `JWT_CLAIM_MISSING` names what is missing or malformed."""
+    try:
+        said = _decode(payload)
+    except msgspec.ValidationError as error:
+        named = _NAMED_CLAIM.search(str(error))
+        raise Refused(Code.JWT_CLAIM_MISSING, named[1] if named else "") from None
+    except (ValueError, RecursionError):
+        raise Refused(Code.JWT_MALFORMED) from None
+    return Claims(
+        intern(said.iss),
+        said.aud if isinstance(said.aud, tuple) else (intern(said.aud),),
+        intern(fold(said.tid)),
+        fold(said.oid),
+        said.exp,
+        max(said.nbf or 0.0, said.iat or 0.0),
+        said.appid or said.azp or "",
+        said.groups or frozenset(),
+        said.groups is None and "groups" in (said.claim_names or ()),
+        *_machine(said),
+    )
+
+
+def _machine(said: _Payload) -> tuple[str, str, str, str, bool, bool] | tuple[()]:
+    """The machine that the token names, from the one claim that counts; a user-assigned identity is no machine."""
+    name, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
+    if text is None:
+        return ()
+    try:
+        folded = resource_id.folded(text)
+    except ValueError:
+        raise Refused(Code.JWT_CLAIM_MISSING, f"{name} is not a resource id") from None
+    _, _, subscription, _, resource_group, _, kind = folded.split("/", 6)
+    kind, _, name = kind.rpartition("/")
+    if kind == _IDENTITY:
+        return ()
+    return text, intern(subscription), intern(resource_group), name, kind == _VIRTUAL_MACHINE, kind == _SCALE_SET
+
+
+def check_claims(
+    claims: Claims,
+    *,
+    now: Instant,
+    leeway: float,
+    audience: str,
+    issuers: frozenset[str],
+    tenant_id: str,
+    max_jwt_exp: float,
+) -> None:
+    """Refuse a token of another issuer, audience, tenant or time, each with its own code.
+
+    `leeway` (seconds) forgives a clock that is behind the issuer's; nothing forgives a token that has expired. A token
+    may last `max_jwt_exp` seconds from now at most; 0: as long as it likes.
+    """
+    if claims.issuer not in issuers:
+        raise Refused(Code.JWT_ISSUER_MISMATCH)
+    if audience not in claims.audiences:
+        raise Refused(Code.JWT_AUDIENCE_MISMATCH)
+    if tenant_id != claims.tenant_id != fold(tenant_id):
+        raise Refused(Code.JWT_TENANT_MISMATCH)
+    if claims.expires_at <= now:
+        raise Refused(Code.JWT_EXPIRED)
+    if claims.valid_from > now + leeway:
+        raise Refused(Code.JWT_NOT_YET_VALID)
+    if max_jwt_exp and claims.expires_at > now + max_jwt_exp:
+        raise Refused(Code.JWT_EXPIRES_TOO_LATE)

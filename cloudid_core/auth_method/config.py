@@ -1,0 +1,128 @@
+"""The configuration of an authentication method: its record, its rules, and the programs of its routes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from attrs import evolve, frozen
+
+from .. import root_credential
+from ..clouds import DEFAULT_ENVIRONMENT, environment_name
+from ..context import Context, Deadline
+from ..environment import effective
+from ..errors import Code, Conflict, Problem, Refused
+from ..fields import ENVIRONMENT, INTEGER, PAUSE, TEXT, bounded, setting, show
+from ..messages import NOTHING, Answer
+from ..mounts import Mount
+from ..provider.client import Client, Credentials
+from ..provider.retry import RetryPolicy
+from ..root_credential import RootCredential
+from ..rotation.expiration import root_password_expiration
+from ..routing import Call
+from ..store import keys
+from ..store.records import ATTEMPTS, Found, expected
+from ..values.secret import Secret
+
+
+@frozen(kw_only=True)
+class Config(RootCredential):
+    """What is stored for a mount. Fields that were never set have the defaults of this table."""
+
+    tenant_id: str = setting(TEXT, "", "Directory tenant id.", env="TENANT_ID", required=True)
+    resource: str = setting(
+        TEXT, "", "Audience that the JWT of a login must be meant for.", env="AD_RESOURCE", required=True
+    )
+    environment: str = setting(ENVIRONMENT, DEFAULT_ENVIRONMENT, "Environment of the cloud.", env="ENVIRONMENT")
+    max_retries: int = setting(bounded(INTEGER, 0, 20), 3, "Retries after the first try of a provider call.")
+    max_retry_delay: float = setting(PAUSE, 60.0, "Longest pause before a retry.")
+    retry_delay: float = setting(PAUSE, 4.0, "First pause before a retry; doubles each time.")
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        return Credentials(client_id=self.client_id, client_secret=self.client_secret)
+
+    @cached_property
+    def retry(self) -> RetryPolicy:
+        return RetryPolicy(
+            max_retries=self.max_retries, retry_delay=self.retry_delay, max_retry_delay=self.max_retry_delay
+        )
+
+
+async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
+    """The configuration as it is stored."""
+    return await context.records.find(keys.config(mount.id), Config)
+
+
+async def effective_config(context: Context, mount: Mount) -> tuple[Config, Found[Config] | None]:
+    """The configuration that counts, environment included, and what is stored; `CONFIG_MISSING` if not enough."""
+    found = await find_config(context, mount)
+    config = effective(found.record if found else Config(), context.settings.environment)
+    if not config.tenant_id or not config.resource:
+        raise Refused(Code.CONFIG_MISSING)
+    return config, found
+
+
+async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
+    """How a mount talks to the provider under its present configuration."""
+    config, found = await effective_config(context, mount)
+    return client_of(context, mount, config, found, deadline)
+
+
+def client_of(
+    context: Context, mount: Mount, config: Config, found: Found[Config] | None, deadline: Deadline
+) -> Client:
+    return Client(
+        context=context,
+        cloud=context.settings.clouds[environment_name(config.environment or DEFAULT_ENVIRONMENT)],
+        tenant=config.tenant_id,
+        credentials=config.credentials,
+        retry=config.retry,
+        owner=f"{mount.id}:{found.version if found else 0}",
+        deadline=deadline,
+    )
+
+
+async def write_config(call: Call) -> Answer:
+    """Set the fields that were given; the rules are checked on what then counts."""
+    environment = call.context.settings.environment
+    key = keys.config(call.mount.id)
+    for _ in range(ATTEMPTS):
+        found = await find_config(call.context, call.mount)
+        config = evolve(found.record if found else Config(), **call.given.values)
+        check(effective(config, environment))
+        try:
+            await call.context.records.commit(expected(found, key), {key: config})
+        except Conflict:
+            continue
+        return NOTHING
+    raise Refused(Code.STORE_CONTENDED)
+
+
+def check(config: Config) -> None:
+    """Refuse a configuration that cannot work."""
+    missing = [name for name in ("tenant_id", "resource") if not getattr(config, name)]
+    if missing:
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
+    root_credential.check(config)
+
+
+async def read_config(call: Call) -> Answer:
+    """The stored configuration, client secret included unless the service is set to mask it."""
+    found = await find_config(call.context, call.mount)
+    if found is None:
+        raise Refused(Code.NOT_FOUND)
+    config = found.record
+    if call.context.settings.redact_client_secret and config.client_secret:
+        config = evolve(config, client_secret=Secret(Secret.MASK))
+    expiration = await root_password_expiration(call.context, call.mount, found.record)
+    return Answer(data={**show(config), **expiration})
+
+
+async def delete_config(call: Call) -> Answer:
+    """Forget the configuration and its credentials; it is well if there is none."""
+    await call.context.records.update(keys.config(call.mount.id), Config, lambda _: None)
+    return NOTHING
+
+
+async def config_exists(call: Call) -> bool:
+    return await find_config(call.context, call.mount) is not None

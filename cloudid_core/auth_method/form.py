@@ -1,0 +1,54 @@
+"""The form of a login: who asks, and which machine it says to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from attrs import frozen
+
+from ..errors import Code, Problem, Refused
+from ..fields import TEXT, setting
+from ..values import resource_id
+from ..values.guid import guid
+from ..values.name import name
+from ..values.resource_id import resource_group, vm_name
+
+
+@frozen(kw_only=True)
+class LoginForm:
+    """A login as it is asked for. Of the three names of a machine the first one given counts: scale set, VM, id."""
+
+    role: str = setting(TEXT, "", "Name of the role.", required=True)
+    jwt: str = setting(TEXT, "", "The machine's signed identity.", required=True, repr=False)
+    subscription_id: str = setting(TEXT, "", "Subscription of the machine.", required=True)
+    resource_group_name: str = setting(TEXT, "", "Resource group of the machine.", required=True)
+    vm_name: str = setting(TEXT, "", "Virtual machine; ignored when `vmss_name` is given.")
+    vmss_name: str = setting(TEXT, "", "Scale set of the machine.")
+    resource_id: str = setting(TEXT, "", "Full resource id; ignored when `vm_name` or `vmss_name` is given.")
+
+
+GRAMMAR: Final[tuple[tuple[str, Callable[[object], Any]], ...]] = (
+    ("role", name),
+    ("subscription_id", guid),
+    ("resource_group_name", resource_group),
+)
+MACHINE_GRAMMAR: Final[tuple[tuple[str, Callable[[object], Any]], ...]] = (
+    ("vmss_name", vm_name),
+    ("vm_name", vm_name),
+    ("resource_id", resource_id.parse),
+)
+"""The names of a machine, in the order in which they count."""
+
+
+def validate(form: LoginForm) -> None:
+    """Refuse names that break their grammar; a name that is ignored is not looked at."""
+    machine = next((row for row in MACHINE_GRAMMAR if getattr(form, row[0])), None)
+    problems = []
+    for member, parse in (*GRAMMAR, machine) if machine else GRAMMAR:
+        try:
+            parse(getattr(form, member))
+        except ValueError as error:
+            problems.append(Problem(Code.FIELD_INVALID, f'"{member}" {error}'))
+    if problems:
+        raise Refused.because(problems)

@@ -1,0 +1,129 @@
+"""JWS: signed tokens in their compact form (RFC 7515), RS256 alone, read as strictly as the RFC allows.
+
+One spelling for each value: canonical base64url without padding, no member twice in a header. Nothing of a payload is
+seen before its signature has held.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from ..caches import Bounded
+from ..errors import Code, Refused
+
+ALGORITHM: Final = "RS256"
+_PADDING: Final = PKCS1v15()
+_DIGEST: Final = Prehashed(SHA256())
+_MOST_BRACKETS: Final = 16
+"""In a header: bounds how deeply it nests."""
+
+_BASE64_PADDING: Final = ("", "", "==", "=")
+_BASE64_LAST: Final = (
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+    "",  # no such length
+    "AQgw",
+    "AEIMQUYcgkosw048",
+)
+"""By length modulo 4: the last characters whose spare bits are zero (RFC 4648 section 3.5)."""
+
+
+class Compact(msgspec.Struct, frozen=True, gc=False):
+    """A token as a text. `digest` (SHA-256, of what is signed) and `signature` together tell it from all others."""
+
+    signed: str
+    signature: str
+    digest: bytes
+
+    def __repr__(self) -> str:
+        return "Compact(...)"
+
+
+class Parts(msgspec.Struct, frozen=True, gc=False):
+    """A token taken apart. Nothing of it is proven yet."""
+
+    key_id: str
+    _payload: bytes
+    _signature: bytes
+    _digest: bytes
+
+    def __repr__(self) -> str:
+        return "Parts(...)"
+
+
+def compact(token: str) -> Compact:
+    """A token, ready to be recognised. Whoever calls this has bounded its length."""
+    if not token.isascii():
+        raise Refused(Code.JWT_MALFORMED)
+    signed, _, signature = token.rpartition(".")
+    return Compact(signed, signature, sha256(signed.encode()).digest())
+
+
+def split(token: Compact, headers: Bounded[str, str]) -> Parts:
+    """Take a token apart; `headers` remembers the key ids of headers that were read before.
+
+    Refuses with `JWT_MALFORMED` what is not a signed token, with `LOGIN_REFUSED` what is signed in another way or
+    names no key.
+    """
+    header, _, payload = token.signed.partition(".")
+    key_id = headers.get(header)
+    if key_id is None:
+        key_id = _read_key_id(_decode(header))
+        headers.put(header, key_id)
+    return Parts(key_id, _decode(payload), _decode(token.signature), token.digest)
+
+
+def verify(parts: Parts, key: RSAPublicKey) -> bytes:
+    """The payload, if `key` signed it; `LOGIN_REFUSED` otherwise."""
+    try:
+        key.verify(parts._signature, parts._digest, _PADDING, _DIGEST)
+    except InvalidSignature:
+        raise Refused(Code.LOGIN_REFUSED) from None
+    return parts._payload
+
+
+def _decode(segment: str) -> bytes:
+    """The bytes of a segment that is their one canonical base64url text."""
+    remainder = len(segment) % 4
+    if not segment or segment[-1] not in _BASE64_LAST[remainder] or "+" in segment or "/" in segment or "=" in segment:
+        raise Refused(Code.JWT_MALFORMED)
+    text = segment.replace("-", "+").replace("_", "/") + _BASE64_PADDING[remainder]
+    try:
+        return msgspec.convert(text, bytes)
+    except msgspec.ValidationError:
+        raise Refused(Code.JWT_MALFORMED) from None
+
+
+def _read_key_id(raw: bytes) -> str:
+    """The id of the key that a header names: `kid`, or the certificate's thumbprint `x5t`."""
+    if raw.count(b"{") + raw.count(b"[") > _MOST_BRACKETS:
+        raise Refused(Code.JWT_MALFORMED)
+    try:
+        header = json.loads(raw.decode(), object_pairs_hook=_members, parse_constant=_no_constant)
+    except ValueError:
+        raise Refused(Code.JWT_MALFORMED) from None
+    if not isinstance(header, dict):
+        raise Refused(Code.JWT_MALFORMED)
+    key_id = header.get("kid", header.get("x5t"))
+    if header.get("alg") != ALGORITHM or "crit" in header or not isinstance(key_id, str) or not key_id.isascii():
+        raise Refused(Code.LOGIN_REFUSED)
+    return key_id
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is there twice")
+    return members
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

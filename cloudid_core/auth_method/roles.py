@@ -1,0 +1,118 @@
+"""The roles of an authentication method: whom they admit, and what tokens they give."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+from attrs import frozen
+
+from ..context import Context
+from ..errors import Code, Conflict, Problem, Refused
+from ..fields import SECONDS, TEXTS, setting, show
+from ..lifetime import Terms
+from ..messages import NOTHING, Answer
+from ..mounts import Mount
+from ..routing import Call, capture_name
+from ..store import keys
+from ..store.records import ATTEMPTS, Found, expected
+from ..tokens.settings import TokenSettings, merged
+from ..tokens.settings import check as check_token_settings
+from .bounds import ANY, Bounds
+
+BOUNDS: Final = (
+    "bound_service_principal_ids",
+    "bound_group_ids",
+    "bound_locations",
+    "bound_subscription_ids",
+    "bound_resource_groups",
+    "bound_scale_sets",
+)
+
+
+@frozen(kw_only=True)
+class Role(TokenSettings):
+    """Every list that is set must match; within a list any one entry. Case never matters."""
+
+    bound_service_principal_ids: tuple[str, ...] = setting(
+        TEXTS, (), 'Object ids of service principals; `"*"` alone: any of the tenant.'
+    )
+    bound_group_ids: tuple[str, ...] = setting(TEXTS, (), "Object ids of groups.")
+    bound_locations: tuple[str, ...] = setting(TEXTS, (), "Locations; blanks are ignored.")
+    bound_subscription_ids: tuple[str, ...] = setting(TEXTS, (), "Subscription ids.")
+    bound_resource_groups: tuple[str, ...] = setting(TEXTS, (), "Names of resource groups.")
+    bound_scale_sets: tuple[str, ...] = setting(TEXTS, (), "Names of scale sets.")
+    max_jwt_exp: int = setting(SECONDS, 0, "How far ahead the `exp` of a JWT may lie; 0: without limit.")
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return Bounds.of(self)
+
+
+def check(role: Role) -> None:
+    """Refuse a role that admits everybody by accident, or that has a wildcard where none is known."""
+    problems = [
+        Problem(Code.FIELD_INVALID, f'"{bound}" must not hold empty entries')
+        for bound in BOUNDS
+        if not all(getattr(role, bound))
+    ]
+    for bound in BOUNDS:
+        alone = bound == "bound_service_principal_ids" and getattr(role, bound) == ANY
+        if not alone and any("*" in entry for entry in getattr(role, bound)):
+            problems.append(Problem(Code.FIELD_INVALID, f'"{bound}": only "*" alone for any principal is a wildcard'))
+    if not any(getattr(role, bound) for bound in BOUNDS):
+        problems.append(Problem(Code.ROLE_UNBOUND))
+    if problems:
+        raise Refused.because(problems)
+
+
+async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | None:
+    return await context.records.find(keys.role(mount.id, name), Role)
+
+
+async def write_role(call: Call) -> Answer:
+    """Set the fields that were given; the rules are checked on the merged role."""
+    name = capture_name(call)
+    key = keys.role(call.mount.id, name)
+    for _ in range(ATTEMPTS):
+        found = await find_role(call.context, call.mount, name)
+        role = merged(found.record if found else Role(), call.given)
+        check(role)
+        warnings = check_token_settings(role, call.mount, call.context.settings)
+        try:
+            await call.context.records.commit(expected(found, key), {key: role})
+        except Conflict:
+            continue
+        return Answer(warnings=warnings)
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def read_role(call: Call) -> Answer:
+    found = await find_role(call.context, call.mount, capture_name(call))
+    if found is None:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data=show(found.record, spelled_old=found.record.spelled_old))
+
+
+async def list_roles(call: Call) -> Answer:
+    names = await call.context.records.names(keys.roles(call.mount.id))
+    if not names:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={"keys": names})
+
+
+async def delete_role(call: Call) -> Answer:
+    """Forget a role; tokens that it gave can no longer be renewed. It is well if there is none."""
+    key = keys.role(call.mount.id, capture_name(call))
+    await call.context.records.update(key, Role, lambda _: None)
+    return NOTHING
+
+
+async def role_exists(call: Call) -> bool:
+    return await find_role(call.context, call.mount, capture_name(call)) is not None
+
+
+async def token_terms(context: Context, mount: Mount, role: str) -> Terms | None:
+    """What now limits the tokens of a role; `None` when it is gone."""
+    found = await find_role(context, mount, role)
+    return found.record.terms(mount, context.settings) if found else None

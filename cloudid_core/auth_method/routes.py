@@ -1,0 +1,69 @@
+"""The routes of the authentication method."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..components import Component
+from ..mounts import AUTH
+from ..rotation import routes as rotation
+from ..routing import Operation, Route, RouteTable
+from . import config, login, roles
+from .config import Config
+from .form import LoginForm
+from .roles import Role
+
+ROUTES: Final = RouteTable(
+    (
+        Route(
+            path="login",
+            operation=Operation.WRITE,
+            program=login.log_in,
+            form=LoginForm,
+            public=True,
+            requires_all=True,
+            doc="Turns the signed identity of a machine into a service token.",
+        ),
+        Route(
+            path="config",
+            operation=Operation.WRITE,
+            program=config.write_config,
+            form=Config,
+            exists=config.config_exists,
+            doc="Configures the method.",
+        ),
+        Route(
+            path="config",
+            operation=Operation.READ,
+            program=config.read_config,
+            doc="Reads the stored configuration, `client_secret` included.",
+        ),
+        Route(
+            path="config",
+            operation=Operation.DELETE,
+            program=config.delete_config,
+            doc="Removes the configuration and its credentials.",
+        ),
+        Route(
+            path="role/:name",
+            operation=Operation.WRITE,
+            program=roles.write_role,
+            form=Role,
+            exists=roles.role_exists,
+            doc="Registers or updates a role.",
+        ),
+        Route(path="role/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
+        Route(path="role/:name", operation=Operation.DELETE, program=roles.delete_role, doc="Removes a role."),
+        Route(path="role", operation=Operation.LIST, program=roles.list_roles, doc="Lists the names of all roles."),
+        *rotation.ROUTES,
+    )
+)
+COMPONENT: Final = Component(
+    kind=AUTH,
+    type="cloud",
+    routes=ROUTES,
+    doc="Machines log in with the identity that their cloud signed for them.",
+    token_terms=roles.token_terms,
+    client=config.client,
+    config=Config,
+)

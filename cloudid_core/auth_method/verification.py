@@ -1,0 +1,42 @@
+"""Verification of a login JWT: its signature, proven once for each token and set of keys.
+
+What is remembered is only that a signature held, and what it covers. Time, audience, issuer, role and bounds are
+checked anew at each login.
+"""
+
+from __future__ import annotations
+
+from ..caches import Caches
+from ..errors import CloudidError, Code, Refused
+from ..provider.signing_keys import KeySet
+from . import jws
+from .claims import Claims, read
+
+
+class UnknownKey(CloudidError):
+    """A token names a key that is not in the set: perhaps there is a newer one."""
+
+    def __init__(self, kid: str) -> None:
+        self.kid = kid
+        super().__init__("the jwt names an unknown key")
+
+
+def verify_login_jwt(token: str, key_set: KeySet, caches: Caches, mount_id: str, limit: int) -> Claims:
+    """The claims of a token of at most `limit` bytes that a key of the set signed.
+
+    Raises `UnknownKey`, or `Refused` with `JWT_MALFORMED`, `LOGIN_REFUSED` or, after the signature has held,
+    `JWT_CLAIM_MISSING`.
+    """
+    if len(token) > limit:
+        raise Refused(Code.JWT_MALFORMED)
+    compact = jws.compact(token)
+    proven = (mount_id, key_set.generation, compact.digest, compact.signature)
+    claims: Claims | None = caches.signatures.get(proven)
+    if claims is None:
+        parts = jws.split(compact, caches.jws_headers)
+        key = key_set.keys.get(parts.key_id)
+        if key is None:
+            raise UnknownKey(parts.key_id)
+        claims = read(jws.verify(parts, key))
+        caches.signatures.put(proven, claims)
+    return claims

@@ -1,0 +1,63 @@
+"""Built-in policies, the names that are reserved, and the paths that need `sudo`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ..values.folding import fold
+from .document import Policy, parse
+
+ROOT: Final = "root"
+DEFAULT: Final = "default"
+RESPONSE_WRAPPING: Final = "response-wrapping"
+
+UNCHANGEABLE: Final = frozenset({ROOT, RESPONSE_WRAPPING})
+UNDELETABLE: Final = UNCHANGEABLE | {DEFAULT}
+
+_DEFAULT_TEXT: Final = """\
+{
+  "path": {
+    "auth/token/lookup-self": {"capabilities": ["read", "update"]},
+    "auth/token/renew-self": {"capabilities": ["update"]},
+    "auth/token/revoke-self": {"capabilities": ["update"]},
+    "sys/capabilities-self": {"capabilities": ["update"]},
+    "sys/leases/lookup": {"capabilities": ["update"]},
+    "sys/leases/renew": {"capabilities": ["update"]},
+    "sys/leases/renew/*": {"capabilities": ["update"]},
+    "sys/renew": {"capabilities": ["update"]},
+    "sys/renew/*": {"capabilities": ["update"]}
+  }
+}
+"""
+
+BUILT_IN: Final[Mapping[str, Policy]] = {ROOT: Policy(ROOT, "", ()), DEFAULT: parse(DEFAULT, _DEFAULT_TEXT)}
+"""What holds of these names as long as nobody has written another text. That of `root` is beside the point."""
+
+_PROTECTED: Final = frozenset(
+    {"auth/token/accessors", "sys/config/cors", "sys/leases", "sys/remount", "sys/seal", "sys/step-down"}
+)
+_PROTECTED_PREFIXES: Final = (
+    "sys/audit",
+    "sys/auth/",
+    "sys/config/auditing/",
+    "sys/leases/lookup/",
+    "sys/leases/revoke-force",
+    "sys/leases/revoke-prefix",
+    "sys/plugins/catalog/",
+    "sys/raw",
+    "sys/revoke-force",
+    "sys/revoke-prefix",
+    "sys/rotate",
+)
+
+
+def needs_sudo(path: str) -> bool:
+    """Whether a path is protected: `sudo` is needed beside the capability. Of a list, the path with its final slash."""
+    path = fold(path)
+    return path.removesuffix("/") in _PROTECTED or path.startswith(_PROTECTED_PREFIXES)
+
+
+def normalised(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of policies as tokens carry them: trimmed, in lower case, each once, in order."""
+    return tuple(sorted({trimmed for name in names if (trimmed := name.strip().lower())}))

@@ -1,0 +1,210 @@
+"""Documents: the text of a policy, HCL or JSON, and the rules that it states."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from typing import Final, NoReturn
+
+import msgspec
+from attrs import evolve, field, frozen
+
+from ..errors import Code, Refused
+from ..fields import Json
+from ..values import duration
+from . import hcl
+
+_LONGEST: Final = 2**18
+
+CAPABILITIES: Final = frozenset(
+    {"create", "read", "update", "delete", "list", "patch", "sudo", "deny", "scan", "recover", "subscribe"}
+)
+"""What a rule may name. The last three are of other services and grant nothing here."""
+
+DENY: Final = frozenset({"deny"})
+
+_WRITE: Final = frozenset({"create", "read", "update", "delete", "list"})
+_OLD_LEVELS: Final[Mapping[str, frozenset[str]]] = {
+    "deny": DENY,
+    "read": frozenset({"read", "list"}),
+    "write": _WRITE,
+    "sudo": _WRITE | {"sudo"},
+}
+
+_UNSUPPORTED: Final = frozenset(
+    {"control_group", "expiration", "list_scan_response_keys_filter_path", "mfa_methods", "pagination_limit"}
+)
+"""Restrictions that other services know. To ignore one would grant more than its author wrote."""
+
+Values = Mapping[str, tuple[Json, ...]]
+"""Parameter names in lower case, and the values that each may or may not have; none: any value."""
+
+
+def _deny_alone(capabilities: frozenset[str]) -> frozenset[str]:
+    return DENY if "deny" in capabilities else capabilities
+
+
+@frozen
+class Rule:
+    """What a policy says about one pattern of paths. `deny` stands alone."""
+
+    pattern: str
+    capabilities: frozenset[str] = field(converter=_deny_alone)
+    allowed_parameters: Values = field(factory=dict)
+    denied_parameters: Values = field(factory=dict)
+    required_parameters: tuple[str, ...] = ()
+    min_wrapping_ttl: int = 0
+    """Seconds; 0: no bound."""
+    max_wrapping_ttl: int = 0
+
+
+@frozen
+class Policy:
+    """A policy as it is kept: its text, and the rules that were read from it once."""
+
+    name: str
+    text: str
+    rules: tuple[Rule, ...]
+
+
+def parse(name: str, text: str) -> Policy:
+    """The policy that a text states; an empty one grants nothing. Refused with `POLICY_INVALID`.
+
+    JSON starts with a brace; everything else is HCL. Either may come in base64.
+    """
+    if len(text) > _LONGEST:
+        _refuse(f"longer than {_LONGEST} characters")
+    text = _decoded(text)
+    if not text.strip():
+        return Policy(name, text, ())
+    document = _json(text) if text.lstrip().startswith("{") else hcl.parse(text)
+    if not document.keys() <= {"path", "name"}:
+        _refuse('the document may hold only "path" and "name"')
+    if not isinstance(document.get("name", ""), str):
+        _refuse('"name" must be a text')
+    return Policy(name, text, tuple(_rules(document.get("path", []))))
+
+
+def _decoded(text: str) -> str:
+    try:
+        return b64decode(text, validate=True).decode()
+    except ValueError:
+        return text
+
+
+def _json(text: str) -> dict[str, Json]:
+    try:
+        document: dict[str, Json] = json.loads(text, object_pairs_hook=_unique)
+        msgspec.json.decode(text)  # stricter than `json`, which takes NaN and half of a surrogate pair
+    except json.JSONDecodeError as error:
+        _refuse(f"at line {error.lineno}, column {error.colno}")
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        _refuse("the JSON is too deep, or holds a number or character that is out of range")
+    return document
+
+
+def _unique(members: list[tuple[str, Json]]) -> dict[str, Json]:
+    """An object whose names are unique: the last of two would win, and could be the one that does not deny."""
+    unique = dict(members)
+    if len(unique) != len(members):
+        _refuse("a name is repeated in an object")
+    return unique
+
+
+def _rules(paths: Json) -> Iterable[Rule]:
+    number = 0
+    for group in _objects(paths, '"path"'):
+        for pattern, blocks in group.items():
+            for block in _objects(blocks, "a path"):
+                number += 1
+                try:
+                    yield _rule(pattern, block)
+                except ValueError as error:
+                    _refuse(f"path {number}: {error}")
+
+
+def _objects(raw: Json, what: str) -> list[dict[str, Json]]:
+    """An object, or a list of objects: repeated HCL blocks, and their spelling in JSON."""
+    objects = raw if isinstance(raw, list) else [raw]
+    if not all(isinstance(each, dict) for each in objects):
+        _refuse(f"{what} must hold objects")
+    return objects
+
+
+def _rule(pattern: str, block: dict[str, Json]) -> Rule:
+    """The rule of one block. `ValueError` tells what is wrong and holds no input."""
+    if "+*" in pattern:
+        raise ValueError("+* is not a pattern")
+    if "{{" in pattern:
+        raise ValueError("templates are not supported")
+    if not _UNSUPPORTED.isdisjoint(block):
+        raise ValueError("one of " + ", ".join(sorted(_UNSUPPORTED)) + " is used, and none is supported")
+    if not block.keys() <= _KEYS:
+        raise ValueError("the keys are " + ", ".join(sorted(_KEYS)))
+    rule = Rule(pattern.removeprefix("/"), _capabilities(block))
+    if rule.capabilities == DENY:
+        return rule
+    rule = evolve(
+        rule,
+        allowed_parameters=_values(block, "allowed_parameters"),
+        denied_parameters=_values(block, "denied_parameters"),
+        required_parameters=tuple(name.lower() for name in _texts(block, "required_parameters")),
+        min_wrapping_ttl=duration.seconds(block.get("min_wrapping_ttl")),
+        max_wrapping_ttl=duration.seconds(block.get("max_wrapping_ttl")),
+    )
+    if 0 < rule.max_wrapping_ttl < rule.min_wrapping_ttl:
+        raise ValueError("max_wrapping_ttl is less than min_wrapping_ttl")
+    return rule
+
+
+_KEYS: Final = frozenset(
+    {
+        "allowed_parameters",
+        "capabilities",
+        "comment",
+        "denied_parameters",
+        "max_wrapping_ttl",
+        "min_wrapping_ttl",
+        "policy",
+        "required_parameters",
+    }
+)
+
+
+def _capabilities(block: dict[str, Json]) -> frozenset[str]:
+    named = frozenset(_texts(block, "capabilities"))
+    if not named <= CAPABILITIES:
+        raise ValueError("the capabilities are " + ", ".join(sorted(CAPABILITIES)))
+    if "policy" in block:
+        level = block["policy"]
+        if not isinstance(level, str) or level not in _OLD_LEVELS:
+            raise ValueError("policy must be one of " + ", ".join(_OLD_LEVELS))
+        named |= _OLD_LEVELS[level]
+    return named
+
+
+def _texts(block: dict[str, Json], key: str) -> list[str]:
+    texts = block.get(key, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"{key} must be a list of texts")
+    return texts
+
+
+def _values(block: dict[str, Json], key: str) -> Values:
+    members = block.get(key, {})
+    if not isinstance(members, dict) or not all(
+        isinstance(values, list) and all(_is_value(value) for value in values) for values in members.values()
+    ):
+        raise ValueError(f"{key} must map names to lists of texts, integers or booleans")
+    if len({name.lower() for name in members}) != len(members):
+        raise ValueError(f"{key} repeats a name")
+    return {name.lower(): tuple(values) for name, values in members.items()}
+
+
+def _is_value(value: Json) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and abs(value) < 2**63)
+
+
+def _refuse(detail: str) -> NoReturn:
+    raise Refused(Code.POLICY_INVALID, detail) from None

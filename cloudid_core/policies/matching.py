@@ -1,0 +1,172 @@
+"""Matching: which rule decides about a path, and whether it lets a request pass.
+
+The exact pattern decides before any other. Of the patterns with wildcards the best one decides alone: the one whose
+first wildcard stands further right; then one that does not end in `*`; then the one with fewer `+`; then the longer;
+then the greater text. Patterns do not add up, but rules for the same pattern do.
+
+Paths are compared in lower case, as the names in them are: a `deny` of `creds/admin` also stops `creds/Admin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..fields import Json
+from ..values.folding import fold
+from . import parameters as constraints
+from .builtin import needs_sudo
+from .document import DENY, Policy, Rule
+
+OPERATIONS: Final = frozenset({"create", "read", "update", "patch", "delete", "list"})
+"""What can be done at a path; each needs the capability of its name."""
+
+_ROOT: Final = frozenset({"root"})
+_NO_PARAMETERS: Final[Mapping[str, Json]] = {}
+
+
+@frozen
+class _Wildcard:
+    """A pattern with a `*` at its end or with segments that are `+`, ready to be compared."""
+
+    rule: Rule
+    prefix: str
+    """What comes before the first wildcard."""
+    segments: tuple[str, ...]
+    is_open: bool
+    """Whether it ends in `*`; the last segment is then where the rest of the path starts."""
+
+    @classmethod
+    def of(cls, rule: Rule) -> _Wildcard | None:
+        """`None` when the pattern is literal."""
+        pattern = rule.pattern
+        is_open = pattern.endswith("*")
+        segments = tuple(pattern.removesuffix("*").split("/") if is_open else pattern.split("/"))
+        if not is_open and "+" not in segments:
+            return None
+        prefix = pattern.removesuffix("*")
+        if "+" in segments:
+            prefix = "".join(f"{segment}/" for segment in segments[: segments.index("+")])
+        return cls(rule, prefix, segments, is_open)
+
+    @property
+    def rank(self) -> tuple[int, bool, int, int, str]:
+        """What is compared to find the best of several patterns that match."""
+        pattern = self.rule.pattern
+        return len(self.prefix), not self.is_open, -self.segments.count("+"), len(pattern), pattern
+
+    def matches(self, path: str) -> bool:
+        if not path.startswith(self.prefix):
+            return False
+        if self.is_open:
+            given = path.split("/", len(self.segments) - 1)
+            if not given[-1].startswith(self.segments[-1]):
+                return False
+            given[-1] = self.segments[-1]
+        else:
+            given = path.split("/")
+        return len(given) == len(self.segments) and all(
+            own in ("+", other) for own, other in zip(self.segments, given, strict=True)
+        )
+
+
+class Acl:
+    """What several policies allow together."""
+
+    __slots__ = ("_exact", "_wildcards", "is_root")
+
+    def __init__(self, policies: Iterable[Policy], *, is_root: bool = False) -> None:
+        rules: dict[str, Rule] = {}
+        for policy in policies:
+            for rule in policy.rules:
+                pattern = fold(rule.pattern)
+                known = rules.get(pattern)
+                rules[pattern] = _merged(known, rule) if known else evolve(rule, pattern=pattern)
+        wildcards = {pattern: wildcard for pattern, rule in rules.items() if (wildcard := _Wildcard.of(rule))}
+        self.is_root: Final = is_root
+        self._exact: Final = {pattern: rule for pattern, rule in rules.items() if pattern not in wildcards}
+        self._wildcards: Final = tuple(sorted(wildcards.values(), key=lambda wildcard: wildcard.rank, reverse=True))
+
+    def allows(
+        self,
+        operation: str,
+        path: str,
+        parameters: Mapping[str, Json] = _NO_PARAMETERS,
+        wrapping_ttl: int = 0,
+    ) -> bool:
+        """Whether one of `OPERATIONS` on a path may pass. The path of a list may end in a slash or not.
+
+        Protected paths need `sudo` besides. `wrapping_ttl` is for how many seconds the answer shall be wrapped; 0: not.
+        """
+        if self.is_root:
+            return True
+        path = fold(path)
+        if operation == "list":
+            path = path.removesuffix("/") + "/"
+            rule = self._matching_list(path)
+        else:
+            rule = self._matching(path)
+        return (
+            rule is not None
+            and operation in OPERATIONS
+            and operation in rule.capabilities
+            and ("sudo" in rule.capabilities or not needs_sudo(path))
+            and _wrapping_fits(rule, wrapping_ttl)
+            and (operation not in constraints.CHECKED or constraints.fit(rule, parameters))
+        )
+
+    def capabilities(self, path: str) -> frozenset[str]:
+        """What may be done at a path: `root` alone, `deny` alone, or capabilities of a rule."""
+        if self.is_root:
+            return _ROOT
+        rule = self._matching_list(fold(path))
+        return rule.capabilities or DENY if rule else DENY
+
+    def is_sudo(self, path: str) -> bool:
+        """Whether a rule grants `sudo` at a path, for programs that do more for such callers."""
+        return self.is_root or "sudo" in self.capabilities(path)
+
+    def _matching_list(self, path: str) -> Rule | None:
+        """The rule that decides about a list; without the final slash of its path only if nothing matches with it.
+
+        In the other order a rule for `p` would let pass a list of `p/` that a rule for `p/` denies.
+        """
+        rule = self._matching(path)
+        if rule is None and path.endswith("/"):
+            rule = self._matching(path[:-1])
+        return rule
+
+    def _matching(self, path: str) -> Rule | None:
+        exact = self._exact.get(path)
+        if exact is not None:
+            return exact
+        return next((wildcard.rule for wildcard in self._wildcards if wildcard.matches(path)), None)
+
+
+def _merged(first: Rule, second: Rule) -> Rule:
+    """One rule for the pattern of the first: capabilities united, but a `deny` wipes all; restrictions of both."""
+    capabilities = first.capabilities | second.capabilities
+    if "deny" in capabilities:
+        return Rule(first.pattern, DENY)
+    return Rule(
+        first.pattern,
+        capabilities,
+        constraints.merged(first.allowed_parameters, second.allowed_parameters),
+        constraints.merged(first.denied_parameters, second.denied_parameters),
+        tuple(dict.fromkeys(first.required_parameters + second.required_parameters)),
+        _smaller(first.min_wrapping_ttl, second.min_wrapping_ttl),
+        _smaller(first.max_wrapping_ttl, second.max_wrapping_ttl),
+    )
+
+
+def _smaller(first: int, second: int) -> int:
+    """The smaller of two bounds, of which 0 is none."""
+    return min(first or second, second or first)
+
+
+def _wrapping_fits(rule: Rule, ttl: int) -> bool:
+    """Whether an answer is wrapped for as long as the rule wants; under either bound it must be wrapped."""
+    least, most = rule.min_wrapping_ttl, rule.max_wrapping_ttl
+    return not (least or most) or (ttl > 0 and least <= ttl and (not most or ttl <= most))

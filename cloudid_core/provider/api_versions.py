@@ -1,0 +1,82 @@
+"""Api-versions: which version of the provider's interface speaks of a type of resource."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from ..effects import Now
+from ..values.folding import fold
+from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId
+from .client import Client, get_json
+from .urls import url
+
+KNOWN: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        fold(VIRTUAL_MACHINE): "2022-11-01",
+        fold(SCALE_SET): "2022-11-01",
+        fold(USER_ASSIGNED_IDENTITY): "2023-01-31",
+    }
+)
+"""The versions whose answers we know, by folded type."""
+
+PROVIDERS: Final = "2021-04-01"
+"""The version of the list of types itself."""
+
+DEFAULT: Final = "2022-03-01"
+"""For a type that the list lacks."""
+
+MAX_AGE: Final = 6 * 3600.0
+_STABLE: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+
+
+class _Type(msgspec.Struct, rename="camel"):
+    resource_type: str
+    api_versions: list[str]
+
+
+class _Provider(msgspec.Struct, rename="camel"):
+    resource_types: list[_Type]
+
+
+async def api_version(client: Client, resource_id: ResourceId) -> str:
+    """The version to ask for a resource with: of a type that we do not know, the newest that is no preview.
+
+    What the provider says is remembered for hours, for everybody who uses this cloud.
+    """
+    folded = fold(resource_id.type)
+    if folded in KNOWN:
+        return KNOWN[folded]
+    key = ("api-version", client.cloud, folded)
+    now = await Now()
+    known: tuple[str, float] | None = client.context.caches.facts.get(key)
+    if known is not None and 0 <= now - known[1] < MAX_AGE:
+        return known[0]
+    version = await _newest(client, resource_id)
+    client.context.caches.facts.put(key, (version, now))
+    return version
+
+
+async def _newest(client: Client, resource_id: ResourceId) -> str:
+    address = url(
+        client.cloud.resource_manager,
+        "subscriptions",
+        resource_id.subscription,
+        "providers",
+        resource_id.namespace,
+        **{"api-version": PROVIDERS},
+    )
+    provider = await get_json(client, address, client.cloud.resource_scope, _Provider)
+    wanted = fold("/".join(resource_id.types))
+    versions = [
+        version
+        for listed in provider.resource_types
+        if fold(listed.resource_type) == wanted
+        for version in listed.api_versions
+        if _STABLE.fullmatch(version)
+    ]
+    return max(versions, default=DEFAULT)

@@ -1,0 +1,222 @@
+"""Applications of the directory, and their passwords."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from attrs import frozen
+
+from ..effects import Instant
+from ..errors import ProviderAmbiguous, ProviderProblem
+from ..values import rfc3339
+from ..values.secret import Secret
+from .client import ApiCall, Client, ask
+from .objects import Id, address, delete, find_by_id, find_by_key, is_absent, literal, select, upsert
+
+
+@frozen
+class Password:
+    """What the provider shows of a password; `hint` is how its text starts."""
+
+    key_id: str
+    display_name: str
+    hint: str
+    ends_at: Instant | None
+
+
+@frozen
+class Application:
+    """An application; `object_id` is what calls name it by, `client_id` what it is known by elsewhere."""
+
+    object_id: str
+    client_id: str
+    display_name: str
+    unique_name: str
+    passwords: tuple[Password, ...]
+
+
+@frozen
+class NewPassword:
+    """A password whose text the provider shows this once."""
+
+    key_id: str
+    secret: Secret
+    ends_at: Instant
+
+
+class _Password(msgspec.Struct, rename="camel"):
+    key_id: Id | None = None
+    display_name: str | None = None
+    hint: str | None = None
+    end_date_time: str | None = None
+
+
+class _Application(msgspec.Struct, rename="camel"):
+    id: Id
+    app_id: Id
+    display_name: str | None = None
+    unique_name: str | None = None
+    password_credentials: list[_Password] | None = None
+
+
+class _NewPassword(msgspec.Struct, rename="camel"):
+    key_id: Id
+    secret_text: str
+    end_date_time: str | None = None
+
+
+async def ensure_application(
+    client: Client, *, unique_name: str, display_name: str, tags: Sequence[str] = (), sign_in_audience: str = ""
+) -> Application:
+    """The application with this unique name, made if it is not there; doing it again is harmless.
+
+    Where the environment cannot do that, the unique name is the application's display name and one of its tags. It is
+    then made once at most: raises `ProviderAmbiguous` when that may have happened, and it cannot be seen.
+    """
+    body = _body(display_name, tags, sign_in_audience)
+    made = await upsert(client, "applications", "uniqueName", unique_name, body, _Application)
+    if made is not None:
+        return _application(made)
+    marked = await _marked_application(client, unique_name)
+    if marked is not None:
+        return marked
+    call = ApiCall(
+        method="POST",
+        url=address(client, "applications"),
+        scope=client.cloud.directory_scope,
+        body=_body(unique_name, [*tags, unique_name], sign_in_audience),
+        idempotent=False,
+    )
+    try:
+        return _application(await ask(client, call, _Application))
+    except ProviderAmbiguous:
+        marked = await _marked_application(client, unique_name)
+        if marked is None:
+            raise
+        return marked
+
+
+async def describe_application(client: Client, object_id: str, tags: Sequence[str], sign_in_audience: str) -> None:
+    """Change the tags of an application, and who can sign in to it (empty: as it is)."""
+    audience = {"signInAudience": sign_in_audience} if sign_in_audience else {}
+    call = ApiCall(
+        method="PATCH",
+        url=address(client, "applications", object_id),
+        scope=client.cloud.directory_scope,
+        body={"tags": list(tags), **audience},
+    )
+    await client.call(call)
+
+
+async def application_by_unique_name(client: Client, unique_name: str) -> Application | None:
+    """The application that `ensure_application` made, in whichever way; `None` if it does not show."""
+    found = await find_by_key(client, "applications", "uniqueName", unique_name, _Application)
+    return await _marked_application(client, unique_name) if found is None else _application(found)
+
+
+async def find_application(client: Client, object_id: str) -> Application | None:
+    found = await find_by_id(client, "applications", object_id, _Application)
+    return None if found is None else _application(found)
+
+
+async def applications_by_client_id(client: Client, client_id: str) -> list[Application]:
+    """The application with this client id: none, one, or more than anybody should have."""
+    return await _select(client, f"appId eq {literal(client_id)}")
+
+
+async def marked_applications(client: Client, prefix: str) -> list[Application]:
+    """All applications whose display name starts with a marker."""
+    return await _select(client, f"startswith(displayName,{literal(prefix)})")
+
+
+async def add_password(
+    client: Client, object_id: str, *, display_name: str, starts_at: Instant, ends_at: Instant
+) -> NewPassword:
+    """Add a password. `ProviderAmbiguous`: it may be there, and can be found by its display name only."""
+    password = {
+        "displayName": display_name,
+        "startDateTime": rfc3339.show(starts_at),
+        "endDateTime": rfc3339.show(ends_at),
+    }
+    call = ApiCall(
+        method="POST",
+        url=address(client, "applications", object_id, "addPassword"),
+        scope=client.cloud.directory_scope,
+        body={"passwordCredential": password},
+        idempotent=False,
+    )
+    added = await ask(client, call, _NewPassword)
+    given = _instant(added.end_date_time)
+    return NewPassword(added.key_id, Secret(added.secret_text), ends_at if given is None else given)
+
+
+async def remove_password(client: Client, object_id: str, key_id: str) -> bool:
+    """Remove a password; `False` if there is none, or no such application."""
+    call = ApiCall(
+        method="POST",
+        url=address(client, "applications", object_id, "removePassword"),
+        scope=client.cloud.directory_scope,
+        body={"keyId": key_id},
+    )
+    try:
+        await client.call(call)
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return False
+        # What the directory says of an unknown password, it also says of other mistakes.
+        if problem.status != 400 or await _has_password(client, object_id, key_id):
+            raise
+        return False
+    return True
+
+
+async def delete_application(client: Client, object_id: str) -> bool:
+    """Move an application, and its principal, to the deleted items; `False` if there is none."""
+    return await delete(client, address(client, "applications", object_id))
+
+
+async def purge(client: Client, object_id: str) -> bool:
+    """Delete one of the deleted items for good; `False` if it is not among them."""
+    return await delete(client, address(client, "directory", "deletedItems", object_id))
+
+
+def _body(display_name: str, tags: Sequence[str], sign_in_audience: str) -> dict[str, object]:
+    body: dict[str, object] = {"displayName": display_name}
+    if tags:
+        body["tags"] = list(tags)
+    if sign_in_audience:
+        body["signInAudience"] = sign_in_audience
+    return body
+
+
+async def _marked_application(client: Client, marker: str) -> Application | None:
+    """The application with a marker for its display name."""
+    listed = await _select(client, f"displayName eq {literal(marker)}")
+    return next((application for application in listed if application.display_name == marker), None)
+
+
+async def _select(client: Client, condition: str) -> list[Application]:
+    return [_application(listed) for listed in await select(client, "applications", condition, _Application)]
+
+
+async def _has_password(client: Client, object_id: str, key_id: str) -> bool:
+    application = await find_application(client, object_id)
+    return application is not None and any(password.key_id == key_id for password in application.passwords)
+
+
+def _application(form: _Application) -> Application:
+    """Passwords that have no key id, which nobody can remove by one, are left out."""
+    passwords = (
+        Password(each.key_id, each.display_name or "", each.hint or "", _instant(each.end_date_time))
+        for each in form.password_credentials or ()
+        if each.key_id is not None
+    )
+    return Application(form.id, form.app_id, form.display_name or "", form.unique_name or "", tuple(passwords))
+
+
+def _instant(text: str | None) -> Instant | None:
+    try:
+        return rfc3339.parse(text)
+    except ValueError:
+        return None

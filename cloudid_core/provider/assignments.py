@@ -1,0 +1,156 @@
+"""Role assignments of the resource manager, the definitions that they refer to, and the scopes at which they hold."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+from attrs import frozen
+
+from ..errors import ProviderProblem
+from ..values.folding import fold
+from ..values.guid import guid
+from ..values.resource_id import parse, resource_group
+from .client import ApiCall, Client, get_json, pages
+from .objects import is_absent, literal
+from .urls import url
+
+VERSION: Final = "2022-04-01"
+EXISTS: Final = (409, "RoleAssignmentExists")
+
+_AUTHORIZATION: Final = "/providers/Microsoft.Authorization"
+_DEFINITION: Final = re.compile(
+    r"(?s:(.*))/providers/Microsoft\.Authorization/roleDefinitions/([0-9A-Fa-f-]{36})", re.ASCII | re.IGNORECASE
+)
+_MANAGEMENT_GROUP: Final = re.compile(r"[a-z0-9_().-]{0,89}[a-z0-9_()-]")
+_NOT_A_SCOPE: Final = "must be the scope of a subscription, resource group, resource or management group"
+_NOT_A_DEFINITION: Final = "must be the id of a role definition: [scope]/providers/Microsoft.Authorization/…/{guid}"
+
+
+@frozen
+class RoleDefinition:
+    """A role definition: its full id, and the name that people know it by."""
+
+    id: str
+    name: str
+
+
+class _Properties(msgspec.Struct, rename="camel"):
+    role_name: str
+
+
+class _Definition(msgspec.Struct):
+    id: str
+    properties: _Properties
+
+
+def scope(text: object) -> str:
+    """A scope, as it was given; nothing is decoded, repaired or ignored. Raises `ValueError`.
+
+    `/subscriptions/{guid}`, the same with `/resourceGroups/{group}`, the id of a resource in one, or
+    `/providers/Microsoft.Management/managementGroups/{name}`.
+    """
+    segments = text.split("/") if isinstance(text, str) else []
+    try:
+        match [fold(segment) for segment in segments]:
+            case ["", "subscriptions", subscription]:
+                guid(subscription)
+            case ["", "subscriptions", subscription, "resourcegroups", group]:
+                guid(subscription)
+                resource_group(group)
+            case ["", "providers", "microsoft.management", "managementgroups", name] if _MANAGEMENT_GROUP.fullmatch(
+                name
+            ):
+                pass
+            case _:
+                parse(text)
+    except ValueError:
+        raise ValueError(_NOT_A_SCOPE) from None
+    return "/".join(segments)
+
+
+def definition_id(text: object) -> str:
+    """The full id of a role definition, at a scope or at none, as it was given. Raises `ValueError`."""
+    match = _DEFINITION.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(_NOT_A_DEFINITION)
+    try:
+        guid(match[2])
+        if match[1]:
+            scope(match[1])
+    except ValueError:
+        raise ValueError(_NOT_A_DEFINITION) from None
+    return match[0]
+
+
+async def definition_by_id(client: Client, role_id: str) -> RoleDefinition | None:
+    """The role definition with a full id; `None` if there is none, also for what can be no such id."""
+    try:
+        target = _address(client, definition_id(role_id))
+    except ValueError:
+        return None
+    try:
+        return _definition(await get_json(client, target, client.cloud.resource_scope, _Definition))
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return None
+        raise
+
+
+async def definitions_by_name(client: Client, scope: str, name: str) -> list[RoleDefinition]:
+    """All role definitions with a name that can be assigned at a scope; none if there is no such scope."""
+    condition = {"$filter": f"roleName eq {literal(name)}"}
+    listing = _address(client, f"{scope}{_AUTHORIZATION}/roleDefinitions", **condition)
+    try:
+        return [_definition(each) for each in await pages(client, listing, client.cloud.resource_scope, _Definition)]
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return []
+        raise
+
+
+def assignment_path(scope: str, assignment_id: str) -> str:
+    """The path of a role assignment, whose id (a GUID) is ours to choose."""
+    return f"{scope}{_AUTHORIZATION}/roleAssignments/{assignment_id}"
+
+
+async def assign(client: Client, path: str, definition_id: str, principal_id: str) -> None:
+    """Make a role assignment, unless it is there; doing it again is harmless."""
+    properties = {
+        "roleDefinitionId": definition_id,
+        "principalId": principal_id,
+        "principalType": "ServicePrincipal",
+    }
+    call = ApiCall(
+        method="PUT",
+        url=_address(client, path),
+        scope=client.cloud.resource_scope,
+        body={"properties": properties},
+    )
+    try:
+        await client.call(call)
+    except ProviderProblem as problem:
+        if (problem.status, problem.code) != EXISTS:
+            raise
+
+
+async def unassign(client: Client, path: str) -> bool:
+    """Remove a role assignment; `False` if there is none."""
+    call = ApiCall(method="DELETE", url=_address(client, path), scope=client.cloud.resource_scope)
+    try:
+        response = await client.call(call)
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return False
+        raise
+    return response.status == 200
+
+
+def _address(client: Client, path: str, **query: str) -> str:
+    segments = path.removeprefix("/").split("/")
+    return url(client.cloud.resource_manager, *segments, **query, **{"api-version": VERSION})
+
+
+def _definition(form: _Definition) -> RoleDefinition:
+    return RoleDefinition(form.id, form.properties.role_name)

@@ -1,0 +1,78 @@
+"""Calls: one request to the provider with all its retries, within its deadline."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Final
+
+from attrs import frozen
+
+from ..context import Deadline
+from ..effects import CallProvider, HttpRequest, HttpResponse, Now, RandomBytes, Sleep
+from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
+from .retry import RETRIED, RetryPolicy, is_uncertain, retry_after
+
+SHORTEST_TRY: Final = 0.5
+"""Seconds that must be left for a retry to be worth starting."""
+
+
+@frozen(kw_only=True)
+class Patience:
+    """How long one try may take, in seconds, how often it is repeated, and when all must be over."""
+
+    timeout: float
+    retry: RetryPolicy
+    deadline: Deadline
+
+
+async def deliver(request: HttpRequest, patience: Patience, *, idempotent: bool = True) -> HttpResponse:
+    """The provider's last answer, whatever its status, after as many tries as patience allows.
+
+    Raises `ProviderUnreachable` when there is none, `ProviderAmbiguous` when a call that is not idempotent may or may
+    not have been carried out, and `Refused` with `DEADLINE_PASSED`.
+    """
+    for retry_number in count(1):
+        left = await patience.deadline.remaining()
+        answer = await _try(request, min(patience.timeout, left))
+        if not idempotent and _is_ambiguous(answer):
+            raise ProviderAmbiguous("a call that changes something got no definite answer")
+        if retry_number > patience.retry.max_retries or not _is_retried(answer):
+            break
+        pause = await _pause(answer, retry_number, patience)
+        if pause is None:
+            break
+        await Sleep(pause)
+    if isinstance(answer, HttpResponse):
+        return answer
+    if await Now() >= patience.deadline.at:
+        raise Refused(Code.DEADLINE_PASSED)
+    raise answer
+
+
+async def _try(request: HttpRequest, timeout: float) -> HttpResponse | ProviderUnreachable:
+    try:
+        return await CallProvider(request, timeout)
+    except ProviderUnreachable as error:
+        return error
+
+
+def _is_retried(answer: HttpResponse | ProviderUnreachable) -> bool:
+    return isinstance(answer, ProviderUnreachable) or answer.status in RETRIED
+
+
+def _is_ambiguous(answer: HttpResponse | ProviderUnreachable) -> bool:
+    return answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)
+
+
+async def _pause(answer: HttpResponse | ProviderUnreachable, retry_number: int, patience: Patience) -> float | None:
+    """Seconds to wait before a retry; `None` when the provider asks for too many, or too few are left."""
+    now = await Now()
+    asked = retry_after(answer.headers, now) if isinstance(answer, HttpResponse) else None
+    if asked is None:
+        jitter = int.from_bytes(await RandomBytes(2)) / 2**16
+        pause = patience.retry.pause(retry_number, jitter)
+    elif asked <= patience.retry.max_retry_delay:
+        pause = asked
+    else:
+        return None
+    return pause if now + pause + SHORTEST_TRY <= patience.deadline.at else None

@@ -1,0 +1,183 @@
+"""The client: calls to the provider in the name of one mount, with an access token, all retries and one deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Generic, TypeAlias, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from attrs import field, frozen
+
+from ..clouds import Cloud
+from ..context import Context, Deadline
+from ..effects import HttpRequest, HttpResponse, Now
+from ..errors import (
+    Code,
+    PlatformTokenUnavailable,
+    ProviderAmbiguous,
+    ProviderProblem,
+    ProviderUnreachable,
+    Refused,
+    TimeIsUp,
+)
+from ..fields import Json
+from ..values.secret import Secret
+from .answers import nonsense, problem_of, read
+from .calls import Patience, deliver
+from .oauth import access_token, forget
+from .retry import RetryPolicy
+from .urls import same_origin
+
+T = TypeVar("T")
+
+MOST_PAGES: Final = 200
+COME_AGAIN: Final = 5.0
+"""Seconds after which a refused caller may ask again when the provider did not say."""
+
+QUOTA_CODES: Final = frozenset({"QuotaExceeded", "Directory_QuotaExceeded", "RoleAssignmentLimitExceeded"})
+
+ProviderFailure: TypeAlias = (
+    ProviderProblem | ProviderAmbiguous | ProviderUnreachable | PlatformTokenUnavailable | TimeIsUp
+)
+"""Everything but `Refused` that a call can raise."""
+
+PROVIDER_FAILURES: Final = (
+    ProviderProblem,
+    ProviderAmbiguous,
+    ProviderUnreachable,
+    PlatformTokenUnavailable,
+    TimeIsUp,
+)
+"""The same, for an `except`."""
+
+
+@frozen(kw_only=True)
+class Credentials:
+    """How a mount proves itself: by client id and secret; without a secret by the host's platform identity.
+
+    The platform's identity is the user-assigned one of the client id, or the system's when that is empty.
+    """
+
+    client_id: str = ""
+    client_secret: Secret = Secret()
+
+
+@frozen(kw_only=True)
+class ApiCall:
+    """A call to the provider. `scope` is that of the access token, `None` for a call without one.
+
+    `body` is sent as JSON, `form` as a form. A call that is not idempotent is repeated only after a definite refusal.
+    """
+
+    method: str = "GET"
+    url: str = field(repr=lambda url: repr(url.partition("?")[0]))
+    scope: str | None = None
+    body: Json = field(default=None, repr=False)
+    form: Mapping[str, str] | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
+    idempotent: bool = True
+
+
+@frozen(kw_only=True)
+class Client:
+    """Who calls, where, and with which patience. `owner` names mount and configuration generation in every cache."""
+
+    context: Context
+    cloud: Cloud
+    tenant: str
+    credentials: Credentials
+    owner: str
+    deadline: Deadline
+    retry: RetryPolicy = RetryPolicy()
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(timeout=self.context.settings.provider_timeout, retry=self.retry, deadline=self.deadline)
+
+    async def call(self, call: ApiCall) -> HttpResponse:
+        """The provider's successful answer. An access token that it no longer accepts is replaced, once.
+
+        Raises `ProviderProblem` for an answer outside 200 to 299, and what `deliver` and `access_token` raise.
+        """
+        if call.scope is None:
+            response = await self._deliver(call)
+        else:
+            token = await access_token(self, call.scope)
+            response = await self._deliver(call, token)
+            if response.status == 401:
+                forget(self, call.scope, token)
+                response = await self._deliver(call, await access_token(self, call.scope))
+        if not 200 <= response.status <= 299:
+            raise problem_of(response, await Now())
+        return response
+
+    async def _deliver(self, call: ApiCall, token: Secret | None = None) -> HttpResponse:
+        headers = {"accept": "application/json", **call.headers}
+        content = b""
+        if call.form is not None:
+            headers["content-type"] = "application/x-www-form-urlencoded"
+            content = urlencode(call.form).encode()
+        elif call.body is not None:
+            headers["content-type"] = "application/json"
+            content = msgspec.json.encode(call.body)
+        if token is not None:
+            headers["authorization"] = f"Bearer {token.reveal()}"
+        request = HttpRequest(call.method, call.url, headers, content)
+        return await deliver(request, self.patience, idempotent=call.idempotent)
+
+
+async def ask(client: Client, call: ApiCall, form: type[T]) -> T:
+    """The JSON answer of a call, checked to be of a shape."""
+    response = await client.call(call)
+    try:
+        return read(response, form)
+    except ProviderProblem as problem:
+        if call.idempotent:
+            raise
+        raise ProviderAmbiguous("a call that changes something was answered with nonsense") from problem
+
+
+async def get_json(client: Client, url: str, scope: str | None, form: type[T]) -> T:
+    """The JSON document at a URL, checked to be of a shape."""
+    return await ask(client, ApiCall(url=url, scope=scope), form)
+
+
+class _Page(msgspec.Struct, Generic[T]):
+    value: list[T]
+    next_link: str | None = msgspec.field(default=None, name="nextLink")
+    odata_next_link: str | None = msgspec.field(default=None, name="@odata.nextLink")
+
+
+async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> list[T]:
+    """All items of a list that the provider gives page by page; its links are followed to the same origin only."""
+    items: list[T] = []
+    link = url
+    for _ in range(MOST_PAGES):
+        page = await get_json(client, link, scope, _Page[item])  # type: ignore[valid-type]  # a type made at run time
+        items += page.value
+        link = page.next_link or page.odata_next_link or ""
+        if not link:
+            return items
+        if not same_origin(url, link):
+            break
+    raise nonsense()
+
+
+def refusal_of(failure: ProviderFailure) -> Refused:
+    """What the caller is told of a provider call that failed. The provider's own words stay out of it."""
+    match failure:
+        case TimeIsUp():
+            return Refused(Code.DEADLINE_PASSED)
+        case ProviderProblem(status=429):
+            return Refused(Code.PROVIDER_THROTTLED, retry_after=failure.retry_after or COME_AGAIN)
+        case ProviderProblem(status=status) if status == 408 or status >= 500:
+            return Refused(Code.PROVIDER_UNREACHABLE, retry_after=failure.retry_after or COME_AGAIN)
+        case ProviderProblem(code=code) if code in QUOTA_CODES:
+            return Refused(Code.PROVIDER_QUOTA_EXCEEDED)
+        case ProviderProblem(status=401 | 403):
+            return Refused(Code.PROVIDER_PERMISSION_DENIED)
+        case ProviderProblem():
+            return Refused(Code.PROVIDER_REFUSED)
+        case _:
+            return Refused(Code.PROVIDER_UNREACHABLE, retry_after=COME_AGAIN)

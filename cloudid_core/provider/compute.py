@@ -1,0 +1,137 @@
+"""Compute: what the provider says of a machine: where it is, which principals it carries, and its scale set."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+from attrs import frozen
+
+from ..effects import gather
+from ..errors import ProviderProblem
+from ..values import location
+from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, parse
+from .answers import nonsense
+from .api_versions import api_version
+from .client import Client, get_json
+
+T = TypeVar("T")
+
+UNKNOWN: Final = frozenset({"ResourceNotFound", "ResourceGroupNotFound", "SubscriptionNotFound"})
+"""The codes of the provider's definite word that something is not there."""
+
+MOST_IDENTITIES: Final = 256
+"""How many identities of one machine are looked up, `AT_ONCE` of them at a time."""
+
+AT_ONCE: Final = 8
+
+
+@frozen(kw_only=True)
+class Machine:
+    """A machine as the provider knows it: a virtual machine, a uniform scale set, or any resource with identities.
+
+    The location is folded; principals are object ids in lower case. `scale_set` is the name of the set that a machine
+    belongs to, or that it is; "" if none.
+    """
+
+    resource_id: ResourceId
+    location: str
+    principals: frozenset[str]
+    scale_set: str = ""
+
+
+class _UserAssigned(msgspec.Struct, rename="camel"):
+    principal_id: str | None = None
+
+
+class _Identity(msgspec.Struct, rename="camel"):
+    principal_id: str | None = None
+    user_assigned_identities: dict[str, _UserAssigned | None] | None = None
+
+
+class _Resource(msgspec.Struct, rename="camel"):
+    location: str | None = None
+    identity: _Identity | None = None
+
+
+class _Reference(msgspec.Struct):
+    id: str
+
+
+class _VirtualMachineProperties(msgspec.Struct, rename="camel"):
+    virtual_machine_scale_set: _Reference | None = None
+
+
+class _VirtualMachine(_Resource):
+    properties: _VirtualMachineProperties | None = None
+
+
+class _IdentityResource(msgspec.Struct):
+    properties: _UserAssigned | None = None
+
+
+async def find_machine(client: Client, resource_id: ResourceId) -> Machine | None:
+    """What the provider says of a machine now; `None` if it says for certain that there is none."""
+    form = _VirtualMachine if resource_id.is_a(VIRTUAL_MACHINE) else _Resource
+    document = await _find(client, resource_id, form)
+    if document is None:
+        return None
+    return Machine(
+        resource_id=resource_id,
+        location=location.fold(document.location or ""),
+        principals=await _principals(client, document.identity or _Identity()),
+        scale_set=_scale_set(resource_id, document),
+    )
+
+
+async def _find(client: Client, resource_id: ResourceId, form: type[T]) -> T | None:
+    """The document of a resource, read in the api-version of its type; `None` if there is no such resource."""
+    try:
+        version = await api_version(client, resource_id)
+        address = f"{client.cloud.resource_manager}{resource_id.path}?api-version={version}"
+        return await get_json(client, address, client.cloud.resource_scope, form)
+    except ProviderProblem as problem:
+        if problem.status == 404 and problem.code in UNKNOWN:
+            return None
+        raise
+
+
+async def _principals(client: Client, identity: _Identity) -> frozenset[str]:
+    """The principals of a machine. An identity that its document only names, as with flexible sets, is looked up."""
+    found = [identity.principal_id]
+    unnamed: list[ResourceId] = []
+    for name, assigned in (identity.user_assigned_identities or {}).items():
+        if assigned is not None and assigned.principal_id:
+            found.append(assigned.principal_id)
+        else:
+            unnamed.append(_reference(name, USER_ASSIGNED_IDENTITY))
+    if len(unnamed) > MOST_IDENTITIES:
+        raise nonsense()
+    for start in range(0, len(unnamed), AT_ONCE):
+        found += await gather([_principal_of(client, each) for each in unnamed[start : start + AT_ONCE]])
+    return frozenset(principal.lower() for principal in found if principal)
+
+
+async def _principal_of(client: Client, identity: ResourceId) -> str | None:
+    document = await _find(client, identity, _IdentityResource)
+    return document.properties.principal_id if document and document.properties else None
+
+
+def _scale_set(resource_id: ResourceId, document: _Resource) -> str:
+    if resource_id.is_a(SCALE_SET):
+        return resource_id.name
+    if not isinstance(document, _VirtualMachine) or document.properties is None:
+        return ""
+    reference = document.properties.virtual_machine_scale_set
+    return _reference(reference.id, SCALE_SET).name if reference else ""
+
+
+def _reference(text: str, kind: str) -> ResourceId:
+    """A resource id that the provider gave, which must be of a type."""
+    try:
+        resource_id = parse(text)
+    except ValueError:
+        raise nonsense() from None
+    if not resource_id.is_a(kind):
+        raise nonsense()
+    return resource_id

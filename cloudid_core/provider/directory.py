@@ -1,0 +1,28 @@
+"""The directory: groups of a principal, asked of the provider's directory service."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from .client import ApiCall, Client, ask
+from .urls import url
+
+VERSION: Final = "v1.0"
+
+
+class _Ids(msgspec.Struct):
+    value: list[str]
+
+
+async def member_groups_of(client: Client, principal_id: str) -> frozenset[str]:
+    """The ids, in lower case, of all groups that a principal is a member of, directly or through other groups."""
+    call = ApiCall(
+        method="POST",  # a question all the same: it changes nothing
+        url=url(client.cloud.directory, VERSION, "directoryObjects", principal_id, "getMemberGroups"),
+        scope=client.cloud.directory_scope,
+        body={"securityEnabledOnly": False},
+    )
+    answer = await ask(client, call, _Ids)
+    return frozenset(group.lower() for group in answer.value)

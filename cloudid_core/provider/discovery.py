@@ -1,0 +1,141 @@
+"""Discovery: what a tenant publishes about itself, which is its id, its issuers and its signing keys.
+
+Sources: OpenID Connect Discovery 1.0 and RFC 7517. A tenant has two documents, one for each version of its tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from attrs import frozen
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt import PyJWK, PyJWTError
+
+from ..clouds import Cloud
+from ..effects import HttpRequest, HttpResponse, Now, gather, together
+from ..errors import ProviderProblem
+from ..values.guid import guid
+from .answers import nonsense, problem_of, read
+from .calls import Patience, deliver
+from .urls import same_origin, url
+
+SHORTEST_KEY: Final = 2048
+LONGEST_KEY: Final = 8192
+"""Bounds of an RSA modulus, in bits."""
+
+LARGEST_EXPONENT: Final = 2**32
+MOST_KEYS: Final = 100
+_LONGEST_TEXT: Final = 512
+_LONGEST_NUMBER: Final = 1400  # characters of base64url for `LONGEST_KEY` bits
+_ISSUER: Final = re.compile(r"https?://[!-~]+/([0-9A-Fa-f-]{36})/(?:v2\.0)?")
+
+
+@frozen
+class Published:
+    """What a tenant publishes: its id in lower case, both issuers of its tokens, and its RSA keys by key id."""
+
+    tenant_id: str
+    issuers: frozenset[str]
+    keys: Mapping[str, RSAPublicKey]
+
+
+class _Document(msgspec.Struct):
+    issuer: str
+    jwks_uri: str
+
+
+class _Key(msgspec.Struct):
+    kty: str = ""
+    use: str | None = None
+    kid: str | None = None
+    x5t: str | None = None
+    n: str = ""
+    e: str = ""
+
+
+class _KeySet(msgspec.Struct):
+    keys: list[_Key]
+
+
+async def discover(cloud: Cloud, tenant: str, patience: Patience) -> Published:
+    """Read both documents of a tenant, and the key sets that they name. Nothing is fetched but from the login host.
+
+    A version of tokens that the cloud does not offer (400 or 404) is left out; any other failure fails the whole.
+    """
+    answers = await together(
+        _document(url(cloud.login, tenant, ".well-known", "openid-configuration"), patience),
+        _document(url(cloud.login, tenant, "v2.0", ".well-known", "openid-configuration"), patience),
+    )
+    documents = [answer for answer in answers if isinstance(answer, _Document)]
+    if not documents and isinstance(answers[0], ProviderProblem):
+        raise answers[0]
+    addresses = list(dict.fromkeys(document.jwks_uri for document in documents))
+    if not all(same_origin(cloud.login, address) for address in addresses):
+        raise nonsense()
+    key_sets = await gather([_key_set(address, patience) for address in addresses])
+    keys = {kid: key for key_set in key_sets for kid, key in key_set.items()}
+    if not keys:
+        raise nonsense()
+    return Published(_tenant_id(documents, tenant), frozenset(document.issuer for document in documents), keys)
+
+
+async def _document(address: str, patience: Patience) -> _Document | ProviderProblem:
+    try:
+        return read(await _get(address, patience), _Document)
+    except ProviderProblem as problem:
+        if problem.status not in (400, 404):
+            raise
+        return problem
+
+
+async def _key_set(address: str, patience: Patience) -> dict[str, RSAPublicKey]:
+    answer = read(await _get(address, patience), _KeySet)
+    if len(answer.keys) > MOST_KEYS:
+        raise nonsense()
+    imported = ((key.kid or key.x5t or "", _import(key)) for key in answer.keys)
+    return {kid: key for kid, key in imported if key is not None and 0 < len(kid) <= _LONGEST_TEXT}
+
+
+async def _get(address: str, patience: Patience) -> HttpResponse:
+    response = await deliver(HttpRequest("GET", address, {"accept": "application/json"}), patience)
+    if response.status != 200:
+        raise problem_of(response, await Now())
+    return response
+
+
+def _import(key: _Key) -> RSAPublicKey | None:
+    """The key, if it is one for RSA signatures and of a sound size."""
+    if key.kty != "RSA" or key.use not in (None, "sig") or max(len(key.n), len(key.e)) > _LONGEST_NUMBER:
+        return None
+    try:
+        found = PyJWK({"kty": "RSA", "alg": "RS256", "n": key.n, "e": key.e}).key
+    except (PyJWTError, ValueError):
+        return None
+    sound = (
+        isinstance(found, RSAPublicKey)
+        and SHORTEST_KEY <= found.key_size <= LONGEST_KEY
+        and found.public_numbers().e <= LARGEST_EXPONENT
+    )
+    return found if sound else None
+
+
+def _tenant_id(documents: list[_Document], tenant: str) -> str:
+    """The id that all issuers name: the tenant's own when it is given as an id, else that of its domain."""
+    ids = {_id_in(document.issuer) for document in documents}
+    with suppress(ValueError):  # a domain
+        ids.add(guid(tenant))
+    if len(ids) != 1 or "" in ids:
+        raise nonsense()
+    return ids.pop()
+
+
+def _id_in(issuer: str) -> str:
+    match = _ISSUER.fullmatch(issuer) if len(issuer) <= _LONGEST_TEXT else None
+    try:
+        return guid(match[1]) if match else ""
+    except ValueError:
+        return ""

@@ -1,0 +1,101 @@
+"""Fresh objects: errors that one may cause while it spreads through the provider, and patience with them.
+
+They are told by status and code, never by their message: its wording changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from ..effects import Instant, Now, Program, RandomBytes, Sleep
+from ..errors import ProviderProblem
+from .calls import SHORTEST_TRY
+from .client import Client
+
+T = TypeVar("T")
+
+GRACE: Final = 120.0
+"""Seconds after which an object is no longer fresh, unless the declared settle time is shorter."""
+
+FIRST_PAUSE: Final = 2.0
+GROWTH: Final = 1.5
+LONGEST_PAUSE: Final = 10.0
+
+
+class Family(Enum):
+    """What a call wants, and of what."""
+
+    APPLICATION = "anything of an application that was just made"
+    PRINCIPAL = "a principal for an application that was just made"
+    MEMBERSHIP = "a membership for a principal that was just made"
+    ASSIGNMENT = "a role assignment for a principal that was just made"
+    SECRET = "a token for a secret that was just made"
+    SHARED = "a change of an application that others change at the same time"
+
+
+_NOT_THERE: Final = (404, "Request_ResourceNotFound")
+_NOT_OURS: Final = (403, "Authorization_RequestDenied")
+_BUSY: Final = (409, "Directory_ConcurrencyViolation")
+
+FRESH: Final[Mapping[Family, frozenset[tuple[int, str]]]] = MappingProxyType(
+    {
+        Family.APPLICATION: frozenset({_NOT_THERE, _NOT_OURS, _BUSY}),
+        Family.PRINCIPAL: frozenset(
+            {
+                _NOT_THERE,
+                _NOT_OURS,
+                _BUSY,
+                (400, "Request_BadRequest"),  # the application that it refers to is not there
+                (400, "Request_MultipleObjectsWithSameKeyValue"),  # it is there, but not found yet
+                (409, "Request_MultipleObjectsWithSameKeyValue"),
+            }
+        ),
+        Family.MEMBERSHIP: frozenset({_NOT_THERE, _BUSY}),
+        Family.ASSIGNMENT: frozenset({(400, "PrincipalNotFound")}),
+        Family.SECRET: frozenset(
+            {
+                (401, "AADSTS7000215"),  # wrong secret
+                (400, "AADSTS700016"),  # no such application
+                (401, "AADSTS700016"),
+                (400, "AADSTS7000229"),  # no principal for it
+                (401, "AADSTS7000229"),
+            }
+        ),
+        Family.SHARED: frozenset({_BUSY}),
+    }
+)
+"""Status and code of every error that may pass by itself."""
+
+
+def may_pass(family: Family, problem: ProviderProblem) -> bool:
+    """Whether an error is one that a fresh object may cause."""
+    return (problem.status, problem.code) in FRESH[family]
+
+
+async def while_fresh(client: Client, attempt: Callable[[], Program[T]], *, family: Family, made_at: Instant) -> T:
+    """The answer of an attempt, which is repeated while it fails as it may with an object made at that time.
+
+    Raises the last `ProviderProblem` when the object is no longer fresh, or no time is left for another attempt.
+    """
+    grace = min(GRACE, client.context.settings.settle_time)
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return await attempt()
+        except ProviderProblem as problem:
+            if not may_pass(family, problem) or await Now() >= made_at + grace or not await rest(client, pause):
+                raise
+        pause = min(pause * GROWTH, LONGEST_PAUSE)
+
+
+async def rest(client: Client, seconds: float) -> bool:
+    """Wait so long, ±20 %; `False`, without waiting, when the deadline leaves no time to try again after that."""
+    jitter = int.from_bytes(await RandomBytes(2)) / 2**16
+    pause = seconds * (0.8 + 0.4 * jitter)
+    if await Now() + pause + SHORTEST_TRY > client.deadline.at:
+        return False
+    await Sleep(pause)
+    return True

@@ -1,0 +1,57 @@
+"""Groups of the directory, and their members."""
+
+from __future__ import annotations
+
+import msgspec
+from attrs import frozen
+
+from ..errors import ProviderProblem
+from .client import ApiCall, Client
+from .directory import member_groups_of
+from .objects import Id, address, delete, find_by_id, literal, select
+
+
+@frozen
+class Group:
+    object_id: str
+    name: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    id: Id
+    display_name: str | None = None
+
+
+async def find_group(client: Client, object_id: str) -> Group | None:
+    found = await find_by_id(client, "groups", object_id, _Group)
+    return None if found is None else _group(found)
+
+
+async def groups_by_name(client: Client, name: str) -> list[Group]:
+    """All groups with a display name: it need not be unique."""
+    return [_group(each) for each in await select(client, "groups", f"displayName eq {literal(name)}", _Group)]
+
+
+async def add_member(client: Client, group_id: str, principal_id: str) -> None:
+    """Add a principal to a group; one that is a member already stays one."""
+    call = ApiCall(
+        method="POST",
+        url=f"{address(client, 'groups', group_id, 'members')}/$ref",
+        scope=client.cloud.directory_scope,
+        body={"@odata.id": address(client, "directoryObjects", principal_id)},
+    )
+    try:
+        await client.call(call)
+    except ProviderProblem as problem:
+        # What the directory says of a member, it also says of other mistakes.
+        if problem.status != 400 or group_id.lower() not in await member_groups_of(client, principal_id):
+            raise
+
+
+async def remove_member(client: Client, group_id: str, principal_id: str) -> bool:
+    """Remove a principal from a group; `False` if it is not a member, or there is no such group."""
+    return await delete(client, f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref")
+
+
+def _group(form: _Group) -> Group:
+    return Group(form.id, form.display_name or "")

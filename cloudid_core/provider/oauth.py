@@ -1,0 +1,139 @@
+"""Access tokens: how we prove ourselves to the provider, by client secret or by the host's platform (RFC 6749 §4.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from urllib.parse import urlencode
+
+from attrs import evolve, frozen
+from msgspec import Meta, Struct
+
+from ..effects import HttpRequest, Instant, Now, ReadPlatformToken
+from ..errors import HostFailure, PlatformTokenUnavailable, ProviderProblem
+from ..values.secret import Secret
+from .answers import nonsense, problem_of, read
+from .calls import deliver
+from .retry import RetryPolicy
+from .sharing import once
+from .urls import url
+
+if TYPE_CHECKING:
+    from .client import Client
+
+LONGEST_LIFE: Final = 24 * 3600.0
+"""No access token is used for longer, in seconds, whatever the provider says."""
+
+REFRESH_AHEAD: Final = 300.0
+_TOKEN: Final = re.compile(r"[!-~]{1,16384}")
+
+
+@frozen
+class AccessToken:
+    """An access token, when to ask for the next one, and when it is over."""
+
+    token: Secret
+    refresh_at: Instant
+    expires_at: Instant
+
+
+async def access_token(client: Client, scope: str) -> Secret:
+    """An access token for a scope, from the cache or fresh. One that is still good outlives a failure to refresh it."""
+    key, now = _key(client, scope), await Now()
+    known: AccessToken | None = client.context.caches.access_tokens.get(key)
+    if known is not None and now < known.refresh_at:
+        return known.token
+    usable = known if known is not None and now < known.expires_at else None
+    asker = evolve(client, retry=RetryPolicy(max_retries=0)) if usable else client
+    try:
+        fresh = await once(
+            f"access token {key!r}",
+            client.context.settings.request_deadline,
+            client.deadline,
+            lambda deadline: _renew(evolve(asker, deadline=deadline), scope),
+        )
+    except (ProviderProblem, HostFailure):
+        if usable is None:
+            raise
+        return usable.token
+    return fresh.token
+
+
+def forget(client: Client, scope: str, refused: Secret) -> None:
+    """Drop an access token that the provider refused, unless another has taken its place."""
+    tokens = client.context.caches.access_tokens
+    key = _key(client, scope)
+    known: AccessToken | None = tokens.get(key)
+    if known is not None and known.token == refused:
+        tokens.drop(key)
+
+
+async def prove_secret(client: Client, secret: Secret) -> None:
+    """Ask for a token with a secret of the client's application, which is neither cached nor used.
+
+    Raises `ProviderProblem` with the provider's code, such as "AADSTS7000215", when the secret is not accepted.
+    """
+    await _by_secret(client, secret, client.cloud.resource_scope)
+
+
+def _key(client: Client, scope: str) -> Hashable:
+    digest = sha256(client.credentials.client_secret.reveal().encode()).hexdigest()
+    return client.owner, client.cloud.login, client.tenant.lower(), client.credentials.client_id, digest, scope
+
+
+async def _renew(client: Client, scope: str) -> AccessToken:
+    key, now = _key(client, scope), await Now()
+    known: AccessToken | None = client.context.caches.access_tokens.get(key)
+    if known is not None and now < known.refresh_at:
+        return known  # it came since the asker looked
+    secret = client.credentials.client_secret
+    fresh = await _by_secret(client, secret, scope) if secret else await _by_platform(client, scope)
+    client.context.caches.access_tokens.put(key, fresh)
+    return fresh
+
+
+Seconds: TypeAlias = Annotated[int, Meta(ge=1, le=10**9)]
+
+
+class _TokenAnswer(Struct):
+    access_token: str
+    expires_in: Seconds
+    token_type: str = "Bearer"
+
+
+async def _by_secret(client: Client, secret: Secret, scope: str) -> AccessToken:
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": client.credentials.client_id,
+        "client_secret": secret.reveal(),
+        "scope": scope,
+    }
+    request = HttpRequest(
+        "POST",
+        url(client.cloud.login, client.tenant, "oauth2", "v2.0", "token"),
+        {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"},
+        urlencode(form).encode(),
+    )
+    asked_at = await Now()
+    response = await deliver(request, client.patience)
+    if response.status != 200:
+        raise problem_of(response, await Now())
+    answer = read(response, _TokenAnswer)
+    if not _TOKEN.fullmatch(answer.access_token) or answer.token_type.lower() != "bearer":
+        raise nonsense(response)
+    return _token(Secret(answer.access_token), asked_at, asked_at + answer.expires_in)
+
+
+async def _by_platform(client: Client, scope: str) -> AccessToken:
+    asked_at = await Now()
+    answer = await ReadPlatformToken(scope.removesuffix("/.default"), client.credentials.client_id)
+    if answer.expires_at <= asked_at or not _TOKEN.fullmatch(answer.token.reveal()):
+        raise PlatformTokenUnavailable("the platform gave no token that can be used")
+    return _token(answer.token, asked_at, answer.expires_at)
+
+
+def _token(token: Secret, asked_at: Instant, expires_at: Instant) -> AccessToken:
+    life = min(expires_at - asked_at, LONGEST_LIFE)
+    return AccessToken(token, asked_at + life - min(REFRESH_AHEAD, life / 10), asked_at + life)

@@ -1,0 +1,114 @@
+"""Directory objects: what all kinds of them have in common, which is how they are named, found, upserted and deleted.
+
+Source: OData 4.01 Part 2, for keys and literals; the directory's own header for upserts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from msgspec import Meta
+
+from ..effects import Now
+from ..errors import ProviderProblem
+from ..fields import Json
+from .answers import read
+from .client import ApiCall, Client, get_json, pages
+from .directory import VERSION
+from .fresh import Family, while_fresh
+from .urls import url
+
+T = TypeVar("T")
+
+_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+Id: TypeAlias = Annotated[str, Meta(pattern=rf"\A{_ID.pattern}\Z")]
+"""An id that the provider gave; it has a place in a URL."""
+
+_NOT_OFFERED: Final = frozenset({(400, "BadRequest"), (400, "Request_BadRequest"), (400, "Request_UnsupportedQuery")})
+
+
+def address(client: Client, *segments: str, **query: str) -> str:
+    """The URL of something in the client's own directory."""
+    return url(client.cloud.directory, VERSION, *segments, **query)
+
+
+def key_address(client: Client, collection: str, key: str, value: str) -> str:
+    """The URL of the object with such an alternate key."""
+    return f"{address(client, collection)}({key}={quote(literal(value), safe=chr(39))})"
+
+
+def literal(text: str) -> str:
+    """A text in a filter or a key: quotes in it are doubled."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+async def find(client: Client, target: str, form: type[T]) -> T | None:
+    """The document at a URL; `None` if the provider says that there is none."""
+    try:
+        return await get_json(client, target, client.cloud.directory_scope, form)
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return None
+        raise
+
+
+async def find_by_id(client: Client, collection: str, object_id: str, form: type[T]) -> T | None:
+    """The object with such an id; `None` also for what can be nobody's id."""
+    return await find(client, address(client, collection, object_id), form) if _ID.fullmatch(object_id) else None
+
+
+async def find_by_key(client: Client, collection: str, key: str, value: str, form: type[T]) -> T | None:
+    """The object with such an alternate key; `None` also where the environment offers no such key."""
+    try:
+        return await get_json(client, key_address(client, collection, key, value), client.cloud.directory_scope, form)
+    except ProviderProblem as problem:
+        if _is_not_offered(problem):
+            return None
+        raise
+
+
+async def select(client: Client, collection: str, condition: str, form: type[T]) -> list[T]:
+    """All objects of a collection that pass a filter. The directory's lists lag behind."""
+    listing = address(client, collection, **{"$filter": condition})
+    return await pages(client, listing, client.cloud.directory_scope, form)
+
+
+async def upsert(client: Client, collection: str, key: str, value: str, body: Json, form: type[T]) -> T | None:
+    """Make an object with such an alternate key, or take the one that is there; `None` where that is not offered."""
+    target, scope = key_address(client, collection, key, value), client.cloud.directory_scope
+    call = ApiCall(method="PATCH", url=target, scope=scope, body=body, headers={"prefer": "create-if-missing"})
+    try:
+        response = await client.call(call)
+    except ProviderProblem as problem:
+        if _is_not_offered(problem):
+            return None
+        raise
+    if response.body:
+        return read(response, form)
+    return await while_fresh(
+        client, lambda: get_json(client, target, scope, form), family=Family.APPLICATION, made_at=await Now()
+    )
+
+
+async def delete(client: Client, target: str) -> bool:
+    """Delete an object, or a link between two; `False` if there is none."""
+    call = ApiCall(method="DELETE", url=target, scope=client.cloud.directory_scope)
+    try:
+        await client.call(call)
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return False
+        raise
+    return True
+
+
+def is_absent(problem: ProviderProblem) -> bool:
+    """Whether the provider says that something is not there. A 404 without a code may be a proxy's."""
+    return problem.status == 404 and problem.code != ""
+
+
+def _is_not_offered(problem: ProviderProblem) -> bool:
+    """Whether this may be how an environment answers that does not know a call; a look-up or a POST follows."""
+    return problem.status in (404, 405, 501) or (problem.status, problem.code) in _NOT_OFFERED

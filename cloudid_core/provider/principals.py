@@ -1,0 +1,54 @@
+"""Service principals of the directory: an application's identity in the tenant."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ..errors import ProviderProblem
+from .client import ApiCall, Client, ask
+from .objects import Id, address, delete, find_by_key, literal, select, upsert
+
+TAKEN: Final = "Request_MultipleObjectsWithSameKeyValue"
+"""The code for a principal that is there already; its status was 400 before it was 409."""
+
+
+class _Principal(msgspec.Struct):
+    id: Id
+
+
+async def ensure_principal(client: Client, client_id: str) -> str:
+    """The object id of an application's principal, which is made if it is not there; doing it again is harmless."""
+    body = {"appId": client_id}
+    made = await upsert(client, "servicePrincipals", "appId", client_id, body, _Principal)
+    if made is not None:
+        return made.id
+    call = ApiCall(
+        method="POST",  # idempotent all the same: an application has one principal
+        url=address(client, "servicePrincipals"),
+        scope=client.cloud.directory_scope,
+        body=body,
+    )
+    try:
+        return (await ask(client, call, _Principal)).id
+    except ProviderProblem as problem:
+        taken = problem.status == 409 or problem.code == TAKEN
+        found = await principal_of(client, client_id) if taken else None
+        if found is None:
+            raise
+        return found
+
+
+async def principal_of(client: Client, client_id: str) -> str | None:
+    """The object id of an application's principal; `None` if it does not show."""
+    found = await find_by_key(client, "servicePrincipals", "appId", client_id, _Principal)
+    if found is not None:
+        return found.id
+    listed = await select(client, "servicePrincipals", f"appId eq {literal(client_id)}", _Principal)
+    return listed[0].id if listed else None
+
+
+async def delete_principal(client: Client, object_id: str) -> bool:
+    """Move a principal to the deleted items; `False` if there is none."""
+    return await delete(client, address(client, "servicePrincipals", object_id))

@@ -1,0 +1,70 @@
+"""Retries: which calls are tried again, and after how long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from attrs import frozen
+
+from ..effects import Instant
+
+RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
+"""Statuses after which an idempotent call is tried again."""
+
+NOT_DONE: Final = frozenset({429, 503})
+"""Those of them that say for certain that nothing was done: any call is tried again."""
+
+LONGEST_HINT: Final = 24 * 3600.0
+"""A provider that asks for more than a day, in seconds, is not believed."""
+
+_MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
+_LONGEST_DATE: Final = 64
+
+
+@frozen(kw_only=True)
+class RetryPolicy:
+    """How often a call is tried again, and the shortest and longest pause before that, in seconds."""
+
+    max_retries: int = 3
+    retry_delay: float = 4.0
+    max_retry_delay: float = 60.0
+
+    def pause(self, n: int, jitter: float) -> float:
+        """Seconds before the n-th retry (from 1): doubled each time, ±20 % for a jitter between 0 and 1."""
+        return min(self.retry_delay * 2.0 ** (n - 1) * (0.8 + 0.4 * jitter), self.max_retry_delay)
+
+
+def is_uncertain(status: int) -> bool:
+    """Whether an answer leaves open if the call was carried out."""
+    return status == 408 or (status >= 500 and status not in NOT_DONE)
+
+
+def retry_after(headers: Mapping[str, str], now: Instant) -> float | None:
+    """Seconds that the provider asks us to wait: the first believable one of its three headers.
+
+    `Retry-After` holds seconds or an HTTP date (RFC 9110 section 10.2.3), the others milliseconds.
+    """
+    hints = [_number(headers.get(name, ""), 0.001) for name in _MILLISECONDS]
+    text = headers.get("retry-after", "")
+    hints += [_number(text, 1.0), _until(text, now)]
+    return next((hint for hint in hints if hint is not None and hint <= LONGEST_HINT), None)
+
+
+def _number(text: str, unit: float) -> float | None:
+    return float(text) * unit if _NUMBER.fullmatch(text) else None
+
+
+def _until(date: str, now: Instant) -> float | None:
+    """Seconds until an HTTP date, 0 when it is past."""
+    if not date or len(date) > _LONGEST_DATE:
+        return None
+    try:
+        moment = parsedate_to_datetime(date)
+        return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

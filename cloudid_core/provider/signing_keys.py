@@ -1,0 +1,189 @@
+"""Signing keys: a tenant's issuers and public keys, cached so that no flood of logins becomes a flood of requests.
+
+There is at most one refresh cycle in 30 s for each tenant of a cloud, whatever it is asked for and however it ends.
+What a refresh cannot replace is kept for 24 h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, Final
+
+from attrs import evolve, frozen
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from ..clouds import Cloud
+from ..context import Context, Deadline
+from ..effects import Instant, Now, Program, gather
+from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, Refused
+from .calls import Patience
+from .client import Client, refusal_of
+from .discovery import Published, discover
+from .retry import RetryPolicy
+from .sharing import once
+
+REST: Final = 30.0
+"""Seconds from the start of a refresh cycle to the earliest start of the next."""
+
+REFRESH_AGE: Final = 3600.0
+"""Age in seconds at which a set is refreshed ahead."""
+
+LONGEST_USE: Final = 24 * 3600.0
+"""Age in seconds at which a set is no longer believed, and after which one that nobody asks for is forgotten."""
+
+NOTE_USE: Final = 600.0
+
+
+@frozen(kw_only=True)
+class KeySet:
+    """What a tenant's tokens are verified with. `generation` changes with every change of its content."""
+
+    tenant_id: str
+    issuers: frozenset[str]
+    keys: Mapping[str, RSAPublicKey]
+    generation: str
+    fetched_at: Instant
+
+
+@frozen(kw_only=True)
+class _State:
+    """What the cache knows of a tenant. `under_way`: a cycle has started, and not told how it ended."""
+
+    cloud: Cloud
+    tenant: str
+    retry: RetryPolicy
+    used_at: Instant
+    tried_at: Instant | None = None
+    under_way: bool = False
+    keys: KeySet | None = None
+    failure: Code = Code.PROVIDER_UNREACHABLE
+
+    @property
+    def key(self) -> tuple[Cloud, str]:
+        return self.cloud, self.tenant
+
+    def usable(self, now: Instant) -> KeySet | None:
+        fresh = self.keys is not None and now - self.keys.fetched_at < LONGEST_USE
+        return self.keys if fresh else None
+
+    def is_due(self, now: Instant) -> bool:
+        return self.keys is None or now - self.keys.fetched_at >= REFRESH_AGE
+
+    def rests(self, now: Instant) -> bool:
+        return self.tried_at is not None and 0 <= now - self.tried_at < REST
+
+    def left_over(self, now: Instant) -> KeySet:
+        """What there is without a refresh."""
+        keys = self.usable(now)
+        if keys is None:
+            raise Refused(self.failure, retry_after=REST)
+        return keys
+
+
+async def signing_keys(client: Client) -> KeySet:
+    """The key set of the client's tenant (an id or a domain), from the cache where possible.
+
+    Raises what `discover` raises, and `Refused` while a failed attempt is less than 30 s old.
+    """
+    now = await Now()
+    state = _note_use(client, now)
+    return state.usable(now) or await _refresh(client.context, state, client.deadline)
+
+
+async def refreshed_for(client: Client, kid: str) -> KeySet:
+    """As `signing_keys`, after a refresh if the cached set lacks `kid` and no refresh was tried in the last 30 s."""
+    now = await Now()
+    state = _note_use(client, now)
+    keys = state.usable(now)
+    if keys is not None and kid in keys.keys:
+        return keys
+    return await _refresh(client.context, state, client.deadline)
+
+
+async def refresh_ahead(context: Context) -> None:
+    """Refresh every set in use that is due, so that no login has to wait for it. A failure leaves the set as it is."""
+    now = await Now()
+    cache = context.caches.signing_keys
+    states: list[_State] = [state for key in cache if (state := cache.get(key))]
+    deadline = Deadline(now + context.settings.request_deadline)
+    programs: list[Program[None]] = []
+    for state in states:
+        if now - state.used_at >= LONGEST_USE:
+            cache.drop(state.key)
+        elif state.is_due(now):
+            programs.append(_try_refresh(context, state, deadline))
+    await gather(programs)
+
+
+async def _try_refresh(context: Context, state: _State, deadline: Deadline) -> None:
+    with suppress(CloudidError):  # the next login, or the next visit, tries again
+        await _refresh(context, state, deadline)
+
+
+def _note_use(client: Client, now: Instant) -> _State:
+    """What is known of the client's tenant."""
+    cache = client.context.caches.signing_keys
+    tenant = client.tenant.lower()
+    state: _State | None = cache.get((client.cloud, tenant))
+    if state is None:
+        state = _State(cloud=client.cloud, tenant=tenant, retry=client.retry, used_at=now)
+    elif state.retry == client.retry and now - state.used_at < NOTE_USE:
+        return state
+    state = evolve(state, retry=client.retry, used_at=now)
+    cache.put(state.key, state)
+    return state
+
+
+async def _refresh(context: Context, state: _State, deadline: Deadline) -> KeySet:
+    """The set after a refresh cycle, or what is left over while cycles rest. A cycle that is under way is joined."""
+    now = await Now()
+    if state.rests(now) and not state.under_way:
+        return state.left_over(now)
+    flight, limit = f"signing keys {state.key!r}", context.settings.request_deadline
+    return await once(flight, limit, deadline, lambda deadline: _cycle(context, state, deadline))
+
+
+async def _cycle(context: Context, state: _State, deadline: Deadline) -> KeySet:
+    now = await Now()
+    state = _update(context, state)
+    if state.rests(now):
+        return state.left_over(now)
+    state = _update(context, state, tried_at=now, under_way=True)
+    patience = Patience(timeout=context.settings.provider_timeout, retry=state.retry, deadline=deadline)
+    try:
+        keys = _key_set(await discover(state.cloud, state.tenant, patience), now)
+    except (ProviderProblem, ProviderUnreachable, Refused) as failure:
+        code = Code.PROVIDER_UNREACHABLE if isinstance(failure, Refused) else refusal_of(failure).code
+        state = _update(context, state, under_way=False, failure=code)
+        kept = state.usable(await Now())
+        if kept is None:
+            raise
+        return kept
+    _update(context, state, under_way=False, keys=keys)
+    return keys
+
+
+def _update(context: Context, state: _State, **changes: Any) -> _State:
+    """What the cache knows by now (`state`, if it forgot), with changes."""
+    cache = context.caches.signing_keys
+    state = evolve(cache.get(state.key) or state, **changes)
+    cache.put(state.key, state)
+    return state
+
+
+def _key_set(published: Published, now: Instant) -> KeySet:
+    numbers = {kid: key.public_numbers() for kid, key in published.keys.items()}
+    content = (
+        published.tenant_id,
+        sorted(published.issuers),
+        sorted((kid, number.n, number.e) for kid, number in numbers.items()),
+    )
+    return KeySet(
+        tenant_id=published.tenant_id,
+        issuers=published.issuers,
+        keys=published.keys,
+        generation=sha256(repr(content).encode()).hexdigest(),
+        fetched_at=now,
+    )

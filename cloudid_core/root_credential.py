@@ -1,0 +1,49 @@
+"""The fields that both components share: how the service proves itself to the provider, and when that is rotated."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from .errors import Code, Problem, Refused
+from .fields import BOOLEAN, SCHEDULE, SECONDS, SECRET, TEXT, setting
+from .values.secret import Secret
+
+MINIMUM_PERIOD: Final = 5
+MINIMUM_WINDOW: Final = 3600
+ROOT_PASSWORD_TTL: Final = 182 * 24 * 3600
+
+
+@frozen(kw_only=True)
+class RootCredential:
+    """Base class of both configurations."""
+
+    client_id: str = setting(TEXT, "", "Client id of the credentials at the provider.", env="CLIENT_ID")
+    client_secret: Secret = setting(SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET")
+    identity_token_audience: str = setting(TEXT, "", "Audience of identity tokens that stand in for a client secret.")
+    identity_token_ttl: int = setting(SECONDS, 3600, "Lifetime of those identity tokens.")
+    root_password_ttl: int = setting(SECONDS, ROOT_PASSWORD_TTL, "Validity of a client secret that rotation makes.")
+    rotation_period: int = setting(SECONDS, 0, "Seconds between rotations of the client secret; 0: none. At least 5.")
+    rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
+    rotation_window: int = setting(
+        SECONDS, 0, "Seconds in which a scheduled rotation may start; 0: any. At least 3600."
+    )
+    disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
+
+
+def check(config: RootCredential) -> None:
+    """Refuse a configuration whose merged, effective fields contradict each other."""
+    problems: list[Problem] = []
+    if config.client_secret and config.identity_token_audience:
+        problems.append(Problem(Code.FIELDS_EXCLUSIVE, '"client_secret", "identity_token_audience"'))
+    if config.rotation_period and config.rotation_schedule:
+        problems.append(Problem(Code.ROTATION_CONFLICT))
+    if config.rotation_window and (config.rotation_period or not config.rotation_schedule):
+        problems.append(Problem(Code.ROTATION_WINDOW_CONFLICT))
+    if 0 < config.rotation_period < MINIMUM_PERIOD:
+        problems.append(Problem(Code.FIELD_INVALID, f'"rotation_period" must be at least {MINIMUM_PERIOD}'))
+    if 0 < config.rotation_window < MINIMUM_WINDOW:
+        problems.append(Problem(Code.FIELD_INVALID, f'"rotation_window" must be at least {MINIMUM_WINDOW}'))
+    if problems:
+        raise Refused.because(problems)

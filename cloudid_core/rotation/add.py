@@ -1,0 +1,134 @@
+"""The first step of a rotation: the root application gets one more password, and it is stored.
+
+The record of the rotation names it before it is made, so that it is found and removed whatever becomes of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from attrs import evolve
+
+from ..context import Context
+from ..effects import Instant, Now
+from ..errors import CloudidError, Code, Conflict, Refused, reason_of
+from ..holdings import Holdings
+from ..journal import GRACE, abandoned_intent, marker
+from ..provider.applications import add_password
+from ..provider.client import Client
+from ..provider.fresh import Family, while_fresh
+from ..root_credential import ROOT_PASSWORD_TTL, RootCredential
+from ..store.records import Found, expected
+from ..tokens.text import new_id
+from .record import Home, Key, Phase, Rotation, changed, given_up
+from .root import hinted_key, is_used_elsewhere, root_application
+
+CLOCK_SKEW: Final = 300.0
+"""Seconds by which a password's start lies in the past, for front-ends whose clocks are behind."""
+UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: it cannot be told which key it is"
+
+
+async def add(
+    context: Context,
+    mount_id: str,
+    root: Found[RootCredential],
+    before: Found[Rotation] | None,
+    client: Client,
+    now: Instant,
+) -> Found[Rotation]:
+    """Make a new secret and store it, to be proven; nothing is left of it if that fails.
+
+    `Conflict`: nothing was made, as somebody else changed the configuration or has begun a rotation.
+    """
+    begun, puts = await _begin(context, mount_id, root.record, before.record if before else None, client, now)
+    more_puts, deletes = changed(before.record if before else None, begun)
+    expects = {**root.expected, **expected(before, begun.key)}
+    version = await context.records.commit(expects, {**puts, **more_puts}, deletes)
+    claim = Found(begun.key, begun, version)
+    try:
+        return await _make(context, claim, root.record, client, now)
+    except CloudidError as failure:
+        with suppress(CloudidError):  # it is due in any case
+            await give_up(context, claim, await Now(), reason_of(failure))
+        if isinstance(failure, Conflict):
+            raise Refused(Code.STORE_CONTENDED) from None
+        raise
+
+
+async def _begin(
+    context: Context, mount_id: str, root: RootCredential, before: Rotation | None, client: Client, now: Instant
+) -> tuple[Rotation, dict[str, object]]:
+    """The rotation before its first call, and what a commit puts that gives up keys on a former root application."""
+    application = await root_application(client)
+    home = Home(client.tenant, client.credentials.client_id, application.object_id)
+    puts: dict[str, object] = {}
+    known = before.known_keys if before else ()
+    if before is not None and before.home != home:
+        for key in known:
+            if key.made_at is not None and not await is_used_elsewhere(context, mount_id, key.secret):
+                puts |= abandoned_password(before, now, key_id=key.id)
+        known = ()
+    replaced = next((key for key in known if key.secret == root.client_secret), None)
+    if replaced is None:
+        ours = {key.id for key in known}
+        replaced = Key(id=hinted_key(application, root.client_secret, ours, now), secret=root.client_secret)
+    begun = Rotation(
+        mount_id=mount_id,
+        phase=Phase.ADDING,
+        home=home,
+        name=marker(context, await new_id()),
+        replaced=replaced,
+        outgoing=tuple(key for key in known if key is not replaced),
+        due_at=client.deadline.at + GRACE,
+        started_at=now,
+        rotated_at=before.rotated_at if before else None,
+        note="" if replaced.id else UNIDENTIFIED,
+    )
+    return begun, puts
+
+
+async def _make(
+    context: Context, claim: Found[Rotation], root: RootCredential, client: Client, now: Instant
+) -> Found[Rotation]:
+    begun = claim.record
+    attempt = partial(
+        add_password,
+        client,
+        begun.home.object_id,
+        display_name=begun.name,
+        starts_at=now - CLOCK_SKEW,
+        ends_at=now + (root.root_password_ttl or ROOT_PASSWORD_TTL),
+    )
+    password = await while_fresh(client, attempt, family=Family.SHARED, made_at=now)
+    new = Key(id=password.key_id, secret=password.secret, made_at=await Now(), expires_at=password.ends_at)
+    made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
+    puts, deletes = changed(begun, made)
+    version = await context.records.commit(claim.expected, puts, deletes)
+    return Found(claim.key, made, version)
+
+
+async def give_up(
+    context: Context, found: Found[Rotation], now: Instant, error: str, *, fence: Mapping[str, int] | None = None
+) -> Found[Rotation]:
+    """Forget the new secret; the journal removes it from the provider."""
+    rotation = found.record
+    after = given_up(rotation, now, error=error)
+    puts, deletes = changed(rotation, after)
+    puts |= abandoned_password(rotation, now, key_id=rotation.new.id if rotation.new else "")
+    version = await context.records.commit({**(fence or {}), **found.expected}, puts, deletes)
+    return Found(found.key, after, version)
+
+
+def abandoned_password(rotation: Rotation, now: Instant, *, key_id: str) -> dict[str, object]:
+    """What a commit puts that has a password of a rotation removed, by its key or else by its name."""
+    holdings = Holdings(
+        made_at=now,
+        tenant=rotation.home.tenant,
+        password_on=rotation.home.object_id,
+        password_name=rotation.name,
+        password_key_id=key_id,
+    )
+    return abandoned_intent(f"rotation-{key_id or rotation.name}", rotation.mount_id, holdings, now)

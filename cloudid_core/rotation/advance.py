@@ -1,0 +1,63 @@
+"""The background's part in a rotation: its next step, whenever that is due."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import evolve
+
+from .. import due
+from ..components import mount_client
+from ..context import Deadline
+from ..due import Work
+from ..errors import CloudidError, Conflict, reason_of
+from ..mounts import Mount, mount_table
+from ..store import keys
+from ..store.records import Found
+from .add import give_up
+from .record import Phase, Rotation, changed, find_rotation
+from .retire import retire
+from .root import find_root
+from .switch import CHANGED, PROOF_SECONDS, prove_and_switch
+
+PROVING_LIMIT: Final = 3600.0
+"""Seconds after which a secret that does not come to be accepted is given up."""
+INTERRUPTED: Final = "the rotation was interrupted before the new secret was stored"
+NOT_ACCEPTED: Final = "the provider does not accept the new secret"
+
+
+async def advance(work: Work) -> None:
+    """Take a rotation on. The attempt is claimed by a commit first; what goes wrong is noted, and tried again later."""
+    found = await find_rotation(work.context, work.mount_id)
+    mount = (await mount_table(work.context)).record.with_storage(work.mount_id)
+    if found is None or mount is None or found.record.is_idle or found.record.due_key != work.key:
+        await due.drop(work, keys.rotation(work.mount_id), found)
+        return
+    attempts = found.record.attempts + 1
+    claimed = evolve(found.record, attempts=attempts, due_at=await due.retry_at(work, attempts))
+    puts, deletes = changed(found.record, claimed)
+    version = await work.context.records.commit({**work.fence, **found.expected}, puts, deletes)
+    claim = Found(found.key, claimed, version)
+    try:
+        await _step(work, mount, claim)
+    except Conflict:
+        raise
+    except CloudidError as failure:
+        noted = evolve(claimed, error=reason_of(failure))
+        await work.context.records.commit({**work.fence, **claim.expected}, {claim.key: noted})
+
+
+async def _step(work: Work, mount: Mount, claim: Found[Rotation]) -> None:
+    context, rotation = work.context, claim.record
+    root = await find_root(context, mount)
+    if rotation.phase is Phase.OVERLAPPING:
+        await retire(work, root, claim)
+    elif rotation.phase is Phase.ADDING:
+        await give_up(context, claim, work.now, INTERRUPTED, fence=work.fence)
+    elif root is None or mount.retired_at is not None:
+        await give_up(context, claim, work.now, CHANGED, fence=work.fence)
+    elif work.now >= rotation.started_at + PROVING_LIMIT:
+        await give_up(context, claim, work.now, NOT_ACCEPTED, fence=work.fence)
+    else:
+        client = await mount_client(context, mount.id, Deadline(work.now + PROOF_SECONDS))
+        await prove_and_switch(context, mount, client, claim, work.fence)

@@ -1,0 +1,19 @@
+"""When the root secret that counts ends, as a read of the configuration shows it."""
+
+from __future__ import annotations
+
+from ..context import Context
+from ..fields import Json
+from ..mounts import Mount
+from ..root_credential import RootCredential
+from ..values import rfc3339
+from .record import find_rotation
+
+
+async def root_password_expiration(context: Context, mount: Mount, config: RootCredential) -> dict[str, Json]:
+    """The member that is shown, or nothing: the end is known only of a stored secret that a rotation made."""
+    found = await find_rotation(context, mount.id)
+    key = found.record.key_of(config.client_secret) if found else None
+    if key is None or key.expires_at is None:
+        return {}
+    return {"root_password_expiration_date": rfc3339.show(key.expires_at)}

@@ -1,0 +1,135 @@
+"""The state of a mount's rotation, as it is stored."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import evolve, frozen
+
+from .. import due
+from ..context import Context
+from ..due import Due
+from ..effects import Instant
+from ..store import keys
+from ..store.records import Found
+from ..values.secret import Secret
+
+
+class Phase(Enum):
+    """Where a rotation stands."""
+
+    IDLE = "idle"
+    ADDING = "adding"
+    """A new secret is being made at the provider; its name is known, its text is not."""
+    PROVING = "proving"
+    """It is stored here, and shown to work again and again; the configuration still has the old one."""
+    OVERLAPPING = "overlapping"
+    """The configuration has it; the old one is left alive for those that still use it, and removed then."""
+
+
+@frozen(kw_only=True)
+class Key:
+    """A client secret of the root application. `id` is empty while it is not known which of its keys it is."""
+
+    id: str = ""
+    secret: Secret
+    made_at: Instant | None = None
+    """When this service made it; `None`: somebody else did."""
+    expires_at: Instant | None = None
+
+
+@frozen
+class Home:
+    """The application that keys stand on."""
+
+    tenant: str = ""
+    client_id: str = ""
+    object_id: str = ""
+
+
+@frozen(kw_only=True)
+class Rotation:
+    """One for each mount that was ever rotated. Every key that it made and has not removed is in here.
+
+    `new` is the key that is proven, `current` the one that the last switch put into the configuration: a configuration
+    with another secret was written by somebody else. `replaced` is the one whose place they take: until it is removed
+    the mount can go back to it. `outgoing` are older ones that could not be removed so far.
+    """
+
+    mount_id: str
+    phase: Phase = Phase.IDLE
+    home: Home = Home()
+    name: str = ""
+    """Display name of the password that is being added."""
+    new: Key | None = None
+    current: Key | None = None
+    replaced: Key | None = None
+    outgoing: tuple[Key, ...] = ()
+    due_at: Instant = 0.0
+    attempts: int = 0
+    started_at: Instant = 0.0
+    rotated_at: Instant | None = None
+    error: str = ""
+    note: str = ""
+    """What the operator should know about keys that were left at the provider."""
+
+    @property
+    def key(self) -> str:
+        return keys.rotation(self.mount_id)
+
+    @property
+    def due_key(self) -> str:
+        return keys.due(self.due_at, due.ROTATION, self.mount_id, "root")
+
+    @property
+    def is_idle(self) -> bool:
+        return self.phase is Phase.IDLE
+
+    @property
+    def known_keys(self) -> tuple[Key, ...]:
+        """All keys whose secrets are stored here."""
+        return tuple(key for key in (self.new, self.current, self.replaced, *self.outgoing) if key is not None)
+
+    def key_of(self, secret: Secret) -> Key | None:
+        """The key that a secret is known to belong to."""
+        return next((key for key in self.known_keys if key.secret == secret), None)
+
+
+def changed(old: Rotation | None, new: Rotation) -> tuple[dict[str, object], tuple[str, ...]]:
+    """What a commit puts and deletes that takes a rotation from one state to the next: a due entry unless idle."""
+    puts: dict[str, object] = {new.key: new}
+    if not new.is_idle:
+        puts[new.due_key] = Due()
+    stale = () if old is None or old.is_idle or old.due_key in puts else (old.due_key,)
+    return puts, stale
+
+
+def given_up(rotation: Rotation, now: Instant, *, error: str) -> Rotation:
+    """The rotation without the secret that it was about to bring; the configuration keeps what it has.
+
+    Where that is a secret of ours, older keys that are still to be removed are seen to next.
+    """
+    current = rotation.replaced if rotation.replaced and rotation.replaced.made_at is not None else None
+    return evolve(
+        rotation,
+        phase=Phase.OVERLAPPING if current and rotation.outgoing else Phase.IDLE,
+        name="",
+        new=None,
+        current=current,
+        replaced=None,
+        due_at=now,
+        attempts=0,
+        error=error,
+    )
+
+
+def overruled(rotation: Rotation, note: str) -> Rotation:
+    """The rotation after somebody else has changed the configuration: nothing is removed before the next one."""
+    ours = tuple(key for key in (rotation.replaced,) if key is not None and key.made_at is not None)
+    return evolve(
+        rotation, phase=Phase.IDLE, replaced=None, outgoing=(*rotation.outgoing, *ours), attempts=0, note=note
+    )
+
+
+async def find_rotation(context: Context, mount_id: str) -> Found[Rotation] | None:
+    return await context.records.find_fresh(keys.rotation(mount_id), Rotation)

@@ -1,0 +1,76 @@
+"""The end of a rotation: the keys that were replaced are removed, once the configured one has been proven again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import evolve
+
+from ..components import mount_client
+from ..due import Work
+from ..effects import Instant
+from ..provider.applications import find_application, remove_password
+from ..provider.client import Client
+from ..root_credential import RootCredential
+from ..store.records import Found
+from .record import Key, Phase, Rotation, changed, overruled
+from .root import is_used_elsewhere
+from .switch import accepted, is_home, switch_back
+
+OVERRULED: Final = "the configuration was changed: keys of the root application were left at the provider"
+SHARED: Final = "a secret that was replaced was left at the provider: another mount uses it"
+STUCK: Final = "neither the new secret nor the one before it is accepted"
+
+
+async def retire(work: Work, root: Found[RootCredential] | None, found: Found[Rotation]) -> None:
+    """Remove what the configured secret has replaced; go back to the secret before it if it no longer works.
+
+    Nothing is removed that any mount of this service is configured with, nor anything of a configuration that somebody
+    else has changed.
+    """
+    rotation = found.record
+    if rotation.current is None or root is None or root.record.client_secret != rotation.current.secret:
+        await _write(work, found, overruled(rotation, OVERRULED))
+        return
+    client = await mount_client(work.context, work.mount_id, work.deadline)
+    if not is_home(client, rotation) or client.credentials.client_secret != rotation.current.secret:
+        await _write(work, found, overruled(rotation, OVERRULED))
+    elif await accepted(client, rotation, rotation.current):
+        await _remove_replaced(work, client, found)
+    elif rotation.replaced and await accepted(client, rotation, rotation.replaced):
+        await switch_back(work.context, root, found, work.now, work.fence)
+    else:
+        await _write(work, found, evolve(rotation, error=STUCK))
+
+
+async def _remove_replaced(work: Work, client: Client, found: Found[Rotation]) -> None:
+    rotation = found.record
+    left: list[Key] = []
+    shared: list[Key] = []
+    note = rotation.note
+    for key in (*rotation.outgoing, *((rotation.replaced,) if rotation.replaced else ())):
+        if not key.id:
+            continue  # which one it is cannot be told: it stays, as the note says
+        if await is_used_elsewhere(work.context, rotation.mount_id, key.secret):
+            note = SHARED
+            shared.append(key)
+        elif not await _removed(client, rotation, key, work.now):
+            left.append(key)
+    after = evolve(rotation, replaced=None, outgoing=(*left, *shared), note=note)
+    if not left:
+        after = evolve(after, phase=Phase.IDLE, attempts=0, error="")
+    await _write(work, found, after)
+
+
+async def _removed(client: Client, rotation: Rotation, key: Key, now: Instant) -> bool:
+    """Whether a key is certainly gone; one that is not found may not be shown yet."""
+    if await remove_password(client, rotation.home.object_id, key.id):
+        return True
+    application = await find_application(client, rotation.home.object_id)
+    settled = key.made_at is None or now >= key.made_at + client.context.settings.settle_time
+    return settled and all(password.key_id != key.id for password in (application.passwords if application else ()))
+
+
+async def _write(work: Work, found: Found[Rotation], after: Rotation) -> None:
+    puts, deletes = changed(found.record, after)
+    await work.context.records.commit({**work.fence, **found.expected}, puts, deletes)

@@ -1,0 +1,66 @@
+"""The root credential of a mount, of whichever component, and the application at the provider that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Final
+
+from ..context import Context
+from ..effects import Instant
+from ..environment import effective, supplied
+from ..errors import Code, Refused
+from ..mounts import Mount, mount_table
+from ..provider.applications import Application, applications_by_client_id
+from ..provider.client import Client
+from ..root_credential import RootCredential
+from ..store import keys
+from ..store.records import Found
+from ..values.secret import Secret
+
+HINT_LENGTH: Final = 3
+
+
+async def find_root(context: Context, mount: Mount) -> Found[RootCredential] | None:
+    """The stored configuration of a mount of either kind."""
+    form = context.components[mount.kind, mount.type].config
+    return await context.records.find(keys.config(mount.id), form) if form else None
+
+
+def is_managed(context: Context, root: RootCredential) -> bool:
+    """Whether the secret that counts is the one that is stored here: only that can be replaced."""
+    return bool(root.client_secret) and not supplied(type(root), "client_secret", context.settings.environment)
+
+
+async def is_used_elsewhere(context: Context, mount_id: str, secret: Secret) -> bool:
+    """Whether another mount of this service proves itself with a secret: without it, that one would be locked out."""
+    for other in (await mount_table(context)).record.mounts:
+        form = context.components[other.kind, other.type].config
+        if other.id == mount_id or form is None:
+            continue
+        found = await context.records.find(keys.config(other.id), form)
+        if effective(found.record if found else form(), context.settings.environment).client_secret == secret:
+            return True
+    return False
+
+
+async def root_application(client: Client) -> Application:
+    """The application that a mount proves itself as; refused when it is not exactly one."""
+    found = (
+        await applications_by_client_id(client, client.credentials.client_id) if client.credentials.client_id else []
+    )
+    if len(found) != 1:
+        raise Refused(Code.REFERENCE_NOT_FOUND, "the root application")
+    return found[0]
+
+
+def hinted_key(application: Application, secret: Secret, known: Container[str], now: Instant) -> str:
+    """The id of the key that a secret belongs to, as far as its hint tells; empty unless exactly one can be meant."""
+    hint = secret.reveal()[:HINT_LENGTH]
+    hinted = [
+        password.key_id
+        for password in application.passwords
+        if password.hint == hint
+        and password.key_id not in known
+        and (password.ends_at is None or now < password.ends_at)
+    ]
+    return hinted[0] if len(hinted) == 1 else ""

@@ -1,0 +1,126 @@
+"""The middle of a rotation: the new secret is proven and put into the configuration, or the old one is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from attrs import evolve
+
+from ..context import Context, Deadline
+from ..effects import Instant, Now
+from ..errors import Code, Conflict, ProviderProblem, Refused
+from ..mounts import Mount
+from ..provider.client import Client
+from ..provider.prove import proven
+from ..root_credential import RootCredential
+from ..store.records import ATTEMPTS, Found
+from .add import give_up
+from .record import Key, Phase, Rotation, changed, find_rotation
+from .root import find_root
+
+PROOFS: Final = 1
+"""How often in a row the provider must accept a secret."""
+PROOF_SECONDS: Final = 20.0
+"""How long that may take in the background: other work waits for it."""
+OVERLAP: Final = 300.0
+"""Seconds for which both secrets live."""
+CHANGED: Final = "the configuration was changed while a new secret was proven"
+STOPPED_WORKING: Final = "the new secret stopped working: the one before it was put back"
+NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+def is_home(client: Client, rotation: Rotation) -> bool:
+    """Whether a client proves itself as the application that is rotated."""
+    return (client.tenant, client.credentials.client_id) == (rotation.home.tenant, rotation.home.client_id)
+
+
+async def prove_and_switch(
+    context: Context, mount: Mount, client: Client, found: Found[Rotation], fence: Mapping[str, int] = NO_FENCE
+) -> Found[Rotation]:
+    """Prove the new secret and put it into the configuration.
+
+    The rotation as it is then: `OVERLAPPING` if that succeeded (or somebody else did it), `PROVING` if the deadline
+    came first. A configuration that was changed meanwhile keeps what it has: the new secret is given up.
+    """
+    if found.record.new is None or not await proven(
+        client, found.record.home.client_id, found.record.new.secret, needed=PROOFS
+    ):
+        return found
+    new = found.record.new
+    for _ in range(ATTEMPTS):
+        root = await find_root(context, mount)
+        rotation, now = found.record, await Now()
+        if rotation.new != new or rotation.replaced is None:
+            return found
+        if root is None or root.record.client_secret != rotation.replaced.secret or not is_home(client, rotation):
+            return await give_up(context, found, now, CHANGED, fence=fence)
+        after = evolve(
+            rotation,
+            phase=Phase.OVERLAPPING,
+            new=None,
+            current=new,
+            due_at=now + OVERLAP,
+            attempts=0,
+            rotated_at=now,
+            error="",
+        )
+        try:
+            return await _switch(context, root, new, found, after, fence)
+        except Conflict:
+            again = await find_rotation(context, mount.id)
+            if again is None:
+                break
+            found = again
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
+    """Whether the provider accepts a secret again and again."""
+    patient = evolve(client, deadline=Deadline(await Now() + PROOF_SECONDS))
+    try:
+        return await proven(patient, rotation.home.client_id, key.secret, needed=PROOFS)
+    except ProviderProblem as problem:
+        if problem.status not in (400, 401):
+            raise
+        return False
+
+
+async def switch_back(
+    context: Context,
+    root: Found[RootCredential],
+    found: Found[Rotation],
+    now: Instant,
+    fence: Mapping[str, int],
+) -> None:
+    """Put the secret back that was replaced; the new one, which does not work any more, is removed later."""
+    rotation = found.record
+    if rotation.current is None or rotation.replaced is None:
+        return
+    after = evolve(
+        rotation,
+        current=rotation.replaced,
+        replaced=None,
+        outgoing=(*rotation.outgoing, rotation.current),
+        due_at=now + OVERLAP,
+        attempts=0,
+        error="",
+        note=STOPPED_WORKING,
+    )
+    await _switch(context, root, rotation.replaced, found, after, fence)
+
+
+async def _switch(
+    context: Context,
+    root: Found[RootCredential],
+    key: Key,
+    found: Found[Rotation],
+    after: Rotation,
+    fence: Mapping[str, int],
+) -> Found[Rotation]:
+    """Configuration and rotation change in one commit."""
+    puts, deletes = changed(found.record, after)
+    puts[root.key] = evolve(root.record, client_secret=key.secret)
+    version = await context.records.commit({**fence, **found.expected, **root.expected}, puts, deletes)
+    return Found(found.key, after, version)

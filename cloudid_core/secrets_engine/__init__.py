@@ -1,0 +1,1 @@
+"""The secrets engine: service principals on request, under a lease."""

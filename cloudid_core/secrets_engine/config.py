@@ -1,0 +1,146 @@
+"""The configuration of a secrets engine: its record, its rules, and the programs of its routes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import evolve, frozen
+
+from .. import root_credential
+from ..clouds import DEFAULT_ENVIRONMENT, environment_name
+from ..context import Context, Deadline
+from ..effects import ListKeys
+from ..environment import effective
+from ..errors import Code, Conflict, Problem, Refused
+from ..fields import BOOLEAN, ENVIRONMENT, TEXT, setting, show
+from ..messages import NOTHING, Answer
+from ..mounts import Mount
+from ..provider.client import Client, Credentials
+from ..root_credential import RootCredential
+from ..rotation.expiration import root_password_expiration
+from ..routing import Call
+from ..store import keys
+from ..store.records import ATTEMPTS, Found, expected
+
+REQUIRED: Final = ("subscription_id", "tenant_id")
+
+
+@frozen(kw_only=True)
+class Config(RootCredential):
+    """What is stored for a mount. Fields that were never set have the defaults of this table."""
+
+    subscription_id: str = setting(TEXT, "", "Subscription of the service.", env="SUBSCRIPTION_ID", required=True)
+    tenant_id: str = setting(TEXT, "", "Directory tenant id.", env="TENANT_ID", required=True)
+    environment: str = setting(ENVIRONMENT, "", "Environment of the cloud; empty: public.", env="ENVIRONMENT")
+
+    @property
+    def cloud_name(self) -> str:
+        """The environment by the table's name for it."""
+        return environment_name(self.environment or DEFAULT_ENVIRONMENT)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where the objects of leases are, however that is spelt."""
+        return self.tenant_id.lower(), self.cloud_name
+
+
+@frozen(kw_only=True)
+class ConfigForm(Config):
+    """A write of the configuration."""
+
+    force: bool = setting(BOOLEAN, False, "Change tenant or environment although leases are alive.")
+
+
+@frozen(kw_only=True)
+class DeleteForm:
+    """A removal of the configuration."""
+
+    force: bool = setting(BOOLEAN, False, "Remove it although leases are alive; they wait until there is one again.")
+
+
+async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
+    return await context.records.find(keys.config(mount.id), Config)
+
+
+async def effective_config(context: Context, mount: Mount) -> tuple[Config, Found[Config] | None]:
+    """The configuration that counts, environment included, and what is stored; `CONFIG_MISSING` if not enough."""
+    found = await find_config(context, mount)
+    config = effective(found.record if found else Config(), context.settings.environment)
+    if not all(getattr(config, name) for name in REQUIRED):
+        raise Refused(Code.CONFIG_MISSING)
+    return config, found
+
+
+async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
+    """How a mount talks to the provider under its present configuration."""
+    config, found = await effective_config(context, mount)
+    return client_of(context, mount, config, found, deadline)
+
+
+def client_of(
+    context: Context, mount: Mount, config: Config, found: Found[Config] | None, deadline: Deadline
+) -> Client:
+    return Client(
+        context=context,
+        cloud=context.settings.clouds[config.cloud_name],
+        tenant=config.tenant_id,
+        credentials=Credentials(client_id=config.client_id, client_secret=config.client_secret),
+        owner=f"{mount.id}:{found.version if found else 0}",
+        deadline=deadline,
+    )
+
+
+async def write_config(call: Call) -> Answer:
+    """Set the fields that were given; the rules are checked on what then counts."""
+    context, environment = call.context, call.context.settings.environment
+    key = keys.config(call.mount.id)
+    given = {name: value for name, value in call.given.values.items() if name != "force"}
+    for _ in range(ATTEMPTS):
+        found = await find_config(context, call.mount)
+        config = evolve(found.record if found else Config(), **given)
+        counting = effective(config, environment)
+        check(counting)
+        if found is not None and effective(found.record, environment).place != counting.place:
+            await _refuse_to_strand(call)
+        try:
+            await context.records.commit(expected(found, key), {key: config})
+        except Conflict:
+            continue
+        return NOTHING
+    raise Refused(Code.STORE_CONTENDED)
+
+
+def check(config: Config) -> None:
+    """Refuse a configuration that cannot work."""
+    missing = [name for name in REQUIRED if not getattr(config, name)]
+    if missing:
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
+    root_credential.check(config)
+
+
+async def read_config(call: Call) -> Answer:
+    """The stored configuration without its secret; empty values when there is none."""
+    found = await find_config(call.context, call.mount)
+    config = found.record if found else Config()
+    expiration = await root_password_expiration(call.context, call.mount, config)
+    return Answer(data={**show(config, omit=("client_secret",)), **expiration})
+
+
+async def delete_config(call: Call) -> Answer:
+    """Forget configuration and credentials; refused while leases or intents need them."""
+    await _refuse_to_strand(call)
+    await call.context.records.update(keys.config(call.mount.id), Config, lambda _: None)
+    return NOTHING
+
+
+async def config_exists(call: Call) -> bool:
+    return await find_config(call.context, call.mount) is not None
+
+
+async def _refuse_to_strand(call: Call) -> None:
+    """Unless told to force it, refuse what would leave leases or intents without a way to the provider."""
+    if call.given.values.get("force"):
+        return
+    for prefix in (keys.mount_leases(call.mount.id), keys.intents(call.mount.id)):
+        if await ListKeys(prefix, "", 1):
+            raise Refused(Code.LEASES_ALIVE)

@@ -1,0 +1,210 @@
+"""Credentials: a client id and secret that work, under a lease. The story of an issue, in order.
+
+Everything that is about to be made is in the journal before the first call. One commit puts the lease and closes the
+intent; until then, whatever goes wrong, the intent is undone, and the caller has nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..effects import Instant, Now
+from ..errors import CloudidError, Code, Conflict, Refused
+from ..holdings import Holdings
+from ..journal import Intent, abandon, closing, marker, open_intent
+from ..leases.record import Lease
+from ..leases.revocation import end_lease
+from ..lifetime import grant as grant_life
+from ..messages import Answer
+from ..mounts import mount_table
+from ..provider.applications import NewPassword
+from ..provider.client import Client
+from ..provider.fresh import GRACE, Family
+from ..provider.prove import proven
+from ..routing import Call, capture_name
+from ..store import keys
+from ..store.records import ATTEMPTS, Found, expected
+from ..tokens.authenticate import owner_of
+from ..tokens.family import tie
+from ..tokens.text import new_id
+from .config import client_of, effective_config
+from .objects import PlannedAssignment, add_password_to, grant, ids_of, make_application, paths_of, plan_assignments
+from .roles import Role, find_role, refuse_self_target
+
+SECRET_MARGIN: Final = 3600
+"""Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
+NO_ROLE: Final = "the role does not exist"
+
+
+@frozen(kw_only=True)
+class Plan:
+    """An issue before its first call: what will be made, and for how long."""
+
+    id: str
+    role_name: str
+    role: Role
+    holdings: Holdings
+    assignments: tuple[PlannedAssignment, ...]
+    ttl: int
+    ends_at: Instant
+    """When the provider's secret is to end."""
+    warnings: tuple[str, ...]
+
+
+@frozen
+class Made:
+    """What was made: all of it with its ids, and the password."""
+
+    holdings: Holdings
+    password: NewPassword
+
+
+async def generate_credentials(call: Call) -> Answer:
+    """Answer a new client id and secret under a lease, or leave nothing behind."""
+    if call.token.last_use:
+        raise Refused(Code.TOKEN_RESTRICTED, "a lease cannot hang on a token that has no use left")
+    client, plan, intent = await _begin(call)
+    lease_id = f"{call.mount.path}/creds/{plan.role_name}/{plan.id}"
+    try:
+        made = await _make(client, plan)
+        await _prove(client, made)
+        lease = await _account_for(call, plan, made, intent, lease_id)
+    except CloudidError:
+        await _take_back(call, intent, lease_id)
+        raise
+    return Answer(
+        data={"client_id": made.holdings.client_id, "client_secret": made.password.secret.reveal()},
+        lease_id=lease.id,
+        lease_duration=round(lease.expires_at - lease.issued_at),
+        renewable=True,
+        warnings=plan.warnings,
+        holds=lease.id,
+    )
+
+
+async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
+    """Plan an issue under the role and the configuration as they are, and write that down."""
+    context, mount = call.context, call.mount
+    name = capture_name(call)
+    for _ in range(ATTEMPTS):
+        role = await find_role(context, mount, name)
+        if role is None:
+            raise Refused(Code.NOT_FOUND, NO_ROLE)
+        config, found_config = await effective_config(context, mount)
+        client = client_of(context, mount, config, found_config, call.deadline)
+        refuse_self_target(client, role.record.client_id)
+        plan = await _plan(call, client, role.record, name)
+        try:
+            intent = await open_intent(
+                context,
+                intent_id=plan.id,
+                mount_id=mount.id,
+                holdings=evolve(plan.holdings, purge=True),
+                now=call.now,
+                until=call.deadline.at,
+                expects={**role.expected, **expected(found_config, keys.config(mount.id))},
+            )
+        except Conflict:
+            continue
+        return client, plan, intent
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
+    terms = role.terms(call.context, call.mount)
+    granted = grant_life(terms, start=call.now, now=call.now)
+    intent_id = await new_id()
+    holdings = Holdings(made_at=call.now, tenant=client.tenant)
+    mark = marker(call.context, intent_id)
+    planned: tuple[PlannedAssignment, ...] = ()
+    if role.existing_id:
+        holdings = evolve(holdings, password_on=role.existing_id, password_name=mark, client_id=role.existing_client_id)
+    else:
+        planned = await plan_assignments(role.azure_roles)
+        holdings = evolve(holdings, unique_name=mark, assignments=paths_of(planned), purge=role.permanently_delete)
+    return Plan(
+        id=intent_id,
+        role_name=name,
+        role=role,
+        holdings=holdings,
+        assignments=planned,
+        ttl=granted.ttl,
+        ends_at=call.now + min(terms.effective_max + SECRET_MARGIN, role.cap),
+        warnings=granted.warnings,
+    )
+
+
+async def _make(client: Client, plan: Plan) -> Made:
+    """Make what was planned."""
+    role, holdings = plan.role, plan.holdings
+    if holdings.password_on:
+        fresh = role.persisted is not None and holdings.made_at < role.persisted.holdings.made_at + GRACE
+        family = Family.APPLICATION if fresh else Family.SHARED
+        password = await add_password_to(client, holdings.password_on, holdings.password_name, plan.ends_at, family)
+        return Made(evolve(holdings, password_key_id=password.key_id), password)
+    holdings = await make_application(client, holdings, role.tags, role.sign_in_audience)
+    password = await add_password_to(
+        client, holdings.application_id, holdings.unique_name, plan.ends_at, Family.APPLICATION
+    )
+    await grant(client, holdings.principal_id, plan.assignments, role.azure_groups)
+    return Made(evolve(holdings, groups=ids_of(role.azure_groups)), password)
+
+
+async def _prove(client: Client, made: Made) -> None:
+    """Wait until the provider accepts the secret; `DEADLINE_PASSED` when that takes too long."""
+    if not client.context.settings.verify_credentials:
+        return
+    if not await proven(client, made.holdings.client_id, made.password.secret):
+        raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
+
+
+async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent], lease_id: str) -> Lease:
+    """Put the lease in place of the intent, if mount, role and token still stand; it ends with the token that asked."""
+    context, mount, token = call.context, call.mount, call.token.token
+    now = await Now()
+    ends_at = min(plan.ends_at, made.password.ends_at)
+    if token.is_batch and token.expires_at is not None:
+        ends_at = min(ends_at, token.expires_at)
+    ttl = min(plan.ttl, int(ends_at - now))
+    if ttl <= 0:
+        raise Refused(Code.DEADLINE_PASSED, "nothing is left of the lease")
+    intent_expects, intent_deletes = closing(intent)
+    for _ in range(ATTEMPTS):
+        mounts = await mount_table(context)
+        role = await find_role(context, mount, plan.role_name)
+        if role is None or mount.id not in mounts.record.by_id:
+            raise Refused(Code.NOT_FOUND, NO_ROLE)
+        owner = await owner_of(context, mounts.record, token, now)
+        lease = Lease(
+            id=lease_id,
+            mount_id=mount.id,
+            role=plan.role_name,
+            token_id=owner.record.id if owner else "",
+            holdings=made.holdings,
+            issued_at=now,
+            expires_at=now + ttl,
+            ends_at=ends_at,
+            due_at=now + ttl,
+        )
+        expects = {**mounts.expected, **role.expected, **intent_expects, **(owner.expected if owner else {})}
+        puts = {**lease.puts(), **(tie(owner) if owner else {})}
+        try:
+            await context.records.commit(expects, puts, intent_deletes)
+        except Conflict:
+            continue
+        return lease
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def _take_back(call: Call, intent: Found[Intent], lease_id: str) -> None:
+    """Have everything undone, even if the lease took the intent's place without our hearing of it.
+
+    Never fails, so that the reason for giving up is what the caller hears.
+    """
+    now = await Now()
+    await abandon(call.context, intent, now)
+    with suppress(CloudidError):
+        await end_lease(call.context, lease_id, now)

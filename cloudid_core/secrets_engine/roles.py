@@ -1,0 +1,215 @@
+"""The roles of a secrets engine: what credentials they give, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from ..context import Context
+from ..due import Work
+from ..errors import Code, Conflict, Problem, Refused
+from ..fields import BOOLEAN, SECONDS, TEXT, Kind, one_of, setting, show
+from ..lifetime import Terms
+from ..messages import Answer
+from ..mounts import Mount
+from ..provider import applications
+from ..provider.client import Client
+from ..routing import Call, capture_name
+from ..store import keys
+from ..store.records import ATTEMPTS, Found, expected
+from ..values import listing
+from .config import client_of, effective_config
+from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
+from .persisted import Persisted, forget, persist
+from .sign_in import SIGN_IN_AUDIENCES
+
+TEN_YEARS: Final = 10 * 365 * 24 * 3600
+TAG_LIMIT: Final = 256
+
+
+def _tags(raw: object) -> tuple[str, ...]:
+    tags = sorted(set(listing.comma_list(raw)) - {""})
+    if any(len(tag) > TAG_LIMIT or any(character.isspace() for character in tag) for tag in tags):
+        raise ValueError(f"must have tags of at most {TAG_LIMIT} characters without white space")
+    return tuple(tags)
+
+
+TAGS: Final = Kind("list of tags", _tags, list)
+
+
+@frozen(kw_only=True)
+class Role:
+    """What is stored for a role. `client_id` belongs to `application_object_id`; `persisted` to a role that keeps its
+    own application."""
+
+    azure_roles: tuple[RoleGrant, ...] = setting(ROLE_GRANTS, (), "Role assignments of the principals, as JSON text.")
+    azure_groups: tuple[GroupGrant, ...] = setting(GROUP_GRANTS, (), "Groups that the principals join, as JSON text.")
+    application_object_id: str = setting(TEXT, "", "Object id of an existing application to use instead.")
+    persist_app: bool = setting(BOOLEAN, False, "Keep one application and principal for the life of the role.")
+    ttl: int = setting(SECONDS, 0, "Default TTL of the leases.")
+    max_ttl: int = setting(SECONDS, 0, "Maximum TTL of the leases.")
+    explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on lease and principal; 0: ten years.")
+    permanently_delete: bool = setting(BOOLEAN, False, "Purge what was made, instead of leaving it soft-deleted.")
+    sign_in_audience: str = setting(one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications.")
+    tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")
+    client_id: str = ""
+    persisted: Persisted | None = None
+
+    @property
+    def cap(self) -> int:
+        """The longest that a lease and its secret may live, in seconds."""
+        return self.explicit_max_ttl or TEN_YEARS
+
+    @property
+    def existing_id(self) -> str:
+        """The object id of the application that gets the passwords; empty when each lease gets one of its own."""
+        return self.persisted.holdings.application_id if self.persisted else self.application_object_id
+
+    @property
+    def existing_client_id(self) -> str:
+        return self.persisted.holdings.client_id if self.persisted else self.client_id
+
+    def terms(self, context: Context, mount: Mount) -> Terms:
+        return Terms(
+            default=mount.default_ttl(context.settings),
+            max=mount.max_ttl(context.settings),
+            ttl=self.ttl,
+            max_ttl=self.max_ttl,
+            explicit_max_ttl=self.cap,
+        )
+
+
+def check(role: Role) -> None:
+    """Refuse a role whose merged fields contradict each other."""
+    problems: list[Problem] = []
+    for shorter, longer in (("ttl", "max_ttl"), ("ttl", "explicit_max_ttl"), ("max_ttl", "explicit_max_ttl")):
+        limit = getattr(role, longer)
+        if limit and getattr(role, shorter) > limit:
+            problems.append(Problem(Code.TTL_EXCEEDS_MAX, f'"{shorter}", "{longer}"'))
+    if not role.application_object_id and not role.azure_roles:
+        problems.append(Problem(Code.FIELD_REQUIRED, '"application_object_id" or "azure_roles"'))
+    for flag in ("persist_app", "permanently_delete"):
+        if role.application_object_id and getattr(role, flag):
+            problems.append(Problem(Code.FIELDS_EXCLUSIVE, f'"application_object_id", "{flag}"'))
+    if problems:
+        raise Refused.because(problems)
+
+
+async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | None:
+    return await context.records.find(keys.role(mount.id, name), Role)
+
+
+async def write_role(call: Call) -> Answer:
+    """Set the fields that were given; what they refer to is looked up, and must exist.
+
+    A role with `persist_app` has its application made, or brought up to date, before it is stored.
+    """
+    name = capture_name(call)
+    for _ in range(ATTEMPTS):
+        try:
+            return await _write(call, name)
+        except Conflict:
+            continue
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def _write(call: Call, name: str) -> Answer:
+    context, mount = call.context, call.mount
+    config, found_config = await effective_config(context, mount)
+    client = client_of(context, mount, config, found_config, call.deadline)
+    key = keys.role(mount.id, name)
+    found = await find_role(context, mount, name)
+    stored = found.record if found else Role()
+    role = evolve(stored, **_changes(stored, call.given.values))
+    check(role)
+    role = await _resolved(client, role)
+    expects = {**expected(found, key), **expected(found_config, keys.config(mount.id))}
+    if role.persist_app:
+        await persist(call, client, key, role, expects)
+    else:
+        puts = forget(stored.persisted, mount, call.now) if stored.persisted else {}
+        await context.records.commit(expects, {key: evolve(role, persisted=None), **puts})
+    return Answer(visit_at=call.now if stored.persisted else None)
+
+
+def _changes(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that were given. Who writes back what was read also names the application that the role keeps."""
+    kept = stored.persisted.holdings.application_id if stored.persisted else ""
+    return {
+        name: value for name, value in given.items() if not (name == "application_object_id" and value == kept != "")
+    }
+
+
+async def _resolved(client: Client, role: Role) -> Role:
+    """The role with everything that it refers to as the provider has it; refused when something does not exist."""
+    if role.application_object_id:
+        application = await applications.find_application(client, role.application_object_id)
+        if application is None:
+            raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
+        refuse_self_target(client, application.client_id)
+        return evolve(role, application_object_id=application.object_id, client_id=application.client_id)
+    return evolve(
+        role,
+        client_id="",
+        azure_roles=await resolve_roles(client, role.azure_roles),
+        azure_groups=await resolve_groups(client, role.azure_groups),
+    )
+
+
+def refuse_self_target(client: Client, client_id: str) -> None:
+    """A role may never hand out the engine's own root application."""
+    if client_id and client_id.lower() == client.credentials.client_id.lower():
+        raise Refused(Code.SELF_TARGET)
+
+
+async def read_role(call: Call) -> Answer:
+    found = await find_role(call.context, call.mount, capture_name(call))
+    if found is None:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={**show(found.record), "application_object_id": found.record.existing_id})
+
+
+async def list_roles(call: Call) -> Answer:
+    names = await call.context.records.names(keys.roles(call.mount.id))
+    if not names:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={"keys": names})
+
+
+async def delete_role(call: Call) -> Answer:
+    """Forget a role, and what it kept at the provider. Its leases live on until they end."""
+    name = capture_name(call)
+    for _ in range(ATTEMPTS):
+        found = await find_role(call.context, call.mount, name)
+        if found is None:
+            raise Refused(Code.NOT_FOUND, "the role does not exist")
+        persisted = found.record.persisted
+        puts = forget(persisted, call.mount, call.now) if persisted else {}
+        try:
+            await call.context.records.commit(found.expected, puts, (found.key,))
+        except Conflict:
+            continue
+        return Answer(visit_at=call.now if persisted else None)
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def release(work: Work, mount: Mount) -> None:
+    """Give up the applications that the roles of a retired mount keep."""
+    records = work.context.records
+    for name in await records.names(keys.roles(mount.id)):
+        found = await find_role(work.context, mount, name)
+        if found is not None and found.record.persisted is not None:
+            puts = forget(found.record.persisted, mount, work.now)
+            await records.commit({**work.fence, **found.expected}, puts, (found.key,))
+
+
+async def role_exists(call: Call) -> bool:
+    return await find_role(call.context, call.mount, capture_name(call)) is not None
+
+
+async def lease_terms(context: Context, mount: Mount, role: str) -> Terms | None:
+    """What now limits the leases of a role; `None` when it is gone."""
+    found = await find_role(context, mount, role)
+    return found.record.terms(context, mount) if found else None

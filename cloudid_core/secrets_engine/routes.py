@@ -1,0 +1,68 @@
+"""The routes of the secrets engine."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..components import Component
+from ..mounts import SECRET
+from ..rotation import routes as rotation
+from ..routing import Operation, Route, RouteTable
+from . import config, credentials, roles
+from .config import ConfigForm, DeleteForm
+from .roles import Role
+
+ROUTES: Final = RouteTable(
+    (
+        Route(
+            path="config",
+            operation=Operation.WRITE,
+            program=config.write_config,
+            form=ConfigForm,
+            exists=config.config_exists,
+            doc="Configures the engine.",
+        ),
+        Route(
+            path="config",
+            operation=Operation.READ,
+            program=config.read_config,
+            doc="Reads the stored configuration, without its client secret.",
+        ),
+        Route(
+            path="config",
+            operation=Operation.DELETE,
+            program=config.delete_config,
+            form=DeleteForm,
+            doc="Removes the configuration and its credentials.",
+        ),
+        Route(
+            path="roles/:name",
+            operation=Operation.WRITE,
+            program=roles.write_role,
+            form=Role,
+            exists=roles.role_exists,
+            doc="Registers or updates a role; what it refers to must exist.",
+        ),
+        Route(path="roles/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
+        Route(path="roles/:name", operation=Operation.DELETE, program=roles.delete_role, doc="Removes a role."),
+        Route(path="roles", operation=Operation.LIST, program=roles.list_roles, doc="Lists the names of all roles."),
+        Route(
+            path="creds/:name",
+            operation=Operation.READ,
+            program=credentials.generate_credentials,
+            has_side_effect=True,
+            doc="Gives the client id and secret of a service principal, under a lease.",
+        ),
+        *rotation.ROUTES,
+    )
+)
+COMPONENT: Final = Component(
+    kind=SECRET,
+    type="cloud",
+    routes=ROUTES,
+    doc="Service principals on request, under a lease.",
+    lease_terms=roles.lease_terms,
+    client=config.client,
+    release=roles.release,
+    config=config.Config,
+)

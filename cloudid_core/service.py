@@ -1,0 +1,84 @@
+"""The service: what a host runs. `initialise` once, `open_service` at every start, then `handle` for each request.
+
+    service = await run(open_service(settings), host)
+    response = await run(service.handle(request), host)
+
+`tick` and `upkeep` are background work; each answers the instant at which it wants to run again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import evolve
+
+from .caches import Caches
+from .context import Context
+from .dispatch import respond
+from .effects import Instant, Now, RandomBytes
+from .errors import Code, HostFailure, RecordFailed, Refused
+from .initialise import initialise
+from .leases.revocation import end_lease
+from .messages import Request, Response, dress_refusal
+from .provider.client import PROVIDER_FAILURES, refusal_of
+from .provider.signing_keys import refresh_ahead
+from .ring import open_ring
+from .routes import COMPONENTS
+from .settings import Settings
+from .store.records import Records
+from .store.sealing import Sealer
+from .tick import Tick
+from .values.uuid import uuid_text
+
+UPKEEP_PAUSE: Final = 60.0
+
+__all__ = ["Service", "initialise", "open_service"]
+
+
+async def open_service(settings: Settings) -> Service:
+    """The service over an initialised store; fails as `open_ring` does."""
+    caches = Caches(settings)
+    records = Records(Sealer(await open_ring(settings)), caches.records)
+    node = (await RandomBytes(8)).hex()
+    return Service(Context(settings, records, caches, COMPONENTS), node)
+
+
+class Service:
+    """One opened service: what it was opened with, and its caches. Everything else is in the store."""
+
+    def __init__(self, context: Context, node: str) -> None:
+        self.context = context
+        self._tick = Tick(context, node)
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
+        request_id = uuid_text(await RandomBytes(16))
+        return evolve(await self._respond(request, request_id), request_id=request_id)
+
+    async def undelivered(self, response: Response) -> None:
+        """Give back what an answer held that could not be delivered."""
+        if response.holds:
+            await end_lease(self.context, response.holds, await Now())
+
+    async def tick(self) -> Instant:
+        """Do the background work that is due; when to come again."""
+        return await self._tick.run()
+
+    async def upkeep(self) -> Instant:
+        """Keep this node's caches and keys fresh; when to come again."""
+        await refresh_ahead(self.context)
+        return await Now() + UPKEEP_PAUSE
+
+    async def _respond(self, request: Request, request_id: str) -> Response:
+        try:
+            return await respond(self.context, request, request_id)
+        except Refused as refusal:
+            return dress_refusal(refusal)
+        except PROVIDER_FAILURES as failure:
+            return dress_refusal(refusal_of(failure), failure)
+        except RecordFailed as failure:
+            return dress_refusal(Refused(Code.AUDIT_UNAVAILABLE), failure)
+        except HostFailure as failure:
+            return dress_refusal(Refused(Code.STORE_UNAVAILABLE), failure)
+        except Exception as bug:  # noqa: BLE001  # its text may hold a secret: only the host's log sees it
+            return dress_refusal(Refused(Code.INTERNAL_ERROR), bug)

@@ -1,0 +1,1 @@
+"""The routes below `sys`: the state of the service, policies, mounts, leases."""

@@ -1,0 +1,101 @@
+"""The routes that tell what a token may do at given paths."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from ..errors import Code, Refused
+from ..fields import TEXT, TEXTS, Json, setting
+from ..messages import Answer
+from ..mounts import mount_table
+from ..policies.matching import Acl
+from ..policies.store import load_acl
+from ..routing import Call, Operation, Route
+from ..tokens.authenticate import find_by_accessor, find_by_text, is_good
+from ..tokens.record import Token
+
+MOST_PATHS: Final = 1000
+
+
+@frozen(kw_only=True)
+class PathsForm:
+    """The paths in question."""
+
+    paths: tuple[str, ...] = setting(TEXTS, (), "Paths to tell about.", old_name="path")
+
+
+@frozen(kw_only=True)
+class TokenForm(PathsForm):
+    """The paths in question, and whose capabilities."""
+
+    token: str = setting(TEXT, "", "The token.", repr=False, required=True)
+
+
+@frozen(kw_only=True)
+class AccessorForm(PathsForm):
+    """The paths in question, and whose capabilities."""
+
+    accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
+
+
+async def capabilities_of_self(call: Call) -> Answer:
+    return _told(call.token.acl, call.form(PathsForm).paths)
+
+
+async def capabilities_of_token(call: Call) -> Answer:
+    form = call.form(TokenForm)
+    return _told(await _acl(call, await find_by_text(call.context, form.token)), form.paths)
+
+
+async def capabilities_of_accessor(call: Call) -> Answer:
+    form = call.form(AccessorForm)
+    return _told(await _acl(call, await find_by_accessor(call.context, form.accessor)), form.paths)
+
+
+async def _acl(call: Call, token: Token | None) -> Acl:
+    """What a token may do; `TOKEN_NOT_FOUND` when there is none, or it is dead."""
+    mounts = await mount_table(call.context)
+    if token is None or not await is_good(call.context, mounts.record, token, call.now):
+        raise Refused(Code.TOKEN_NOT_FOUND)
+    return await load_acl(call.context, token.policies)
+
+
+def _told(acl: Acl, paths: tuple[str, ...]) -> Answer:
+    """Each path with its capabilities in order; for a single one also as `capabilities`."""
+    if not paths:
+        raise Refused(Code.FIELD_REQUIRED, '"paths"')
+    if len(paths) > MOST_PATHS:
+        raise Refused(Code.FIELD_INVALID, f'"paths" must be at most {MOST_PATHS}')
+    data: dict[str, Json] = {path: sorted(acl.capabilities(path.removeprefix("/"))) for path in paths}
+    if len(paths) == 1:
+        data["capabilities"] = data[paths[0]]
+    return Answer(data=data, copy_up=True)
+
+
+ROUTES: Final = (
+    Route(
+        path="capabilities-self",
+        operation=Operation.WRITE,
+        program=capabilities_of_self,
+        form=PathsForm,
+        doc="Tells what the caller's token may do at some paths.",
+    ),
+    Route(
+        path="capabilities",
+        operation=Operation.WRITE,
+        program=capabilities_of_token,
+        form=TokenForm,
+        requires_all=True,
+        doc="Tells what a token may do at some paths.",
+    ),
+    Route(
+        path="capabilities-accessor",
+        operation=Operation.WRITE,
+        program=capabilities_of_accessor,
+        form=AccessorForm,
+        requires_all=True,
+        doc="Tells what the token of an accessor may do at some paths.",
+    ),
+)

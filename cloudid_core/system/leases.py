@@ -1,0 +1,282 @@
+"""The routes of leases: look up, renew, revoke, list, count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..effects import ListKeys
+from ..errors import Code, Conflict, Refused
+from ..fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of, setting
+from ..leases.record import Lease, find_lease, rescheduled
+from ..leases.revocation import end_lease, end_leases, forget_lease
+from ..lifetime import Terms, grant
+from ..messages import Answer
+from ..mounts import mount_table
+from ..routing import Call, Operation, Route
+from ..store import keys
+from ..store.records import ATTEMPTS
+from ..tokens.authenticate import find_token, lineage
+from ..tokens.family import revoke as revoke_token
+from ..values import rfc3339
+
+ACCEPTED: Final = 202
+MOST_LISTED: Final = 10_000
+PAGE: Final = 100
+"""How many leases are ended in one commit."""
+LAST: Final = "\U0010ffff"
+"""Sorts after everything that a lease id is made of."""
+
+
+@frozen(kw_only=True)
+class LeaseForm:
+    """Which lease, and what is wished for it."""
+
+    lease_id: str = setting(TEXT, "", "Id of the lease; may be in the path instead.")
+    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the usual.")
+    sync: bool = setting(BOOLEAN, True, "False: answer 202. The work is durable before the answer either way.")
+
+
+@frozen(kw_only=True)
+class PrefixForm:
+    """How to end all leases below a path."""
+
+    sync: bool = setting(BOOLEAN, True, "False: answer 202. The work is durable before the answer either way.")
+
+
+@frozen(kw_only=True)
+class StuckForm:
+    """Which leases to list or count."""
+
+    type: str = setting(one_of("irrevocable"), "irrevocable", "Those whose revocation has failed so far.")
+    limit: int = setting(bounded(INTEGER, 1, MOST_LISTED), MOST_LISTED, "How many to list at the most.")
+
+
+def _lease_id(call: Call) -> str:
+    lease_id = call.captures.get("lease_id") or call.form(LeaseForm).lease_id
+    if not lease_id:
+        raise Refused(Code.FIELD_REQUIRED, '"lease_id"')
+    return lease_id.strip("/")
+
+
+async def look_up(call: Call) -> Answer:
+    found = await find_lease(call.context, _lease_id(call))
+    if found is None:
+        raise Refused(Code.LEASE_NOT_FOUND)
+    return Answer(data=described(found.record, call.now))
+
+
+def described(lease: Lease, now: float) -> dict[str, Json]:
+    """The members of a look-up."""
+    data: dict[str, Json] = {
+        "id": lease.id,
+        "issue_time": rfc3339.show(lease.issued_at),
+        "expire_time": rfc3339.show(lease.expires_at),
+        "last_renewal": None if lease.last_renewal is None else rfc3339.show(lease.last_renewal),
+        "renewable": lease.is_alive(now),
+        "ttl": max(0, int(lease.expires_at - now)),
+    }
+    if lease.revoking:
+        data |= {"revoking": True, "revoke_attempts": lease.attempts, "revoke_error": lease.reason}
+    return data
+
+
+async def renew(call: Call) -> Answer:
+    """Give a lease more time, by the role's current values; never past the end of the provider's secret."""
+    context, lease_id = call.context, _lease_id(call)
+    for _ in range(ATTEMPTS):
+        found = await find_lease(context, lease_id)
+        if found is None:
+            raise Refused(Code.LEASE_NOT_FOUND)
+        lease = found.record
+        terms, expects = await _terms(call, lease)
+        granted = grant(terms, start=lease.issued_at, now=call.now, increment=call.form(LeaseForm).increment)
+        ttl, warnings = granted.ttl, granted.warnings
+        left = int(lease.ends_at - call.now)
+        if left < ttl:
+            ttl, warnings = left, (f"the credentials end in {left}s: the TTL is capped",)
+        if ttl <= 0:
+            raise Refused(Code.LEASE_NOT_RENEWABLE)
+        expires_at = call.now + ttl
+        renewed = evolve(lease, expires_at=expires_at, due_at=expires_at, last_renewal=call.now)
+        puts, deletes = rescheduled(lease, renewed)
+        try:
+            await context.records.commit({**found.expected, **expects}, puts, deletes)
+        except Conflict:
+            continue
+        return Answer(lease_id=lease.id, lease_duration=ttl, renewable=True, warnings=warnings, visit_at=expires_at)
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
+    """What limits a lease now, and what that rests on: its own life, that of its token, its mount and its role."""
+    context = call.context
+    mounts = await mount_table(context)
+    expects = mounts.expected
+    if not lease.is_alive(call.now):
+        raise Refused(Code.LEASE_EXPIRED)
+    if lease.token_id:
+        token = await find_token(context, lease.token_id)
+        if token is None or not await lineage(context, mounts.record, token.record, call.now):
+            raise Refused(Code.LEASE_EXPIRED)
+        expects |= token.expected
+    mount = mounts.record.by_id.get(lease.mount_id)
+    terms = mount and await context.components[mount.kind, mount.type].lease_terms(context, mount, lease.role)
+    if not terms:
+        raise Refused(Code.LEASE_NOT_RENEWABLE, "its role is gone")
+    return terms, expects
+
+
+async def revoke(call: Call) -> Answer:
+    """End a lease; its objects are removed at once, in the background, until that has succeeded. Unknown is well."""
+    await end_lease(call.context, _lease_id(call), call.now)
+    return _ending(call, sync=call.form(LeaseForm).sync)
+
+
+async def revoke_prefix(call: Call) -> Answer:
+    """End all leases below a prefix, and below `auth` all tokens that were issued there.
+
+    When the deadline passes first, it is refused, and can be asked for again: what was ended stays so.
+    """
+    context, prefix = call.context, _prefix(call)
+    await end_lease(context, prefix, call.now)
+    after = ""
+    while page := await ListKeys(keys.lease(f"{prefix}/"), after, PAGE):
+        await call.deadline.remaining()
+        await end_leases(context, [key.removeprefix(keys.LEASES) for key in page], call.now)
+        after = page[-1]
+    if prefix.startswith("auth/"):
+        await _revoke_tokens(call, prefix)
+    return _ending(call, sync=call.form(PrefixForm).sync)
+
+
+async def _revoke_tokens(call: Call, prefix: str) -> None:
+    after = ""
+    while page := await ListKeys(keys.TOKENS, after, PAGE):
+        await call.deadline.remaining()
+        for key in page:
+            found = await find_token(call.context, key.removeprefix(keys.TOKENS))
+            if found is not None and f"{found.record.path}/".startswith(f"{prefix}/"):
+                await revoke_token(call.context, found.record.id, call.now)
+        after = page[-1]
+
+
+async def revoke_force(call: Call) -> Answer:
+    """Drop all leases below a prefix at once; the journal goes on removing their objects, as long as that takes."""
+    context, prefix = call.context, _prefix(call)
+    dropped = int(await forget_lease(context, prefix, call.now))
+    while page := await ListKeys(keys.lease(f"{prefix}/"), "", PAGE):
+        await call.deadline.remaining()
+        for key in page:
+            dropped += await forget_lease(context, key.removeprefix(keys.LEASES), call.now)
+    if not dropped:
+        return Answer()
+    told = f"{dropped} leases were dropped; the removal of what they hold at the provider goes on without them"
+    return Answer(warnings=(told,), visit_at=call.now)
+
+
+def _prefix(call: Call) -> str:
+    """The prefix that was given; a lease id is one too."""
+    prefix = call.captures["prefix"].strip("/")
+    if not prefix:
+        raise Refused(Code.FIELD_REQUIRED, '"prefix"')
+    return prefix
+
+
+def _ending(call: Call, *, sync: bool) -> Answer:
+    return Answer(status=None if sync else ACCEPTED, visit_at=call.now)
+
+
+async def list_leases(call: Call) -> Answer:
+    """The next level below a prefix: ids, or prefixes with a slash at their end."""
+    prefix = call.captures.get("prefix", "").strip("/")
+    level = await _level(keys.lease(f"{prefix}/" if prefix else ""))
+    if not level:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={"keys": level})
+
+
+async def _level(prefix: str) -> list[str]:
+    """The next segments below a prefix, found without listing what is below them."""
+    level: list[str] = []
+    after = ""
+    while page := await ListKeys(prefix, after):
+        for key in page:
+            segment, slash, _ = key.removeprefix(prefix).partition("/")
+            level.append(segment + slash)
+            after = key
+            if slash:
+                after = f"{prefix}{segment}/{LAST}"
+                break
+    return level
+
+
+async def list_stuck(call: Call) -> Answer:
+    """The leases whose revocation has failed so far, and why."""
+    names = await ListKeys(keys.STUCK, "", call.form(StuckForm).limit)
+    found = [await find_lease(call.context, _stuck_lease(name)[1]) for name in names]
+    stuck = [
+        {"lease_id": each.record.id, "mount_id": each.record.mount_id, "error": each.record.reason}
+        for each in found
+        if each is not None
+    ]
+    return Answer(data={"lease_count": len(stuck), "leases": stuck})
+
+
+async def count_stuck(call: Call) -> Answer:
+    """How many leases there are whose revocation has failed so far, in all and by the accessor of their mount."""
+    mounts = (await mount_table(call.context)).record
+    counts: Counter[str] = Counter()
+    for name in await call.context.records.names(keys.STUCK):
+        mount = mounts.with_storage(_stuck_lease(name)[0])
+        counts[mount.accessor if mount else ""] += 1
+    return Answer(data={"lease_count": counts.total(), "counts": dict(counts)})
+
+
+def _stuck_lease(name: str) -> tuple[str, str]:
+    """Mount id and lease id of an entry of the index."""
+    mount_id, _, lease_id = name.removeprefix(keys.STUCK).partition("/")
+    return mount_id, lease_id
+
+
+ROUTES: Final = (
+    Route(
+        path="leases", operation=Operation.READ, program=list_stuck, form=StuckForm, doc="Lists leases that are stuck."
+    ),
+    Route(
+        path="leases/count",
+        operation=Operation.READ,
+        program=count_stuck,
+        form=StuckForm,
+        doc="Counts leases that are stuck, for each mount.",
+    ),
+    Route(
+        path="leases/lookup",
+        operation=Operation.WRITE,
+        program=look_up,
+        form=LeaseForm,
+        doc="Tells what is known of a lease.",
+    ),
+    Route(path="leases/lookup", operation=Operation.LIST, program=list_leases, doc="Lists leases by path."),
+    Route(
+        path="leases/lookup/*prefix", operation=Operation.LIST, program=list_leases, doc="Lists leases below a path."
+    ),
+    *(
+        Route(path=path, operation=Operation.WRITE, program=program, form=LeaseForm, doc=doc)
+        for program, doc, paths in (
+            (renew, "Gives a lease more time.", ("leases/renew", "leases/renew/*lease_id", "renew", "renew/*lease_id")),
+            (revoke, "Ends a lease.", ("leases/revoke", "leases/revoke/*lease_id", "revoke", "revoke/*lease_id")),
+        )
+        for path in paths
+    ),
+    *(
+        Route(path=f"{place}{action}/*prefix", operation=Operation.WRITE, program=program, form=PrefixForm, doc=doc)
+        for action, program, doc in (
+            ("revoke-prefix", revoke_prefix, "Ends all leases below a path."),
+            ("revoke-force", revoke_force, "Drops all leases below a path at once."),
+        )
+        for place in ("leases/", "")
+    ),
+)

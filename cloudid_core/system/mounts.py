@@ -1,0 +1,287 @@
+"""The routes of mounts: list, enable, read, tune and disable them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from ..context import Context
+from ..effects import RandomBytes
+from ..errors import Code, Refused
+from ..fields import BOOLEAN, TEXT, Given, Json, Kind, one_of, parse, setting
+from ..messages import NOTHING, Answer
+from ..mounts import (
+    AUTH,
+    BUILT_IN,
+    ID_BYTES,
+    SECRET,
+    TYPE_ALIASES,
+    Mount,
+    MountTable,
+    change_mounts,
+    mount_table,
+    new_mount,
+)
+from ..retirement import retire
+from ..routing import Call, Operation, Route
+from ..settings import Settings
+from ..values import duration, listing
+from ..values.mount_path import mount_path
+from ..version import VERSION
+
+MOST_SECONDS: Final = 2**31
+
+
+def _lease_ttl(raw: object) -> int:
+    seconds = 0 if raw == "system" else duration.seconds(raw)
+    if seconds > MOST_SECONDS:
+        raise ValueError(f"must be at most {MOST_SECONDS} seconds")
+    return seconds
+
+
+LEASE_TTL: Final = Kind('duration, or "system"', _lease_ttl, null_is_absent=True)
+
+
+def _object(raw: object) -> Mapping[str, Any]:
+    if not isinstance(raw, dict):
+        raise ValueError("must be an object")
+    return raw
+
+
+OPTIONS: Final[Kind[Mapping[str, str] | None]] = Kind("object", listing.key_values, null_is_absent=True)
+CONFIG: Final = Kind("object", _object, null_is_absent=True)
+
+
+@frozen(kw_only=True)
+class TuneForm:
+    """What can be changed of a mount."""
+
+    default_lease_ttl: int = setting(LEASE_TTL, 0, "Default TTL of what is issued here; 0: the service's.")
+    max_lease_ttl: int = setting(LEASE_TTL, 0, "Maximum TTL of what is issued here; 0: the service's.")
+    description: str = setting(TEXT, "", "A text for people.")
+    token_type: str = setting(
+        one_of("default-service", "default-batch", "service", "batch"),
+        "default-service",
+        "Type of the tokens that logins give; `default-…`: unless the role says otherwise.",
+    )
+    listing_visibility: str = setting(
+        one_of("hidden", "unauth"), "", "`unauth`: shown also to callers without a token."
+    )
+    options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
+    force_no_cache: bool = setting(BOOLEAN, False, "Accepted; nothing here is cached beyond a change.")
+
+
+CHANGEABLE: Final = ("default_lease_ttl", "max_lease_ttl", "description", "token_type", "listing_visibility", "options")
+
+
+@frozen(kw_only=True)
+class EnableForm:
+    """A new mount."""
+
+    type: str = setting(TEXT, "", "What to mount: `cloud`, or `azure` for the same.")
+    plugin_name: str = setting(TEXT, "", "Older way to say `type`.")
+    description: str = setting(TEXT, "", "A text for people.")
+    options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
+    config: Mapping[str, Any] = setting(CONFIG, {}, "The fields that can be tuned.")
+    local: bool = setting(BOOLEAN, False, "Accepted; nothing is replicated.")
+    seal_wrap: bool = setting(BOOLEAN, False, "Accepted; everything is sealed.")
+    external_entropy_access: bool = setting(BOOLEAN, False, "Accepted.")
+
+
+async def list_mounts(kind: str, call: Call) -> Answer:
+    table = (await mount_table(call.context)).record
+    data = {shown_path(mount): described(mount) for mount in table.live if mount.kind == kind}
+    return Answer(data=data, copy_up=True)
+
+
+async def read_mount(kind: str, call: Call) -> Answer:
+    return Answer(data=described(await _existing(kind, call)), copy_up=True)
+
+
+async def enable(kind: str, call: Call) -> Answer:
+    """Mount a component at a free path."""
+    path = path_of(kind, call.captures["path"])
+    form = call.form(EnableForm)
+    type_name = form.plugin_name if form.type in ("", "plugin") else form.type
+    if (kind, TYPE_ALIASES.get(type_name, type_name)) not in _mountable(call.context):
+        raise Refused(Code.MOUNT_UNKNOWN_TYPE)
+    given = parse(TuneForm, form.config)
+    mount = new_mount(kind, path, type_name, await RandomBytes(ID_BYTES))
+    mount = tuned(mount, {**given.values, **call.given.values}, call.context.settings)
+    await change_mounts(call.context, lambda table: table.with_mount(mount))
+    return Answer(warnings=_ignored(given, form.config))
+
+
+async def read_tuning(kind: str, call: Call) -> Answer:
+    """What counts for a mount, the service's own values included."""
+    mount = await _existing(kind, call)
+    data = {
+        **_config(mount),
+        "default_lease_ttl": mount.default_ttl(call.context.settings),
+        "max_lease_ttl": mount.max_ttl(call.context.settings),
+        "description": mount.description,
+        "options": mount.options,
+    }
+    return Answer(data=data, copy_up=True)
+
+
+async def tune(kind: str, call: Call) -> Answer:
+    """Change what was given of a mount; it counts from the next request on."""
+    mount = await _existing(kind, call)
+    _refuse_built_in(mount)
+
+    def changed(table: MountTable) -> MountTable:
+        found = table.by_id.get(mount.id)
+        if found is None:
+            raise _missing(kind)
+        return table.with_changed(tuned(found, call.given.values, call.context.settings))
+
+    await change_mounts(call.context, changed)
+    return NOTHING
+
+
+async def disable(kind: str, call: Call) -> Answer:
+    """Unmount; from then on its tokens and leases are dead. It is well if there is none."""
+    table = (await mount_table(call.context)).record
+    mount = table.by_path.get(_full_path(kind, call.captures["path"]))
+    if mount is None:
+        return NOTHING
+    _refuse_built_in(mount)
+    await retire(call.context, mount, call.now)
+    return Answer(visit_at=call.now)
+
+
+def path_of(kind: str, raw: str) -> str:
+    """The full path of a mount as a request names it; `NAME_INVALID` when it cannot be one."""
+    try:
+        return _full_path(kind, mount_path(raw))
+    except ValueError as error:
+        raise Refused(Code.NAME_INVALID, f"the path {error}") from None
+
+
+def shown_path(mount: Mount) -> str:
+    """The path as lists show it: with its final slash, and without the `auth/` that goes without saying."""
+    return (mount.path.removeprefix(f"{AUTH}/") if mount.kind == AUTH else mount.path) + "/"
+
+
+def described(mount: Mount) -> dict[str, Json]:
+    """The members of a mount, as it was made and tuned."""
+    return {
+        "type": mount.type_alias or mount.type,
+        "description": mount.description,
+        "accessor": mount.accessor,
+        "uuid": mount.id,
+        "local": False,
+        "seal_wrap": False,
+        "external_entropy_access": False,
+        "options": mount.options,
+        "plugin_version": "",
+        "running_plugin_version": f"v{VERSION}",
+        "running_sha256": "",
+        "deprecation_status": "supported",
+        "config": _config(mount),
+    }
+
+
+def tuned(mount: Mount, values: Mapping[str, Any], settings: Settings) -> Mount:
+    """A mount with changed values; refused when they do not go together."""
+    changes = {name: values[name] for name in CHANGEABLE if name in values}
+    if not changes.get("token_type"):
+        changes.pop("token_type", None)
+    elif mount.kind != AUTH:
+        raise Refused(Code.FIELD_INVALID, '"token_type" is for authentication methods only')
+    changed = evolve(mount, **changes)
+    if changed.default_lease_ttl > changed.max_ttl(settings):
+        raise Refused(Code.TTL_EXCEEDS_MAX, '"default_lease_ttl"')
+    return changed
+
+
+def _config(mount: Mount) -> dict[str, Json]:
+    config: dict[str, Json] = {
+        "default_lease_ttl": mount.default_lease_ttl,
+        "max_lease_ttl": mount.max_lease_ttl,
+        "force_no_cache": False,
+    }
+    if mount.kind == AUTH:
+        config["token_type"] = mount.token_type
+    if mount.listing_visibility:
+        config["listing_visibility"] = mount.listing_visibility
+    return config
+
+
+def _full_path(kind: str, path: str) -> str:
+    return f"{AUTH}/{path}" if kind == AUTH else path
+
+
+async def _existing(kind: str, call: Call) -> Mount:
+    table = (await mount_table(call.context)).record
+    mount = table.by_path.get(_full_path(kind, call.captures["path"]))
+    if mount is None or mount.kind != kind:
+        raise _missing(kind)
+    return mount
+
+
+def _missing(kind: str) -> Refused:
+    """Existing clients know a missing mount by these words."""
+    return Refused(Code.MOUNT_NOT_FOUND, "No auth engine at" if kind == AUTH else "No secret engine mount at")
+
+
+def _refuse_built_in(mount: Mount) -> None:
+    if mount in BUILT_IN:
+        raise Refused(Code.MOUNT_PROTECTED)
+
+
+def _mountable(context: Context) -> set[tuple[str, str]]:
+    return set(context.components) - {(mount.kind, mount.type) for mount in BUILT_IN}
+
+
+def _ignored(given: Given, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Clients send all members of `config`, most of them empty; a warning is due only for those that say something."""
+    names = [f"config.{name}" for name in given.ignored if config[name]]
+    return (f"Endpoint ignored these unrecognized parameters: [{' '.join(names)}]",) if names else ()
+
+
+def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
+    tuning = (f"{base}/*path/tune", *([f"mounts/{AUTH}/*path/tune"] if kind == AUTH else []))
+    return (
+        Route(path=base, operation=Operation.READ, program=partial(list_mounts, kind), doc=f"Lists all {what}s."),
+        *(
+            route
+            for path in tuning
+            for route in (
+                Route(
+                    path=path,
+                    operation=Operation.READ,
+                    program=partial(read_tuning, kind),
+                    doc="Tells the lifetimes that count, and what else can be tuned.",
+                ),
+                Route(
+                    path=path,
+                    operation=Operation.WRITE,
+                    program=partial(tune, kind),
+                    form=TuneForm,
+                    doc="Tunes a mount.",
+                ),
+            )
+        ),
+        Route(path=f"{base}/*path", operation=Operation.READ, program=partial(read_mount, kind), doc="Reads a mount."),
+        Route(
+            path=f"{base}/*path",
+            operation=Operation.WRITE,
+            program=partial(enable, kind),
+            form=EnableForm,
+            doc=f"Enables an {what} at a path." if kind == AUTH else f"Enables a {what} at a path.",
+        ),
+        Route(
+            path=f"{base}/*path",
+            operation=Operation.DELETE,
+            program=partial(disable, kind),
+            doc="Disables a mount: its tokens and leases end, then all that it stored is wiped.",
+        ),
+    )
+
+
+ROUTES: Final = (*_routes(AUTH, "auth", "authentication method"), *_routes(SECRET, "mounts", "secrets engine"))

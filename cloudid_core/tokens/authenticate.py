@@ -1,0 +1,117 @@
+"""Who calls: the token of a request, if it is a good one, with one of its uses spent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import evolve
+
+from ..context import Context
+from ..effects import Instant
+from ..errors import Code, Conflict, Refused
+from ..mounts import MountTable
+from ..policies.store import load_acl
+from ..store import keys
+from ..store.records import ATTEMPTS, Found
+from ..values import network
+from . import batch, text
+from .record import Caller, Token
+
+DEPTH: Final = 64
+"""How many tokens may stand in one line, each the parent of the next."""
+
+
+async def find_token(context: Context, token_id: str) -> Found[Token] | None:
+    """The service token with this id, alive or not."""
+    return await context.records.find_fresh(keys.token(token_id), Token)
+
+
+async def find_by_text(context: Context, shown: str) -> Token | None:
+    """The token with this text, alive or not."""
+    ring = context.records.sealer.ring
+    if shown.startswith(text.BATCH_PREFIX):
+        return batch.unseal(shown, ring)
+    token_id = text.id_of(shown, ring)
+    found = await find_token(context, token_id) if token_id else None
+    return found.record if found and text.is_token(shown, found.record.mac, ring) else None
+
+
+async def find_by_accessor(context: Context, accessor: str) -> Token | None:
+    """The service token with this accessor, alive or not."""
+    token_id = text.id_of_accessor(accessor, context.records.sealer.ring)
+    found = await find_token(context, token_id) if token_id else None
+    return found.record if found else None
+
+
+async def authenticate(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> Caller:
+    """The caller behind a token; `PERMISSION_DENIED` when it is missing, unknown, dead, or used from elsewhere."""
+    token = await find_by_text(context, shown)
+    if (
+        token is None
+        or not await is_good(context, mounts, token, now)
+        or not network.contains(token.bound_cidrs, remote_address)
+    ):
+        raise Refused(Code.PERMISSION_DENIED)
+    last_use = False
+    if token.num_uses:
+        token = await _spend_use(context, token.id, now)
+        last_use = token.num_uses == 0
+    return Caller(token=token, text=shown, acl=await load_acl(context, token.policies), last_use=last_use)
+
+
+async def lineage(context: Context, mounts: MountTable, token: Token, now: Instant) -> tuple[Token, ...]:
+    """A token and all that it dies with, itself first; nothing when one of them is dead or its mount is gone.
+
+    A parent that is younger than its child is another one that was given the same text.
+    """
+    line: list[Token] = []
+    while len(line) < DEPTH:
+        if not token.is_alive(now) or token.mount_id not in mounts.by_id:
+            return ()
+        line.append(token)
+        if not token.parent:
+            return tuple(line)
+        found = await find_token(context, token.parent)
+        if found is None or found.record.created_at > token.created_at:
+            return ()
+        if found.record.released:
+            return () if token.is_batch else tuple(line)
+        token = found.record
+    return ()
+
+
+async def is_good(context: Context, mounts: MountTable, token: Token, now: Instant) -> bool:
+    """Whether a token is alive, its mount exists, and so it is with all its parents."""
+    return bool(await lineage(context, mounts, token, now))
+
+
+async def owner_of(context: Context, mounts: MountTable, token: Token, now: Instant) -> Found[Token] | None:
+    """The stored token that ends what is made with `token`: itself, or a batch token's parent where it has one.
+
+    Read anew, for a commit that expects it; `PERMISSION_DENIED` when `token` is no longer good.
+    """
+    owner_id = token.parent if token.is_batch else token.id
+    owner = await find_token(context, owner_id) if owner_id else None
+    if not token.is_batch:
+        if owner is None:
+            raise Refused(Code.PERMISSION_DENIED)
+        token = owner.record
+    if not await is_good(context, mounts, token, now):
+        raise Refused(Code.PERMISSION_DENIED)
+    return owner
+
+
+async def _spend_use(context: Context, token_id: str, now: Instant) -> Token:
+    """Count one use; the last one ends the token, so that it is granted once however many ask at the same time."""
+    for _ in range(ATTEMPTS):
+        found = await find_token(context, token_id)
+        if found is None or not found.record.num_uses or not found.record.is_alive(now):
+            raise Refused(Code.PERMISSION_DENIED)
+        spent = evolve(found.record, num_uses=found.record.num_uses - 1)
+        puts, deletes = ({spent.key: spent}, ()) if spent.num_uses else spent.ending(now)
+        try:
+            await context.records.commit(found.expected, puts, deletes)
+        except Conflict:
+            continue
+        return spent
+    raise Refused(Code.STORE_CONTENDED)

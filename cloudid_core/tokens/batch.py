@@ -1,0 +1,59 @@
+"""Batch tokens: `cb.` and the token itself, sealed. They are nowhere in the store.
+
+The text is base64url of: the number of the key in the ring (1 byte) · salt (16 random bytes) · nonce (12 random
+bytes) · ciphertext and tag. Each token is sealed under a key of its own, derived from the ring's with the salt, so that
+no number of logins comes near the limit for random nonces (NIST SP 800-38D, 8.3).
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64decode, urlsafe_b64encode
+from typing import Final
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from ..errors import Code, Refused
+from ..store.records import converter
+from ..store.sealing import NONCE_SIZE, KeyRing
+from .record import Token
+from .text import BATCH_PREFIX
+
+SALT_SIZE: Final = 16
+RANDOM_SIZE: Final = SALT_SIZE + NONCE_SIZE
+TEXT_LIMIT: Final = 8192
+"""The longest text that still travels well in a header."""
+_KEY: Final = b"\x01"
+_PURPOSE: Final = b"batch token"
+
+
+def seal(token: Token, ring: KeyRing, random: bytes) -> str:
+    """The text of a batch token. Takes `RANDOM_SIZE` random bytes; refused when policies and metadata are too long."""
+    salt, nonce = random[:SALT_SIZE], random[SALT_SIZE:]
+    sealed = _cipher(ring, salt).encrypt(nonce, converter.dumps(token), _PURPOSE)
+    text = BATCH_PREFIX + urlsafe_b64encode(_KEY + random + sealed).decode().rstrip("=")
+    if len(text) > TEXT_LIMIT:
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "policies and metadata are too long")
+    return text
+
+
+def unseal(text: str, ring: KeyRing) -> Token | None:
+    """The token with this text; `None` when no key of ours has sealed it."""
+    encoded = text.removeprefix(BATCH_PREFIX)
+    if len(text) > TEXT_LIMIT or encoded == text:
+        return None
+    try:
+        raw = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+        salt, rest = raw[1 : 1 + SALT_SIZE], raw[1 + SALT_SIZE :]
+        if raw[:1] != _KEY:
+            return None
+        plain = _cipher(ring, salt).decrypt(rest[:NONCE_SIZE], rest[NONCE_SIZE:], _PURPOSE)
+        return converter.loads(plain, Token)
+    except (InvalidTag, ValueError, msgspec.DecodeError):
+        return None
+
+
+def _cipher(ring: KeyRing, salt: bytes) -> AESGCM:
+    return AESGCM(hmac.digest(bytes.fromhex(ring.batch_key.reveal()), _PURPOSE + salt, "sha256"))

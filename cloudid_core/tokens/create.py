@@ -1,0 +1,155 @@
+"""Create a token with a token. The new one is a child of the caller's, unless it is to be an orphan."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..context import Context
+from ..effects import ListKeys
+from ..errors import Code, Conflict, Refused
+from ..lifetime import Grant, Terms, grant
+from ..messages import Answer
+from ..mounts import mount_table
+from ..policies.store import load_policy
+from ..routing import Call, capture_name
+from ..store import keys
+from ..store.records import ATTEMPTS, Found
+from .authenticate import DEPTH, lineage, owner_of
+from .family import tie
+from .issue import mint
+from .record import Token
+from .roles import TokenRole, find_role
+from .settings import BATCH
+from .text import custom_token
+from .wishes import CreateForm, check_caller, check_sudo, least, policies_of, type_of
+
+_NAME_LIMIT: Final = 128
+
+
+async def create(call: Call) -> Answer:
+    return await _create(call, "create", orphan=False)
+
+
+async def create_orphan(call: Call) -> Answer:
+    """As `create`; the policies of the caller decide who may."""
+    return await _create(call, "create-orphan", orphan=True)
+
+
+async def create_for_role(call: Call) -> Answer:
+    """As `create`, under the rules of a role."""
+    return await _create(call, f"create/{capture_name(call, 'role')}", orphan=False)
+
+
+async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
+    for _ in range(ATTEMPTS):
+        try:
+            return await _attempt(call, path, orphan=orphan)
+        except Conflict:
+            continue
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def _attempt(call: Call, path: str, *, orphan: bool) -> Answer:
+    context, form, caller = call.context, call.form(CreateForm), call.token
+    check_caller(caller.token, last_use=caller.last_use)
+    mounts = await mount_table(context)
+    found_role = await _role_at(context, path)
+    role = found_role.record if found_role else None
+    parent = await owner_of(context, mounts.record, caller.token, call.now)
+    if parent is None:
+        raise Refused(Code.PERMISSION_DENIED)
+    has_sudo = caller.acl.is_sudo(f"{call.mount.path}/{path}")
+    check_sudo(form, role, has_sudo=has_sudo)
+    orphan = orphan or form.no_parent or (role is not None and role.orphan)
+    if not orphan and len(await lineage(context, mounts.record, parent.record, call.now)) >= DEPTH:
+        raise Refused(Code.MALFORMED_REQUEST, "the token has too many ancestors to have a child")
+    policies = policies_of(form, role, parent.record, has_sudo=has_sudo)
+    draft, granted = _draft(call, form, role, parent.record, policies, path, orphan=orphan)
+    await _check_id(context, form.id, draft)
+    issue = await mint(context, draft, granted.warnings, form.id)
+    role_expects = found_role.expected if found_role else {}
+    puts = issue.puts if orphan or draft.is_batch else {**tie(parent), **issue.puts}
+    await context.records.commit({**mounts.expected, **role_expects, **parent.expected, **issue.expects}, puts)
+    return Answer(auth=issue.block, warnings=(*issue.warnings, *await _missing(context, policies)))
+
+
+async def _role_at(context: Context, path: str) -> Found[TokenRole] | None:
+    _, _, name = path.partition("/")
+    found = await find_role(context, name) if name else None
+    if name and found is None:
+        raise Refused(Code.ROLE_NOT_FOUND)
+    return found
+
+
+def _draft(
+    call: Call,
+    form: CreateForm,
+    role: TokenRole | None,
+    parent: Token,
+    policies: tuple[str, ...],
+    path: str,
+    *,
+    orphan: bool,
+) -> tuple[Token, Grant]:
+    """The token without a text, and its life."""
+    token_type = type_of(form, role)
+    num_uses = least(form.num_uses, role.token_num_uses if role else 0)
+    period = least(form.period, role.token_period if role else 0)
+    explicit_max_ttl = least(form.explicit_max_ttl, role.token_explicit_max_ttl if role else 0)
+    if token_type == BATCH and (num_uses or period or form.explicit_max_ttl or "root" in policies):
+        raise Refused(
+            Code.BATCH_TOKEN_UNSUPPORTED, 'they have no "num_uses", "period" or "explicit_max_ttl", and are never root'
+        )
+    terms = Terms(
+        default=call.mount.default_ttl(call.context.settings),
+        max=call.mount.max_ttl(call.context.settings),
+        ttl=form.ttl,
+        period=period,
+        explicit_max_ttl=explicit_max_ttl,
+    )
+    endless = "root" in policies and not (form.ttl or period or explicit_max_ttl)
+    if endless and parent.expires_at is not None:
+        raise Refused(Code.TTL_EXCEEDS_MAX, "an expiring root token cannot create one that does not expire")
+    granted = Grant(0) if endless else grant(terms, start=call.now, now=call.now)
+    token = Token(
+        path="/".join(filter(None, (call.mount.path, path, role.path_suffix if role else ""))),
+        mount_id=call.mount.id,
+        policies=policies,
+        display_name=re.sub(r"[^A-Za-z0-9-]", "-", f"token-{form.display_name}"[:_NAME_LIMIT]).removesuffix("-"),
+        created_at=max(call.now, parent.created_at),
+        ttl=granted.ttl,
+        expires_at=None if endless else call.now + granted.ttl,
+        role=path.partition("/")[2],
+        metadata=form.meta or None,
+        type=token_type,
+        renewable=form.renewable and not endless and (role is None or role.renewable),
+        parent="" if orphan else parent.id,
+        explicit_max_ttl=explicit_max_ttl,
+        period=period,
+        num_uses=num_uses,
+        bound_cidrs=(role.token_bound_cidrs if role else ()) or (() if orphan else parent.bound_cidrs),
+    )
+    return token, granted
+
+
+async def _check_id(context: Context, chosen: str, draft: Token) -> None:
+    """Refuse a chosen text that cannot be a token, or whose last bearer has left something behind."""
+    if not chosen:
+        return
+    if draft.is_batch:
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'they have no "id" of choice')
+    try:
+        token_id = custom_token(chosen, context.records.sealer.ring).id
+    except ValueError as error:
+        raise Refused(Code.FIELD_INVALID, f'"id" {error}') from None
+    for prefix in (keys.token(token_id), keys.children(token_id), keys.token_leases(token_id)):
+        if await ListKeys(prefix, "", 1):
+            raise Refused(Code.FIELD_INVALID, '"id" is in use')
+
+
+async def _missing(context: Context, policies: tuple[str, ...]) -> tuple[str, ...]:
+    """Warnings about policies that do not exist, and so grant nothing yet."""
+    return tuple(
+        [f'Policy "{policy}" does not exist' for policy in policies if await load_policy(context, policy) is None]
+    )

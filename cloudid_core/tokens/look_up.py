@@ -1,0 +1,100 @@
+"""Look a token up: the caller's own, one whose text is known, or one whose accessor is."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from ..effects import Instant
+from ..errors import Code, Refused
+from ..fields import TEXT, Json, setting
+from ..messages import Answer
+from ..mounts import mount_table
+from ..routing import Call
+from ..store import keys
+from ..values import rfc3339
+from . import text
+from .authenticate import find_by_accessor, find_by_text, lineage
+from .issue import accessor_of
+from .record import Token
+
+
+@frozen(kw_only=True)
+class TokenForm:
+    """A token, by its text."""
+
+    token: str = setting(TEXT, "", "The token.", repr=False)
+
+
+@frozen(kw_only=True)
+class AccessorForm:
+    """A token, by its accessor."""
+
+    accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
+
+
+def described(token: Token, shown: str, accessor: str, now: Instant, *, orphan: bool) -> dict[str, Json]:
+    """The members of a look-up; `shown` is the token's text, or empty where only its accessor is known."""
+    data: dict[str, Json] = {
+        "id": shown,
+        "accessor": accessor,
+        "policies": token.policies,
+        "path": token.path,
+        "meta": token.metadata,
+        "display_name": token.display_name,
+        "num_uses": token.num_uses,
+        "orphan": orphan,
+        "creation_time": int(token.created_at),
+        "creation_ttl": token.ttl,
+        "issue_time": rfc3339.show(token.created_at),
+        "expire_time": None if token.expires_at is None else rfc3339.show(token.expires_at),
+        "ttl": token.seconds_left(now),
+        "explicit_max_ttl": token.explicit_max_ttl,
+        "entity_id": "",
+        "type": token.type,
+        "renewable": token.renewable,
+    }
+    if token.role:
+        data["role"] = token.role
+    if token.period:
+        data["period"] = token.period
+    if token.bound_cidrs:
+        data["bound_cidrs"] = token.bound_cidrs
+    if token.last_renewal is not None:
+        data["last_renewal"] = rfc3339.show(token.last_renewal)
+        data["last_renewal_time"] = int(token.last_renewal)
+    return data
+
+
+async def look_up_self(call: Call) -> Answer:
+    return await _look_up(call, call.token.token, call.token.text)
+
+
+async def look_up(call: Call) -> Answer:
+    """The token that the request names, or else the caller's."""
+    shown = call.form(TokenForm).token
+    if not shown:
+        return await look_up_self(call)
+    return await _look_up(call, await find_by_text(call.context, shown), shown)
+
+
+async def look_up_accessor(call: Call) -> Answer:
+    """As `look_up`; the answer does not tell the token."""
+    return await _look_up(call, await find_by_accessor(call.context, call.form(AccessorForm).accessor), "")
+
+
+async def _look_up(call: Call, token: Token | None, shown: str) -> Answer:
+    mounts = (await mount_table(call.context)).record
+    line = await lineage(call.context, mounts, token, call.now) if token else ()
+    if token is None or not line:
+        raise Refused(Code.PERMISSION_DENIED, "bad token" if shown else "invalid accessor")
+    accessor = accessor_of(call.context, token)
+    return Answer(data=described(token, shown, accessor, call.now, orphan=len(line) == 1))
+
+
+async def list_accessors(call: Call) -> Answer:
+    """The accessors of all service tokens in the store."""
+    ring = call.context.records.sealer.ring
+    token_ids = await call.context.records.names(keys.TOKENS)
+    if not token_ids:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={"keys": [text.accessor_of(token_id, ring) for token_id in token_ids]})

@@ -1,0 +1,98 @@
+"""The token as it is stored, and who calls with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from .. import due
+from ..due import Due
+from ..effects import Instant
+from ..mounts import TOKEN
+from ..store import keys
+from .settings import BATCH, SERVICE
+
+if TYPE_CHECKING:
+    from ..policies.matching import Acl
+
+
+@frozen(kw_only=True)
+class Token:
+    """A token. Times are instants, lifetimes are seconds; `expires_at` is `None` for a token without end.
+
+    A service token is an entry of the store, a batch token is nowhere but in its own text. What is due when a token
+    ends is known from `has_dependants`: the commit that hangs the first child or lease on it sets that, so that whoever
+    ends the token with the version of its entry in hand cannot overlook one.
+    """
+
+    id: str = ""
+    mac: str = field(default="", repr=False)
+    path: str
+    mount_id: str
+    policies: tuple[str, ...]
+    display_name: str
+    created_at: Instant
+    ttl: int
+    expires_at: Instant | None
+    role: str = ""
+    metadata: Mapping[str, str] | None = None
+    type: str = SERVICE
+    renewable: bool = True
+    parent: str = ""
+    """The token that it dies with, by its id; empty for an orphan."""
+    explicit_max_ttl: int = 0
+    period: int = 0
+    num_uses: int = 0
+    """How often it can still be used; 0: without limit."""
+    bound_cidrs: tuple[str, ...] = ()
+    last_renewal: Instant | None = None
+    has_dependants: bool = False
+    released: bool = False
+    """Dead, but its children are not: they are orphans from now on. The entry stays until the last of them knows."""
+
+    def is_alive(self, now: Instant) -> bool:
+        return not self.released and (self.expires_at is None or now < self.expires_at)
+
+    def seconds_left(self, now: Instant) -> int:
+        return max(0, int(self.expires_at - now)) if self.expires_at is not None else 0
+
+    @property
+    def is_batch(self) -> bool:
+        return self.type == BATCH
+
+    @property
+    def orphan(self) -> bool:
+        return not self.parent
+
+    @property
+    def is_root(self) -> bool:
+        return "root" in self.policies
+
+    @property
+    def key(self) -> str:
+        return keys.token(self.id)
+
+    @property
+    def own_keys(self) -> tuple[str, ...]:
+        """All entries of a service token."""
+        return (self.key, keys.child(self.parent, self.id)) if self.parent else (self.key,)
+
+    def due_key(self, at: Instant) -> str:
+        """The due entry that has the dependants of this token looked after at a time."""
+        return keys.due(at, due.TOKEN, TOKEN.id, self.id)
+
+    def ending(self, now: Instant) -> tuple[dict[str, object], tuple[str, ...]]:
+        """What a commit puts and deletes that ends this token at once; what hangs on it is then due."""
+        return {self.due_key(now): Due()} if self.has_dependants else {}, self.own_keys
+
+
+@frozen(kw_only=True)
+class Caller:
+    """A token that was presented and found good, one of its uses spent, and what it may do."""
+
+    token: Token
+    text: str = field(repr=False)
+    acl: Acl
+    last_use: bool = False

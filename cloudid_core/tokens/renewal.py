@@ -1,0 +1,98 @@
+"""Renew a token: more time, under the terms that hold now."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from ..context import Context
+from ..due import Due
+from ..errors import Code, Conflict, Refused
+from ..fields import SECONDS, TEXT, setting
+from ..lifetime import Terms, grant
+from ..messages import Answer
+from ..mounts import TOKEN, Mount, mount_table
+from ..routing import Call
+from ..store.records import ATTEMPTS
+from .authenticate import find_by_accessor, find_by_text, find_token, is_good
+from .issue import accessor_of, auth_block
+from .record import Token
+
+
+@frozen(kw_only=True)
+class IncrementForm:
+    """A wish for the life of what is renewed."""
+
+    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the usual.")
+
+
+@frozen(kw_only=True)
+class RenewForm(IncrementForm):
+    """Which token to renew."""
+
+    token: str = setting(TEXT, "", "The token.", required=True, repr=False)
+
+
+@frozen(kw_only=True)
+class RenewAccessorForm(IncrementForm):
+    """Which token to renew, by its accessor."""
+
+    accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
+
+
+async def renew_self(call: Call) -> Answer:
+    caller, wish = call.token, call.form(IncrementForm).increment
+    return await _renew(call, caller.token, caller.text, wish, missing=Code.PERMISSION_DENIED)
+
+
+async def renew(call: Call) -> Answer:
+    form = call.form(RenewForm)
+    return await _renew(call, await find_by_text(call.context, form.token), form.token, form.increment)
+
+
+async def renew_accessor(call: Call) -> Answer:
+    """As `renew`; the answer does not tell the token."""
+    form = call.form(RenewAccessorForm)
+    return await _renew(call, await find_by_accessor(call.context, form.accessor), "", form.increment)
+
+
+async def _renew(
+    call: Call, token: Token | None, shown: str, increment: int, missing: Code = Code.TOKEN_NOT_FOUND
+) -> Answer:
+    """Give a token more time; `shown` is what the answer repeats of its text."""
+    context = call.context
+    if token is not None and token.is_batch:
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be renewed")
+    for _ in range(ATTEMPTS):
+        mounts = await mount_table(context)
+        found = await find_token(context, token.id) if token else None
+        if found is None or not await is_good(context, mounts.record, found.record, call.now):
+            raise Refused(missing)
+        if not found.record.renewable or found.record.expires_at is None:
+            raise Refused(Code.TOKEN_NOT_RENEWABLE)
+        terms = await terms_of(context, mounts.record.by_id[found.record.mount_id], found.record)
+        granted = grant(terms, start=found.record.created_at, now=call.now, increment=increment)
+        expires_at = call.now + granted.ttl
+        renewed = evolve(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
+        puts: dict[str, object] = {found.key: renewed}
+        if renewed.has_dependants:
+            puts[renewed.due_key(expires_at)] = Due()
+        try:
+            await context.records.commit({**mounts.expected, **found.expected}, puts)
+        except Conflict:
+            continue
+        block = auth_block(renewed, shown, accessor_of(context, renewed), granted.ttl)
+        return Answer(auth=block, warnings=granted.warnings)
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def terms_of(context: Context, mount: Mount, token: Token) -> Terms:
+    """What limits a token now: its role where it came from one, else what it was made with; `ROLE_NOT_FOUND`."""
+    terms: Terms | None = Terms(
+        default=mount.default_ttl(context.settings), max=mount.max_ttl(context.settings), period=token.period
+    )
+    if token.role:
+        terms = await context.components[mount.kind, mount.type].token_terms(context, mount, token.role)
+    if terms is None:
+        raise Refused(Code.ROLE_NOT_FOUND)
+    made_by_token = mount.id == TOKEN.id
+    return evolve(terms, ttl=token.ttl if made_by_token else terms.ttl, explicit_max_ttl=token.explicit_max_ttl)

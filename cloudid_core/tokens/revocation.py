@@ -1,0 +1,59 @@
+"""Revoke a token: the caller's own, one whose text is known, or one whose accessor is."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from ..errors import Code, Refused
+from ..fields import TEXT, setting
+from ..messages import Answer
+from ..routing import Call
+from . import family
+from .authenticate import find_by_accessor, find_by_text
+from .look_up import AccessorForm
+from .record import Token
+
+
+@frozen(kw_only=True)
+class RevokeForm:
+    """Which token to revoke."""
+
+    token: str = setting(TEXT, "", "The token.", required=True, repr=False)
+
+
+async def revoke_self(call: Call) -> Answer:
+    return await _revoke(call, call.token.token)
+
+
+async def revoke(call: Call) -> Answer:
+    """End a token with all its children and leases; it is well if there is none."""
+    token = await find_by_text(call.context, call.form(RevokeForm).token)
+    return await _revoke(call, token) if token else Answer()
+
+
+async def revoke_accessor(call: Call) -> Answer:
+    token = await find_by_accessor(call.context, call.form(AccessorForm).accessor)
+    return await _revoke(call, token) if token else Answer(warnings=("no token with this accessor was found",))
+
+
+async def revoke_orphan(call: Call) -> Answer:
+    """End a token and its leases, but leave its children: they become orphans."""
+    if not call.token.acl.is_sudo(f"{call.mount.path}/revoke-orphan"):
+        raise Refused(Code.TOKEN_SUDO_REQUIRED, "to revoke and orphan")
+    token = await find_by_text(call.context, call.form(RevokeForm).token)
+    if token is None:
+        raise Refused(Code.TOKEN_NOT_FOUND)
+    _refuse_batch(token)
+    is_left = await family.revoke_orphan(call.context, token.id, call.now)
+    return Answer(visit_at=call.now if is_left else None)
+
+
+async def _revoke(call: Call, token: Token) -> Answer:
+    _refuse_batch(token)
+    is_left = await family.revoke(call.context, token.id, call.now)
+    return Answer(visit_at=call.now if is_left else None)
+
+
+def _refuse_batch(token: Token) -> None:
+    if token.is_batch:
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be revoked")

@@ -1,0 +1,124 @@
+"""The roles of the token store: what tokens they let others create."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import Final
+
+from attrs import frozen
+
+from ..context import Context
+from ..errors import Code, Conflict, Refused
+from ..fields import BOOLEAN, SECONDS, TEXT, one_of, setting, show
+from ..lifetime import Terms
+from ..messages import NOTHING, Answer
+from ..mounts import TOKEN, Mount
+from ..policies.builtin import DEFAULT as DEFAULT_POLICY
+from ..routing import Call, capture_name
+from ..store import keys
+from ..store.records import ATTEMPTS, Found, expected
+from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
+
+_SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
+
+
+@frozen(kw_only=True)
+class TokenRole(TokenLimits):
+    """What overrides the wishes of whoever creates a token with this role."""
+
+    token_explicit_max_ttl: int = setting(
+        SECONDS, 0, "Hard cap on the lifetime, whatever renewals allow.", old_name="explicit_max_ttl"
+    )
+    token_type: str = setting(
+        one_of(SERVICE, BATCH, DEFAULT, f"{DEFAULT}-{SERVICE}", f"{DEFAULT}-{BATCH}"),
+        DEFAULT,
+        "`service` or `batch`: always; `default-service` or `default-batch`: unless the request says otherwise.",
+    )
+    allowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that tokens may have, whatever the parent has.")
+    allowed_policies_glob: tuple[str, ...] = setting(POLICIES, (), "As the list; `*` stands for any text.")
+    disallowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that no token may have.")
+    disallowed_policies_glob: tuple[str, ...] = setting(POLICIES, (), "As the list; `*` stands for any text.")
+    orphan: bool = setting(BOOLEAN, False, "Tokens have no parent.")
+    renewable: bool = setting(BOOLEAN, True, "Tokens can be renewed.")
+    path_suffix: str = setting(TEXT, "", "Ends the path that tokens are filed under.")
+
+    @property
+    def rules_policies(self) -> bool:
+        """Whether this role decides about policies, instead of those of the parent."""
+        return bool(self._allows_some or self.disallowed_policies or self.disallowed_policies_glob)
+
+    @property
+    def _allows_some(self) -> bool:
+        return bool(self.allowed_policies or self.allowed_policies_glob)
+
+    def allows(self, policy: str) -> bool:
+        """Whether a token may have a policy; `default` needs no permission but must not be forbidden."""
+        if policy in self.disallowed_policies or _fits(policy, self.disallowed_policies_glob):
+            return False
+        allowed = policy in self.allowed_policies or _fits(policy, self.allowed_policies_glob)
+        return allowed or not self._allows_some or policy == DEFAULT_POLICY
+
+
+def _fits(policy: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(policy, re.sub(r"([?[])", r"[\1]", glob)) for glob in globs)
+
+
+async def find_role(context: Context, name: str) -> Found[TokenRole] | None:
+    return await context.records.find(keys.role(TOKEN.id, name), TokenRole)
+
+
+async def write_role(call: Call) -> Answer:
+    """Set the fields that were given; the rules are checked on the merged role."""
+    name = capture_name(call)
+    key = keys.role(TOKEN.id, name)
+    for _ in range(ATTEMPTS):
+        found = await find_role(call.context, name)
+        role = merged(found.record if found else TokenRole(), call.given)
+        check_limits(role, call.mount, call.context.settings)
+        if role.path_suffix and not _SUFFIX.fullmatch(role.path_suffix):
+            raise Refused(Code.FIELD_INVALID, '"path_suffix" must be one segment of a path')
+        try:
+            await call.context.records.commit(expected(found, key), {key: role})
+        except Conflict:
+            continue
+        return NOTHING
+    raise Refused(Code.STORE_CONTENDED)
+
+
+async def read_role(call: Call) -> Answer:
+    name = capture_name(call)
+    found = await find_role(call.context, name)
+    if found is None:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={"name": name, **show(found.record, spelled_old=found.record.spelled_old)})
+
+
+async def list_roles(call: Call) -> Answer:
+    names = await call.context.records.names(keys.roles(TOKEN.id))
+    if not names:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={"keys": names})
+
+
+async def delete_role(call: Call) -> Answer:
+    """Forget a role; tokens that it gave can no longer be renewed. It is well if there is none."""
+    await call.context.records.update(keys.role(TOKEN.id, capture_name(call)), TokenRole, lambda _: None)
+    return NOTHING
+
+
+async def role_exists(call: Call) -> bool:
+    return await find_role(call.context, capture_name(call)) is not None
+
+
+async def token_terms(context: Context, mount: Mount, role: str) -> Terms | None:
+    """What now limits the tokens of a role; `None` when it is gone."""
+    found = await find_role(context, role)
+    if found is None:
+        return None
+    return Terms(
+        default=mount.default_ttl(context.settings),
+        max=mount.max_ttl(context.settings),
+        period=found.record.token_period,
+        explicit_max_ttl=found.record.token_explicit_max_ttl,
+    )

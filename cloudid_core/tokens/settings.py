@@ -1,0 +1,105 @@
+"""The token settings of a role: the fields that every kind of role shares, and their rules."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final, TypeVar
+
+from attrs import evolve, frozen
+
+from ..errors import Code, Refused
+from ..fields import BOOLEAN, INTEGER, NETWORKS, SECONDS, Given, Kind, bounded, fields_of, one_of, setting
+from ..lifetime import Terms
+from ..mounts import Mount
+from ..policies.builtin import DEFAULT as DEFAULT_POLICY
+from ..policies.builtin import RESPONSE_WRAPPING, ROOT, normalised
+from ..settings import Settings
+from ..values.listing import comma_list
+
+SERVICE: Final = "service"
+BATCH: Final = "batch"
+DEFAULT: Final = "default"
+POLICIES: Final = Kind("list of policies", lambda raw: normalised(comma_list(raw)), list)
+
+
+@frozen(kw_only=True)
+class TokenLimits:
+    """What a role says of the tokens that it gives, whatever gives them. Base class of all roles."""
+
+    token_bound_cidrs: tuple[str, ...] = setting(
+        NETWORKS, (), "Where logins and the use of tokens may come from.", old_name="bound_cidrs"
+    )
+    token_explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime, whatever renewals allow.")
+    token_no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
+    token_num_uses: int = setting(
+        bounded(INTEGER, 0, 2**31), 0, "How often a token can be used; 0: without limit.", old_name="num_uses"
+    )
+    token_period: int = setting(SECONDS, 0, "Makes tokens periodic: every renewal grants this.", old_name="period")
+    token_type: str = setting(
+        one_of(SERVICE, BATCH, DEFAULT), DEFAULT, "`service`, `batch`, or `default`: the mount's."
+    )
+    spelled_old: tuple[str, ...] = ()
+    """Deprecated spellings that were used to write this role; reads repeat them."""
+
+
+@frozen(kw_only=True)
+class TokenSettings(TokenLimits):
+    """What a role says of the tokens of a login. Base class of roles that machines log in with."""
+
+    token_ttl: int = setting(
+        SECONDS, 0, "Incremental lifetime; the current value is consulted at renewal.", old_name="ttl"
+    )
+    token_max_ttl: int = setting(
+        SECONDS, 0, "Maximum lifetime; the current value is consulted at renewal.", old_name="max_ttl"
+    )
+    token_policies: tuple[str, ...] = setting(POLICIES, (), "Policies of the tokens.", old_name="policies")
+
+    @cached_property
+    def policies(self) -> tuple[str, ...]:
+        """The policies of a login's token."""
+        return normalised((*self.token_policies, *(() if self.token_no_default_policy else (DEFAULT_POLICY,))))
+
+    def terms(self, mount: Mount, settings: Settings) -> Terms:
+        return Terms(
+            default=mount.default_ttl(settings),
+            max=mount.max_ttl(settings),
+            ttl=self.token_ttl,
+            max_ttl=self.token_max_ttl,
+            period=self.token_period,
+            explicit_max_ttl=self.token_explicit_max_ttl,
+        )
+
+
+R = TypeVar("R", bound=TokenLimits)
+
+
+def merged(role: R, given: Given) -> R:
+    """The role with what was given; what was not stays as it is."""
+    old = {name: name in role.spelled_old for field in fields_of(type(role)) if (name := field.old_name)}
+    old.update(given.spelled_old)
+    values = dict(given.values)
+    if "token_type" in values:
+        values["token_type"] = values["token_type"] or DEFAULT
+    return evolve(role, **values, spelled_old=tuple(name for name, used in old.items() if used))
+
+
+def check_limits(role: TokenLimits, mount: Mount, settings: Settings) -> None:
+    """Refuse limits that contradict each other."""
+    if role.token_type in (BATCH, f"{DEFAULT}-{BATCH}") and (role.token_period or role.token_num_uses):
+        raise Refused(Code.FIELDS_EXCLUSIVE, '"token_type" batch with "token_period" or "token_num_uses"')
+    if role.token_period > mount.max_ttl(settings):
+        raise Refused(Code.TTL_EXCEEDS_MAX, '"token_period", the maximum of the mount')
+
+
+def check(role: TokenSettings, mount: Mount, settings: Settings) -> tuple[str, ...]:
+    """Refuse settings that contradict each other; the warnings that the writer should see."""
+    if ROOT in role.token_policies:
+        raise Refused(Code.ROOT_POLICY_REFUSED)
+    if RESPONSE_WRAPPING in role.token_policies:
+        raise Refused(Code.FIELD_INVALID, f'"token_policies": {RESPONSE_WRAPPING} cannot be given away')
+    check_limits(role, mount, settings)
+    if role.token_max_ttl and role.token_ttl > role.token_max_ttl:
+        raise Refused(Code.TTL_EXCEEDS_MAX, '"token_ttl", "token_max_ttl"')
+    if role.token_max_ttl > mount.max_ttl(settings):
+        return ('"token_max_ttl" is greater than the maximum of the mount, which is what counts',)
+    return ()

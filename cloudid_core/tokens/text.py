@@ -1,0 +1,105 @@
+"""What a token looks like: `cs.`, a time-ordered id of 32 hexadecimal digits, a secret part of 32 characters.
+
+The store keeps a token under its id, with a keyed hash of the whole text; the text itself is nowhere. The accessor is
+the id under a one-block cipher, so it needs no index and cannot be computed from the token without the ring.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import urlsafe_b64encode
+from typing import Final
+
+from attrs import field, frozen
+
+from ..effects import Instant, Now, RandomBytes
+from ..store.sealing import KeyRing
+
+SERVICE_PREFIX: Final = "cs."
+BATCH_PREFIX: Final = "cb."
+ID_LENGTH: Final = 32
+SECRET_LENGTH: Final = 32
+LENGTH: Final = len(SERVICE_PREFIX) + ID_LENGTH + SECRET_LENGTH
+CUSTOM_LIMIT: Final = 128
+_TIME_BYTES: Final = 6
+_ID_BYTES: Final = 16
+ID_RANDOM_SIZE: Final = _ID_BYTES - _TIME_BYTES
+_SECRET_BYTES: Final = 24
+
+
+@frozen
+class NewToken:
+    """A token that was just made up."""
+
+    id: str
+    text: str = field(repr=False)
+
+
+def time_ordered_id(now: Instant, random: bytes) -> str:
+    """An id that sorts by its time of making: 48 bits of milliseconds, then ten random bytes."""
+    return f"{int(now * 1000):012x}{random.hex()}"
+
+
+async def new_token(now: Instant) -> NewToken:
+    random = await RandomBytes(ID_RANDOM_SIZE + _SECRET_BYTES)
+    token_id = time_ordered_id(now, random[:-_SECRET_BYTES])
+    secret = urlsafe_b64encode(random[-_SECRET_BYTES:]).decode()
+    return NewToken(token_id, f"{SERVICE_PREFIX}{token_id}{secret}")
+
+
+async def new_id() -> str:
+    """A time-ordered id for whatever needs one."""
+    return time_ordered_id(await Now(), await RandomBytes(ID_RANDOM_SIZE))
+
+
+def custom_token(chosen: str, ring: KeyRing) -> NewToken:
+    """A token whose text somebody chose; `ValueError` when it cannot be one, or looks like one that we made."""
+    token_id = id_of(chosen, ring)
+    if token_id is None or "." in chosen:
+        raise ValueError(f"must be 1 to {CUSTOM_LIMIT} visible ASCII characters without a dot")
+    return NewToken(token_id, chosen)
+
+
+def id_of(text: str, ring: KeyRing) -> str | None:
+    """The id of a service token: the one that it carries, or one made from the keyed hash of a text of another form.
+
+    `None` when the text cannot be a token at all.
+    """
+    if len(text) == LENGTH and text.startswith(SERVICE_PREFIX):
+        token_id = text[len(SERVICE_PREFIX) : len(SERVICE_PREFIX) + ID_LENGTH]
+        if is_id(token_id):
+            return token_id
+    if not is_custom(text):
+        return None
+    return mac_of(text, ring)[:ID_LENGTH]
+
+
+def is_custom(text: str) -> bool:
+    """Whether a text that somebody chose may be a token: 1 to 128 visible ASCII characters."""
+    return 0 < len(text) <= CUSTOM_LIMIT and text.isascii() and text.isprintable() and " " not in text
+
+
+def is_id(text: str) -> bool:
+    """Whether a text has the form of an id; only such a text may become part of a key."""
+    return len(text) == ID_LENGTH and not text.strip("0123456789abcdef")
+
+
+def mac_of(text: str, ring: KeyRing) -> str:
+    """The keyed hash under which a token is recognised: 64 hexadecimal digits."""
+    return hmac.digest(ring.token_key.reveal().encode(), text.encode(), "sha256").hex()
+
+
+def is_token(text: str, mac: str, ring: KeyRing) -> bool:
+    """Whether a text is the token with this keyed hash; takes the same time either way."""
+    return hmac.compare_digest(mac_of(text, ring), mac)
+
+
+def accessor_of(token_id: str, ring: KeyRing) -> str:
+    return ring.accessor_cipher.hide(bytes.fromhex(token_id)).hex()
+
+
+def id_of_accessor(accessor: str, ring: KeyRing) -> str | None:
+    """The token id behind an accessor; `None` when the text cannot be an accessor."""
+    if not is_id(accessor):
+        return None
+    return ring.accessor_cipher.show(bytes.fromhex(accessor)).hex()

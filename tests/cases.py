@@ -1,0 +1,61 @@
+"""Cases for the decision: claims, facts, bounds and forms that fit each other, to be changed one by one."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, Final
+
+from cloudid_core.auth_method.bounds import Bounds
+from cloudid_core.auth_method.claims import Claims, read
+from cloudid_core.auth_method.decision import NO_FACTS, Facts, Needs, Verified, decide
+from cloudid_core.auth_method.form import LoginForm
+from cloudid_core.errors import Code, Refused
+from cloudid_core.provider.compute import Machine
+from cloudid_core.values import location, resource_id
+
+from .minting import PRINCIPAL, RESOURCE_GROUP, SUBSCRIPTION, VM, said
+
+LISTS: Final = (
+    "bound_service_principal_ids",
+    "bound_group_ids",
+    "bound_locations",
+    "bound_subscription_ids",
+    "bound_resource_groups",
+    "bound_scale_sets",
+)
+
+
+def bounds(**lists: tuple[str, ...]) -> Bounds:
+    return Bounds.of(SimpleNamespace(**{**dict.fromkeys(LISTS, ()), **lists}))
+
+
+def claims(**changes: Any) -> Claims:
+    return read(json.dumps(said(**changes)).encode())
+
+
+def form(**changes: str) -> LoginForm:
+    given = {"role": "web", "jwt": "jwt", "subscription_id": SUBSCRIPTION, "resource_group_name": RESOURCE_GROUP}
+    return LoginForm(**{**given, **changes})
+
+
+def machine(
+    principals: tuple[str, ...] = (PRINCIPAL,), at: str = "West US 2", scale_set: str = "", named: str = VM
+) -> Machine:
+    """What the provider says of a machine, in the shape that its adapter gives it."""
+    return Machine(
+        resource_id=resource_id.parse(named),
+        location=location.fold(at),
+        principals=frozenset(principal.lower() for principal in principals),
+        scale_set=scale_set,
+    )
+
+
+def outcome(
+    claims: Claims, facts: Facts = NO_FACTS, *, role: Bounds, login: LoginForm, machine_check: str = "always"
+) -> Verified | Needs | Code:
+    """What is decided, or the code of the refusal."""
+    try:
+        return decide(claims, facts, role, login, machine_check)
+    except Refused as refusal:
+        return refusal.code

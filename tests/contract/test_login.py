@@ -1,0 +1,137 @@
+"""The login, its refusals and its answer, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.simulation.installation import Installation, Reply
+
+RESOURCE = "https://management.azure.com/"
+LOGIN = "auth/cloud/login"
+
+
+@pytest.fixture
+def service() -> Installation:
+    """A configured method whose role admits both subscriptions."""
+    installation = Installation()
+    world = installation.cloud("GET", "/simulator/world")
+    application = world["applications"][0]
+    config = {"tenant_id": world["tenant"], "resource": RESOURCE}
+    config |= {name: application[name] for name in ("client_id", "client_secret")}
+    installation.must("POST", "auth/cloud/config", config)
+    role = {"bound_subscription_ids": world["subscriptions"], "token_ttl": 600, "token_policies": "app"}
+    installation.must("POST", "auth/cloud/role/web", role)
+    return installation
+
+
+def machine(service: Installation, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        machine for machine in service.cloud("GET", "/simulator/world")["machines"] if machine["kind"] == kind
+    )
+    return found
+
+
+def form(service: Installation, which: dict[str, Any], **changes: str) -> dict[str, str]:
+    """The login form of a machine, without the names that are optional."""
+    path = f"/machines/{which['name']}/metadata/identity/oauth2/token?api-version=2018-02-01&resource={RESOURCE}"
+    identity = service.cloud("GET", path)
+    return {
+        "role": "web",
+        "jwt": identity["access_token"],
+        "subscription_id": which["subscription"],
+        "resource_group_name": which["resource_group"],
+        **changes,
+    }
+
+
+def log_in(service: Installation, fields: dict[str, str]) -> Reply:
+    return service.ask("POST", LOGIN, fields, token="")
+
+
+def refused(service: Installation, fields: dict[str, str]) -> tuple[int, list[str]]:
+    reply = log_in(service, fields)
+    return reply.status, reply.body["codes"]
+
+
+@pytest.mark.contract("login: response", "endpoint: POST auth/cloud/login", "authentication: login needs no token")
+def test_the_answer(service: Installation) -> None:
+    """The `auth` object has the token, its accessor, its policies, its life in seconds, and whether it renews."""
+    auth = log_in(service, form(service, machine(service, "vm"))).body["auth"]
+    assert auth["token_policies"] == ["app", "default"]
+    assert (auth["lease_duration"], auth["renewable"]) == (600, True)
+    assert service.ask("GET", "auth/token/lookup-self", token=auth["client_token"]).data["accessor"] == auth["accessor"]
+
+
+@pytest.mark.contract("login: role", "login: jwt", "login: subscription_id", "login: resource_group_name")
+@pytest.mark.parametrize("field", ["role", "jwt", "subscription_id", "resource_group_name"])
+def test_required_fields(service: Installation, field: str) -> None:
+    fields = form(service, machine(service, "vm"))
+    del fields[field]
+    assert refused(service, fields) == (400, ["field_required"])
+
+
+@pytest.mark.contract("login: signature, then constraints")
+def test_the_signature_comes_first(service: Installation) -> None:
+    """Nothing is told before it has held: neither that a role is unknown, nor which check would fail."""
+    fields = form(service, machine(service, "vm"))
+    forged = fields["jwt"][:-8] + "AAAAAAAA"
+    for changes in ({}, {"role": "nobody"}, {"resource_group_name": "other"}):
+        assert refused(service, {**fields, **changes, "jwt": forged}) == (403, ["login_refused"])
+    assert refused(service, {**fields, "role": "nobody"}) == (400, ["role_not_found"])
+    assert refused(service, {**fields, "resource_group_name": "other"}) == (403, ["resource_group_mismatch"])
+    assert refused(service, {**fields, "jwt": "nonsense"}) == (400, ["jwt_malformed"])
+
+
+@pytest.mark.contract("authentication: audience is the resource")
+def test_the_audience_is_the_resource(service: Installation) -> None:
+    fields = form(service, machine(service, "vm"))
+    service.must("POST", "auth/cloud/config", {"resource": RESOURCE.rstrip("/")})
+    assert refused(service, fields) == (403, ["jwt_audience_mismatch"])
+
+
+@pytest.mark.contract("login: vm_name")
+def test_vm_name(service: Installation) -> None:
+    """It must be the machine that the token names, and counts only without `vmss_name`."""
+    virtual_machine = machine(service, "vm")
+    name = virtual_machine["resource_id"].rpartition("/")[2]
+    assert log_in(service, form(service, virtual_machine, vm_name=name.upper())).status == 200
+    assert refused(service, form(service, virtual_machine, vm_name=f"{name}2")) == (403, ["vm_name_mismatch"])
+    assert refused(service, form(service, virtual_machine, vm_name=name[:-1])) == (403, ["vm_name_mismatch"])
+
+
+@pytest.mark.contract("login: vmss_name")
+@pytest.mark.parametrize("kind", ["vmss_uniform", "vmss_flexible"])
+def test_vmss_name(service: Installation, kind: str) -> None:
+    """Uniform: the token names the set; flexible: the provider says to which set the machine belongs."""
+    member = machine(service, kind)
+    name = member["resource_id"].rpartition("/")[2]
+    assert log_in(service, form(service, member, vmss_name=name)).status == 200
+    assert log_in(service, form(service, member, vmss_name=name, vm_name="ignored")).status == 200
+    assert refused(service, form(service, member, vmss_name=f"{name}2")) == (403, ["vmss_name_mismatch"])
+
+
+@pytest.mark.contract("login: resource_id")
+def test_resource_id(service: Installation) -> None:
+    """Any resource by its full id; ignored where a machine or a set is named."""
+    resource = machine(service, "resource")
+    resource_id = resource["resource_id"]
+    assert log_in(service, form(service, resource, resource_id=resource_id)).status == 200
+    assert refused(service, form(service, resource, resource_id=f"{resource_id}2")) == (403, ["resource_id_mismatch"])
+    assert refused(service, form(service, resource, resource_id="nonsense")) == (400, ["field_invalid"])
+    virtual_machine = machine(service, "vm")
+    name = virtual_machine["resource_id"].rpartition("/")[2]
+    assert log_in(service, form(service, virtual_machine, vm_name=name, resource_id=resource_id)).status == 200
+
+
+@pytest.mark.contract("error: provider operations are retried")
+def test_provider_operations_are_retried(service: Installation) -> None:
+    """As often as the configuration says, and then it is an error."""
+    fault = {"match": {"family": "arm"}, "action": {"status": 503}}
+    service.cloud("POST", "/simulator/faults", [{**fault, "times": 2}])
+    assert log_in(service, form(service, machine(service, "vm"))).status == 200
+    service.must("POST", "auth/cloud/config", {"max_retries": 0})
+    service.advance(120)
+    service.cloud("POST", "/simulator/faults", [{**fault, "times": 1}])
+    assert refused(service, form(service, machine(service, "vm"))) == (503, ["provider_unreachable"])

@@ -1,0 +1,290 @@
+"""Claims: how a payload is read, and whom it has to come from, go to, and when."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.auth_method.claims import Claims, check_claims, read
+from cloudid_core.errors import Code, Refused
+
+from ...minting import (
+    APP,
+    AUDIENCE,
+    GROUP,
+    IDENTITY,
+    ISSUER,
+    NOW,
+    PRINCIPAL,
+    RESOURCE_GROUP,
+    SCALE_SET,
+    SITE,
+    SUBSCRIPTION,
+    TENANT,
+    VM,
+    code_of,
+    said,
+)
+
+
+def claims(**changes: Any) -> Claims:
+    return read(json.dumps(said(**changes)).encode())
+
+
+def refusal(payload: bytes) -> Refused:
+    with pytest.raises(Refused) as caught:
+        read(payload)
+    return caught.value
+
+
+def test_a_payload_is_read() -> None:
+    assert claims() == Claims(
+        issuer=ISSUER,
+        audiences=(AUDIENCE,),
+        tenant_id=TENANT,
+        principal_id=PRINCIPAL,
+        expires_at=NOW + 3600,
+        valid_from=NOW - 60,
+        app_id=APP,
+        groups=frozenset({GROUP}),
+        groups_overflow=False,
+        machine_id=VM,
+        subscription=SUBSCRIPTION,
+        resource_group=RESOURCE_GROUP.lower(),
+        machine_name="web",
+        is_virtual_machine=True,
+        is_scale_set=False,
+    )
+
+
+def test_what_is_optional_may_be_absent_or_null() -> None:
+    bare = claims(nbf=None, iat=None, appid=None, groups=None, xms_mirid=None)
+    assert (bare.valid_from, bare.app_id, bare.groups, bare.groups_overflow) == (0, "", frozenset(), False)
+    assert (bare.machine_id, bare.machine, bare.is_virtual_machine) == ("", None, False)
+    names = ("nbf", "iat", "appid", "azp", "groups", "xms_mirid", "xms_az_rid", "_claim_names")
+    nulls = json.dumps({**said(), **dict.fromkeys(names)})
+    assert read(nulls.encode()) == bare
+
+
+def test_several_audiences_are_kept() -> None:
+    assert claims(aud=["a", "b"]).audiences == ("a", "b")
+
+
+def test_the_application_may_be_named_as_version_2_does() -> None:
+    assert claims(appid=None, azp="b").app_id == "b"
+    assert claims(azp="b").app_id == APP
+
+
+def test_ids_are_folded_for_comparison_and_nothing_else_is() -> None:
+    upper = claims(tid=TENANT.upper(), oid=PRINCIPAL.upper(), iss=ISSUER.upper(), xms_mirid=VM.upper())
+    assert (upper.tenant_id, upper.principal_id, upper.issuer) == (TENANT, PRINCIPAL, ISSUER.upper())
+    assert (upper.machine_id, upper.resource_group, upper.machine_name) == (VM.upper(), "prod", "web")
+    assert upper.is_virtual_machine
+
+
+def test_the_later_of_nbf_and_iat_counts() -> None:
+    assert claims(nbf=NOW - 5, iat=NOW - 9).valid_from == NOW - 5
+    assert claims(nbf=NOW - 9, iat=NOW - 5).valid_from == NOW - 5
+
+
+def test_more_groups_than_fit_are_known_to_the_directory() -> None:
+    elsewhere = {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://evil.test/"}}}
+    assert claims(groups=None, **elsewhere).groups_overflow
+    assert not claims(**elsewhere).groups_overflow
+    assert not claims(groups=None, _claim_names={"wids": "src1"}).groups_overflow
+
+
+@pytest.mark.parametrize("name", ["iss", "aud", "tid", "oid", "exp"])
+def test_a_required_claim_that_is_missing_is_named(name: str) -> None:
+    missing = refusal(json.dumps(said(**{name: None})).encode())
+    assert (missing.code, missing.problems[0].detail) == (Code.JWT_CLAIM_MISSING, name)
+    null = refusal(json.dumps({**said(), name: None}).encode())
+    assert (null.code, null.problems[0].detail) == (Code.JWT_CLAIM_MISSING, name)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("iss", 5),
+        ("iss", ""),
+        ("aud", 5),
+        ("aud", ""),
+        ("aud", [5]),
+        ("aud", {"a": "b"}),
+        ("tid", [TENANT]),
+        ("oid", 5),
+        ("oid", ""),
+        ("oid", [PRINCIPAL]),
+        ("exp", "1800000000"),
+        ("exp", True),
+        ("exp", -1),
+        ("exp", 1e300),
+        ("exp", 10**30),
+        ("exp", [NOW]),
+        ("nbf", "0"),
+        ("nbf", 10**300),
+        ("iat", {}),
+        ("groups", GROUP),
+        ("groups", {"0": GROUP}),
+        ("groups", [GROUP, 5]),
+        ("groups", [[GROUP]]),
+        ("appid", 5),
+        ("xms_mirid", 5),
+        ("xms_az_rid", [VM]),
+        ("_claim_names", "groups"),
+        ("_claim_names", ["groups"]),
+    ],
+)
+def test_a_claim_of_a_wrong_type_is_named(name: str, value: Any) -> None:
+    """Nothing is converted: what other code takes for a number or a list must not be another one here."""
+    wrong = refusal(json.dumps(said(**{name: value})).encode())
+    assert (wrong.code, wrong.problems[0].detail) == (Code.JWT_CLAIM_MISSING, name)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "0x10", "01", "1_000"])
+def test_a_time_that_is_no_json_number_is_refused(number: str) -> None:
+    payload = json.dumps(said(exp=0)).replace('"exp": 0', f'"exp": {number}')
+    assert number in payload
+    assert refusal(payload.encode()).code in (Code.JWT_MALFORMED, Code.JWT_CLAIM_MISSING)
+
+
+def test_times_may_have_a_fraction() -> None:
+    assert claims(exp=NOW + 0.5).expires_at == NOW + 0.5
+    assert claims(exp=int(NOW)).expires_at == NOW
+
+
+@pytest.mark.parametrize("payload", [b"", b"{", b"nonsense", b"\xff", b'{"iss":"\xff"}', b"{}{}", b"[" * 100_000])
+def test_what_is_no_json_is_malformed(payload: bytes) -> None:
+    assert refusal(payload).code in (Code.JWT_MALFORMED, Code.JWT_CLAIM_MISSING)
+
+
+def test_deep_nesting_is_refused() -> None:
+    payload = json.dumps(said(_claim_names=0)).replace('"_claim_names": 0', '"_claim_names": ' + '{"a":' * 9000 + "0")
+    assert refusal(payload.encode()).code is Code.JWT_MALFORMED
+
+
+@pytest.mark.parametrize("payload", [b"null", b"[]", b'"text"', b"5"])
+def test_a_payload_that_is_no_object_is_refused(payload: bytes) -> None:
+    assert refusal(payload).code is Code.JWT_CLAIM_MISSING
+
+
+def test_of_equal_names_the_last_one_counts_as_everywhere() -> None:
+    payload = json.dumps(said())[:-1] + ', "oid": "second"}'
+    assert read(payload.encode()).principal_id == json.loads(payload)["oid"]
+
+
+@pytest.mark.parametrize(
+    "azure_rid, mirid, named",
+    [
+        (None, VM, VM),
+        (None, SCALE_SET, SCALE_SET),
+        (None, SITE, SITE),
+        (None, IDENTITY, ""),
+        (VM, IDENTITY, VM),
+        (SCALE_SET, IDENTITY, SCALE_SET),
+        (SCALE_SET, VM, SCALE_SET),
+        (IDENTITY, VM, ""),
+        (VM, "nonsense", VM),
+    ],
+)
+def test_one_claim_names_the_machine(azure_rid: str | None, mirid: str, named: str) -> None:
+    """The second is looked at only where the first is absent; an identity is not a machine."""
+    found = claims(xms_az_rid=azure_rid, xms_mirid=mirid)
+    assert found.machine_id == named
+    assert (found.is_virtual_machine, found.is_scale_set) == (named == VM, named == SCALE_SET)
+    assert (found.machine is None) == (named == "")
+
+
+@pytest.mark.parametrize("name", ["xms_mirid", "xms_az_rid"])
+@pytest.mark.parametrize("value", ["", "/", VM + "/", VM[1:], VM.replace("/Prod/", "/../"), VM + "/extensions", "web"])
+def test_a_malformed_machine_is_refused_and_not_ignored(name: str, value: str) -> None:
+    wrong = refusal(json.dumps(said(**{name: value})).encode())
+    assert wrong.code is Code.JWT_CLAIM_MISSING
+    assert name in wrong.problems[0].detail
+    assert not value or value not in str(wrong)
+
+
+def test_an_instance_of_a_set_is_neither_a_machine_nor_a_set_by_type() -> None:
+    instance = claims(xms_mirid=f"{SCALE_SET}/virtualMachines/0")
+    assert (instance.is_virtual_machine, instance.is_scale_set, instance.machine_name) == (False, False, "0")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5) | st.just(VM),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*sorted(said()), "_claim_names", "xms_az_rid"]), JSON))
+def test_any_object_is_read_or_refused(changes: dict[str, Any]) -> None:
+    assert code_of(read, json.dumps({**said(), **changes}).encode()) in (None, Code.JWT_CLAIM_MISSING)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_refused(payload: bytes) -> None:
+    assert code_of(read, payload) in (Code.JWT_MALFORMED, Code.JWT_CLAIM_MISSING)
+
+
+def checked(found: Claims, **changes: Any) -> Code | None:
+    expected = {
+        "now": NOW,
+        "leeway": 60,
+        "audience": AUDIENCE,
+        "issuers": frozenset({ISSUER}),
+        "tenant_id": TENANT,
+        "max_jwt_exp": 0,
+        **changes,
+    }
+    return code_of(check_claims, found, **expected)
+
+
+def with_claims(**changes: Any) -> Claims:
+    return msgspec.structs.replace(claims(), **changes)
+
+
+def test_a_good_token_passes() -> None:
+    assert checked(claims()) is None
+
+
+@pytest.mark.parametrize(
+    "changes, code",
+    [
+        ({"issuer": ISSUER.upper()}, Code.JWT_ISSUER_MISMATCH),
+        ({"issuer": ISSUER.rstrip("/")}, Code.JWT_ISSUER_MISMATCH),
+        ({"audiences": (AUDIENCE.rstrip("/"),)}, Code.JWT_AUDIENCE_MISMATCH),
+        ({"audiences": (AUDIENCE.upper(),)}, Code.JWT_AUDIENCE_MISMATCH),
+        ({"audiences": ()}, Code.JWT_AUDIENCE_MISMATCH),
+        ({"audiences": (AUDIENCE + "x", AUDIENCE)}, None),
+        ({"tenant_id": SUBSCRIPTION}, Code.JWT_TENANT_MISMATCH),
+        ({"expires_at": NOW}, Code.JWT_EXPIRED),
+        ({"expires_at": NOW - 30}, Code.JWT_EXPIRED),
+        ({"expires_at": NOW + 0.001}, None),
+        ({"valid_from": NOW + 60}, None),
+        ({"valid_from": NOW + 60.5}, Code.JWT_NOT_YET_VALID),
+    ],
+)
+def test_each_claim_is_checked(changes: dict[str, Any], code: Code | None) -> None:
+    assert checked(with_claims(**changes)) is code
+
+
+def test_the_tenant_may_be_written_in_upper_case() -> None:
+    assert checked(claims(), tenant_id=TENANT.upper()) is None
+
+
+def test_leeway_is_settable_and_never_forgives_expiry() -> None:
+    assert checked(with_claims(valid_from=NOW + 1), leeway=0) is Code.JWT_NOT_YET_VALID
+    assert checked(with_claims(valid_from=NOW + 300), leeway=300) is None
+    assert checked(with_claims(expires_at=NOW - 1), leeway=300) is Code.JWT_EXPIRED
+
+
+def test_a_role_may_limit_how_long_a_token_still_lasts() -> None:
+    lasting = with_claims(expires_at=NOW + 100)
+    assert checked(lasting, max_jwt_exp=100) is None
+    assert checked(lasting, max_jwt_exp=99) is Code.JWT_EXPIRES_TOO_LATE
+    assert checked(lasting, max_jwt_exp=0) is None

@@ -1,0 +1,160 @@
+"""The configuration of an authentication method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core import Secret
+from cloudid_core.auth_method.config import Config
+
+from ..service_world import ServiceWorld
+
+PATH = "auth/cloud/config"
+LEAST = {"tenant_id": "tenant", "resource": "https://resource"}
+
+
+def stored(world: ServiceWorld) -> Any:
+    return world.must("GET", PATH)["data"]
+
+
+def test_nothing_is_configured_at_first() -> None:
+    assert ServiceWorld().code("GET", PATH)[0] == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_the_least_configuration_reads_back_with_its_defaults(method: str) -> None:
+    world = ServiceWorld()
+    assert world.ask(method, PATH, LEAST) == (204, None)
+    assert stored(world) == {
+        "tenant_id": "tenant",
+        "resource": "https://resource",
+        "environment": "CloudPublicCloud",
+        "client_id": "",
+        "client_secret": "",
+        "identity_token_audience": "",
+        "identity_token_ttl": 3600,
+        "max_retries": 3,
+        "max_retry_delay": "60s",
+        "retry_delay": "4s",
+        "root_password_ttl": 15_724_800,
+        "rotation_period": 0,
+        "rotation_schedule": "",
+        "rotation_window": 0,
+        "disable_automated_rotation": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "field, value, shown",
+    [
+        ("tenant_id", "other", "other"),
+        ("resource", "https://other", "https://other"),
+        ("environment", "cloudchinacloud", "cloudchinacloud"),
+        ("environment", "AzureUSGovernmentCloud", "AzureUSGovernmentCloud"),
+        ("client_id", "id", "id"),
+        ("client_secret", "secret", "secret"),
+        ("identity_token_audience", "aud", "aud"),
+        ("identity_token_ttl", "2h", 7200),
+        ("max_retries", "0", 0),
+        ("max_retry_delay", 90, "90s"),
+        ("retry_delay", "250ms", "0.25s"),
+        ("root_password_ttl", "30d", 2_592_000),
+        ("rotation_period", 5, 5),
+        ("rotation_schedule", "0 3 * * *", "0 3 * * *"),
+        ("disable_automated_rotation", "true", True),
+    ],
+)
+def test_every_field_reads_back_and_the_others_stay(field: str, value: object, shown: object) -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, LEAST)
+    before = stored(world)
+    world.must("POST", PATH, {field: value})
+    assert stored(world) == {**before, field: shown}
+
+
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        ({"tenant_id": ""}, "field_required"),
+        ({"resource": ""}, "field_required"),
+        ({"environment": "MoonCloud"}, "field_invalid"),
+        ({"client_secret": "s", "identity_token_audience": "a"}, "fields_exclusive"),
+        ({"rotation_period": 5, "rotation_schedule": "0 3 * * *"}, "rotation_conflict"),
+        ({"rotation_period": 4}, "field_invalid"),
+        ({"rotation_window": 3599, "rotation_schedule": "0 3 * * *"}, "field_invalid"),
+        ({"rotation_window": 3600}, "rotation_window_conflict"),
+        ({"rotation_window": 3600, "rotation_period": 5}, "rotation_window_conflict"),
+        ({"rotation_schedule": "61 3 * * *"}, "field_invalid"),
+        ({"max_retries": 21}, "field_invalid"),
+        ({"max_retries": -1}, "field_invalid"),
+        ({"retry_delay": "soon"}, "field_invalid"),
+    ],
+)
+def test_what_cannot_work_is_refused_and_changes_nothing(fields: dict[str, object], code: str) -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, LEAST)
+    before = stored(world)
+    assert world.code("POST", PATH, fields) == (400, code)
+    assert stored(world) == before
+
+
+@pytest.mark.parametrize("missing", ["tenant_id", "resource"])
+def test_tenant_and_resource_are_required(missing: str) -> None:
+    fields = {name: value for name, value in LEAST.items() if name != missing}
+    assert ServiceWorld().code("POST", PATH, fields) == (400, "field_required")
+
+
+def test_rules_are_checked_on_what_is_stored_too() -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, {**LEAST, "client_secret": "s"})
+    assert world.code("POST", PATH, {"identity_token_audience": "a"}) == (400, "fields_exclusive")
+    world.must("POST", PATH, {"identity_token_audience": "a", "client_secret": ""})
+
+
+def test_the_environment_may_supply_what_is_required_and_is_not_stored() -> None:
+    environment = {"CLOUD_TENANT_ID": Secret("outer"), "CLOUD_AD_RESOURCE": Secret("https://outer")}
+    world = ServiceWorld(environment=environment)
+    world.must("POST", PATH, {"client_id": "id"})
+    assert (stored(world)["tenant_id"], stored(world)["client_id"]) == ("", "id")
+
+
+def test_the_client_secret_can_be_masked() -> None:
+    world = ServiceWorld(redact_client_secret=True)
+    world.must("POST", PATH, LEAST)
+    assert stored(world)["client_secret"] == ""
+    world.must("POST", PATH, {"client_secret": "s3cret"})
+    assert stored(world)["client_secret"] == Secret.MASK
+
+
+def test_a_deleted_configuration_is_gone_with_its_secret() -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, {**LEAST, "client_secret": "s"})
+    assert world.ask("DELETE", PATH) == (204, None)
+    assert world.code("GET", PATH)[0] == 404
+    assert world.ask("DELETE", PATH) == (204, None)
+    world.must("POST", PATH, LEAST)
+    assert stored(world)["client_secret"] == ""
+
+
+def test_creating_and_changing_need_different_capabilities() -> None:
+    world = ServiceWorld()
+    world.policy("creator", (PATH, ["create"]))
+    creator = world.child(policies=["creator"])
+    world.must("POST", PATH, LEAST, creator)
+    assert world.code("POST", PATH, LEAST, creator)[0] == 403
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_writes_at_once_lose_no_field(seed: int) -> None:
+    world = ServiceWorld(seed)
+    world.must("POST", PATH, LEAST)
+    for fields in ({"client_id": "id"}, {"max_retries": 7}):
+        world.spawn(world.asking("POST", PATH, fields))
+    world.settle()
+    assert (stored(world)["client_id"], stored(world)["max_retries"]) == ("id", 7)
+
+
+def test_the_secret_is_not_printed() -> None:
+    assert "s3cret" not in repr(Config(client_secret=Secret("s3cret")))

@@ -1,0 +1,291 @@
+"""JWS: what is accepted, what is not, and agreement with other libraries."""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+import json
+import re
+import string
+from base64 import b64decode
+from hashlib import sha256
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, padding
+from cryptography.hazmat.primitives.hashes import SHA256, SHA512
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from cloudid_core.auth_method import jws
+from cloudid_core.caches import Bounded
+from cloudid_core.errors import Code, Refused
+
+from ...minting import HEADER, KEY_ID, code_of, encode, mint, mint_raw, private_key, said, sign
+
+BASE64URL = string.ascii_letters + string.digits + "-_"
+HEADER_TEXT = json.dumps(HEADER).encode()
+
+
+def read(token: str, headers: Bounded[str, str] | None = None) -> bytes:
+    """The payload of a token that the tenant's key signed."""
+    return jws.verify(
+        jws.split(jws.compact(token), Bounded(8) if headers is None else headers), private_key().public_key()
+    )
+
+
+def with_header(**changes: Any) -> str:
+    header = {name: value for name, value in {**HEADER, **changes}.items() if value is not ...}
+    return mint(header=header)
+
+
+def test_a_signed_token_gives_its_payload() -> None:
+    assert json.loads(read(mint())) == said()
+
+
+def test_a_header_is_read_once() -> None:
+    headers: Bounded[str, str] = Bounded(8)
+    token = mint()
+    assert read(token, headers) == read(token, headers)
+    assert len(headers) == 1
+    assert headers.get(token.partition(".")[0]) == KEY_ID
+
+
+def test_only_headers_that_are_good_are_remembered() -> None:
+    headers: Bounded[str, str] = Bounded(8)
+    assert code_of(read, with_header(alg="none"), headers) is Code.LOGIN_REFUSED
+    assert len(headers) == 0
+
+
+def test_the_signature_is_checked_although_the_header_is_known() -> None:
+    headers: Bounded[str, str] = Bounded(8)
+    read(mint(), headers)
+    assert code_of(read, mint(key="another"), headers) is Code.LOGIN_REFUSED
+
+
+def test_a_key_may_be_named_by_its_certificate() -> None:
+    assert read(with_header(kid=...))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"alg": "none"},
+        {"alg": "None"},
+        {"alg": "HS256"},
+        {"alg": "RS384"},
+        {"alg": "PS256"},
+        {"alg": "rs256"},
+        {"alg": ["RS256"]},
+        {"alg": None},
+        {"alg": ...},
+        {"crit": ["exp"]},
+        {"crit": []},
+        {"crit": None},
+        {"crit": ["b64"], "b64": False},
+        {"kid": ..., "x5t": ...},
+        {"kid": 1},
+        {"kid": None},
+        {"kid": ["key-1"]},
+        {"kid": "schlüssel"},
+    ],
+    ids=str,
+)
+def test_a_header_that_is_not_ours_is_refused_although_the_signature_holds(header: dict[str, Any]) -> None:
+    assert code_of(read, with_header(**header)) is Code.LOGIN_REFUSED
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"null",
+        b'"RS256"',
+        b"[]",
+        b"{",
+        b'{"alg":"RS256","kid":"key-1"',
+        b'{"alg":"RS256","kid":"key-1"}}',
+        b'{"alg":"RS256","kid":"key-1",}',
+        b"{'alg':'RS256','kid':'key-1'}",
+        b'{"alg":"none","alg":"RS256","kid":"key-1"}',
+        b'{"alg":"RS256","kid":"key-2","kid":"key-1"}',
+        b'{"alg":"RS256","al\\u0067":"RS256","kid":"key-1"}',
+        b'{"alg":"RS256","kid":"key-1","jwk":{"e":1,"e":2}}',
+        b'{"alg":"RS256","kid":"key-1","x":NaN}',
+        b'{"alg":"RS256","kid":"key-1","x":' + b"9" * 5000 + b"}",
+        b'{"alg":"RS256","kid":"key-1","x":' + b"[" * 20 + b"]" * 20 + b"}",
+        b'{"alg":"RS256","kid":"key-1","x":"' + b"\xff" + b'"}',
+        b"\xef\xbb\xbf" + HEADER_TEXT,
+        HEADER_TEXT.decode().encode("utf-16"),
+        HEADER_TEXT + b"\0",
+    ],
+)
+def test_a_header_that_is_no_json_object_of_distinct_members_is_malformed(header: bytes) -> None:
+    assert code_of(read, mint_raw(header, json.dumps(said()).encode())) is Code.JWT_MALFORMED
+
+
+GOOD = mint()
+GOOD_HEADER, GOOD_PAYLOAD, GOOD_SIGNATURE = GOOD.split(".")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "",
+        ".",
+        "..",
+        "a",
+        "H.P",
+        "H.P.",
+        "H..S",
+        ".P.S",
+        "H.P.S.",
+        ".H.P.S",
+        "H.P.S.S",
+        "H.H.P.S",
+        "H.P.S=",
+        "H.P.S==",
+        "H.P.S\n",
+        " H.P.S",
+        "H .P.S",
+        "H.P.\nS",
+        "H.P.S\N{KELVIN SIGN}",
+        "H.P.S\ud800",
+        '{"protected":"H","payload":"P","signature":"S"}',
+    ],
+)
+def test_what_is_no_signed_token_is_malformed(form: str) -> None:
+    token = re.sub(
+        r"\b[HPS]\b", lambda found: {"H": GOOD_HEADER, "P": GOOD_PAYLOAD, "S": GOOD_SIGNATURE}[found[0]], form
+    )
+    assert code_of(read, token) is Code.JWT_MALFORMED
+
+
+def test_a_payload_with_padding_or_foreign_letters_is_malformed_although_signed() -> None:
+    payload = encode(b'{"?":"\xfb\xef\xbe>>>???"}')
+    assert "-" in payload
+    assert "_" in payload
+    assert read(sign(f"{GOOD_HEADER}.{payload}"))
+    for spelling in (payload.replace("-", "+"), payload.replace("_", "/"), payload + "=", payload + "\n", payload[:-1]):
+        assert code_of(read, sign(f"{GOOD_HEADER}.{spelling}")) is Code.JWT_MALFORMED, spelling
+
+
+def test_spare_bits_must_be_zero() -> None:
+    """Two texts for the same bytes would be two tokens for one signature."""
+    for last in BASE64URL:
+        token = GOOD[:-1] + last
+        same_bytes = b64decode(f"{token.rpartition('.')[2]}==", b"-_") == b64decode(f"{GOOD_SIGNATURE}==", b"-_")
+        accepted = code_of(read, token) is None
+        assert accepted == (token == GOOD)
+        assert same_bytes or not accepted
+
+
+@given(st.text(alphabet=BASE64URL + "+/= \n.~\0é", max_size=12))
+@example("AA")
+@example("AB")
+@example("AAA")
+@example("AAB")
+@example("A")
+@settings(max_examples=300)
+def test_base64url_is_read_in_its_canonical_form_only(text: str) -> None:
+    """Accepted is exactly what encoding the bytes gives back."""
+    try:
+        raw = b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        canonical = bool(raw) and encode(raw) == text
+    except (binascii.Error, ValueError):
+        canonical = False
+    if canonical:
+        assert jws._decode(text) == raw
+    else:
+        assert code_of(jws._decode, text) is Code.JWT_MALFORMED
+
+
+@given(st.binary(min_size=1, max_size=200))
+def test_every_text_of_bytes_is_read_back(raw: bytes) -> None:
+    assert jws._decode(encode(raw)) == raw
+
+
+def test_hmac_keyed_with_the_public_key_is_refused() -> None:
+    """The classic confusion of algorithms: the public key is no secret."""
+    public = private_key().public_key()
+    for secret in (
+        public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+        public.public_bytes(Encoding.DER, PublicFormat.PKCS1),
+    ):
+        for algorithm in ("HS256", "RS256"):
+            text = f"{encode(json.dumps({**HEADER, 'alg': algorithm}).encode())}.{GOOD_PAYLOAD}"
+            token = f"{text}.{encode(hmac.digest(secret, text.encode(), sha256))}"
+            assert code_of(read, token) is Code.LOGIN_REFUSED
+
+
+def test_signatures_of_other_schemes_are_refused() -> None:
+    text = f"{GOOD_HEADER}.{GOOD_PAYLOAD}"
+    pss = padding.PSS(padding.MGF1(SHA256()), 32)
+    elliptic = ec.generate_private_key(ec.SECP256R1())
+    for signature in (
+        private_key().sign(text.encode(), pss, SHA256()),
+        private_key().sign(text.encode(), padding.PKCS1v15(), SHA512()),
+        elliptic.sign(text.encode(), ec.ECDSA(SHA256())),
+        b"\0",
+        b"\0" * 256,
+        b"\xff" * 256,
+        b"\0" * 257,
+    ):
+        assert code_of(read, f"{text}.{encode(signature)}") is Code.LOGIN_REFUSED
+
+
+@given(st.integers(0, len(GOOD) - 1), st.sampled_from("AZaz09-_.="), st.sampled_from(["replace", "insert", "delete"]))
+@settings(max_examples=300)
+def test_no_single_change_of_a_token_is_accepted(place: int, letter: str, change: str) -> None:
+    middle = {"replace": letter, "insert": letter + GOOD[place], "delete": ""}[change]
+    token = GOOD[:place] + middle + GOOD[place + 1 :]
+    assert token == GOOD or code_of(read, token) is not None
+
+
+@given(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2))
+def test_parts_of_different_tokens_do_not_go_together(header: int, payload: int, signature: int) -> None:
+    tokens = [mint(said(uti=str(number)), header={**HEADER, "n": number}).split(".") for number in range(3)]
+    token = f"{tokens[header][0]}.{tokens[payload][1]}.{tokens[signature][2]}"
+    assert (code_of(read, token) is None) == (header == payload == signature)
+
+
+SOME_HEADERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "alg": st.sampled_from(["RS256", "RS512", "HS256", "none", "", None, 5]),
+        "kid": st.sampled_from([KEY_ID, "other", 5, None]),
+        "typ": st.sampled_from(["JWT", "at+jwt", 5]),
+        "crit": st.sampled_from([["exp"], [], "exp"]),
+    },
+)
+
+
+@given(SOME_HEADERS, st.sampled_from([KEY_ID, "another"]), st.booleans())
+def test_what_we_accept_another_library_accepts_and_reads_alike(header: Any, key: str, keep: bool) -> None:
+    """PyJWT is more lenient about headers (it needs no `kid`, and knows one `crit`); never the other way round."""
+    token = mint(header={**HEADER, **header} if keep else header or {"alg": "RS256"}, key=key)
+    try:
+        ours = read(token)
+    except Refused:
+        return
+    theirs = jwt.PyJWS().decode_complete(token, private_key().public_key(), algorithms=["RS256"])
+    assert theirs["payload"] == ours
+
+
+def test_what_another_library_signs_we_accept() -> None:
+    payload = {"text": "äöü", "number": 1.5}
+    token = jwt.encode(payload, private_key(), "RS256", headers={"kid": KEY_ID})
+    assert json.loads(read(token)) == payload
+
+
+def test_nothing_of_a_token_is_printed() -> None:
+    compact = jws.compact(GOOD)
+    parts = jws.split(compact, Bounded(1))
+    for shown in (repr(compact), repr(parts), f"{compact}", f"{parts}"):
+        assert shown in ("Compact(...)", "Parts(...)")
+    with pytest.raises(Refused) as refusal:
+        read(GOOD[:-8] + "AAAAAAAA")
+    assert GOOD[:20] not in str(refusal.value)

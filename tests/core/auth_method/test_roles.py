@@ -1,0 +1,149 @@
+"""The roles of an authentication method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ..service_world import ServiceWorld
+
+PATH = "auth/cloud/role/dev"
+BOUND: dict[str, Any] = {"bound_locations": ["westus2"]}
+DEFAULTS: dict[str, Any] = {
+    "token_ttl": 0,
+    "token_max_ttl": 0,
+    "token_policies": [],
+    "token_bound_cidrs": [],
+    "token_explicit_max_ttl": 0,
+    "token_no_default_policy": False,
+    "token_num_uses": 0,
+    "token_period": 0,
+    "token_type": "default",
+    "bound_service_principal_ids": [],
+    "bound_group_ids": [],
+    "bound_locations": [],
+    "bound_subscription_ids": [],
+    "bound_resource_groups": [],
+    "bound_scale_sets": [],
+    "max_jwt_exp": 0,
+}
+
+
+def stored(world: ServiceWorld, path: str = PATH) -> Any:
+    return world.must("GET", path)["data"]
+
+
+def test_a_role_is_written_read_listed_and_deleted() -> None:
+    world = ServiceWorld()
+    assert world.code("GET", PATH)[0] == 404
+    assert world.code("LIST", "auth/cloud/role")[0] == 404
+    assert world.ask("POST", PATH, BOUND) == (204, None)
+    assert stored(world) == {**DEFAULTS, **BOUND}
+    assert world.must("GET", "auth/cloud/role?list=true")["data"] == {"keys": ["dev"]}
+    assert world.ask("DELETE", PATH) == (204, None)
+    assert world.code("GET", PATH)[0] == 404
+    assert world.ask("DELETE", PATH) == (204, None)
+
+
+def test_names_have_no_case() -> None:
+    world = ServiceWorld()
+    world.must("POST", "auth/cloud/role/Dev", BOUND)
+    assert stored(world, "auth/cloud/role/DEV")["bound_locations"] == ["westus2"]
+    assert world.must("LIST", "auth/cloud/role")["data"]["keys"] == ["dev"]
+
+
+@pytest.mark.parametrize("name", ["-dev", "dev.", "d@v", "x" * 129])
+def test_a_name_must_be_one(name: str) -> None:
+    assert ServiceWorld().code("POST", f"auth/cloud/role/{name}", BOUND) == (400, "name_invalid")
+
+
+@pytest.mark.parametrize(
+    "field, value, shown",
+    [
+        ("bound_service_principal_ids", "a, b", ["a", "b"]),
+        ("bound_service_principal_ids", ["*"], ["*"]),
+        ("bound_group_ids", ["G"], ["G"]),
+        ("bound_locations", "West US 2", ["West US 2"]),
+        ("bound_subscription_ids", ["s"], ["s"]),
+        ("bound_resource_groups", ["r"], ["r"]),
+        ("bound_scale_sets", ["v"], ["v"]),
+        ("token_ttl", "1h", 3600),
+        ("token_max_ttl", 7200, 7200),
+        ("token_policies", "dev,Ops", ["dev", "ops"]),
+        ("token_bound_cidrs", ["10.1.2.3"], ["10.1.2.3/32"]),
+        ("token_explicit_max_ttl", "1d", 86400),
+        ("token_no_default_policy", True, True),
+        ("token_num_uses", 5, 5),
+        ("token_period", "30m", 1800),
+        ("token_type", "batch", "batch"),
+        ("token_type", "", "default"),
+        ("max_jwt_exp", 600, 600),
+    ],
+)
+def test_every_field_reads_back_and_the_others_stay(field: str, value: object, shown: object) -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, BOUND)
+    world.must("POST", PATH, {field: value})
+    assert stored(world) == {**DEFAULTS, **BOUND, field: shown}
+
+
+@pytest.mark.parametrize(
+    "old, new, value",
+    [("policies", "token_policies", ["dev"]), ("max_ttl", "token_max_ttl", 60), ("ttl", "token_ttl", 60)],
+)
+def test_deprecated_names_are_understood_and_read_back(old: str, new: str, value: object) -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, {**BOUND, old: value})
+    assert (stored(world)[old], stored(world)[new]) == (value, value)
+
+
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        ({"bound_locations": []}, "role_unbound"),
+        ({"bound_locations": "*"}, "field_invalid"),
+        ({"bound_resource_groups": ["dev-*"]}, "field_invalid"),
+        ({"bound_service_principal_ids": ["*", "a"]}, "field_invalid"),
+        ({"bound_service_principal_ids": {"a": 1}}, "field_invalid"),
+        ({"token_policies": "root"}, "root_policy_refused"),
+        ({"token_ttl": 2, "token_max_ttl": 1}, "ttl_exceeds_max"),
+        ({"token_type": "batch", "token_num_uses": 1}, "fields_exclusive"),
+        ({"token_type": "default-batch"}, "field_invalid"),
+        ({"token_ttl": "1.5d"}, "field_invalid"),
+        ({"token_bound_cidrs": "10.0.0.0/33"}, "field_invalid"),
+    ],
+)
+def test_what_cannot_work_is_refused_and_changes_nothing(fields: dict[str, object], code: str) -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, BOUND)
+    assert world.code("POST", PATH, fields) == (400, code)
+    assert stored(world) == {**DEFAULTS, **BOUND}
+
+
+def test_a_role_that_binds_nothing_is_refused() -> None:
+    assert ServiceWorld().code("POST", PATH, {"token_policies": "dev"}) == (400, "role_unbound")
+
+
+def test_a_maximum_above_that_of_the_mount_is_worth_a_warning() -> None:
+    told = ServiceWorld(max_lease_ttl=100).must("POST", PATH, {**BOUND, "token_max_ttl": 101})
+    assert len(told["warnings"]) == 1
+
+
+def test_creating_and_changing_need_different_capabilities() -> None:
+    world = ServiceWorld()
+    world.policy("changer", ("auth/cloud/role/*", ["update"]))
+    changer = world.child(policies=["changer"])
+    assert world.code("POST", PATH, BOUND, changer)[0] == 403
+    world.must("POST", PATH, BOUND)
+    world.must("POST", PATH, BOUND, changer)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_writes_at_once_lose_no_field(seed: int) -> None:
+    world = ServiceWorld(seed)
+    world.must("POST", PATH, BOUND)
+    for fields in ({"token_ttl": 60}, {"token_num_uses": 7}):
+        world.spawn(world.asking("POST", PATH, fields))
+    world.settle()
+    assert (stored(world)["token_ttl"], stored(world)["token_num_uses"]) == (60, 7)

@@ -1,0 +1,214 @@
+"""What happens by itself: leases run out, also across restarts, and end with their tokens."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from attrs import evolve
+
+from cloudid_core import due
+from cloudid_core.due import Due
+from cloudid_core.errors import CloudidError
+from cloudid_core.leases import expiry
+from cloudid_core.store import keys
+from cloudid_core.testing.faults import Crashed, FaultKind, every_fault
+from cloudid_core.tokens.authenticate import find_token
+from cloudid_core.tokens.family import revoke, tie
+from cloudid_core.tokens.record import Token
+
+from ..engine import SETTLE_TIME, Engine, engine
+
+KINDS = frozenset(FaultKind) - {FaultKind.CRASH_BEFORE}
+"""A crash before an effect is one after the effect before it, or nothing has happened yet."""
+
+
+def token(world: Engine, name: str = "t", *, parent: str = "", ttl: float | None = 600.0, leases: int = 1) -> None:
+    """A token, with leases that hang on it."""
+    made = Token(
+        id=name,
+        path="auth/token/create",
+        mount_id="token",
+        policies=("root",),
+        display_name=name,
+        created_at=world.clock,
+        ttl=int(ttl or 0),
+        expires_at=None if ttl is None else world.clock + ttl,
+        parent=parent,
+    )
+    records = world.context.records
+    puts: dict[str, object] = {key: Due() for key in made.own_keys} | {made.key: made}
+    if parent:
+        owner = world.perform(find_token(world.context, parent))
+        assert owner is not None
+        puts |= tie(owner)
+    world.perform(records.commit({}, puts))
+    for _ in range(leases):
+        give(world, world.issue(), name)
+
+
+def give(world: Engine, lease_id: str, name: str) -> None:
+    """Have a lease hang on another token."""
+    lease = world.lease(lease_id)
+    owner = world.perform(find_token(world.context, name))
+    assert lease is not None
+    assert owner is not None
+    tied = evolve(lease, token_id=name)
+    index = keys.token_lease(lease.token_id, lease_id)
+    world.perform(world.context.records.commit({}, {**tied.puts(), **tie(owner)}, (index,)))
+
+
+def leases(world: Engine) -> int:
+    return len(world.store.list(keys.LEASES, "", 10_000))
+
+
+def left(world: Engine) -> list[str]:
+    """All entries that hang on tokens."""
+    prefixes = ("token-lease/", "child/")
+    return [key for key in world.store.list("", "", 100_000) if key.startswith(prefixes)]
+
+
+def test_a_lease_ends_when_it_expires() -> None:
+    world = engine()
+    lease_id = world.issue()
+    world.pass_time(3590)
+    assert world.lease(lease_id)
+    world.pass_time(11)
+    assert world.lease(lease_id) is None
+    assert world.alive("password") == []
+
+
+def test_expiry_survives_a_restart_however_long() -> None:
+    world = engine()
+    world.issue()
+    world.issue("fresh")
+    world.start()
+    world.advance(10**6)
+    world.start()
+    world.tick()
+    assert leases(world) == 0
+    assert world.alive("application") == world.alive("password") == []
+
+
+def test_a_renewed_lease_is_left_alone_at_its_old_time() -> None:
+    world = engine()
+    lease_id = world.issue()
+    old = world.due(due.LEASE)
+    world.pass_time(1800)
+    world.must("PUT", "sys/leases/renew", {"lease_id": lease_id})
+    assert not set(old) & set(world.due(due.LEASE))
+    world.pass_time(3500)
+    assert world.lease(lease_id)
+    world.pass_time(200)
+    assert world.lease(lease_id) is None
+
+
+@pytest.mark.parametrize("kind", [due.LEASE, due.INTENT, due.TOKEN, due.ROTATION])
+def test_a_due_entry_that_no_record_knows_is_dropped(kind: str) -> None:
+    world = engine()
+    lease_id = world.issue()
+    ref = lease_id if kind == due.LEASE else "unknown"
+    stale = keys.due(world.clock - 1, kind, world.mount().id, ref)
+    world.perform(world.context.records.commit({}, {stale: Due()}))
+    world.tick()
+    assert stale not in world.due(kind)
+    lease = world.lease(lease_id)
+    assert lease is not None
+    assert not lease.revoking
+
+
+def test_leases_end_with_a_token_that_expires() -> None:
+    world = engine()
+    token(world, leases=3)
+    other = world.issue()
+    world.pass_time(590)
+    assert leases(world) == 4
+    world.pass_time(20)
+    assert world.lease(other)
+    assert leases(world) == 1
+    assert world.perform(find_token(world.context, "t")) is None
+    assert world.due(due.TOKEN) == []
+
+
+def test_leases_end_with_a_token_that_is_revoked() -> None:
+    world = engine()
+    token(world, ttl=None, leases=2)
+    assert world.due(due.TOKEN) == []
+    world.perform(revoke(world.context, "t", world.clock))
+    world.pass_time(3)
+    assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], [])
+
+
+def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
+    world = engine()
+    token(world)
+    found = world.perform(find_token(world.context, "t"))
+    assert found is not None
+    renewed = evolve(found.record, expires_at=world.clock + 1200)
+    world.perform(world.context.records.commit(found.expected, {found.key: renewed}))
+    world.pass_time(700)
+    assert leases(world) == 1
+    assert world.due(due.TOKEN) == [renewed.due_key(world.clock + 500)]
+    world.pass_time(510)
+    assert leases(world) == 0
+
+
+def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
+    world = engine()
+    token(world)
+    found = world.perform(find_token(world.context, "t"))
+    assert found is not None
+    world.perform(world.context.records.commit({}, {found.key: evolve(found.record, expires_at=None)}))
+    world.pass_time(700)
+    assert (leases(world), world.due(due.TOKEN)) == (1, [])
+
+
+def family(world: Engine) -> None:
+    """Three generations, each with a lease."""
+    token(world, "a", ttl=None)
+    token(world, "b", parent="a", ttl=None)
+    token(world, "c", parent="b", ttl=None)
+
+
+def test_children_end_with_their_parent_and_so_do_their_leases() -> None:
+    world = engine()
+    family(world)
+    world.perform(revoke(world.context, "a", world.clock))
+    world.pass_time(5)
+    assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], [])
+    assert [world.perform(find_token(world.context, name)) for name in "abc"] == [None] * 3
+
+
+def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "PAGE", 2)
+    world = engine()
+    token(world, ttl=None, leases=7)
+    world.perform(revoke(world.context, "t", world.clock))
+    world.pass_time(5)
+    assert (leases(world), left(world)) == (0, [])
+
+
+def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:
+    world = engine()
+    token(world, ttl=None)
+    world.perform(world.context.records.commit({}, {keys.token_lease("t", "cloud/creds/x/gone"): Due()}))
+    world.perform(revoke(world.context, "t", world.clock))
+    world.pass_time(5)
+    assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], [])
+
+
+def revoked_family() -> Engine:
+    world = engine()
+    family(world)
+    world.perform(revoke(world.context, "a", world.clock))
+    return world
+
+
+def test_no_fault_leaves_a_lease_or_a_child_behind() -> None:
+    for world in every_fault(Engine.tick, revoked_family, kinds=KINDS):
+        with suppress(Crashed, CloudidError):
+            world.tick()
+        world.start()
+        world.pass_time(2 * SETTLE_TIME)
+        assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], []), world
+        assert world.alive("password") == [], world

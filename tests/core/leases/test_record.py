@@ -1,0 +1,54 @@
+"""The lease as it is stored: every entry of it is known from its record."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from cloudid_core.holdings import Holdings
+from cloudid_core.leases.record import Lease, ending, rescheduled
+from cloudid_core.store import keys
+
+LEASE = Lease(
+    id="cloud/creds/web/1",
+    mount_id="m",
+    role="web",
+    token_id="t",
+    holdings=Holdings(made_at=0.0),
+    issued_at=0.0,
+    expires_at=100.0,
+    ends_at=500.0,
+    due_at=100.0,
+)
+
+
+def test_what_is_put_for_a_lease_is_deleted_with_it() -> None:
+    assert set(LEASE.puts()) < set(LEASE.deletes())
+    assert set(LEASE.deletes()) - set(LEASE.puts()) == {LEASE.stuck_key}
+
+
+def test_it_is_found_by_its_mount_and_by_its_token() -> None:
+    assert keys.mount_lease("m", LEASE.id) in LEASE.puts()
+    assert keys.token_lease("t", LEASE.id) in LEASE.puts()
+    assert not [key for key in evolve(LEASE, token_id="").puts() if key.startswith("token-lease/")]
+
+
+def test_it_lives_until_it_expires_or_is_revoked() -> None:
+    assert LEASE.is_alive(99.9)
+    assert not LEASE.is_alive(100)
+    assert not evolve(LEASE, revoking=True).is_alive(0)
+
+
+def test_a_new_due_time_replaces_the_old_one() -> None:
+    later = evolve(LEASE, due_at=200.0)
+    puts, deletes = rescheduled(LEASE, later)
+    assert set(puts) == {later.key, later.due_key}
+    assert deletes == (LEASE.due_key,)
+    assert rescheduled(LEASE, evolve(LEASE, role="x"))[1] == ()
+
+
+def test_a_lease_that_ends_is_due_at_once_and_hangs_on_no_token() -> None:
+    puts, deletes = ending(LEASE, 50.0)
+    ended = puts[LEASE.key]
+    assert isinstance(ended, Lease)
+    assert (ended.revoking, ended.due_at) == (True, 50.0)
+    assert set(deletes) == {LEASE.due_key, keys.token_lease("t", LEASE.id)}

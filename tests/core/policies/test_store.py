@@ -1,0 +1,56 @@
+"""The ACL of a token: from stored policies as they are now, compiled once for each set of versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.policies.manage import write_policy
+from cloudid_core.policies.store import load_acl
+from cloudid_core.testing.world import World
+
+from .service import new_context
+
+READ_A = '{"path": {"a": {"capabilities": ["read"]}}}'
+READ_B = '{"path": {"b": {"capabilities": ["read"]}}}'
+
+
+def test_policies_of_a_token_come_together() -> None:
+    world, context = World(), new_context()
+    world.perform(write_policy(context, "one", READ_A))
+    world.perform(write_policy(context, "two", READ_B))
+    acl = world.perform(load_acl(context, ("two", " ONE ")))
+    assert [path for path in "abc" if acl.allows("read", path)] == ["a", "b"]
+
+
+def test_a_policy_that_does_not_exist_grants_nothing() -> None:
+    acl = World().perform(load_acl(new_context(), ("gone", "a/b", "")))
+    assert acl.capabilities("a") == {"deny"}
+
+
+def test_the_default_policy_holds_until_it_is_written() -> None:
+    world, context = World(), new_context()
+    before = world.perform(load_acl(context, ("default",)))
+    world.perform(write_policy(context, "default", READ_A))
+    after = world.perform(load_acl(context, ("default",)))
+    own = "auth/token/lookup-self"
+    assert [path for path in ("a", own) if before.allows("read", path)] == [own]
+    assert [path for path in ("a", own) if after.allows("read", path)] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["root", "Root", " ROOT\t"])
+def test_root_in_any_spelling_is_root(name: str) -> None:
+    """A name is normalised before it is compared: no spelling slips past a check and still means root."""
+    world, context = World(), new_context()
+    assert world.perform(load_acl(context, ("default", name))).is_root
+    assert not world.perform(load_acl(context, ("roots", "root-"))).is_root
+
+
+def test_the_same_versions_share_one_acl_and_a_change_makes_another() -> None:
+    world, context = World(), new_context()
+    world.perform(write_policy(context, "one", READ_A))
+    first = world.perform(load_acl(context, ("one", "default")))
+    assert world.perform(load_acl(context, ("default", "one", "gone"))) is first
+    world.perform(write_policy(context, "one", READ_B))
+    second = world.perform(load_acl(context, ("one", "default")))
+    assert [path for path in "ab" if first.allows("read", path)] == ["a"]
+    assert [path for path in "ab" if second.allows("read", path)] == ["b"]

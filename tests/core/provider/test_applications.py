@@ -1,0 +1,246 @@
+"""Applications and their passwords."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from cloudid_core.errors import ProviderAmbiguous, ProviderProblem
+from cloudid_core.provider.applications import (
+    Application,
+    Password,
+    add_password,
+    application_by_unique_name,
+    applications_by_client_id,
+    delete_application,
+    describe_application,
+    ensure_application,
+    find_application,
+    marked_applications,
+    purge,
+    remove_password,
+)
+
+from .cloud import START, Reply, Setting, error, reply, unreachable
+
+NAME = "cloudid-x-1"
+APPLICATIONS = "/v1.0/applications"
+KEY_PATH = f"{APPLICATIONS}(uniqueName='{NAME}')"
+OBJECT_PATH = f"{APPLICATIONS}/o-1"
+ABSENT = error(404, "Request_ResourceNotFound")
+NOT_OFFERED = error(400, "BadRequest")
+
+
+def shown(object_id: str = "o-1", **fields: Any) -> dict[str, Any]:
+    return {"id": object_id, "appId": "c-1", "displayName": "shown", "passwordCredentials": [], **fields}
+
+
+def listed(*applications: dict[str, Any]) -> Reply:
+    return reply(200, {"value": list(applications)})
+
+
+def ensure(setting: Setting, **fields: Any) -> Application:
+    program = ensure_application(setting.client, unique_name=NAME, display_name="shown", **fields)
+    return setting.world.perform(program)
+
+
+def bodies(setting: Setting, path: str) -> list[Any]:
+    return [json.loads(request.body) for request in setting.cloud.asked(path) if request.body]
+
+
+def condition(setting: Setting) -> str:
+    """The filter of the last request."""
+    return dict(parse_qsl(urlsplit(setting.cloud.requests[-1].url).query))["$filter"]
+
+
+def without_upserts() -> Setting:
+    setting = Setting()
+    setting.cloud.script(f"PATCH {KEY_PATH}", NOT_OFFERED)
+    setting.cloud.script(f"GET {KEY_PATH}", NOT_OFFERED)
+    setting.cloud.script(f"GET {APPLICATIONS}", listed())
+    return setting
+
+
+def test_an_application_is_made_under_its_unique_name() -> None:
+    setting = Setting()
+    setting.cloud.script(f"PATCH {KEY_PATH}", reply(201, shown(uniqueName=NAME)))
+    made = ensure(setting, tags=["a"], sign_in_audience="AzureADMyOrg")
+    assert made == Application("o-1", "c-1", "shown", NAME, ())
+    assert bodies(setting, KEY_PATH) == [{"displayName": "shown", "tags": ["a"], "signInAudience": "AzureADMyOrg"}]
+
+
+def test_what_is_not_set_is_not_sent() -> None:
+    setting = Setting()
+    setting.cloud.script(f"PATCH {KEY_PATH}", reply(204))
+    setting.cloud.script(f"GET {KEY_PATH}", reply(200, shown()))
+    assert ensure(setting).object_id == "o-1"
+    assert bodies(setting, KEY_PATH) == [{"displayName": "shown"}]
+
+
+def test_without_upserts_the_marker_is_display_name_and_tag() -> None:
+    setting = without_upserts()
+    setting.cloud.script(f"POST {APPLICATIONS}", reply(201, shown(displayName=NAME)))
+    assert ensure(setting, tags=["a"]).object_id == "o-1"
+    assert bodies(setting, APPLICATIONS) == [{"displayName": NAME, "tags": ["a", NAME]}]
+
+
+def test_without_upserts_an_application_that_is_there_is_taken() -> None:
+    setting = without_upserts()
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown("o-2", displayName=NAME)))
+    assert ensure(setting).object_id == "o-2"
+    assert bodies(setting, APPLICATIONS) == []
+
+
+@pytest.mark.parametrize("lost", [unreachable(), error(500), error(504), reply(201, {"what": "?"})])
+def test_a_lost_answer_is_looked_up_by_the_marker(lost: Reply) -> None:
+    setting = without_upserts()
+    setting.cloud.script(f"POST {APPLICATIONS}", lost)
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(), listed(shown(displayName=NAME)))
+    assert ensure(setting).object_id == "o-1"
+
+
+def test_an_application_that_may_have_been_made_is_not_made_again() -> None:
+    """The list may lag behind: a second one would be nobody's."""
+    setting = without_upserts()
+    setting.cloud.script(f"POST {APPLICATIONS}", unreachable())
+    with pytest.raises(ProviderAmbiguous):
+        ensure(setting)
+    assert len(bodies(setting, APPLICATIONS)) == 1
+
+
+def test_a_definite_refusal_is_tried_again() -> None:
+    setting = without_upserts()
+    setting.cloud.script(f"POST {APPLICATIONS}", error(429), reply(201, shown()))
+    assert ensure(setting).object_id == "o-1"
+
+
+def test_an_application_is_found_by_its_unique_name_or_by_its_marker() -> None:
+    setting = Setting()
+    look_up = application_by_unique_name
+    setting.cloud.script(f"GET {KEY_PATH}", reply(200, shown()), ABSENT)
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown("o-2", displayName=NAME)), listed())
+    found = [setting.world.perform(look_up(setting.client, NAME)) for _ in range(3)]
+    assert [each and each.object_id for each in found] == ["o-1", "o-2", None]
+    assert condition(setting) == f"displayName eq '{NAME}'"
+
+
+def test_a_marker_must_match_exactly() -> None:
+    setting = without_upserts()
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown(displayName=NAME.upper())))
+    assert setting.world.perform(application_by_unique_name(setting.client, NAME)) is None
+
+
+def test_passwords_are_shown_without_those_that_have_no_key_id() -> None:
+    credentials = [
+        {"keyId": "k-1", "displayName": "p", "hint": "abc", "endDateTime": "2023-11-14T22:13:20.1234567Z"},
+        {"keyId": "k-2", "displayName": None, "hint": None, "endDateTime": None},
+        {"keyId": None, "displayName": "ghost"},
+    ]
+    setting = Setting()
+    setting.cloud.script(f"GET {OBJECT_PATH}", reply(200, shown(passwordCredentials=credentials)))
+    found = setting.world.perform(find_application(setting.client, "o-1"))
+    assert found is not None
+    assert found.passwords == (Password("k-1", "p", "abc", START + 0.123456), Password("k-2", "", "", None))
+
+
+def test_an_application_that_is_not_there_is_none() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {OBJECT_PATH}", ABSENT)
+    assert setting.world.perform(find_application(setting.client, "o-1")) is None
+
+
+def test_applications_are_listed_by_client_id_and_by_marker() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown("o-1"), shown("o-2")))
+    found = setting.world.perform(applications_by_client_id(setting.client, "c'1"))
+    assert [each.object_id for each in found] == ["o-1", "o-2"]
+    assert condition(setting) == "appId eq 'c''1'"
+    assert len(setting.world.perform(marked_applications(setting.client, "it's-"))) == 2
+    assert condition(setting) == "startswith(displayName,'it''s-')"
+
+
+def add(setting: Setting, *replies: Reply) -> Any:
+    setting.cloud.script(f"POST {OBJECT_PATH}/addPassword", *replies)
+    program = add_password(setting.client, "o-1", display_name="p", starts_at=START - 60, ends_at=START + 60)
+    return setting.world.perform(program)
+
+
+@pytest.mark.parametrize(
+    "tags, audience, body",
+    [(["a"], "AzureADMyOrg", {"tags": ["a"], "signInAudience": "AzureADMyOrg"}), ([], "", {"tags": []})],
+)
+def test_an_application_is_described_anew(tags: list[str], audience: str, body: dict[str, Any]) -> None:
+    """Tags can be taken away; who can sign in stays as it is when nothing is said."""
+    setting = Setting()
+    setting.cloud.script(f"PATCH {OBJECT_PATH}", reply(204))
+    setting.world.perform(describe_application(setting.client, "o-1", tags, audience))
+    assert bodies(setting, OBJECT_PATH) == [body]
+
+
+def test_a_password_is_added() -> None:
+    setting = Setting()
+    answer = {"keyId": "k-1", "secretText": "c4n4ry", "endDateTime": "2023-11-14T22:14:19Z"}
+    added = add(setting, reply(200, answer))
+    assert (added.key_id, added.secret.reveal(), added.ends_at) == ("k-1", "c4n4ry", START + 59)
+    assert "c4n4ry" not in repr(added)
+    wanted = {"displayName": "p", "startDateTime": "2023-11-14T22:12:20Z", "endDateTime": "2023-11-14T22:14:20Z"}
+    assert bodies(setting, f"{OBJECT_PATH}/addPassword") == [{"passwordCredential": wanted}]
+
+
+def test_a_password_without_an_end_has_the_one_that_was_asked_for() -> None:
+    assert add(Setting(), reply(200, {"keyId": "k-1", "secretText": "s", "endDateTime": None})).ends_at == START + 60
+
+
+@pytest.mark.parametrize("lost", [unreachable(), error(500), reply(200, {"keyId": "k-1"})])
+def test_a_password_that_may_have_been_added_is_not_added_again(lost: Reply) -> None:
+    setting = Setting()
+    with pytest.raises(ProviderAmbiguous):
+        add(setting, lost)
+    assert len(setting.cloud.asked(f"{OBJECT_PATH}/addPassword")) == 1
+
+
+def remove(setting: Setting, *replies: Reply) -> bool:
+    setting.cloud.script(f"POST {OBJECT_PATH}/removePassword", *replies)
+    return setting.world.perform(remove_password(setting.client, "o-1", "k-1"))
+
+
+def test_a_password_is_removed() -> None:
+    setting = Setting()
+    assert remove(setting, reply(204))
+    assert bodies(setting, f"{OBJECT_PATH}/removePassword") == [{"keyId": "k-1"}]
+
+
+def test_no_application_no_password() -> None:
+    assert not remove(Setting(), ABSENT)
+
+
+@pytest.mark.parametrize("application", [ABSENT, reply(200, shown(passwordCredentials=[{"keyId": "k-2"}]))])
+def test_a_password_that_is_gone_is_told_by_looking(application: Reply) -> None:
+    """The first try may have removed it, and its answer may have been lost."""
+    setting = Setting()
+    setting.cloud.script(f"GET {OBJECT_PATH}", application)
+    assert not remove(setting, unreachable(), error(400, "Request_BadRequest"))
+
+
+def test_a_password_that_stays_is_a_problem() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {OBJECT_PATH}", reply(200, shown(passwordCredentials=[{"keyId": "k-1"}])))
+    with pytest.raises(ProviderProblem):
+        remove(setting, error(400, "Request_BadRequest"))
+
+
+def test_a_conflict_is_a_problem() -> None:
+    with pytest.raises(ProviderProblem):
+        remove(Setting(), error(409, "Directory_ConcurrencyViolation"))
+
+
+@pytest.mark.parametrize("answer, removed", [(reply(204), True), (ABSENT, False)])
+def test_deletion_and_purge_tell_whether_there_was_something(answer: Reply, removed: bool) -> None:
+    setting = Setting()
+    setting.cloud.script(f"DELETE {OBJECT_PATH}", answer)
+    setting.cloud.script("DELETE /v1.0/directory/deletedItems/o-1", answer)
+    assert setting.world.perform(delete_application(setting.client, "o-1")) is removed
+    assert setting.world.perform(purge(setting.client, "o-1")) is removed

@@ -1,0 +1,197 @@
+"""Role assignments."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.errors import ProviderProblem
+from cloudid_core.provider.assignments import (
+    RoleDefinition,
+    assign,
+    assignment_path,
+    definition_by_id,
+    definition_id,
+    definitions_by_name,
+    scope,
+    unassign,
+)
+
+from .cloud import ARM, Reply, Setting, error, reply, unreachable
+
+GUID = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
+SUBSCRIPTION = f"/subscriptions/{GUID}"
+MACHINE = f"{SUBSCRIPTION}/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/m"
+DEFINITIONS = "/providers/Microsoft.Authorization/roleDefinitions"
+READER = f"{SUBSCRIPTION}{DEFINITIONS}/{GUID}"
+PATH = f"{SUBSCRIPTION}/providers/Microsoft.Authorization/roleAssignments/{GUID}"
+SHOWN = {"id": READER, "name": GUID, "properties": {"roleName": "Reader", "type": "BuiltInRole"}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SUBSCRIPTION,
+        SUBSCRIPTION.replace("subscriptions", "SUBSCRIPTIONS"),
+        f"{SUBSCRIPTION}/resourceGroups/my-group_(1)",
+        MACHINE,
+        f"{MACHINE}/extensions/e",
+        "/providers/Microsoft.Management/managementGroups/my.group",
+    ],
+)
+def test_scopes_are_taken_as_they_are(text: str) -> None:
+    assert scope(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        7,
+        "",
+        "/",
+        "/subscriptions",
+        "/subscriptions/not-a-guid",
+        f"{SUBSCRIPTION}/",
+        f"{SUBSCRIPTION}\n",
+        SUBSCRIPTION[1:],
+        f"{SUBSCRIPTION}/resourceGroups",
+        f"{SUBSCRIPTION}/resourceGroups/",
+        f"{SUBSCRIPTION}/resourceGroups/..",
+        f"{SUBSCRIPTION}/resourceGroups/a?b",
+        f"{SUBSCRIPTION}/resourceGroups/g/providers",
+        f"{MACHINE}/..",
+        f"{MACHINE}?x=1",
+        f"//management.test{SUBSCRIPTION}",
+        "/providers/Microsoft.Management/managementGroups/..",
+        "/providers/Microsoft.Management/managementGroups/a/b",
+        "/providers/Microsoft.Management/managementGroups/" + "g" * 91,
+        "/providers/Microsoft.Elsewhere/managementGroups/g",
+    ],
+)
+def test_anything_else_is_no_scope(text: object) -> None:
+    with pytest.raises(ValueError, match="must be the scope"):
+        scope(text)
+
+
+@given(st.text(alphabet="/.?#%\\ \n'a", max_size=12))
+def test_no_tail_changes_what_a_scope_is_about(tail: str) -> None:
+    """What is accepted has neither relative nor empty segments, nor anything that starts a query."""
+    for base in (SUBSCRIPTION, f"{SUBSCRIPTION}/resourceGroups/g", MACHINE):
+        try:
+            accepted = scope(base + tail)
+        except ValueError:
+            continue
+        assert not set("?#%\\\n") & set(accepted)
+        assert {"", ".", ".."}.isdisjoint(accepted.split("/")[1:])
+
+
+@pytest.mark.parametrize("at", ["", SUBSCRIPTION, "/providers/Microsoft.Management/managementGroups/g"])
+def test_definition_ids_are_taken_as_they_are(at: str) -> None:
+    text = f"{at}{DEFINITIONS.upper()}/{GUID}"
+    assert definition_id(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        GUID,
+        f"{DEFINITIONS}/Reader",
+        f"{DEFINITIONS}/{GUID}/",
+        f"/subscriptions/..{DEFINITIONS}/{GUID}",
+        f"/x{DEFINITIONS}/{GUID}",
+        f"{SUBSCRIPTION}/{DEFINITIONS}/{GUID}",
+        PATH,
+    ],
+)
+def test_anything_else_is_no_definition_id(text: object) -> None:
+    with pytest.raises(ValueError, match="must be the id of a role definition"):
+        definition_id(text)
+
+
+def test_a_definition_is_known_by_the_name_that_people_use() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {READER}", reply(200, SHOWN), error(404, "RoleDefinitionDoesNotExist"))
+    found = [setting.world.perform(definition_by_id(setting.client, READER)) for _ in range(2)]
+    assert found == [RoleDefinition(READER, "Reader"), None]
+
+
+def test_what_is_no_definition_id_is_not_asked_for() -> None:
+    setting = Setting()
+    assert setting.world.perform(definition_by_id(setting.client, "/../..")) is None
+    assert setting.cloud.requests == []
+
+
+def test_definitions_are_looked_up_at_the_scope() -> None:
+    setting = Setting()
+    listing = f"{MACHINE}{DEFINITIONS}"
+    following = f"{ARM}{listing}?page=2"
+    setting.cloud.script(
+        f"GET {listing}", reply(200, {"value": [SHOWN], "nextLink": following}), reply(200, {"value": [SHOWN]})
+    )
+    found = setting.world.perform(definitions_by_name(setting.client, MACHINE, "Bob's Reader"))
+    assert found == [RoleDefinition(READER, "Reader")] * 2
+    query = dict(parse_qsl(urlsplit(setting.cloud.asked(listing)[0].url).query))
+    assert query == {"$filter": "roleName eq 'Bob''s Reader'", "api-version": "2022-04-01"}
+
+
+def test_a_scope_that_is_not_there_has_no_definitions() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {SUBSCRIPTION}{DEFINITIONS}", error(404, "SubscriptionNotFound"))
+    assert setting.world.perform(definitions_by_name(setting.client, SUBSCRIPTION, "Reader")) == []
+
+
+def test_a_denied_look_up_is_a_problem() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {SUBSCRIPTION}{DEFINITIONS}", error(403, "AuthorizationFailed"))
+    setting.cloud.script(f"GET {READER}", error(403, "AuthorizationFailed"))
+    with pytest.raises(ProviderProblem):
+        setting.world.perform(definitions_by_name(setting.client, SUBSCRIPTION, "Reader"))
+    with pytest.raises(ProviderProblem):
+        setting.world.perform(definition_by_id(setting.client, READER))
+
+
+def put(setting: Setting, *replies: Reply) -> None:
+    setting.cloud.script(f"PUT {PATH}", *replies)
+    setting.world.perform(assign(setting.client, assignment_path(SUBSCRIPTION, GUID), READER, "p-1"))
+
+
+def test_an_assignment_says_that_it_is_for_a_service_principal() -> None:
+    setting = Setting()
+    put(setting, reply(201, {}))
+    properties = {"roleDefinitionId": READER, "principalId": "p-1", "principalType": "ServicePrincipal"}
+    assert json.loads(setting.cloud.requests[-1].body) == {"properties": properties}
+
+
+@pytest.mark.parametrize("again", [reply(200, {}), error(409, "RoleAssignmentExists")])
+def test_an_assignment_whose_answer_was_lost_is_made_again(again: Reply) -> None:
+    setting = Setting()
+    put(setting, unreachable(), again)
+    assert len(setting.cloud.asked(PATH)) == 2
+
+
+@pytest.mark.parametrize("answer", [error(409, "Conflict"), error(400, "PrincipalNotFound"), error(400)])
+def test_any_other_refusal_is_a_problem(answer: Reply) -> None:
+    with pytest.raises(ProviderProblem):
+        put(Setting(), answer)
+
+
+@pytest.mark.parametrize(
+    "answer, removed", [(reply(200, {}), True), (reply(204), False), (error(404, "ScopeNotFound"), False)]
+)
+def test_removal_tells_whether_there_was_an_assignment(answer: Reply, removed: bool) -> None:
+    setting = Setting()
+    setting.cloud.script(f"DELETE {PATH}", answer)
+    assert setting.world.perform(unassign(setting.client, PATH)) is removed
+
+
+def test_a_denied_removal_is_a_problem() -> None:
+    setting = Setting()
+    setting.cloud.script(f"DELETE {PATH}", error(403, "AuthorizationFailed"))
+    with pytest.raises(ProviderProblem):
+        setting.world.perform(unassign(setting.client, PATH))

@@ -1,0 +1,216 @@
+"""Machines, as the provider tells of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core.errors import ProviderProblem
+from cloudid_core.provider.answers import NONSENSE
+from cloudid_core.provider.compute import AT_ONCE, MOST_IDENTITIES, UNKNOWN, Machine, find_machine
+from cloudid_core.values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, parse
+
+from .cloud import ARM, Setting, error, reply
+
+SUBSCRIPTION = "aaaaaaaa-0000-0000-0000-000000000001"
+
+
+GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups"
+
+
+def path(kind: str, name: str, group: str = "rg") -> str:
+    return f"{GROUP}/{group}/providers/{kind}/{name}"
+
+
+VM = path(VIRTUAL_MACHINE, "vm")
+SET = path(SCALE_SET, "fleet")
+
+
+def setting_with(document: Any, where: str = VM) -> Setting:
+    setting = Setting()
+    setting.cloud.script(f"GET {where}", reply(200, document))
+    return setting
+
+
+def find(setting: Setting, where: str = VM) -> Machine | None:
+    return setting.world.perform(find_machine(setting.client, parse(where)))
+
+
+def found(document: Any, where: str = VM) -> Machine:
+    machine = find(setting_with(document, where), where)
+    assert machine is not None
+    return machine
+
+
+def test_a_virtual_machine_with_all_kinds_of_identity() -> None:
+    document = {
+        "id": VM,
+        "location": "West US 2",
+        "identity": {
+            "type": "SystemAssigned, UserAssigned",
+            "principalId": "P1",
+            "userAssignedIdentities": {path(USER_ASSIGNED_IDENTITY, "i"): {"principalId": "P2", "clientId": "C2"}},
+        },
+        "properties": {"vmId": "1"},
+    }
+    assert found(document) == Machine(resource_id=parse(VM), location="westus2", principals=frozenset({"p1", "p2"}))
+
+
+def test_the_request_names_the_machine_in_a_known_version() -> None:
+    encoded = f"{GROUP}/Gruppe-%C3%A4/providers/Microsoft.Compute/virtualMachines/vm%20%281%29"
+    setting = setting_with({}, encoded)
+    assert find(setting, path(VIRTUAL_MACHINE, "vm (1)", "Gruppe-ä")) is not None
+    assert setting.cloud.requests[-1].url == f"{ARM}{encoded}?api-version=2022-11-01"
+
+
+@pytest.mark.parametrize("identity", [{}, {"identity": None}, {"identity": {"type": "None"}}])
+def test_a_machine_without_identity_has_no_principals(identity: Any) -> None:
+    assert found({"location": "westus2", **identity}).principals == frozenset()
+
+
+@pytest.mark.parametrize("principal", [None, ""])
+def test_an_empty_principal_is_none(principal: str | None) -> None:
+    assert found({"identity": {"principalId": principal}}).principals == frozenset()
+
+
+def test_a_machine_without_location_has_an_empty_one() -> None:
+    assert found({}).location == ""
+
+
+def test_a_member_of_a_flexible_set_names_it() -> None:
+    assert found({"properties": {"virtualMachineScaleSet": {"id": SET.upper()}}}).scale_set == "FLEET"
+
+
+@pytest.mark.parametrize("named", ["", "fleet", VM, path("Microsoft.Compute/virtualMachineScaleSetsEvil", "fleet")])
+def test_a_set_that_is_no_set_is_nonsense(named: str) -> None:
+    with pytest.raises(ProviderProblem) as caught:
+        found({"properties": {"virtualMachineScaleSet": {"id": named}}})
+    assert caught.value.code == NONSENSE
+
+
+def test_a_uniform_set_is_a_machine_of_its_own_name() -> None:
+    document = {
+        "location": "westus2",
+        "identity": {"principalId": "p1"},
+        "properties": {"orchestrationMode": "Uniform"},
+    }
+    machine = found(document, SET)
+    assert (machine.scale_set, machine.principals) == ("fleet", frozenset({"p1"}))
+
+
+def flexible(setting: Setting, count: int, group: str = "identities") -> None:
+    """A machine whose document names its identities only."""
+    names = [path(USER_ASSIGNED_IDENTITY, f"i{number}", group) for number in range(count)]
+    setting.cloud.script(
+        f"GET {VM}", reply(200, {"identity": {"userAssignedIdentities": {name: {} for name in names}}})
+    )
+    for number, name in enumerate(names):
+        setting.cloud.script(f"GET {name}", reply(200, {"properties": {"principalId": f"P{number}"}}))
+
+
+def test_identities_that_are_only_named_are_looked_up_where_they_are() -> None:
+    setting = Setting()
+    flexible(setting, AT_ONCE + 3)
+    machine = find(setting)
+    assert machine is not None
+    assert machine.principals == {f"p{number}" for number in range(AT_ONCE + 3)}
+
+
+def test_an_identity_without_entry_is_looked_up_too() -> None:
+    name = path(USER_ASSIGNED_IDENTITY, "i")
+    setting = setting_with({"identity": {"userAssignedIdentities": {name: None}}})
+    setting.cloud.script(f"GET {name}", reply(200, {"properties": {"principalId": "p"}}))
+    machine = find(setting)
+    assert machine is not None
+    assert machine.principals == {"p"}
+
+
+def test_an_identity_that_is_gone_has_no_principal() -> None:
+    setting = Setting()
+    flexible(setting, 2)
+    setting.cloud.script(f"GET {path(USER_ASSIGNED_IDENTITY, 'i1', 'identities')}", error(404, "ResourceNotFound"))
+    machine = find(setting)
+    assert machine is not None
+    assert machine.principals == {"p0"}
+
+
+def test_an_identity_that_cannot_be_read_fails_the_whole() -> None:
+    setting = Setting()
+    flexible(setting, 2)
+    setting.cloud.script(f"GET {path(USER_ASSIGNED_IDENTITY, 'i1', 'identities')}", error(403, "AuthorizationFailed"))
+    with pytest.raises(ProviderProblem) as caught:
+        find(setting)
+    assert caught.value.code == "AuthorizationFailed"
+
+
+def test_too_many_identities_are_nonsense() -> None:
+    setting = Setting()
+    flexible(setting, MOST_IDENTITIES + 1)
+    with pytest.raises(ProviderProblem):
+        find(setting)
+    assert len(setting.cloud.asked(VM)) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["", "i", VM, "/subscriptions/x", path(USER_ASSIGNED_IDENTITY, "a?b"), "//evil.test/x"]
+)
+def test_an_identity_of_an_odd_name_is_not_asked_for(name: str) -> None:
+    setting = setting_with({"identity": {"userAssignedIdentities": {name: {}}}})
+    with pytest.raises(ProviderProblem) as caught:
+        find(setting)
+    assert caught.value.code == NONSENSE
+    assert len(setting.cloud.requests) == 2
+
+
+@pytest.mark.parametrize("code", sorted(UNKNOWN))
+def test_a_machine_that_the_provider_does_not_know_is_none(code: str) -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {VM}", error(404, code))
+    assert find(setting) is None
+
+
+@pytest.mark.parametrize(
+    "answer", [error(404, "NotFound"), error(404, ""), error(403, "ResourceNotFound"), reply(404), error(400)]
+)
+def test_any_other_failure_says_nothing_about_the_machine(answer: Any) -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {VM}", answer)
+    with pytest.raises(ProviderProblem):
+        find(setting)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {"location": 7},
+        {"identity": "p1"},
+        {"identity": {"principalId": ["p1"]}},
+        {"identity": {"userAssignedIdentities": ["x"]}},
+        {"properties": {"virtualMachineScaleSet": "fleet"}},
+    ],
+)
+def test_a_document_of_another_shape_is_nonsense(document: Any) -> None:
+    with pytest.raises(ProviderProblem) as caught:
+        found(document)
+    assert caught.value.code == NONSENSE
+
+
+SITE = path("Microsoft.Web/sites", "shop")
+WEB = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Web"
+
+
+def test_any_resource_is_asked_for_in_a_version_that_its_type_has() -> None:
+    setting = setting_with({"location": "West Europe", "identity": {"principalId": "p1"}, "properties": 7}, SITE)
+    types = [{"resourceType": "sites", "apiVersions": ["2023-01-01"]}]
+    setting.cloud.script(f"GET {WEB}", reply(200, {"resourceTypes": types}))
+    expected = Machine(resource_id=parse(SITE), location="westeurope", principals=frozenset({"p1"}))
+    assert find(setting, SITE) == expected
+    assert setting.cloud.requests[-1].url.endswith("/shop?api-version=2023-01-01")
+
+
+def test_a_resource_in_an_unknown_subscription_is_none() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {WEB}", error(404, "SubscriptionNotFound"))
+    assert find(setting, SITE) is None

@@ -1,0 +1,48 @@
+"""The directory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cloudid_core.errors import ProviderProblem
+from cloudid_core.provider.directory import member_groups_of
+
+from .cloud import Setting, error, form_of, reply
+
+PATH = "/v1.0/directoryObjects/p1/getMemberGroups"
+
+
+def ask(setting: Setting, principal: str = "p1") -> frozenset[str]:
+    return setting.world.perform(member_groups_of(setting.client, principal))
+
+
+def test_the_groups_of_a_principal() -> None:
+    setting = Setting()
+    setting.cloud.script(f"POST {PATH}", reply(200, {"value": ["G1", "g2"]}))
+    assert ask(setting) == {"g1", "g2"}
+    token_request, request = setting.cloud.requests
+    assert form_of(token_request)["scope"] == "https://graph.test/.default"
+    assert json.loads(request.body) == {"securityEnabledOnly": False}
+
+
+def test_the_question_may_be_repeated() -> None:
+    setting = Setting()
+    setting.cloud.script(f"POST {PATH}", error(500), reply(200, {"value": []}))
+    assert ask(setting) == frozenset()
+
+
+def test_an_unknown_principal_is_a_problem() -> None:
+    setting = Setting()
+    setting.cloud.script(f"POST {PATH}", error(404, "Request_ResourceNotFound"))
+    with pytest.raises(ProviderProblem) as caught:
+        ask(setting)
+    assert caught.value.code == "Request_ResourceNotFound"
+
+
+def test_a_principal_stays_one_segment() -> None:
+    setting = Setting()
+    with pytest.raises(ProviderProblem):
+        ask(setting, "../groups?x")
+    assert setting.cloud.paths[-1] == "/v1.0/directoryObjects/..%2Fgroups%3Fx/getMemberGroups"

@@ -1,0 +1,77 @@
+"""Groups and their members."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from cloudid_core.errors import ProviderProblem
+from cloudid_core.provider.groups import Group, add_member, find_group, groups_by_name, remove_member
+
+from .cloud import GRAPH, Reply, Setting, error, reply, unreachable
+
+ABSENT = error(404, "Request_ResourceNotFound")
+MEMBERS = "/v1.0/groups/G-1/members/$ref"
+MEMBER = "/v1.0/groups/G-1/members/p-1/$ref"
+
+
+def test_a_group_is_found_by_its_id() -> None:
+    setting = Setting()
+    setting.cloud.script("GET /v1.0/groups/G-1", reply(200, {"id": "G-1", "displayName": "Ops"}), ABSENT)
+    found = [setting.world.perform(find_group(setting.client, "G-1")) for _ in range(2)]
+    assert found == [Group("G-1", "Ops"), None]
+
+
+def test_all_groups_of_a_name_are_found() -> None:
+    setting = Setting()
+    groups = [{"id": "1", "displayName": "Ops' own"}, {"id": "2", "displayName": "ops' OWN"}]
+    setting.cloud.script("GET /v1.0/groups", reply(200, {"value": groups}))
+    found = setting.world.perform(groups_by_name(setting.client, "Ops' own"))
+    assert found == [Group("1", "Ops' own"), Group("2", "ops' OWN")]
+    query = dict(parse_qsl(urlsplit(setting.cloud.requests[-1].url).query))
+    assert query == {"$filter": "displayName eq 'Ops'' own'"}
+
+
+def add(setting: Setting, *replies: Reply) -> None:
+    setting.cloud.script(f"POST {MEMBERS}", *replies)
+    setting.world.perform(add_member(setting.client, "G-1", "p-1"))
+
+
+def member_of(setting: Setting, *groups: str) -> None:
+    setting.cloud.script("POST /v1.0/directoryObjects/p-1/getMemberGroups", reply(200, {"value": list(groups)}))
+
+
+def test_a_member_is_named_by_its_address_in_the_same_directory() -> None:
+    setting = Setting()
+    add(setting, reply(204))
+    assert json.loads(setting.cloud.requests[-1].body) == {"@odata.id": f"{GRAPH}/v1.0/directoryObjects/p-1"}
+
+
+def test_a_member_already_is_a_success() -> None:
+    """So is one whose first answer was lost."""
+    setting = Setting()
+    member_of(setting, "g-0", "g-1")
+    add(setting, unreachable(), error(400, "Request_BadRequest"))
+
+
+def test_what_kept_it_from_becoming_a_member_is_told() -> None:
+    setting = Setting()
+    member_of(setting, "g-0")
+    with pytest.raises(ProviderProblem) as caught:
+        add(setting, error(400, "Request_BadRequest"))
+    assert caught.value.code == "Request_BadRequest"
+
+
+def test_a_principal_that_does_not_show_yet_is_no_member() -> None:
+    with pytest.raises(ProviderProblem) as caught:
+        add(Setting(), ABSENT)
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize("answer, removed", [(reply(204), True), (ABSENT, False)])
+def test_removal_tells_whether_it_was_a_member(answer: Reply, removed: bool) -> None:
+    setting = Setting()
+    setting.cloud.script(f"DELETE {MEMBER}", answer)
+    assert setting.world.perform(remove_member(setting.client, "G-1", "p-1")) is removed

@@ -1,0 +1,154 @@
+"""The first step: a new secret is stored, or nothing is left of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core import due
+from cloudid_core.errors import Code
+from cloudid_core.root_credential import ROOT_PASSWORD_TTL
+from cloudid_core.rotation.add import UNIDENTIFIED
+from cloudid_core.rotation.record import Phase
+
+from ..engine import SETTLE_TIME
+from .rotating import OVERLAP_AND_MORE, Rotating, rotating
+
+ADD = "/graph/v1.0/applications/.*/addPassword"
+
+
+def check_nothing_is_left(world: Rotating, keys_before: list[str]) -> None:
+    """After a failure: neither at the provider nor to be done, and the configuration still works."""
+    world.heal()
+    world.pass_time(4 * SETTLE_TIME)
+    assert world.key_ids == keys_before
+    assert world.rotation().is_idle
+    assert (world.due(due.INTENT), world.due(due.ROTATION)) == ([], [])
+    assert world.accepts(world.configured())
+
+
+def test_the_new_secret_lives_as_long_as_is_configured() -> None:
+    world = rotating()
+    world.must("POST", "cloud/config", {"root_password_ttl": "10d"})
+    world.rotate()
+    assert world.root.passwords[-1].ends_at == pytest.approx(world.clock + 10 * 86400, abs=30)
+
+
+def test_no_configured_lifetime_means_the_usual_one() -> None:
+    world = rotating()
+    world.must("POST", "cloud/config", {"root_password_ttl": 0})
+    world.rotate()
+    assert world.root.passwords[-1].ends_at == pytest.approx(world.clock + ROOT_PASSWORD_TTL, abs=30)
+
+
+def test_the_new_secret_bears_our_marker() -> None:
+    world = rotating()
+    world.rotate()
+    assert str(world.root.passwords[-1].display_name).startswith(world.context.marker_prefix)
+
+
+@pytest.mark.parametrize("status, answer", [(403, 502), (400, 502), (429, 503), (503, 503)])
+def test_a_refusal_leaves_nothing(status: int, answer: int) -> None:
+    world = rotating()
+    before = world.key_ids
+    world.fail(ADD, status=status)
+    assert world.rotate() == answer
+    assert world.rotation().is_idle
+    assert str(status) in world.status()["last_error"]
+    check_nothing_is_left(world, before)
+
+
+def test_a_lost_answer_leaves_nothing() -> None:
+    """The password is there, but nobody knows its text: it is found by its name and removed."""
+    world = rotating()
+    before = world.key_ids
+    world.cloud("POST", "faults", [{"match": {"path": ADD}, "times": 1, "action": {"drop": True, "after_work": True}}])
+    assert world.rotate() == 503
+    assert len(world.key_ids) == len(before) + 1
+    check_nothing_is_left(world, before)
+
+
+def test_concurrent_changes_of_the_application_are_waited_for() -> None:
+    world = rotating()
+    world.fail(ADD, status=409, code="Directory_ConcurrencyViolation", times=2)
+    assert world.rotate() == 204
+
+
+def test_a_crash_while_the_secret_is_made_leaves_nothing() -> None:
+    world = rotating()
+    before = world.key_ids
+    world.slow(5)
+    world.spawn(world.asking(world.rotation_request()))
+    world.advance(8)
+    assert len(world.key_ids) == len(before) + 1
+    world.start()
+    assert world.rotation().phase is Phase.ADDING
+    assert world.rotate() == 202
+    check_nothing_is_left(world, before)
+    assert "interrupted" in world.status()["last_error"]
+
+
+def test_a_configuration_that_changes_first_wins() -> None:
+    """The rotation begins with what is configured then."""
+    world = rotating()
+    fresh = world.add_secret()
+    rotation = world.spawn(world.asking(world.rotation_request()))
+    write = world.spawn(world.asking(world.config_request(client_secret=fresh)))
+    world.settle()
+    assert write.result().status == 204
+    assert rotation.result().status in (204, 503)
+    world.pass_time(4 * SETTLE_TIME)
+    assert world.accepts(world.configured())
+
+
+def test_a_root_application_without_rights_is_told_so() -> None:
+    world = rotating()
+    other = world.cloud("GET", "world")["applications"][1]
+    world.must("POST", "cloud/config", {"client_id": other["client_id"], "client_secret": other["client_secret"]})
+    reply = world.ask("POST", "cloud/rotate-root")
+    assert (reply.status, reply.codes) == (502, [Code.PROVIDER_PERMISSION_DENIED.wire])
+
+
+def test_a_secret_whose_key_cannot_be_told_is_left_and_that_is_said() -> None:
+    world = rotating()
+    old = world.configured()
+    twin = world.add_secret(starting=old[:3])
+    assert world.rotate() == 204
+    assert world.status()["note"] == UNIDENTIFIED
+    world.pass_time(OVERLAP_AND_MORE)
+    assert world.rotation().is_idle
+    assert world.status()["note"] == UNIDENTIFIED
+    assert all(map(world.accepts, (old, twin, world.configured())))
+
+
+def test_a_second_rotation_removes_what_the_first_has_made() -> None:
+    world = rotating()
+    for _ in range(3):
+        assert world.rotate() == 204
+        world.pass_time(OVERLAP_AND_MORE)
+        assert len(world.key_ids) == 1
+    assert world.status()["note"] == ""
+
+
+def test_keys_of_others_are_never_touched() -> None:
+    world = rotating()
+    theirs = [world.add_secret(starting="xy") for _ in range(2)]
+    for _ in range(2):
+        world.rotate()
+        world.pass_time(OVERLAP_AND_MORE)
+    assert all(map(world.accepts, theirs))
+    assert len(world.key_ids) == 3
+
+
+def test_keys_on_a_former_root_application_are_given_up() -> None:
+    """The mount is moved to another application: what it made on the first is removed from there."""
+    world = rotating()
+    operators = world.add_secret(starting="op")
+    world.rotate()
+    world.pass_time(OVERLAP_AND_MORE)
+    ours = world.configured()
+    other = world.promoted_application()
+    world.must("POST", "cloud/config", other)
+    assert world.rotate() == 204
+    world.pass_time(OVERLAP_AND_MORE)
+    assert not world.accepts(ours)
+    assert world.accepts(operators)

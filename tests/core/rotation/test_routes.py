@@ -1,0 +1,127 @@
+"""The routes of rotation, for both components."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.rotation.record import Phase
+from cloudid_core.values.secret import Secret
+
+from ..engine import Engine, config
+from .rotating import OVERLAP_AND_MORE, rotating, with_auth_method
+
+BOTH = pytest.mark.parametrize("path", ["cloud", "auth/cloud"])
+IDLE = {
+    "phase": "idle",
+    "last_rotation": None,
+    "next_rotation": None,
+    "last_error": "",
+    "note": "",
+    "root_password_expiration_date": None,
+}
+
+
+@BOTH
+def test_a_rotation_from_its_beginning_to_its_end(path: str) -> None:
+    world = rotating()
+    with_auth_method(world, client_secret=world.add_secret(starting="au"))
+    assert world.status(path) == IDLE
+    old = world.configured(path)
+    reply = world.ask("POST", f"{path}/rotate-root")
+    assert (reply.status, reply.body) == (204, None)
+    seen = world.status(path)
+    assert (seen["phase"], seen["last_rotation"] is None, seen["note"]) == ("overlapping", False, "")
+    world.pass_time(OVERLAP_AND_MORE)
+    assert world.status(path)["phase"] == "idle"
+    assert not world.accepts(old)
+    assert world.accepts(world.configured(path))
+
+
+@BOTH
+def test_without_a_configuration_there_is_nothing_to_rotate(path: str) -> None:
+    world = Engine()
+    reply = world.ask("POST", f"{path}/rotate-root")
+    assert (reply.status, reply.codes) == (400, ["config_missing"])
+    assert world.must("GET", f"{path}/rotation").data == IDLE
+
+
+@BOTH
+def test_without_a_root_secret_there_is_nothing_to_rotate(path: str) -> None:
+    world = Engine()
+    given = config(world)
+    del given["client_secret"]
+    more = {"resource": "https://service"} if path != "cloud" else {}
+    if more:
+        del given["subscription_id"]
+    world.must("POST", f"{path}/config", {**given, **more})
+    reply = world.ask("POST", f"{path}/rotate-root")
+    assert (reply.status, reply.codes) == (400, ["root_secret_unmanaged"])
+
+
+def test_a_root_secret_of_the_environment_is_not_ours_to_rotate() -> None:
+    world = Engine(environment={"CLOUD_CLIENT_SECRET": Secret("from outside")})
+    world.must("POST", "cloud/config", config(world))
+    reply = world.ask("POST", "cloud/rotate-root")
+    assert (reply.status, reply.codes) == (400, ["root_secret_unmanaged"])
+    assert world.alive("password") == []
+
+
+@BOTH
+def test_a_shared_secret_is_rotated_only_by_force(path: str) -> None:
+    world = with_auth_method(rotating())
+    reply = world.ask("POST", f"{path}/rotate-root")
+    assert (reply.status, reply.codes) == (409, ["root_secret_shared"])
+    assert world.alive("password") == []
+    assert world.rotate(path, force=True) == 204
+
+
+def test_when_the_deadline_comes_first_the_answer_says_where_to_look() -> None:
+    world = rotating()
+    world.cloud("POST", "behaviour", {"delays": {"sign_in": 100}})
+    reply = world.ask("POST", "cloud/rotate-root", x_service_deadline="10")
+    assert (reply.status, reply.data) == (202, {"rotation": "cloud/rotation"})
+    assert reply.response.visit_at is not None
+    assert world.status()["phase"] == "proving"
+
+
+def test_a_call_while_a_rotation_is_under_way_goes_on_with_it() -> None:
+    world = rotating()
+    world.cloud("POST", "behaviour", {"delays": {"sign_in": 30}})
+    assert world.ask("POST", "cloud/rotate-root", x_service_deadline="5").status == 202
+    key = world.rotation().known_keys[0].id
+    assert world.rotate() == 204
+    assert world.rotate() == 204
+    assert world.rotation().current is not None
+    assert world.rotation().known_keys[0].id == key
+    assert len(world.key_ids) == 2
+
+
+def test_a_call_after_the_overlap_rotates_again() -> None:
+    world = rotating()
+    world.rotate()
+    first = world.configured()
+    world.pass_time(OVERLAP_AND_MORE)
+    world.rotate()
+    assert world.configured() != first
+
+
+def test_trouble_while_the_secret_is_proven_is_no_failure_of_the_rotation() -> None:
+    world = rotating()
+    world.issue()  # there is an access token already
+    world.cloud("POST", "faults", [{"match": {"family": "login"}, "times": None, "action": {"status": 500}}])
+    assert world.rotate() == 202
+    assert world.rotation().phase is Phase.PROVING
+    assert "500" in world.status()["last_error"]
+    world.heal()
+    world.pass_time(300)
+    assert world.status()["phase"] == "overlapping"
+    assert world.status()["last_error"] == ""
+
+
+def test_no_secret_is_answered_by_rotation() -> None:
+    world = rotating()
+    world.rotate()
+    secrets = [key.secret.reveal() for key in world.rotation().known_keys]
+    body = world.ask("GET", "cloud/rotation").response.body.decode()
+    assert secrets
+    assert not any(secret in body for secret in secrets)

@@ -1,0 +1,264 @@
+"""The configuration of a secrets engine: fields, rules, and what may not be stranded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .engine import CONFIG, CREDS, DAY, ROLE, Engine, codes
+
+EMPTY = {
+    "client_id": "",
+    "identity_token_audience": "",
+    "identity_token_ttl": 3600,
+    "root_password_ttl": 182 * DAY,
+    "rotation_period": 0,
+    "rotation_schedule": "",
+    "rotation_window": 0,
+    "disable_automated_rotation": False,
+    "subscription_id": "",
+    "tenant_id": "",
+    "environment": "",
+}
+NIGHTLY = {"rotation_schedule": "0 3 * * *"}
+
+
+@pytest.fixture
+def bare() -> Engine:
+    return Engine(configured=False)
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+def with_lease() -> Engine:
+    engine = Engine()
+    engine.role()
+    engine.must("GET", CREDS)
+    return engine
+
+
+def with_intent() -> Engine:
+    """An engine whose issue was interrupted."""
+    engine = Engine()
+    engine.role()
+    engine.fault("POST", "/graph/v1.0/applications/[^/]+/addPassword", status=403, code="Authorization_RequestDenied")
+    engine.behave(delays={"writes": [30, 30]})
+    assert engine.whole("GET", CREDS, headers={"x-service-deadline": "5"}).status >= 500
+    engine.well()
+    assert engine.intents()
+    return engine
+
+
+def test_without_a_configuration_everything_is_empty(bare: Engine) -> None:
+    """Not even then is there a secret."""
+    assert bare.must("GET", CONFIG).data == EMPTY
+
+
+def test_everything_but_the_secret_is_read_back(bare: Engine) -> None:
+    fields = {
+        "subscription_id": "s",
+        "tenant_id": "t",
+        "client_id": "c",
+        "client_secret": "hidden",
+        "environment": "AzureChinaCloud",
+        "root_password_ttl": "90d",
+        "identity_token_ttl": "10m",
+        "rotation_schedule": "0 3 * * *",
+        "rotation_window": "2h",
+        "disable_automated_rotation": "true",
+    }
+    assert bare.ask("PUT", CONFIG, fields).status == 204
+    reply = bare.must("GET", CONFIG)
+    assert reply.data == {
+        **EMPTY,
+        **{name: fields[name] for name in ("subscription_id", "tenant_id", "client_id", "environment")},
+        "root_password_ttl": 90 * DAY,
+        "identity_token_ttl": 600,
+        "rotation_schedule": "0 3 * * *",
+        "rotation_window": 7200,
+        "disable_automated_rotation": True,
+    }
+    assert "hidden" not in str(reply.body)
+
+
+@pytest.mark.parametrize("missing", ["subscription_id", "tenant_id"])
+def test_what_is_required_may_come_from_the_environment(bare: Engine, missing: str) -> None:
+    fields = {name: value for name, value in bare.config.items() if name != missing}
+    assert bare.codes(CONFIG, fields) == ["field_required"]
+    for variable in ("CLOUD_", "AZURE_"):
+        bare.reopen({f"{variable}{missing.upper()}": bare.config[missing]})
+        bare.must("POST", CONFIG, fields)
+        assert bare.must("GET", CONFIG).data[missing] == ""
+
+
+def test_a_write_keeps_what_it_does_not_name(engine: Engine) -> None:
+    before = engine.must("GET", CONFIG).data
+    engine.must("POST", CONFIG, {"root_password_ttl": "10d"})
+    assert engine.must("GET", CONFIG).data == {**before, "root_password_ttl": 10 * DAY}
+    engine.role()
+    assert engine.ask("GET", CREDS).status == 200
+
+
+@pytest.mark.parametrize("spelling", ["CloudPublicCloud", "cloudusgovernmentcloud", "AzureGermanCloud", ""])
+def test_an_environment_is_read_back_as_it_was_written(bare: Engine, spelling: str) -> None:
+    bare.must("POST", CONFIG, {**bare.config, "environment": spelling})
+    assert bare.must("GET", CONFIG).data["environment"] == spelling
+
+
+def test_an_unknown_environment_is_refused(bare: Engine) -> None:
+    assert bare.codes(CONFIG, {**bare.config, "environment": "CloudMoonCloud"}) == ["field_invalid"]
+
+
+def test_secret_and_identity_token_exclude_each_other_on_what_counts(engine: Engine) -> None:
+    """One after the other too, and where one comes from the environment; one write can change from one to the other."""
+    assert engine.codes(CONFIG, {"identity_token_audience": "api://exchange"}) == ["fields_exclusive"]
+    engine.must("POST", CONFIG, {"identity_token_audience": "api://exchange", "client_secret": ""})
+    assert engine.codes(CONFIG, {"client_secret": "secret"}) == ["fields_exclusive"]
+    engine.reopen({"CLOUD_CLIENT_SECRET": "secret"})
+    assert engine.codes(CONFIG, {"identity_token_ttl": 60}) == ["fields_exclusive"]
+
+
+@pytest.mark.parametrize(
+    "first, second, code",
+    [
+        ({"rotation_period": 60}, NIGHTLY, "rotation_conflict"),
+        (NIGHTLY, {"rotation_period": 60}, "rotation_conflict"),
+        ({"rotation_period": 60}, {"rotation_window": 3600}, "rotation_window_conflict"),
+        ({}, {"rotation_window": 3600}, "rotation_window_conflict"),
+        ({**NIGHTLY, "rotation_window": 3600}, {"rotation_schedule": ""}, "rotation_window_conflict"),
+        ({}, {"rotation_period": 4}, "field_invalid"),
+        (NIGHTLY, {"rotation_window": 3599}, "field_invalid"),
+        ({}, {"rotation_schedule": "every day"}, "field_invalid"),
+        ({}, {"root_password_ttl": -1}, "field_invalid"),
+    ],
+)
+def test_rules_of_rotation_hold_for_what_was_written_at_any_time(
+    engine: Engine, first: dict[str, Any], second: dict[str, Any], code: str
+) -> None:
+    engine.must("POST", CONFIG, first)
+    before = engine.must("GET", CONFIG).data
+    assert code in engine.codes(CONFIG, second)
+    assert engine.must("GET", CONFIG).data == before
+
+
+def test_a_schedule_can_take_the_place_of_a_period(engine: Engine) -> None:
+    engine.must("POST", CONFIG, {"rotation_period": 60})
+    engine.must("POST", CONFIG, {"rotation_period": 0, "rotation_schedule": "0 3 * * *"})
+
+
+def test_a_broken_environment_variable_is_named(bare: Engine) -> None:
+    """It is no bug of ours; and its value may be a secret that went to the wrong place."""
+    bare.reopen({"CLOUD_ENVIRONMENT": "hunter2"})
+    reply = bare.ask("POST", CONFIG, bare.config)
+    assert codes(reply) == ["field_invalid"]
+    assert "CLOUD_ENVIRONMENT" in reply.body["errors"][0]
+    assert "hunter2" not in str(reply.body)
+
+
+STRANDING = [
+    ("DELETE", CONFIG, None),
+    ("POST", CONFIG, {"tenant_id": "another"}),
+    ("POST", CONFIG, {"environment": "CloudChinaCloud"}),
+]
+
+
+@pytest.mark.parametrize("make", [with_lease, with_intent])
+@pytest.mark.parametrize("method, path, fields", STRANDING)
+def test_leases_and_intents_are_not_stranded_without_force(make: Any, method: str, path: str, fields: Any) -> None:
+    engine = make()
+    before = engine.must("GET", CONFIG).data
+    assert codes(engine.ask(method, path, fields), 409) == ["leases_alive"]
+    assert engine.must("GET", CONFIG).data == before
+    if fields is None:
+        path += "?force=true"
+    else:
+        fields = {**fields, "force": True}
+    assert engine.ask(method, path, fields).status == 204
+    assert engine.must("GET", CONFIG).data != before
+
+
+@pytest.mark.parametrize("method, path, fields", STRANDING)
+def test_nothing_alive_nothing_stranded(engine: Engine, method: str, path: str, fields: Any) -> None:
+    assert engine.ask(method, path, fields).status == 204
+
+
+def test_another_spelling_is_no_other_place() -> None:
+    """Neither is another stored value where the environment has its own."""
+    engine = with_lease()
+    engine.must("POST", CONFIG, {"tenant_id": engine.config["tenant_id"].upper(), "environment": "azurepubliccloud"})
+    engine.reopen({"CLOUD_TENANT_ID": engine.config["tenant_id"]})
+    engine.must("POST", CONFIG, {"tenant_id": "another"})
+    engine.must("POST", CONFIG, {"root_password_ttl": "9d"})
+
+
+def test_stranded_leases_stay_listed_and_are_worked_off_when_a_configuration_returns() -> None:
+    engine = with_lease()
+    engine.must("DELETE", f"{CONFIG}?force=true")
+    engine.must("PUT", "sys/leases/revoke-prefix/cloud")
+    for _ in range(3):
+        engine.tick()
+        engine.advance(4000)
+    assert engine.leases()
+    assert engine.alive("application")
+    engine.must("POST", CONFIG, engine.config)
+    engine.converge()
+    assert not engine.leases()
+    assert not engine.alive()
+
+
+def test_another_tenant_is_not_asked_about_the_objects_of_this_one() -> None:
+    """It does not know them: that would look as if they were gone."""
+    engine = with_lease()
+    engine.must("POST", CONFIG, {"tenant_id": "another", "force": True})
+    engine.must("PUT", "sys/leases/revoke-prefix/cloud")
+    for _ in range(3):
+        engine.tick()
+        engine.advance(4000)
+    (lease_id,) = engine.leases()
+    lease = engine.lease(lease_id)
+    assert lease is not None
+    assert "tenant" in lease.reason
+    engine.must("POST", CONFIG, {"tenant_id": engine.config["tenant_id"], "force": True})
+    engine.converge()
+    assert not engine.alive()
+
+
+def test_deleting_no_configuration_is_well(bare: Engine) -> None:
+    assert bare.ask("DELETE", CONFIG).status == 204
+
+
+@pytest.mark.parametrize("method, path", [("POST", ROLE), ("POST", "cloud/rotate-root")])
+def test_without_a_configuration_nothing_can_be_done(bare: Engine, method: str, path: str) -> None:
+    assert codes(bare.ask(method, path, {"azure_roles": bare.grants()})) == ["config_missing"]
+
+
+@pytest.mark.parametrize("mount", ["cloud", "auth/cloud"])
+def test_the_end_of_a_rotated_secret_is_shown(bare: Engine, mount: str) -> None:
+    """Only while it is the one that counts: of a secret that somebody wrote, no end is known."""
+    bare.must("POST", f"{mount}/config", {**bare.config, "resource": "r", "root_password_ttl": "10d"})
+    assert "root_password_expiration_date" not in bare.must("GET", f"{mount}/config").data
+    bare.must("POST", f"{mount}/rotate-root")
+    bare.converge()
+    shown = bare.must("GET", f"{mount}/config").data
+    assert shown["root_password_expiration_date"].startswith("2027-01-25T")
+    bare.must("POST", f"{mount}/config", {"client_secret": "by hand"})
+    assert "root_password_expiration_date" not in bare.must("GET", f"{mount}/config").data
+
+
+def test_unknown_fields_are_named_in_a_warning(engine: Engine) -> None:
+    reply = engine.must("POST", CONFIG, {"root_pasword_ttl": "1d"})
+    assert reply.status == 200
+    assert "root_pasword_ttl" in reply.body["warnings"][0]
+
+
+def test_two_writes_at_once_both_count(engine: Engine) -> None:
+    writes = ({"root_password_ttl": "9d"}, {"rotation_period": 3600}, {"identity_token_ttl": 60})
+    writing = [engine.spawn(engine.service.handle(engine.request("POST", CONFIG, fields))) for fields in writes]
+    engine.advance(5)
+    assert [each.result().status for each in writing] == [204] * 3
+    shown = engine.must("GET", CONFIG).data
+    assert [shown[name] for fields in writes for name in fields] == [9 * DAY, 3600, 60]

@@ -1,0 +1,25 @@
+"""The names of those who can sign in."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.secrets_engine.sign_in import SIGN_IN_AUDIENCES, provider_spelling
+
+
+@pytest.mark.parametrize(
+    "ours, theirs",
+    [
+        ("CloudADMyOrg", "AzureADMyOrg"),
+        ("CloudADMultipleOrgs", "AzureADMultipleOrgs"),
+        ("CloudADandPersonalVendorAccount", "AzureADandPersonalMicrosoftAccount"),
+        ("PersonalVendorAccount", "PersonalMicrosoftAccount"),
+    ],
+)
+def test_both_spellings_mean_the_same(ours: str, theirs: str) -> None:
+    assert provider_spelling(ours) == provider_spelling(theirs) == theirs
+    assert {ours, theirs} <= set(SIGN_IN_AUDIENCES)
+
+
+def test_nothing_is_left_to_the_provider() -> None:
+    assert provider_spelling("") == ""

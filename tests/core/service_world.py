@@ -1,0 +1,141 @@
+"""A world with an initialised service in it, and clients that ask it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from cloudid_core import HttpRequest, Request, Secret, Service, Settings, initialise, open_service
+from cloudid_core.clouds import CLOUDS, Cloud
+from cloudid_core.effects import Program
+from cloudid_core.messages import Response
+from cloudid_core.mounts import Mount, mount_table
+from cloudid_core.testing import World
+from servers.provider_simulator import Simulator
+
+ROOT: Final = "root"
+HOME: Final = "192.0.2.1"
+RESOURCE: Final = "https://management.azure.com/"
+ADDRESS: Final = "http://cloud.test"
+
+Reply = tuple[int, Any]
+"""A status, and the JSON below it (`None`: nothing)."""
+
+
+class ServiceWorld(World):
+    """The root token's text is `root`. The simulated cloud is only made when somebody needs it."""
+
+    def __init__(self, seed: int = 0, **settings: Any) -> None:
+        super().__init__(seed, lambda request: self.cloud.handle(request))
+        clouds = {
+            name: Cloud(
+                login=f"{ADDRESS}/login",
+                resource_manager=f"{ADDRESS}/arm",
+                resource_audience=cloud.resource_audience,
+                directory=f"{ADDRESS}/graph",
+            )
+            for name, cloud in CLOUDS.items()
+        }
+        self.settings = Settings(master_key=Secret("5a" * 32), clouds=clouds, **settings)
+        self.perform(initialise(self.settings, Secret(ROOT)))
+        self.service: Service = self.perform(open_service(self.settings))
+        self.last = Response(0)
+
+    @cached_property
+    def cloud(self) -> Simulator:
+        return Simulator(0, ADDRESS, lambda: self.clock)
+
+    def asking(
+        self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME
+    ) -> Program[Response]:
+        """A request under way."""
+        raw = b"" if body is None else msgspec.json.encode(body)
+        headers = {"x-service-token": token} if token else {}
+        return self.service.handle(Request(method, f"/v1/{path}", headers, raw, address))
+
+    def ask(self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME) -> Reply:
+        """The answer to one request; a bug is raised. `last` is the whole response."""
+        self.last = self.perform(self.asking(method, path, body, token, address))
+        if self.last.status == 500 and self.last.failure:
+            raise self.last.failure
+        return self.last.status, msgspec.json.decode(self.last.body) if self.last.body else None
+
+    def must(self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME) -> Any:
+        """The JSON of an answer that has to be a success."""
+        status, told = self.ask(method, path, body, token, address)
+        assert status in (200, 202, 204), (status, told)
+        return told
+
+    def code(self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME) -> Reply:
+        """Status and first code of an answer that has to be a refusal."""
+        status, told = self.ask(method, path, body, token, address)
+        assert status >= 400, (status, told)
+        return status, next(iter(told["codes"]), "")
+
+    def tick(self, rounds: int = 1) -> None:
+        """Background work, a second between the rounds."""
+        for _ in range(rounds):
+            self.perform(self.service.tick())
+            self.advance(1)
+
+    def keys(self, prefix: str) -> tuple[str, ...]:
+        """The keys of the store that start so."""
+        return self.store.list(prefix, "", 1000)
+
+    def policy(self, name: str, *rules: tuple[str, list[str]]) -> str:
+        """Write a policy; its name."""
+        text = msgspec.json.encode({"path": {path: {"capabilities": can} for path, can in rules}}).decode()
+        self.must("POST", f"sys/policies/acl/{name}", {"policy": text})
+        return name
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        return self.perform(mount_table(self.service.context)).record.live
+
+    # Tokens
+
+    def create(self, token: str = ROOT, at: str = "create", **wishes: object) -> Any:
+        """The `auth` member of a new token."""
+        return self.must("POST", f"auth/token/{at}", wishes, token)["auth"]
+
+    def child(self, token: str = ROOT, **wishes: object) -> str:
+        """The text of a new token."""
+        text: str = self.create(token, "create", **wishes)["client_token"]
+        return text
+
+    def look_up(self, token: str) -> Any:
+        """What a token is told about itself."""
+        return self.must("GET", "auth/token/lookup-self", None, token)["data"]
+
+    def is_good(self, token: str) -> bool:
+        return self.ask("GET", "auth/token/lookup-self", None, token)[0] == 200
+
+    # Machines
+
+    def furnish(self, **role: object) -> Any:
+        """Configure the authentication method and a role `dev` for the first machine of the cloud; the machine."""
+        world = self.sim("/simulator/world")
+        application, machine = world["applications"][0], world["machines"][0]
+        config = {"tenant_id": world["tenant"], "resource": RESOURCE}
+        secret = {"client_id": application["client_id"], "client_secret": application["client_secret"]}
+        self.must("POST", "auth/cloud/config", {**config, **secret})
+        self.must("POST", "auth/cloud/role/dev", {"bound_subscription_ids": machine["subscription"], **role})
+        return machine
+
+    def credentials(self, machine: Any, **changes: object) -> dict[str, object]:
+        """The body of a login of a machine."""
+        query = urlencode({"api-version": "2018-02-01", "resource": RESOURCE})
+        token = self.sim(f"/machines/{machine['name']}/metadata/identity/oauth2/token?{query}", metadata="true")
+        body = {"role": "dev", "jwt": token["access_token"], "subscription_id": machine["subscription"]}
+        return {**body, "resource_group_name": machine["resource_group"], "vm_name": machine["name"], **changes}
+
+    def log_in(self, machine: Any, **changes: object) -> Any:
+        """The `auth` member of a login."""
+        return self.must("POST", "auth/cloud/login", self.credentials(machine, **changes), token="")["auth"]
+
+    def sim(self, path: str, **headers: str) -> Any:
+        """What the cloud itself tells."""
+        return msgspec.json.decode(self.cloud.handle(HttpRequest("GET", ADDRESS + path, headers)).response.body)

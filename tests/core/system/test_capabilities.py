@@ -1,0 +1,96 @@
+"""What a token may do, as it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.simulation.installation import Installation
+
+POLICY = """
+path "cloud/creds/*" { capabilities = ["update", "read"] }
+path "cloud/config" { capabilities = ["deny"] }
+path "cloud/roles/" { capabilities = ["list"] }
+"""
+PATHS = ["cloud/creds/web", "/cloud/creds/web", "cloud/config", "cloud/roles", "cloud/roles/", "nowhere"]
+TOLD = {
+    "cloud/creds/web": ["read", "update"],
+    "/cloud/creds/web": ["read", "update"],
+    "cloud/config": ["deny"],
+    "cloud/roles": ["deny"],
+    "cloud/roles/": ["list"],
+    "nowhere": ["deny"],
+}
+
+
+@pytest.fixture
+def service() -> Installation:
+    service = Installation()
+    service.must("PUT", "sys/policies/acl/app", {"policy": POLICY})
+    return service
+
+
+@pytest.fixture
+def auth(service: Installation) -> Any:
+    return service.must("POST", "auth/token/create", {"policies": ["app"]}).body["auth"]
+
+
+def test_a_caller_learns_its_own(service: Installation, auth: Any) -> None:
+    """The default policy lets everybody ask."""
+    assert service.must("POST", "sys/capabilities-self", {"paths": PATHS}, auth["client_token"]).data == TOLD
+
+
+def test_somebody_else_learns_those_of_a_token_or_an_accessor(service: Installation, auth: Any) -> None:
+    by_token = {"paths": PATHS, "token": auth["client_token"]}
+    by_accessor = {"paths": PATHS, "accessor": auth["accessor"]}
+    assert service.must("POST", "sys/capabilities", by_token).data == TOLD
+    assert service.must("POST", "sys/capabilities-accessor", by_accessor).data == TOLD
+
+
+@pytest.mark.parametrize("body", [{"paths": ["cloud/config"]}, {"path": "cloud/config"}, {"paths": "cloud/config"}])
+def test_the_capabilities_of_a_single_path_have_a_member_of_their_own(
+    service: Installation, auth: Any, body: dict[str, Any]
+) -> None:
+    reply = service.must("PUT", "sys/capabilities-self", body, auth["client_token"])
+    assert reply.data == {"cloud/config": ["deny"], "capabilities": ["deny"]}
+    assert reply.body["capabilities"] == reply.body["cloud/config"] == ["deny"]
+
+
+def test_root_is_its_own_capability(service: Installation) -> None:
+    assert service.must("POST", "sys/capabilities-self", {"path": "sys/x"}).data["capabilities"] == ["root"]
+
+
+def test_a_change_of_the_policy_counts_at_once(service: Installation, auth: Any) -> None:
+    service.must("PUT", "sys/policies/acl/app", {"policy": ""})
+    told = service.must("POST", "sys/capabilities-self", {"path": "cloud/creds/web"}, auth["client_token"]).data
+    assert told["capabilities"] == ["deny"]
+
+
+@pytest.mark.parametrize(
+    "path, body, code",
+    [
+        ("capabilities-self", {}, "field_required"),
+        ("capabilities-self", {"paths": ["x"] * 1001}, "field_invalid"),
+        ("capabilities", {"paths": ["x"]}, "field_required"),
+        ("capabilities-accessor", {"paths": ["x"]}, "field_required"),
+        ("capabilities", {"paths": ["x"], "token": "unknown"}, "token_not_found"),
+        ("capabilities-accessor", {"paths": ["x"], "accessor": "unknown"}, "token_not_found"),
+        ("capabilities-accessor", {"paths": ["x"], "accessor": "0" * 26}, "token_not_found"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(service: Installation, path: str, body: dict[str, Any], code: str) -> None:
+    reply = service.ask("POST", f"sys/{path}", body)
+    assert (reply.status, reply.body["codes"]) == (400, [code])
+
+
+def test_a_dead_token_has_no_capabilities(service: Installation, auth: Any) -> None:
+    service.must("POST", "auth/token/revoke", {"token": auth["client_token"]})
+    body = {"path": "x", "token": auth["client_token"]}
+    assert service.ask("POST", "sys/capabilities", body).body["codes"] == ["token_not_found"]
+
+
+@pytest.mark.parametrize("path", ["capabilities", "capabilities-accessor"])
+def test_not_everybody_may_ask_about_others(service: Installation, auth: Any, path: str) -> None:
+    body = {"path": "x", "token": "root", "accessor": auth["accessor"]}
+    assert service.ask("POST", f"sys/{path}", body, auth["client_token"]).status == 403

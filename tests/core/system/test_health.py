@@ -1,0 +1,45 @@
+"""The state of the service, as load balancers and clients ask for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..service_world import ServiceWorld
+
+
+@pytest.mark.parametrize("path", ["health", "seal-status", "leader", "init"])
+def test_the_state_is_told_without_a_token_and_without_an_envelope(path: str) -> None:
+    told = ServiceWorld().must("GET", f"sys/{path}", token="")
+    assert "request_id" not in told
+
+
+def test_a_healthy_node() -> None:
+    told = ServiceWorld().must("GET", "sys/health", token="")
+    assert (told["initialized"], told["sealed"], told["standby"]) == (True, False, False)
+    assert told["server_time_utc"] == 1_700_000_000
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("query, status", [("", 200), ("?activecode=299", 299), ("?standbycode=499", 200)])
+def test_a_load_balancer_can_choose_the_status(method: str, query: str, status: int) -> None:
+    assert ServiceWorld().ask(method, f"sys/health{query}", token="")[0] == status
+
+
+@pytest.mark.parametrize("status", ["99", "600", "x", ""])
+def test_a_status_must_be_one(status: str) -> None:
+    assert ServiceWorld().code("GET", f"sys/health?activecode={status}", token="") == (400, "field_invalid")
+
+
+def test_the_seal_status_is_that_of_an_open_service() -> None:
+    told = ServiceWorld().must("GET", "sys/seal-status", token="")
+    assert (told["initialized"], told["sealed"], told["t"], told["n"], told["progress"]) == (True, False, 1, 1, 0)
+
+
+def test_this_node_leads() -> None:
+    assert ServiceWorld().must("GET", "sys/leader", token="")["is_self"] is True
+
+
+def test_the_store_is_in_use_and_cannot_be_initialised_again() -> None:
+    world = ServiceWorld()
+    assert world.must("GET", "sys/init", token="") == {"initialized": True}
+    assert world.code("PUT", "sys/init", {"secret_shares": 1}, token="") == (400, "malformed_request")

@@ -1,0 +1,354 @@
+"""The routes of leases, as clients use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core import Request, due
+from cloudid_core.due import LONGEST_PAUSE
+from cloudid_core.leases.revocation import end_leases
+from cloudid_core.store import keys
+from cloudid_core.system import leases as module
+
+from ..engine import START, Engine, engine
+
+LOOK_UP = "sys/leases/lookup"
+ACTIONS = ("renew", "revoke")
+
+
+def look_up(world: Engine, lease_id: str) -> Any:
+    return world.must("POST", LOOK_UP, {"lease_id": lease_id}).data
+
+
+def listed(world: Engine, path: str = "") -> Any:
+    return world.must("LIST", f"{LOOK_UP}/{path}").data["keys"]
+
+
+def child(world: Engine, **wish: object) -> str:
+    """A token that was made by the root token."""
+    token: str = world.must("POST", "auth/token/create", wish).body["auth"]["client_token"]
+    return token
+
+
+def forget_role(world: Engine, name: str = "existing") -> None:
+    world.must("DELETE", f"cloud/roles/{name}")
+
+
+def write_role(world: Engine, **fields: object) -> None:
+    world.must("POST", "cloud/roles/existing", fields)
+
+
+# Look-up
+
+
+def test_a_look_up_tells_the_life_of_a_lease() -> None:
+    world = engine()
+    lease_id = world.issue()
+    world.advance(60)
+    assert look_up(world, lease_id) == {
+        "id": lease_id,
+        "issue_time": "2027-01-15T08:00:00Z",
+        "expire_time": "2027-01-15T09:00:00Z",
+        "last_renewal": None,
+        "renewable": True,
+        "ttl": 3540,
+    }
+
+
+def test_a_lease_id_starts_with_the_path_that_was_read() -> None:
+    assert engine().issue().startswith("cloud/creds/existing/")
+
+
+@pytest.mark.parametrize("body", [{"lease_id": "cloud/creds/existing/unknown"}, {"lease_id": "../x"}])
+def test_an_unknown_lease_cannot_be_looked_up_or_renewed(body: dict[str, str]) -> None:
+    world = engine()
+    for path in (LOOK_UP, "sys/leases/renew"):
+        reply = world.ask("PUT", path, body)
+        assert (reply.status, reply.codes) == (400, ["lease_not_found"])
+
+
+@pytest.mark.parametrize("path", [LOOK_UP, *(f"sys/leases/{action}" for action in ACTIONS)])
+def test_a_lease_has_to_be_named(path: str) -> None:
+    reply = engine().ask("PUT", path, {})
+    assert (reply.status, reply.codes) == (400, ["field_required"])
+
+
+# Renewal
+
+
+def test_a_renewal_gives_the_usual_time_again() -> None:
+    world = engine()
+    lease_id = world.issue()
+    world.advance(1800)
+    reply = world.must("PUT", "sys/leases/renew", {"lease_id": lease_id})
+    assert (reply.status, reply.body["lease_id"], reply.body["lease_duration"]) == (200, lease_id, 3600)
+    assert reply.body["renewable"] is True
+    seen = look_up(world, lease_id)
+    assert (seen["ttl"], seen["last_renewal"]) == (3600, "2027-01-15T08:30:00Z")
+
+
+def test_an_increment_counts_from_now_and_may_be_shorter() -> None:
+    world = engine()
+    lease_id = world.issue()
+    assert (
+        world.must("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": "90s"}).body["lease_duration"] == 90
+    )
+    world.pass_time(100)
+    assert world.lease(lease_id) is None
+
+
+def test_a_renewal_ends_with_the_maximum_of_the_role() -> None:
+    world = engine()
+    lease_id = world.issue()
+    for _ in range(4):
+        world.advance(3500)
+        reply = world.must("PUT", "sys/leases/renew", {"lease_id": lease_id})
+    assert reply.body["lease_duration"] == 4 * 3600 - 4 * 3500
+    assert reply.body["warnings"]
+
+
+def test_a_renewal_takes_the_values_that_the_role_has_now() -> None:
+    world = engine()
+    lease_id = world.issue()
+    write_role(world, ttl="10m")
+    assert world.must("PUT", "sys/leases/renew", {"lease_id": lease_id}).body["lease_duration"] == 600
+    write_role(world, max_ttl="1h", ttl="1h")
+    world.advance(590)
+    assert world.must("PUT", "sys/leases/renew", {"lease_id": lease_id}).body["lease_duration"] == 3010
+
+
+def test_no_renewal_outlives_the_secret_at_the_provider() -> None:
+    """Whatever the role says by now."""
+    world = engine()
+    lease_id = world.issue()
+    lease = world.lease(lease_id)
+    assert lease is not None
+    write_role(world, ttl="48h", max_ttl="480h")
+    reply = world.must("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": "1000h"})
+    assert reply.body["lease_duration"] == int(lease.ends_at - START)
+    assert reply.body["warnings"] == [f"the credentials end in {int(lease.ends_at - START)}s: the TTL is capped"]
+
+
+def test_an_explicit_maximum_is_never_passed() -> None:
+    world = engine()
+    write_role(world, ttl="1h", max_ttl="1h", explicit_max_ttl="1h")
+    lease_id = world.issue()
+    write_role(world, ttl="1h", max_ttl="10h", explicit_max_ttl="0")
+    world.advance(1800)
+    assert world.must("PUT", "sys/leases/renew", {"lease_id": lease_id}).body["lease_duration"] == 1800
+
+
+@pytest.mark.parametrize("how", ["expired", "revoked"])
+def test_a_lease_that_is_over_cannot_be_renewed(how: str) -> None:
+    world = engine()
+    lease_id = world.issue()
+    if how == "expired":
+        world.advance(3600)
+    else:
+        world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+    reply = world.ask("PUT", "sys/leases/renew", {"lease_id": lease_id})
+    assert (reply.status, reply.codes) == (400, ["lease_expired"])
+
+
+def test_a_lease_of_a_role_that_is_gone_lives_on_but_is_not_renewed() -> None:
+    world = engine()
+    lease_id = world.issue()
+    forget_role(world)
+    reply = world.ask("PUT", "sys/leases/renew", {"lease_id": lease_id})
+    assert (reply.status, reply.codes) == (400, ["lease_not_renewable"])
+    assert look_up(world, lease_id)["ttl"] == 3600
+
+
+def test_a_lease_of_a_dead_token_is_not_renewed() -> None:
+    """Even before the background has noticed."""
+    world = engine()
+    token = child(world, ttl="10m")
+    lease_id = world.issue(token=token)
+    world.advance(601)
+    reply = world.ask("PUT", "sys/leases/renew", {"lease_id": lease_id})
+    assert (reply.status, reply.codes) == (400, ["lease_expired"])
+
+
+def test_a_renewal_that_loses_against_a_revocation_is_refused() -> None:
+    world = engine()
+    lease_id = world.issue()
+    renewals = [world.spawn(world.asking(request(path, lease_id))) for path in ("renew", "revoke", "renew", "renew")]
+    world.settle()
+    assert renewals[1].result().status == 204
+    lease = world.lease(lease_id)
+    assert lease is not None
+    assert lease.revoking
+    assert world.due(due.LEASE) == [lease.due_key]
+
+
+def request(action: str, lease_id: str) -> Any:
+    return Request("PUT", f"/v1/sys/leases/{action}/{lease_id}", {"x-service-token": "root"})
+
+
+# Revocation
+
+
+def test_a_revoked_lease_is_gone_with_its_objects_after_the_next_round() -> None:
+    world = engine()
+    lease_id = world.issue("fresh")
+    reply = world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+    assert (reply.status, reply.response.visit_at) == (204, world.clock)
+    assert look_up(world, lease_id)["revoking"] is True
+    world.tick()
+    assert world.ask("PUT", LOOK_UP, {"lease_id": lease_id}).status == 400
+    assert world.alive("application") == []
+
+
+@pytest.mark.parametrize("sync, status", [(True, 204), (False, 202), (None, 204)])
+@pytest.mark.parametrize("path", ["revoke", "revoke-prefix"])
+def test_a_lazy_revocation_is_accepted_and_any_other_is_done(path: str, sync: bool | None, status: int) -> None:
+    world = engine()
+    lease_id = world.issue()
+    reply = world.ask("PUT", f"sys/leases/{path}/{lease_id}", {} if sync is None else {"sync": sync})
+    assert (reply.status, reply.body) == (status, None)
+    world.tick()
+    assert world.lease(lease_id) is None
+
+
+def test_to_revoke_an_unknown_lease_is_well() -> None:
+    world = engine()
+    for path in ("sys/leases/revoke", "sys/revoke"):
+        assert world.ask("PUT", path, {"lease_id": "cloud/creds/existing/unknown"}).status == 204
+
+
+@pytest.mark.parametrize("verb", ["PUT", "POST"])
+@pytest.mark.parametrize("place", ["sys/leases/", "sys/"])
+@pytest.mark.parametrize("in_path", [True, False])
+def test_every_spelling_of_renewal_and_revocation(verb: str, place: str, in_path: bool) -> None:
+    world = engine()
+    lease_id = world.issue()
+    for action, status in zip(ACTIONS, (200, 204), strict=True):
+        path, body = (f"{place}{action}/{lease_id}", {}) if in_path else (f"{place}{action}", {"lease_id": lease_id})
+        assert world.ask(verb, path, body).status == status
+    assert look_up(world, lease_id)["revoking"] is True
+
+
+@pytest.mark.parametrize("place", ["sys/leases/", "sys/"])
+def test_a_prefix_ends_all_below_it_and_nothing_beside_it(place: str) -> None:
+    world = engine()
+    world.must("POST", "cloud/roles/existing2", {"application_object_id": "x"} | role_of(world))
+    inside = [world.issue() for _ in range(3)]
+    outside = world.issue("existing2")
+    assert world.must("PUT", f"{place}revoke-prefix/cloud/creds/existing", {}).status == 204
+    world.tick()
+    assert [world.lease(lease_id) for lease_id in inside] == [None] * 3
+    assert world.lease(outside)
+
+
+def role_of(world: Engine) -> dict[str, str]:
+    return {"application_object_id": world.cloud("GET", "world")["applications"][1]["object_id"]}
+
+
+def test_a_prefix_ends_more_leases_than_a_page_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 3)
+    world = engine()
+    for _ in range(8):
+        world.issue()
+    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
+    world.pass_time(3)
+    assert world.store.list(keys.LEASES, "", 10) == ()
+    assert world.alive("password") == []
+
+
+def test_a_prefix_that_takes_too_long_can_be_ended_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was ended stays so."""
+    monkeypatch.setattr(module, "PAGE", 2)
+    world = engine()
+    leases = [world.issue() for _ in range(6)]
+
+    async def slow(*args: Any, **more: Any) -> None:
+        await end_leases(*args, **more)
+        world.clock += 40
+
+    monkeypatch.setattr(module, "end_leases", slow)
+    assert world.ask("PUT", "sys/leases/revoke-prefix/cloud", {}).status == 504
+    assert sum(lease.revoking for lease in map(world.lease, leases) if lease) == 4
+    monkeypatch.setattr(module, "end_leases", end_leases)
+    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
+    world.tick()
+    assert [world.lease(lease_id) for lease_id in leases] == [None] * 6
+
+
+def test_the_tokens_of_an_authentication_method_end_with_its_prefix() -> None:
+    world = engine()
+    token = child(world, ttl="1h", no_parent=True)
+    lease_id = world.issue(token=token)
+    world.must("PUT", "sys/leases/revoke-prefix/auth/token/create", {})
+    assert world.ask("GET", "auth/token/lookup-self", token=token).status == 403
+    assert world.ask("GET", "auth/token/lookup-self").status == 200
+    world.pass_time(3)
+    assert world.lease(lease_id) is None
+
+
+def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
+    world = engine()
+    leases = [world.issue(), world.issue("fresh")]
+    world.fail(status=403)
+    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
+    world.tick()
+    reply = world.must("PUT", "sys/leases/revoke-force/cloud", {})
+    assert reply.status == 200
+    assert "2 leases were dropped" in reply.body["warnings"][0]
+    assert [world.lease(lease_id) for lease_id in leases] == [None, None]
+    assert world.ask("LIST", LOOK_UP).status == 404
+    assert world.must("GET", "sys/leases").data["lease_count"] == 0
+    world.heal()
+    world.pass_time(2 * LONGEST_PAUSE)
+    assert world.alive("application") == world.alive("password") == []
+
+
+def test_force_has_nothing_to_say_where_nothing_is() -> None:
+    assert engine().ask("PUT", "sys/revoke-force/cloud", {}).status == 204
+
+
+# Lists
+
+
+def test_leases_are_listed_level_by_level() -> None:
+    world = engine()
+    leases = sorted([world.issue() for _ in range(3)])
+    world.issue("fresh")
+    assert listed(world) == ["cloud/"]
+    assert listed(world, "cloud/creds") == ["existing/", "fresh/"]
+    assert listed(world, "cloud/creds/existing/") == [lease_id.rsplit("/", 1)[1] for lease_id in leases]
+    assert world.ask("LIST", f"{LOOK_UP}/nowhere").status == 404
+
+
+def test_a_level_is_listed_without_what_is_below_it() -> None:
+    world = engine()
+    for _ in range(20):
+        world.issue()
+    world.issue("fresh")
+    start = len(world.trace)
+    assert listed(world, "cloud") == ["creds/"]
+    assert sum(type(effect).__name__ == "ListKeys" for _, effect in world.trace[start:]) == 2
+
+
+def test_leases_that_cannot_be_revoked_are_listed_and_counted() -> None:
+    world = engine()
+    stuck = [world.issue() for _ in range(3)]
+    world.issue("fresh")
+    world.fail(status=403, code="Authorization_RequestDenied")
+    world.must("PUT", "sys/leases/revoke-prefix/cloud/creds/existing", {})
+    world.tick()
+    data = world.must("GET", "sys/leases?type=irrevocable").data
+    assert data["lease_count"] == 3
+    assert [each["lease_id"] for each in data["leases"]] == sorted(stuck)
+    assert all("403 Authorization_RequestDenied" in each["error"] for each in data["leases"])
+    assert len(world.must("GET", "sys/leases?limit=2").data["leases"]) == 2
+    count = world.must("GET", "sys/leases/count?type=irrevocable").data
+    assert count == {"lease_count": 3, "counts": {world.mount().accessor: 3}}
+    seen = look_up(world, stuck[0])
+    assert (seen["revoking"], seen["revoke_attempts"]) == (True, 1)
+    assert "403" in seen["revoke_error"]
+
+
+def test_no_other_kind_of_list() -> None:
+    assert engine().ask("GET", "sys/leases?type=all").status == 400

@@ -1,0 +1,239 @@
+"""The routes of mounts: list, enable, read, tune and disable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core.version import VERSION
+from tests.simulation.installation import Installation
+
+KINDS = ("auth", "mounts")
+
+
+@pytest.fixture
+def service() -> Installation:
+    return Installation()
+
+
+@pytest.mark.parametrize(
+    "base, paths, type_names",
+    [("auth", {"cloud/", "token/"}, {"cloud", "token"}), ("mounts", {"cloud/", "sys/"}, {"cloud", "system"})],
+)
+def test_the_list_has_the_built_in_ones_too(
+    service: Installation, base: str, paths: set[str], type_names: set[str]
+) -> None:
+    """By path with its final slash; and all once more beside `data`."""
+    reply = service.must("GET", f"sys/{base}")
+    assert set(reply.data) == paths
+    assert {info["type"] for info in reply.data.values()} == type_names
+    assert {name: reply.body[name] for name in reply.data} == reply.data
+
+
+def test_a_mount_is_described_by_all_its_members(service: Installation) -> None:
+    info = service.must("GET", "sys/auth").data["cloud/"]
+    assert info["accessor"].startswith("auth_cloud_")
+    assert service.must("GET", "sys/auth/cloud").data == info
+    assert {name: value for name, value in info.items() if name not in ("accessor", "uuid")} == {
+        "type": "cloud",
+        "description": "",
+        "local": False,
+        "seal_wrap": False,
+        "external_entropy_access": False,
+        "options": None,
+        "plugin_version": "",
+        "running_plugin_version": f"v{VERSION}",
+        "running_sha256": "",
+        "deprecation_status": "supported",
+        "config": {
+            "default_lease_ttl": 0,
+            "max_lease_ttl": 0,
+            "force_no_cache": False,
+            "token_type": "default-service",
+        },
+    }
+
+
+@pytest.mark.parametrize("base", KINDS)
+def test_a_component_is_mounted_wherever_it_is_wanted(service: Installation, base: str) -> None:
+    """Also below several segments, and under its other name, which reads back."""
+    body = {
+        "type": "azure",
+        "description": "West",
+        "options": {"a": "b"},
+        "config": {"default_lease_ttl": "1h", "max_lease_ttl": 7200, "listing_visibility": "unauth"},
+    }
+    assert service.ask("POST", f"sys/{base}/team/west", body).status == 204
+    info = service.must("GET", f"sys/{base}").data["team/west/"]
+    assert info["type"] == "azure"
+    assert (info["description"], info["options"]) == ("West", {"a": "b"})
+    assert (info["config"]["default_lease_ttl"], info["config"]["max_lease_ttl"]) == (3600, 7200)
+    assert info["config"]["listing_visibility"] == "unauth"
+    path = "auth/team/west" if base == "auth" else "team/west"
+    config = {"tenant_id": "t", "resource": "r"} if base == "auth" else {"tenant_id": "t", "subscription_id": "s"}
+    service.must("POST", f"{path}/config", config)
+    shown = service.must("GET", f"{path}/config")
+    assert shown.data["tenant_id"] == "t"
+    default = service.ask("GET", "auth/cloud/config" if base == "auth" else "cloud/config")
+    assert default.status == 404 or default.data["tenant_id"] == ""
+
+
+@pytest.mark.parametrize(
+    "body, status",
+    [
+        ({"type": "cloud"}, 204),
+        ({"type": "plugin", "plugin_name": "azure"}, 204),
+        ({"plugin_name": "cloud"}, 204),
+        (
+            {
+                "type": "azure",
+                "description": "",
+                "local": False,
+                "seal_wrap": False,
+                "external_entropy_access": False,
+                "options": None,
+                "config": {
+                    "options": None,
+                    "default_lease_ttl": "",
+                    "max_lease_ttl": "system",
+                    "force_no_cache": False,
+                    "audit_non_hmac_request_keys": None,
+                    "plugin_version": "",
+                },
+            },
+            204,
+        ),
+        ({"type": "cloud", "config": None}, 204),
+        ({"type": "cloud", "config": {"default_lease_tll": "1h"}}, 200),
+        ({"type": "cloud", "descriptoin": ""}, 200),
+        ({"type": "kubernetes"}, 400),
+        ({"type": "system"}, 400),
+        ({"type": "token"}, 400),
+        ({}, 400),
+        ({"type": "cloud", "config": []}, 400),
+        ({"type": "cloud", "config": {"default_lease_ttl": "soon"}}, 400),
+        ({"type": "cloud", "config": {"max_lease_ttl": "200y"}}, 400),
+        ({"type": "cloud", "config": {"max_lease_ttl": 2**31 + 1}}, 400),
+        ({"type": "cloud", "config": {"default_lease_ttl": "2h", "max_lease_ttl": "1h"}}, 400),
+        ({"type": "cloud", "config": {"default_lease_ttl": "33d"}}, 400),
+        ({"type": "cloud", "config": {"token_type": "paper"}}, 400),
+    ],
+)
+@pytest.mark.parametrize("base", KINDS)
+def test_what_can_be_enabled(service: Installation, base: str, body: dict[str, Any], status: int) -> None:
+    """All that clients send as "nothing special" is accepted without a warning."""
+    reply = service.ask("PUT", f"sys/{base}/new", body)
+    assert reply.status == status
+    assert ("new/" in service.must("GET", f"sys/{base}").data) is (status < 300)
+
+
+def test_an_unknown_member_of_config_is_told_by_its_place(service: Installation) -> None:
+    reply = service.must("POST", "sys/auth/new", {"type": "cloud", "config": {"max_lease_tll": 5}})
+    assert reply.body["warnings"] == ["Endpoint ignored these unrecognized parameters: [config.max_lease_tll]"]
+
+
+@pytest.mark.parametrize("token_type, status", [("batch", 204), ("default-batch", 204), ("", 204)])
+def test_the_type_of_tokens_is_a_matter_of_authentication(service: Installation, token_type: str, status: int) -> None:
+    body = {"type": "cloud", "config": {"token_type": token_type}}
+    assert service.ask("POST", "sys/auth/new", body).status == status
+    shown = service.must("GET", "sys/auth/new").data["config"]["token_type"]
+    assert shown == (token_type or "default-service")
+    assert service.ask("POST", "sys/mounts/new", body).status == (400 if token_type else 204)
+
+
+@pytest.mark.parametrize(
+    "base, path, status",
+    [
+        ("auth", "cloud", 409),
+        ("auth", "cloud/sub", 409),
+        ("auth", "CLOUD", 409),
+        ("auth", "token", 409),
+        ("auth", "token/x", 409),
+        ("auth", "sys", 204),
+        ("mounts", "cloud", 409),
+        ("mounts", "cloud/a/b", 409),
+        ("mounts", "sys", 409),
+        ("mounts", "auth", 409),
+        ("mounts", "auth/x", 409),
+        ("mounts", "identity", 409),
+        ("mounts", "a+b", 400),
+        ("mounts", "a*", 400),
+        ("mounts", ".a", 400),
+        ("mounts", "a%20b", 400),
+        ("mounts", "a" * 257, 400),
+    ],
+)
+def test_paths_that_are_free(service: Installation, base: str, path: str, status: int) -> None:
+    assert service.ask("POST", f"sys/{base}/{path}", {"type": "cloud"}).status == status
+
+
+@pytest.mark.parametrize("base, words", [("auth", "No auth engine at"), ("mounts", "No secret engine mount at")])
+def test_a_missing_mount_is_told_in_the_words_that_clients_know(service: Installation, base: str, words: str) -> None:
+    for path in (f"sys/{base}/nothing", f"sys/{base}/nothing/tune"):
+        reply = service.ask("GET", path)
+        assert (reply.status, reply.body["codes"]) == (400, ["mount_not_found"])
+        assert words in reply.body["errors"][0]
+    assert service.ask("POST", f"sys/{base}/nothing/tune", {"description": "x"}).status == 400
+    assert service.ask("DELETE", f"sys/{base}/nothing").status == 204
+
+
+@pytest.mark.parametrize("path", ["sys/auth/cloud/tune", "sys/mounts/auth/cloud/tune", "sys/mounts/cloud/tune"])
+def test_tuning_reads_what_counts_and_changes_what_is_given(service: Installation, path: str) -> None:
+    assert service.must("GET", path).data["max_lease_ttl"] == 2_764_800
+    assert service.ask("POST", path, {"max_lease_ttl": "2h", "description": "short"}).status == 204
+    service.must("PUT", path, {"default_lease_ttl": 60})
+    reply = service.must("GET", path)
+    assert (reply.data["default_lease_ttl"], reply.data["max_lease_ttl"]) == (60, 7200)
+    assert reply.data["description"] == reply.body["description"] == "short"
+    service.must("POST", path, {"max_lease_ttl": "system", "default_lease_ttl": ""})
+    assert service.must("GET", path).data["default_lease_ttl"] == 2_764_800
+
+
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        ({"default_lease_ttl": "2h", "max_lease_ttl": "1h"}, "ttl_exceeds_max"),
+        ({"listing_visibility": "everybody"}, "field_invalid"),
+        ({"default_lease_ttl": -1}, "field_invalid"),
+    ],
+)
+def test_tuning_that_cannot_be_changes_nothing(service: Installation, fields: dict[str, Any], code: str) -> None:
+    before = service.must("GET", "sys/auth/cloud").data
+    assert service.ask("POST", "sys/auth/cloud/tune", fields).body["codes"] == [code]
+    assert service.must("GET", "sys/auth/cloud").data == before
+
+
+@pytest.mark.parametrize("base, path", [("auth", "token"), ("mounts", "sys")])
+def test_built_in_mounts_are_read_but_never_changed(service: Installation, base: str, path: str) -> None:
+    assert service.must("GET", f"sys/{base}/{path}/tune").data["max_lease_ttl"] == 2_764_800
+    for method, target in (("POST", f"sys/{base}/{path}/tune"), ("DELETE", f"sys/{base}/{path}")):
+        reply = service.ask(method, target, {"description": "mine"})
+        assert (reply.status, reply.body["codes"]) == (400, ["mount_protected"])
+
+
+@pytest.mark.parametrize("base, path", [("auth", "cloud"), ("mounts", "cloud")])
+def test_a_disabled_mount_is_gone_at_once_and_its_path_is_free(service: Installation, base: str, path: str) -> None:
+    """What comes after it at the same path starts empty, under another accessor."""
+    config = "auth/cloud/config" if base == "auth" else "cloud/config"
+    service.must("POST", config, {"tenant_id": "t", "resource": "r", "subscription_id": "s"})
+    accessor = service.must("GET", f"sys/{base}/{path}").data["accessor"]
+    assert service.ask("DELETE", f"sys/{base}/{path}").status == 204
+    assert service.ask("GET", config).body["codes"] == ["no_handler"]
+    assert f"{path}/" not in service.must("GET", f"sys/{base}").data
+    service.must("POST", f"sys/{base}/{path}", {"type": "cloud"})
+    assert service.must("GET", f"sys/{base}/{path}").data["accessor"] != accessor
+    reply = service.ask("GET", config)
+    assert reply.status == 404 or reply.data["tenant_id"] == ""
+
+
+def test_what_needs_sudo_and_what_does_not(service: Installation) -> None:
+    """All below `sys/auth/`, but not its older spelling for tuning, nor `sys/mounts/`."""
+    rule = '{ capabilities = ["read", "update", "delete"] }'
+    service.must("PUT", "sys/policies/acl/ops", {"policy": f'path "sys/*" {rule}'})
+    token = service.must("POST", "auth/token/create", {"policies": ["ops"]}).body["auth"]["client_token"]
+    assert service.ask("GET", "sys/auth", token=token).status == 200
+    assert service.ask("POST", "sys/auth/new", {"type": "cloud"}, token).status == 403
+    assert service.ask("GET", "sys/auth/cloud/tune", token=token).status == 403
+    assert service.ask("GET", "sys/mounts/auth/cloud/tune", token=token).status == 200
+    assert service.ask("POST", "sys/mounts/new", {"type": "cloud"}, token).status == 204

@@ -1,0 +1,83 @@
+"""The routes of policies, new and old."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.installation import Installation
+
+TEXT = 'path "cloud/creds/*" { capabilities = ["read"] }'
+
+
+@pytest.fixture
+def service() -> Installation:
+    return Installation()
+
+
+@pytest.mark.parametrize("method, path", [("LIST", "policies/acl"), ("GET", "policies/acl?list=true")])
+def test_the_list_begins_with_the_built_in_ones(service: Installation, method: str, path: str) -> None:
+    assert service.must(method, f"sys/{path}").data == {"keys": ["default", "root"]}
+
+
+@pytest.mark.parametrize("method", ["GET", "LIST"])
+def test_the_older_list_has_the_names_twice_and_beside_the_data(service: Installation, method: str) -> None:
+    reply = service.must(method, "sys/policy")
+    assert reply.data == {"keys": ["default", "root"], "policies": ["default", "root"]}
+    assert reply.body["policies"] == reply.body["keys"] == ["default", "root"]
+
+
+def test_a_policy_is_written_and_read_in_both_generations(service: Installation) -> None:
+    assert service.ask("PUT", "sys/policies/acl/app", {"policy": TEXT}).status == 204
+    assert service.must("GET", "sys/policies/acl/app").data == {"name": "app", "policy": TEXT}
+    reply = service.must("GET", "sys/policy/app")
+    assert reply.data == {"name": "app", "rules": TEXT}
+    assert reply.body["rules"] == TEXT
+    assert service.must("LIST", "sys/policies/acl").data["keys"] == ["app", "default", "root"]
+
+
+@pytest.mark.parametrize("body", [{"policy": TEXT}, {"rules": TEXT}, {"rules": "junk", "policy": TEXT}])
+def test_the_older_write_knows_both_spellings(service: Installation, body: dict[str, str]) -> None:
+    """The newer one counts."""
+    assert service.ask("POST", "sys/policy/app", body).status == 204
+    assert service.must("GET", "sys/policies/acl/app").data["policy"] == TEXT
+
+
+def test_names_are_kept_in_lower_case_and_the_writer_is_told(service: Installation) -> None:
+    reply = service.ask("PUT", "sys/policies/acl/App", {"policy": TEXT})
+    assert reply.status == 200
+    assert "lower case" in reply.body["warnings"][0]
+    assert service.must("GET", "sys/policy/APP").data["name"] == "app"
+
+
+def test_an_empty_document_must_be_given_to_be_kept(service: Installation) -> None:
+    assert service.ask("PUT", "sys/policies/acl/app", {}).body["codes"] == ["field_required"]
+    assert service.ask("PUT", "sys/policies/acl/app", {"policy": ""}).status == 204
+
+
+@pytest.mark.parametrize(
+    "name, text, code",
+    [("app", "path {", "policy_invalid"), ("-app", TEXT, "name_invalid"), ("root", TEXT, "policy_protected")],
+)
+def test_what_cannot_be_a_policy_is_refused(service: Installation, name: str, text: str, code: str) -> None:
+    reply = service.ask("PUT", f"sys/policies/acl/{name}", {"policy": text})
+    assert (reply.status, reply.body["codes"]) == (400, [code])
+
+
+@pytest.mark.parametrize("name", ["default", "root", "Default", "response-wrapping"])
+@pytest.mark.parametrize("base", ["policies/acl", "policy"])
+def test_built_in_policies_cannot_be_deleted(service: Installation, base: str, name: str) -> None:
+    assert service.ask("DELETE", f"sys/{base}/{name}").body["codes"] == ["policy_protected"]
+
+
+def test_the_default_policy_can_be_edited(service: Installation) -> None:
+    service.must("PUT", "sys/policies/acl/default", {"policy": TEXT})
+    assert service.must("GET", "sys/policies/acl/default").data["policy"] == TEXT
+
+
+@pytest.mark.parametrize("base", ["policies/acl", "policy"])
+def test_a_deleted_policy_is_gone(service: Installation, base: str) -> None:
+    """To delete it once more is well, to read it is not."""
+    service.must("PUT", "sys/policies/acl/app", {"policy": TEXT})
+    assert [service.ask("DELETE", f"sys/{base}/app").status for _ in range(2)] == [204, 204]
+    reply = service.ask("GET", f"sys/{base}/app")
+    assert (reply.status, reply.body) == (404, {"errors": [], "codes": []})

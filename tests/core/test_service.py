@@ -1,0 +1,92 @@
+"""The service, as a host sees it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cloudid_core import Request, Response, Secret, Service, Settings, initialise, open_service, run_now
+from cloudid_core.effects import Event
+from cloudid_core.errors import RecordFailed, Refused, StoreFailed
+
+from .never_waits import NeverWaits
+
+SETTINGS = Settings(master_key=Secret("5a" * 32))
+LOOK_UP = Request("GET", "/v1/auth/token/lookup-self", {"x-service-token": "root"})
+
+
+class Troubled(NeverWaits):
+    """A host whose parts fail when they are told to."""
+
+    failure: Exception | None = None
+    fails_in = ""
+
+    async def read_entry(self, key: str):  # type: ignore[no-untyped-def]  # as the base class
+        if self.failure and self.fails_in == "store":
+            raise self.failure
+        return await super().read_entry(key)
+
+    async def record(self, event: Event) -> None:
+        if self.failure and self.fails_in == "audit":
+            raise self.failure
+        await super().record(event)
+
+
+def _open(host: NeverWaits) -> Service:
+    run_now(initialise(SETTINGS, Secret("root")), host)
+    return run_now(open_service(SETTINGS), host)
+
+
+def _codes(response: Response) -> list[str]:
+    codes: list[str] = msgspec.json.decode(response.body)["codes"]
+    return codes
+
+
+def test_every_answer_has_a_request_id_of_its_own() -> None:
+    host = NeverWaits()
+    service = _open(host)
+    ids = [msgspec.json.decode(run_now(service.handle(LOOK_UP), host).body)["request_id"] for _ in range(2)]
+    assert len(set(ids)) == 2
+
+
+@pytest.mark.parametrize(
+    "fails_in, failure, status, code",
+    [
+        ("audit", RecordFailed("disk full"), 503, "audit_unavailable"),
+        ("store", StoreFailed("gone"), 503, "store_unavailable"),
+        ("store", ZeroDivisionError("secret-canary"), 500, "internal_error"),
+    ],
+)
+def test_what_goes_wrong_is_answered_and_told_to_the_host(
+    fails_in: str, failure: Exception, status: int, code: str
+) -> None:
+    """A host's failure is 503, a bug 500; the failure itself is for the host's log, and never in the answer."""
+    host = Troubled()
+    service = _open(host)
+    host.fails_in, host.failure = fails_in, failure
+    response = run_now(service.handle(LOOK_UP), host)
+    assert (response.status, _codes(response), response.failure) == (status, [code], failure)
+    assert b"canary" not in response.body
+
+
+def test_nothing_is_answered_that_could_not_be_recorded() -> None:
+    """The request is recorded before its program runs: nothing has been done when that fails."""
+    host = Troubled()
+    service = _open(host)
+    host.fails_in, host.failure = "audit", RecordFailed("disk full")
+    write = Request("POST", "/v1/auth/cloud/config", {"x-service-token": "root"}, b'{"tenant_id":"t","resource":"r"}')
+    before = host.store.revision
+    assert run_now(service.handle(write), host).status == 503
+    assert host.store.revision == before
+
+
+def test_a_wrong_master_key_opens_nothing() -> None:
+    host = NeverWaits()
+    _open(host)
+    with pytest.raises(Refused, match="sealed"):
+        run_now(open_service(Settings(master_key=Secret("00" * 32))), host)
+
+
+def test_an_empty_store_is_told_from_a_sealed_one() -> None:
+    with pytest.raises(Refused, match="not initialised"):
+        run_now(open_service(SETTINGS), NeverWaits())

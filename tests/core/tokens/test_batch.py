@@ -1,0 +1,139 @@
+"""Batch tokens: sealed, stateless, bound to their ring."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.errors import Code, Refused
+from cloudid_core.ring import RING_BYTES, make_ring
+from cloudid_core.tokens import batch
+
+from ..service_world import ServiceWorld
+from .test_record import token
+
+RING = make_ring(0.0, bytes(range(256))[:RING_BYTES])
+TOKEN = token(type="batch", mac="", renewable=False, metadata={"role": "dev"}, policies=("default", "dev"))
+SEALED = batch.seal(TOKEN, RING, bytes(batch.RANDOM_SIZE))
+
+
+def test_a_batch_token_is_all_in_its_text() -> None:
+    assert SEALED.startswith("cb.")
+    assert batch.unseal(SEALED, RING) == TOKEN
+
+
+def test_the_text_tells_nothing_of_the_token() -> None:
+    raw = urlsafe_b64decode(SEALED.removeprefix("cb.") + "==")
+    assert b"default" not in raw
+    assert batch.seal(TOKEN, RING, b"\x01" * batch.RANDOM_SIZE) != SEALED
+
+
+@given(st.data())
+def test_a_text_with_one_bit_changed_is_no_token(data: st.DataObject) -> None:
+    raw = bytearray(urlsafe_b64decode(SEALED.removeprefix("cb.") + "=="))
+    bit = data.draw(st.integers(0, len(raw) * 8 - 1))
+    raw[bit // 8] ^= 1 << bit % 8
+    assert batch.unseal("cb." + urlsafe_b64encode(raw).decode().rstrip("="), RING) is None
+
+
+@given(st.text(max_size=80))
+def test_any_other_text_is_no_token(shown: str) -> None:
+    assert batch.unseal(shown, RING) is None
+    assert batch.unseal(f"cb.{shown}", RING) is None
+
+
+@pytest.mark.parametrize("shown", ["", "cb.", "cb.AQ", SEALED[3:], SEALED + "A" * batch.TEXT_LIMIT, SEALED + "\n"])
+def test_what_only_looks_like_one_is_none(shown: str) -> None:
+    assert batch.unseal(shown, RING) is None
+
+
+def test_another_installation_does_not_know_it() -> None:
+    assert batch.unseal(SEALED, make_ring(0.0, bytes(RING_BYTES))) is None
+
+
+def test_a_token_that_would_not_travel_in_a_header_is_refused() -> None:
+    large = evolve(TOKEN, metadata={"x": "y" * batch.TEXT_LIMIT})
+    with pytest.raises(Refused) as refusal:
+        batch.seal(large, RING, bytes(batch.RANDOM_SIZE))
+    assert refusal.value.code is Code.BATCH_TOKEN_UNSUPPORTED
+
+
+def test_a_batch_token_is_nowhere_in_the_store_and_works() -> None:
+    world = ServiceWorld()
+    before = world.keys("")
+    auth = world.create(type="batch", policies=["default"], no_parent=True, ttl="1h")
+    assert world.keys("") == before
+    assert (auth["accessor"], auth["renewable"], auth["orphan"], auth["token_type"]) == ("", False, True, "batch")
+    told = world.look_up(auth["client_token"])
+    assert (told["type"], told["accessor"], told["ttl"], told["renewable"]) == ("batch", "", 3600, False)
+    world.advance(3600)
+    assert not world.is_good(auth["client_token"])
+
+
+def test_the_life_of_a_batch_token_is_capped() -> None:
+    world = ServiceWorld(max_lease_ttl=600)
+    told = world.must("POST", "auth/token/create", {"type": "batch", "ttl": "1h", "policies": "default"})
+    assert told["auth"]["lease_duration"] == 600
+    assert "exceeded the effective maximum" in told["warnings"][0]
+
+
+@pytest.mark.parametrize("path", ["renew-self", "revoke-self", "create", "create-orphan"])
+def test_a_batch_token_cannot_be_renewed_revoked_or_have_children(path: str) -> None:
+    world = ServiceWorld()
+    world.policy("all", ("auth/token/*", ["update", "sudo"]))
+    token = world.child(type="batch", policies=["all"])
+    assert world.code("POST", f"auth/token/{path}", {}, token) == (400, "batch_token_unsupported")
+
+
+@pytest.mark.parametrize("path", ["renew", "revoke", "revoke-orphan"])
+def test_nobody_else_can_do_it_either(path: str) -> None:
+    world = ServiceWorld()
+    token = world.child(type="batch", policies=["default"])
+    assert world.code("POST", f"auth/token/{path}", {"token": token}) == (400, "batch_token_unsupported")
+    assert world.is_good(token)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [{"num_uses": 1}, {"period": "1h"}, {"explicit_max_ttl": 60}, {"id": "mine"}, {"policies": ["root"]}, {}],
+)
+def test_what_a_batch_token_cannot_be(wish: dict[str, object]) -> None:
+    """With no wish at all it would have the policies of its parent: root."""
+    body = {"type": "batch", "policies": ["default"], **wish} if wish else {"type": "batch"}
+    assert ServiceWorld().code("POST", "auth/token/create", body) == (400, "batch_token_unsupported")
+
+
+def test_a_batch_token_dies_with_its_parent() -> None:
+    world = ServiceWorld()
+    world.policy("maker", ("auth/token/create", ["update"]))
+    parent = world.child(policies=["maker"])
+    auth = world.create(parent, type="batch")
+    assert not auth["orphan"]
+    assert world.is_good(auth["client_token"])
+    world.must("POST", "auth/token/revoke", {"token": parent})
+    assert not world.is_good(auth["client_token"])
+
+
+def test_a_batch_token_does_not_outlive_its_parent_as_an_orphan() -> None:
+    """Nobody can tell it that it is one: it is dead as soon as its parent is."""
+    world = ServiceWorld()
+    world.policy("maker", ("auth/token/create", ["update"]))
+    parent = world.child(policies=["maker"])
+    service, token = world.child(parent), world.child(parent, type="batch")
+    world.must("POST", "auth/token/revoke-orphan", {"token": parent})
+    assert (world.is_good(service), world.is_good(token)) == (True, False)
+
+
+def test_the_life_of_a_batch_token_is_not_given_back_by_a_parent_of_the_same_text() -> None:
+    world = ServiceWorld()
+    world.policy("maker", ("auth/token/create", ["update"]))
+    parent = world.child(id="chosen", policies=["maker"])
+    token = world.child(parent, type="batch")
+    world.must("POST", "auth/token/revoke", {"token": parent})
+    world.tick()
+    world.child(id="chosen", policies=["maker"])
+    assert not world.is_good(token)

@@ -1,0 +1,240 @@
+"""Creating tokens with tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..service_world import ROOT, ServiceWorld
+
+CREATE = "auth/token/create"
+
+
+def test_a_child_is_created_with_all_that_was_wished() -> None:
+    world = ServiceWorld()
+    world.policy("dev")
+    told = world.must(
+        "POST",
+        CREATE,
+        {"policies": ["DEV"], "meta": {"a": "b"}, "ttl": "1h", "display_name": "ci", "num_uses": 5, "renewable": False},
+    )
+    auth = told["auth"]
+    assert told["data"] is None
+    assert told["warnings"] is None
+    assert auth == {
+        "client_token": auth["client_token"],
+        "accessor": auth["accessor"],
+        "policies": ["default", "dev"],
+        "token_policies": ["default", "dev"],
+        "metadata": {"a": "b"},
+        "lease_duration": 3600,
+        "renewable": False,
+        "entity_id": "",
+        "token_type": "service",
+        "orphan": False,
+        "mfa_requirement": None,
+        "num_uses": 5,
+    }
+    assert world.look_up(auth["client_token"])["display_name"] == "token-ci"
+
+
+def test_nothing_wished_is_the_policies_of_the_parent_and_the_life_of_the_mount() -> None:
+    world = ServiceWorld()
+    world.policy("maker", (CREATE, ["update"]))
+    auth = world.create(world.child(policies=["maker"]))
+    assert auth["policies"] == ["default", "maker"]
+    assert (auth["lease_duration"], auth["renewable"], auth["metadata"]) == (2_764_800, True, None)
+
+
+@pytest.mark.parametrize("name", ["ttl", "lease"])
+def test_the_old_name_of_the_life_is_understood(name: str) -> None:
+    assert ServiceWorld().create(policies=["default"], **{name: "90s"})["lease_duration"] == 90
+
+
+def test_a_life_beyond_the_maximum_is_capped_with_a_warning() -> None:
+    told = ServiceWorld(max_lease_ttl=100).must("POST", CREATE, {"policies": ["default"], "ttl": 101})
+    assert told["auth"]["lease_duration"] == 100
+    assert len(told["warnings"]) == 1
+
+
+def test_a_policy_that_does_not_exist_is_worth_a_warning() -> None:
+    told = ServiceWorld().must("POST", CREATE, {"policies": ["nobody", "default"]})
+    assert told["warnings"] == ['Policy "nobody" does not exist']
+
+
+def test_root_creates_root_that_never_expires() -> None:
+    world = ServiceWorld()
+    auth = world.create()
+    assert (auth["policies"], auth["lease_duration"], auth["renewable"]) == (["root"], 0, False)
+    assert world.look_up(auth["client_token"])["expire_time"] is None
+
+
+def test_an_expiring_root_token_creates_none_that_does_not_expire() -> None:
+    world = ServiceWorld()
+    root = world.child(ttl="1h")
+    assert world.code("POST", CREATE, {}, root) == (400, "ttl_exceeds_max")
+    assert world.create(root, ttl="2h")["lease_duration"] == 7200
+
+
+@pytest.mark.parametrize("wish", [{"ttl": 60}, {"period": 60}, {"explicit_max_ttl": 60}])
+def test_a_root_token_can_be_made_to_expire(wish: dict[str, object]) -> None:
+    auth = ServiceWorld().create(ROOT, "create", **wish)
+    assert (auth["policies"], auth["lease_duration"], auth["renewable"]) == (["root"], 60, True)
+
+
+@pytest.mark.parametrize("wish", [{"id": "mine"}, {"no_parent": True}, {"period": "1h"}])
+@pytest.mark.parametrize("path", ["create", "create-orphan", "create/web"])
+def test_some_wishes_need_sudo_at_the_path(wish: dict[str, object], path: str) -> None:
+    world = ServiceWorld()
+    world.must("POST", "auth/token/roles/web", {})
+    world.policy("maker", (f"auth/token/{path}", ["update"]))
+    world.policy("sudoer", (f"auth/token/{path}", ["update", "sudo"]))
+    makers = {name: world.child(policies=[name]) for name in ("maker", "sudoer")}
+    assert world.code("POST", f"auth/token/{path}", wish, makers["maker"]) == (400, "token_sudo_required")
+    world.create(makers["sudoer"], path, **wish)
+
+
+def test_a_child_cannot_have_more_policies_than_its_parent_without_sudo() -> None:
+    world = ServiceWorld()
+    world.policy("maker", (CREATE, ["update"]))
+    maker = world.child(policies=["maker"])
+    assert world.code("POST", CREATE, {"policies": ["other"]}, maker) == (400, "policy_not_subset")
+    assert world.code("POST", CREATE, {"policies": ["root"]}, maker) == (400, "policy_not_subset")
+
+
+def test_an_orphan_outlives_its_maker_and_a_child_does_not() -> None:
+    world = ServiceWorld()
+    world.policy("maker", ("auth/token/*", ["update", "sudo"]))
+    world.must("POST", "auth/token/roles/orphans", {"orphan": True})
+    maker = world.child(policies=["maker"])
+    orphans = [
+        world.create(maker, no_parent=True),
+        world.create(maker, "create-orphan"),
+        world.create(maker, "create/orphans"),
+    ]
+    child = world.create(maker)
+    assert [auth["orphan"] for auth in (*orphans, child)] == [True, True, True, False]
+    world.must("POST", "auth/token/revoke", {"token": maker})
+    assert [world.is_good(auth["client_token"]) for auth in (*orphans, child)] == [True, True, True, False]
+
+
+def test_an_orphan_is_made_by_whoever_may_use_the_path() -> None:
+    world = ServiceWorld()
+    world.policy("maker", ("auth/token/create-orphan", ["update"]))
+    assert world.create(world.child(policies=["maker"]), "create-orphan")["orphan"]
+
+
+def test_a_token_with_limited_uses_cannot_have_children() -> None:
+    world = ServiceWorld()
+    for uses in (1, 2):
+        token = world.child(num_uses=uses)
+        assert world.code("POST", CREATE, {}, token) == (400, "token_restricted")
+
+
+def test_a_text_can_be_chosen() -> None:
+    world = ServiceWorld()
+    assert world.create(id="my-own-token")["client_token"] == "my-own-token"
+    assert world.look_up("my-own-token")["id"] == "my-own-token"
+
+
+@pytest.mark.parametrize("chosen", ["with.dot", "cs.x", "cb.x", "with blank", "ü", "x" * 129, "root"])
+def test_a_text_that_cannot_be_chosen(chosen: str) -> None:
+    """It would look like one of ours, or is in use."""
+    assert ServiceWorld().code("POST", CREATE, {"id": chosen}) == (400, "field_invalid")
+
+
+def test_a_text_is_free_again_when_all_that_hung_on_it_is_gone() -> None:
+    """Its children must not become those of the next token with this text."""
+    world = ServiceWorld()
+    child = world.child(world.child(id="mine"))
+    world.must("POST", "auth/token/revoke", {"token": "mine"})
+    assert world.code("POST", CREATE, {"id": "mine"}) == (400, "field_invalid")
+    world.tick(2)
+    world.child(id="mine")
+    assert not world.is_good(child)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_text_is_given_once_however_many_ask(seed: int) -> None:
+    world = ServiceWorld(seed)
+    tasks = [world.spawn(world.asking("POST", CREATE, {"id": "mine"})) for _ in range(3)]
+    world.settle()
+    assert sorted(task.result().status for task in tasks) == [200, 400, 400]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"type": "default"},
+        {"ttl": "soon"},
+        {"ttl": -1},
+        {"num_uses": -1},
+        {"meta": "x"},
+        {"renewable": "maybe"},
+        {"policies": {"a": 1}},
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(wish: dict[str, object]) -> None:
+    assert ServiceWorld().code("POST", CREATE, wish) == (400, "field_invalid")
+
+
+def test_unknown_wishes_are_told() -> None:
+    told = ServiceWorld().must("POST", CREATE, {"tll": 1})
+    assert told["warnings"] == ["Endpoint ignored these unrecognized parameters: [tll]"]
+
+
+def test_a_role_overrides_wishes() -> None:
+    world = ServiceWorld()
+    rules = {
+        "allowed_policies": "dev",
+        "token_explicit_max_ttl": 100,
+        "token_num_uses": 3,
+        "token_bound_cidrs": "192.0.2.0/24",
+        "renewable": False,
+        "path_suffix": "edge",
+        "token_type": "service",
+        "token_no_default_policy": True,
+    }
+    world.must("POST", "auth/token/roles/web", rules)
+    auth = world.create(at="create/Web", explicit_max_ttl=200, num_uses=9, type="batch")
+    assert (auth["policies"], auth["lease_duration"], auth["num_uses"]) == (["dev"], 100, 3)
+    assert (auth["renewable"], auth["token_type"]) == (False, "service")
+    told = world.must("POST", "auth/token/lookup", {"token": auth["client_token"]})["data"]
+    assert (told["role"], told["path"], told["explicit_max_ttl"]) == ("web", "auth/token/create/web/edge", 100)
+    assert told["bound_cidrs"] == ["192.0.2.0/24"]
+
+
+def test_wishes_can_be_stricter_than_the_role() -> None:
+    world = ServiceWorld()
+    world.must("POST", "auth/token/roles/web", {"token_explicit_max_ttl": 100, "token_num_uses": 3, "token_period": 50})
+    auth = world.create(at="create/web", explicit_max_ttl=10, num_uses=2, period=5)
+    assert (auth["lease_duration"], auth["num_uses"]) == (5, 2)
+
+
+def test_a_role_makes_periodic_tokens_without_sudo() -> None:
+    world = ServiceWorld()
+    world.must("POST", "auth/token/roles/web", {"token_period": 50})
+    world.policy("maker", ("auth/token/create/web", ["update"]))
+    auth = world.create(world.child(policies=["maker"]), "create/web")
+    assert auth["lease_duration"] == 50
+
+
+def test_a_role_that_does_not_exist_is_refused() -> None:
+    assert ServiceWorld().code("POST", "auth/token/create/nobody", {}) == (400, "role_not_found")
+
+
+def test_a_child_is_bound_to_where_its_parent_is() -> None:
+    """It would be a way out otherwise; orphans are made by those who may."""
+    world = ServiceWorld()
+    world.must("POST", "auth/token/roles/bound", {"token_bound_cidrs": "192.0.2.0/24"})
+    parent = world.create(at="create/bound")["client_token"]
+    for wish, codes in (({}, [200, 403]), ({"no_parent": True}, [200, 200])):
+        token = world.child(parent, **wish)
+        answers = [world.ask("GET", "auth/token/lookup-self", None, token, at)[0] for at in ("192.0.2.1", "10.0.0.1")]
+        assert answers == codes
+
+
+def test_the_root_token_has_children_like_any_other() -> None:
+    world = ServiceWorld()
+    child = world.child(ROOT)
+    world.must("POST", "auth/token/revoke-self")
+    assert not world.is_good(child)

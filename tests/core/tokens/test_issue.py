@@ -1,0 +1,104 @@
+"""Making tokens: which type a login gives, and what it carries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from cloudid_core.errors import Code, Refused
+from cloudid_core.mounts import TOKEN
+from cloudid_core.tokens.issue import Issue, issue_for_role, type_at
+from cloudid_core.tokens.settings import TokenSettings
+
+from ..service_world import ServiceWorld
+
+
+@pytest.mark.parametrize(
+    "mount, role, given",
+    [
+        ("default-service", "default", "service"),
+        ("default-service", "service", "service"),
+        ("default-service", "batch", "batch"),
+        ("default-batch", "default", "batch"),
+        ("default-batch", "service", "service"),
+        ("default-batch", "batch", "batch"),
+        ("service", "batch", "service"),
+        ("batch", "service", "batch"),
+    ],
+)
+def test_a_mount_may_force_the_type_else_the_role_chooses(mount: str, role: str, given: str) -> None:
+    assert type_at(evolve(TOKEN, token_type=mount), TokenSettings(token_type=role)) == given
+
+
+def issued(world: ServiceWorld, mount: Any = TOKEN, **role: Any) -> Issue:
+    program = issue_for_role(
+        world.service.context,
+        mount,
+        TokenSettings(**role),
+        "dev",
+        now=world.clock,
+        path="auth/cloud/login",
+        display_name="cloud-oid",
+        metadata={"role": "dev"},
+    )
+    return world.perform(program)
+
+
+def test_a_token_has_the_settings_of_its_role() -> None:
+    issue = issued(
+        ServiceWorld(),
+        token_ttl=60,
+        token_explicit_max_ttl=300,
+        token_num_uses=5,
+        token_bound_cidrs=("10.0.0.0/8",),
+        token_policies=("dev",),
+    )
+    token = issue.token
+    assert (token.ttl, token.explicit_max_ttl, token.num_uses, token.period) == (60, 300, 5, 0)
+    assert (token.bound_cidrs, token.policies, token.role) == (("10.0.0.0/8",), ("default", "dev"), "dev")
+    assert issue.block.members() == {
+        "client_token": issue.text,
+        "accessor": issue.accessor,
+        "policies": ("default", "dev"),
+        "token_policies": ("default", "dev"),
+        "metadata": {"role": "dev"},
+        "lease_duration": 60,
+        "renewable": True,
+        "entity_id": "",
+        "token_type": "service",
+        "orphan": True,
+        "mfa_requirement": None,
+        "num_uses": 5,
+    }
+
+
+def test_a_role_can_leave_the_default_policy_out() -> None:
+    assert issued(ServiceWorld(), token_policies=("dev",), token_no_default_policy=True).token.policies == ("dev",)
+
+
+def test_a_service_token_is_an_entry_that_must_be_new() -> None:
+    issue = issued(ServiceWorld())
+    assert list(issue.puts) == [issue.token.key]
+    assert issue.expects == {issue.token.key: 0}
+    assert issue.text not in repr(issue)
+
+
+def test_a_batch_token_needs_no_entry() -> None:
+    issue = issued(ServiceWorld(), token_type="batch", token_explicit_max_ttl=60)
+    assert (issue.puts, issue.expects, issue.accessor) == ({}, {}, "")
+    assert (issue.block.lease_duration, issue.block.renewable, issue.block.token_type) == (60, False, "batch")
+
+
+@pytest.mark.parametrize("setting", [{"token_period": 60}, {"token_num_uses": 1}])
+def test_a_mount_that_forces_batch_tokens_refuses_roles_that_need_service_tokens(setting: dict[str, Any]) -> None:
+    """To leave the limit out would give more than the role allows."""
+    with pytest.raises(Refused) as refusal:
+        issued(ServiceWorld(), evolve(TOKEN, token_type="batch"), **setting)
+    assert refusal.value.code is Code.BATCH_TOKEN_UNSUPPORTED
+
+
+def test_a_life_that_is_capped_is_worth_a_warning() -> None:
+    issue = issued(ServiceWorld(max_lease_ttl=100), token_ttl=1000)
+    assert (issue.token.ttl, len(issue.warnings)) == (100, 1)

@@ -1,0 +1,136 @@
+"""Looking tokens up."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..service_world import ROOT, ServiceWorld
+
+MEMBERS = {
+    "id",
+    "accessor",
+    "policies",
+    "path",
+    "meta",
+    "display_name",
+    "num_uses",
+    "orphan",
+    "creation_time",
+    "creation_ttl",
+    "issue_time",
+    "expire_time",
+    "ttl",
+    "explicit_max_ttl",
+    "entity_id",
+    "type",
+    "renewable",
+}
+
+
+def test_a_look_up_tells_all_there_is() -> None:
+    world = ServiceWorld()
+    auth = world.create(policies=["dev"], meta={"who": "me"}, ttl="2m", display_name="Büro", explicit_max_ttl=600)
+    world.advance(10.5)
+    assert world.look_up(auth["client_token"]) == {
+        "id": auth["client_token"],
+        "accessor": auth["accessor"],
+        "policies": ["default", "dev"],
+        "path": "auth/token/create",
+        "meta": {"who": "me"},
+        "display_name": "token-B-ro",
+        "num_uses": 0,
+        "orphan": False,
+        "creation_time": 1_700_000_000,
+        "creation_ttl": 120,
+        "issue_time": "2023-11-14T22:13:20Z",
+        "expire_time": "2023-11-14T22:15:20Z",
+        "ttl": 109,
+        "explicit_max_ttl": 600,
+        "entity_id": "",
+        "type": "service",
+        "renewable": True,
+    }
+
+
+def test_the_root_token_never_expires() -> None:
+    told = ServiceWorld().look_up(ROOT)
+    assert set(told) == MEMBERS
+    assert (told["ttl"], told["expire_time"], told["renewable"], told["orphan"]) == (0, None, False, True)
+
+
+def test_more_is_told_where_there_is_more() -> None:
+    world = ServiceWorld()
+    world.must("POST", "auth/token/roles/r", {"token_period": 60, "token_bound_cidrs": "192.0.2.0/24"})
+    token = world.create(at="create/r")["client_token"]
+    world.must("POST", "auth/token/renew-self", None, token)
+    told = world.look_up(token)
+    assert set(told) == MEMBERS | {"role", "period", "bound_cidrs", "last_renewal", "last_renewal_time"}
+    assert (told["role"], told["period"], told["last_renewal_time"]) == ("r", 60, 1_700_000_000)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+def test_a_token_can_look_itself_up_by_either_verb(method: str) -> None:
+    world = ServiceWorld()
+    token = world.child(policies=["default"])
+    assert world.must(method, "auth/token/lookup-self", None, token)["data"]["id"] == token
+
+
+def test_a_token_is_looked_up_by_its_text() -> None:
+    world = ServiceWorld()
+    token = world.child()
+    by_body = world.must("POST", "auth/token/lookup", {"token": token})["data"]
+    assert by_body == world.must("GET", f"auth/token/lookup?token={token}")["data"] == world.look_up(token)
+
+
+def test_a_look_up_without_a_token_is_about_the_caller() -> None:
+    world = ServiceWorld()
+    assert world.must("POST", "auth/token/lookup", {})["data"]["display_name"] == "root"
+    assert world.must("GET", "auth/token/lookup")["data"]["display_name"] == "root"
+
+
+def test_a_token_is_looked_up_by_its_accessor_which_does_not_tell_its_text() -> None:
+    world = ServiceWorld()
+    auth = world.create()
+    told = world.must("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})["data"]
+    assert told == {**world.look_up(auth["client_token"]), "id": ""}
+
+
+@pytest.mark.parametrize(
+    "path, body", [("lookup", {"token": "x"}), ("lookup-accessor", {"accessor": "x"}), ("lookup", {"token": "cb.x"})]
+)
+def test_what_is_not_known_is_denied(path: str, body: dict[str, str]) -> None:
+    assert ServiceWorld().code("POST", f"auth/token/{path}", body) == (403, "permission_denied")
+
+
+def test_the_dead_are_not_known() -> None:
+    """Neither those that have expired, nor those of a dead family, though their entries may still be there."""
+    world = ServiceWorld()
+    parent = world.create(ttl=60)
+    child = world.create(parent["client_token"], ttl=600)
+    world.advance(60)
+    for auth in (parent, child):
+        assert world.code("POST", "auth/token/lookup", {"token": auth["client_token"]})[0] == 403
+        assert world.code("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})[0] == 403
+
+
+def test_an_accessor_is_required() -> None:
+    assert ServiceWorld().code("POST", "auth/token/lookup-accessor", {}) == (400, "field_required")
+
+
+@pytest.mark.parametrize("method, path", [("LIST", "auth/token/accessors"), ("GET", "auth/token/accessors?list=true")])
+def test_accessors_are_listed(method: str, path: str) -> None:
+    world = ServiceWorld()
+    made = {world.create()["accessor"] for _ in range(3)}
+    listed = world.must(method, path)["data"]["keys"]
+    assert made < set(listed)
+    assert len(listed) == 4
+
+
+def test_accessors_are_listed_only_with_sudo() -> None:
+    world = ServiceWorld()
+    world.policy("lister", ("auth/token/accessors/", ["list"]))
+    world.policy("sudoer", ("auth/token/accessors/", ["list", "sudo"]))
+    answers = [
+        world.ask("LIST", "auth/token/accessors", None, world.child(policies=[p]))[0] for p in ("lister", "sudoer")
+    ]
+    assert answers == [403, 200]

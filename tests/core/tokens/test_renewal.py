@@ -1,0 +1,163 @@
+"""Renewing tokens: what counts is what holds now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ..service_world import ROOT, ServiceWorld
+
+RENEW = "auth/token/renew-self"
+
+
+def renewed(world: ServiceWorld, token: str, increment: object = None) -> Any:
+    """The answer to a renewal by the token itself."""
+    return world.must("PUT", RENEW, {"increment": increment}, token)
+
+
+def test_a_renewal_tells_the_token_and_its_new_life() -> None:
+    world = ServiceWorld()
+    created = world.create(ttl="1h", policies=["default"])
+    world.advance(1000)
+    told = renewed(world, created["client_token"])
+    assert told["auth"] == created
+    assert told["warnings"] is None
+    assert world.look_up(created["client_token"])["ttl"] == 3600
+
+
+@pytest.mark.parametrize("increment, ttl", [(0, 3600), (None, 3600), ("", 3600), ("10m", 600), (7200, 7200)])
+def test_the_increment_is_counted_from_now(increment: object, ttl: int) -> None:
+    world = ServiceWorld()
+    token = world.child(ttl="1h")
+    world.advance(60)
+    assert renewed(world, token, increment)["auth"]["lease_duration"] == ttl
+    assert world.look_up(token)["ttl"] == ttl
+
+
+def test_no_renewal_goes_past_the_maximum_of_the_mount() -> None:
+    world = ServiceWorld(max_lease_ttl=1000)
+    token = world.child(ttl=600, policies=["default"])
+    world.advance(500)
+    told = renewed(world, token)
+    assert told["auth"]["lease_duration"] == 500
+    assert "exceeded the effective maximum" in told["warnings"][0]
+    world.advance(499.5)
+    assert world.code("POST", RENEW, {}, token) == (400, "token_past_max_ttl")
+
+
+def test_no_renewal_goes_past_the_explicit_maximum_even_of_a_periodic_token() -> None:
+    world = ServiceWorld()
+    token = world.child(period=100, explicit_max_ttl=250)
+    for left in (100, 100, 52):
+        assert renewed(world, token, 10**6)["auth"]["lease_duration"] == left
+        world.advance(min(left, 99))
+    assert not world.is_good(token)
+
+
+def test_a_periodic_token_lives_as_long_as_it_is_renewed() -> None:
+    world = ServiceWorld(max_lease_ttl=200)
+    token = world.child(period=100)
+    for _ in range(10):
+        world.advance(99)
+        assert renewed(world, token, 5)["auth"]["lease_duration"] == 100
+
+
+def test_an_expired_token_cannot_be_renewed() -> None:
+    world = ServiceWorld()
+    token = world.child(ttl=10)
+    world.advance(10)
+    assert world.code("POST", RENEW, {}, token) == (403, "permission_denied")
+    assert world.code("POST", "auth/token/renew", {"token": token}) == (400, "token_not_found")
+
+
+@pytest.mark.parametrize("wish", [{"renewable": False}, {"policies": ["root"]}])
+def test_what_is_not_renewable(wish: dict[str, Any]) -> None:
+    world = ServiceWorld()
+    auth = world.create(**{"policies": ["default"], **wish})
+    assert not auth["renewable"]
+    assert world.code("POST", RENEW, {}, auth["client_token"]) == (400, "token_not_renewable")
+
+
+def test_the_root_token_is_not_renewable() -> None:
+    assert ServiceWorld().code("POST", RENEW, {}, ROOT) == (400, "token_not_renewable")
+
+
+def test_the_last_use_of_a_token_cannot_renew_it() -> None:
+    world = ServiceWorld()
+    token = world.child(num_uses=1, policies=["default"])
+    assert world.code("POST", RENEW, {}, token) == (403, "permission_denied")
+
+
+def test_another_can_renew_a_token() -> None:
+    world = ServiceWorld()
+    token = world.child(ttl=60)
+    told = world.must("PUT", "auth/token/renew", {"token": token, "increment": "5m"})
+    assert (told["auth"]["client_token"], told["auth"]["lease_duration"]) == (token, 300)
+
+
+def test_a_token_is_renewed_by_its_accessor_which_does_not_tell_its_text() -> None:
+    world = ServiceWorld()
+    auth = world.create(ttl=60)
+    told = world.must("POST", "auth/token/renew-accessor", {"accessor": auth["accessor"], "increment": 90})["auth"]
+    assert told == {**auth, "client_token": "", "lease_duration": 90}
+
+
+@pytest.mark.parametrize(
+    "path, body, code",
+    [
+        ("renew", {"token": "x"}, "token_not_found"),
+        ("renew-accessor", {"accessor": "x"}, "token_not_found"),
+        ("renew", {}, "field_required"),
+        ("renew-accessor", {}, "field_required"),
+        ("renew-self", {"increment": -1}, "field_invalid"),
+    ],
+)
+def test_what_cannot_be_renewed_is_refused(path: str, body: dict[str, object], code: str) -> None:
+    assert ServiceWorld().code("POST", f"auth/token/{path}", body) == (400, code)
+
+
+def test_the_present_settings_of_a_role_apply() -> None:
+    """Of a role of the authentication method: TTL, maximum and period; the explicit maximum stays as it was."""
+    world = ServiceWorld()
+    machine = world.furnish(token_ttl=100, token_max_ttl=1000, token_explicit_max_ttl=5000)
+    token = world.log_in(machine)["client_token"]
+    world.must("POST", "auth/cloud/role/dev", {"token_ttl": 200, "token_explicit_max_ttl": 0})
+    assert renewed(world, token)["auth"]["lease_duration"] == 200
+    world.must("POST", "auth/cloud/role/dev", {"token_ttl": 0, "token_max_ttl": 150})
+    assert renewed(world, token)["auth"]["lease_duration"] == 150
+    world.must("POST", "auth/cloud/role/dev", {"token_period": 300, "token_max_ttl": 0})
+    assert renewed(world, token)["auth"]["lease_duration"] == 300
+    assert world.look_up(token)["period"] == 300
+    assert world.look_up(token)["explicit_max_ttl"] == 5000
+
+
+def test_the_present_period_of_a_token_role_applies() -> None:
+    world = ServiceWorld()
+    world.must("POST", "auth/token/roles/r", {"token_period": 100})
+    token = world.create(at="create/r")["client_token"]
+    world.must("POST", "auth/token/roles/r", {"token_period": 200})
+    assert renewed(world, token)["auth"]["lease_duration"] == 200
+
+
+def test_a_token_of_a_role_that_is_gone_cannot_be_renewed() -> None:
+    world = ServiceWorld()
+    tokens = [world.log_in(world.furnish())["client_token"]]
+    world.must("POST", "auth/token/roles/r", {})
+    tokens.append(world.create(at="create/r", policies=["default"])["client_token"])
+    world.must("DELETE", "auth/cloud/role/dev")
+    world.must("DELETE", "auth/token/roles/r")
+    for token in tokens:
+        assert world.code("POST", RENEW, {}, token) == (400, "role_not_found")
+        assert world.is_good(token)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_token_that_is_revoked_meanwhile_stays_so(seed: int) -> None:
+    world = ServiceWorld(seed)
+    token = world.child()
+    world.spawn(world.asking("POST", RENEW, {}, token))
+    world.spawn(world.asking("POST", "auth/token/revoke", {"token": token}))
+    world.settle()
+    assert not world.is_good(token)
+    assert len(world.keys("token/")) == 1

@@ -1,0 +1,58 @@
+"""Dead tokens are removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.tokens import sweep
+
+from ..service_world import ServiceWorld
+
+
+def test_dead_tokens_are_swept_with_all_their_entries_and_living_ones_stay() -> None:
+    world = ServiceWorld()
+    parent = world.child()
+    dead, alive = world.child(parent, ttl=60), world.child(parent, ttl=600)
+    world.advance(60)
+    world.tick()
+    assert len(world.keys("token/")) == 3
+    assert len(world.keys("child/")) == 2
+    assert world.is_good(alive)
+    assert not world.is_good(dead)
+
+
+def test_a_dead_token_is_not_swept_before_what_hangs_on_it() -> None:
+    """Its due entry is what clears it away, children first."""
+    world = ServiceWorld()
+    parent = world.child(ttl=60)
+    world.child(parent, ttl=10**5)
+    context = world.service.context
+    world.advance(60)
+    assert world.perform(sweep.Sweep().run(context, {}, world.clock)) == 0
+    assert len(world.keys("token/")) == 3
+    world.tick(3)
+    assert len(world.keys("token/")) == 1
+
+
+def test_the_sweep_goes_page_by_page_and_round_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "PAGE", 2)
+    world = ServiceWorld()
+    for _ in range(5):
+        world.child(ttl=60, no_parent=True)
+    world.advance(60)
+    broom = sweep.Sweep()
+    assert [world.perform(broom.run(world.service.context, {}, world.clock)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
+    world = ServiceWorld()
+    world.child(ttl=60)
+    world.advance(60)
+    assert world.perform(sweep.Sweep().run(world.service.context, {"duty/term": 99}, world.clock)) == 0
+    assert len(world.keys("token/")) == 2
+
+
+def test_tidying_asks_for_the_next_round_now() -> None:
+    world = ServiceWorld()
+    status, told = world.ask("POST", "auth/token/tidy")
+    assert (status, len(told["warnings"]), world.last.visit_at) == (202, 1, world.clock)

@@ -1,0 +1,128 @@
+"""An oracle for the login decision: written from its description in words, naive, and sharing no code with it.
+
+It knows texts, lists and dictionaries only. It tells *all* reasons against a login, in two sets: those that follow from
+the token, the role and the form alone, and those that also need what the provider knows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Reasons: TypeAlias = set[str]
+Record: TypeAlias = dict[str, Any]
+
+
+def low(text: str) -> str:
+    return "".join(chr(ord(letter) + 32) if "A" <= letter <= "Z" else letter for letter in text)
+
+
+def listed(text: str, entries: list[str]) -> bool:
+    return any(low(text) == low(entry) for entry in entries)
+
+
+def no_blanks(text: str) -> str:
+    return text.replace(" ", "")
+
+
+def named_machine(claims: Record) -> Record | None:
+    """What `xms_az_rid`, or else `xms_mirid`, names, unless it is an identity."""
+    text = claims["xms_az_rid"] if "xms_az_rid" in claims else claims.get("xms_mirid")
+    if text is None:
+        return None
+    pieces = text.split("/")
+    kind = low("/".join([pieces[6]] + [pieces[n] for n in range(7, len(pieces), 2)]))
+    if kind == "microsoft.managedidentity/userassignedidentities":
+        return None
+    return {
+        "id": text,
+        "subscription": pieces[2],
+        "group": pieces[4],
+        "kind": kind,
+        "name": pieces[-1],
+        "is_vm": kind == "microsoft.compute/virtualmachines",
+        "is_set": kind == "microsoft.compute/virtualmachinescalesets",
+    }
+
+
+def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_check: str) -> tuple[Reasons, Reasons]:
+    """All reasons against a login: first those that need no network, then those that do.
+
+    `cloud` is what the provider would say: `machine`, a record with `location`, `principals` and `scale_set`, or None;
+    `groups`, a list, or None when it cannot tell.
+    """
+    near, far = set(), set()
+    machine = named_machine(claims)
+    resource_lists = ["bound_locations", "bound_subscription_ids", "bound_resource_groups", "bound_scale_sets"]
+    binds_resources = any(role[name] for name in resource_lists)
+
+    # A role must bind something.
+    if not binds_resources and not role["bound_service_principal_ids"] and not role["bound_group_ids"]:
+        near.add("ROLE_UNBOUND")
+
+    # The principal is among the bound ones; "*" alone says that any will do.
+    principals = role["bound_service_principal_ids"]
+    if principals and principals != ["*"] and not listed(claims["oid"], principals):
+        near.add("BOUND_SERVICE_PRINCIPAL_MISMATCH")
+
+    # One of the groups is bound; where the token cannot hold all groups, the directory says.
+    if role["bound_group_ids"]:
+        if "groups" not in claims and "groups" in claims.get("_claim_names", {}):
+            if cloud["groups"] is None:
+                far.add("GROUPS_UNAVAILABLE")
+            elif not any(listed(group, role["bound_group_ids"]) for group in cloud["groups"]):
+                far.add("BOUND_GROUP_MISMATCH")
+        elif not any(listed(group, role["bound_group_ids"]) for group in claims.get("groups", [])):
+            near.add("BOUND_GROUP_MISMATCH")
+
+    # Without a machine nothing that concerns one can be satisfied, and nothing that is asked for is looked at.
+    if machine is None:
+        if binds_resources:
+            near.add("MACHINE_CLAIM_MISSING")
+        return near, far
+
+    # What is asked for is what the token names.
+    if low(form["subscription_id"]) != low(machine["subscription"]):
+        near.add("SUBSCRIPTION_MISMATCH")
+    if low(form["resource_group_name"]) != low(machine["group"]):
+        near.add("RESOURCE_GROUP_MISMATCH")
+    provider_names_set = False
+    if form["vmss_name"]:
+        if machine["is_vm"]:
+            provider_names_set = True
+        elif not machine["is_set"] or low(form["vmss_name"]) != low(machine["name"]):
+            near.add("VMSS_NAME_MISMATCH")
+    elif form["vm_name"]:
+        if not machine["is_vm"] or low(form["vm_name"]) != low(machine["name"]):
+            near.add("VM_NAME_MISMATCH")
+    elif form["resource_id"] and low(form["resource_id"]) != low(machine["id"]):
+        near.add("RESOURCE_ID_MISMATCH")
+
+    # The bounds that the token itself can prove.
+    if role["bound_subscription_ids"] and not listed(machine["subscription"], role["bound_subscription_ids"]):
+        near.add("BOUND_SUBSCRIPTION_MISMATCH")
+    if role["bound_resource_groups"] and not listed(machine["group"], role["bound_resource_groups"]):
+        near.add("BOUND_RESOURCE_GROUP_MISMATCH")
+    provider_binds_set = False
+    if role["bound_scale_sets"]:
+        if machine["is_vm"]:
+            provider_binds_set = True
+        elif not machine["is_set"] or not listed(machine["name"], role["bound_scale_sets"]):
+            near.add("BOUND_SCALE_SET_MISMATCH")
+
+    # The provider is asked where only it can tell, and by default about every machine of a role that binds resources.
+    only_it_can_tell = bool(role["bound_locations"]) or provider_names_set or provider_binds_set
+    if only_it_can_tell or (binds_resources and machine_check == "always"):
+        known = cloud["machine"]
+        if known is None:
+            far.add("MACHINE_NOT_FOUND")
+            return near, far
+        if not listed(claims["oid"], known["principals"]):
+            far.add("MACHINE_IDENTITY_MISMATCH")
+        if provider_names_set and low(known["scale_set"]) != low(form["vmss_name"]):
+            far.add("VMSS_NAME_MISMATCH")
+        if provider_binds_set and not (known["scale_set"] and listed(known["scale_set"], role["bound_scale_sets"])):
+            far.add("BOUND_SCALE_SET_MISMATCH")
+        places = [no_blanks(entry) for entry in role["bound_locations"]]
+        if places and not listed(no_blanks(known["location"]), places):
+            far.add("BOUND_LOCATION_MISMATCH")
+    return near, far

@@ -1,0 +1,123 @@
+"""The promises, written once.
+
+They rest on one assumption: after the declared settle time, the directory's look-ups tell the whole truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cloudid_core.holdings import Holdings
+from cloudid_core.journal import Intent
+from cloudid_core.leases.record import Lease
+from cloudid_core.mounts import MountTable
+from cloudid_core.rotation.record import Rotation
+from cloudid_core.secrets_engine.roles import Role
+from cloudid_core.store import keys
+from servers.provider_simulator.ledger import Made
+
+from .installation import Installation
+
+LOCKED_OUT: Final = "every persisted root secret is dead"
+
+
+def check_always(installation: Installation) -> None:
+    """What holds at every instant, whatever has just gone wrong."""
+    assert_not_locked_out(installation)
+    assert_no_credential_without_lease(installation)
+    assert_credentials_live_as_long_as_promised(installation)
+
+
+def check_in_the_end(installation: Installation) -> None:
+    """What holds besides once the faults have stopped and the background has come to an end."""
+    check_always(installation)
+    assert_nothing_leaked(installation)
+    assert_ended_credentials_are_dead(installation)
+
+
+def assert_nothing_leaked(installation: Installation) -> None:
+    """Every object that we made at the provider and that lives is held by a lease, a role, or a rotation."""
+    held = frozenset(held_ids(installation))
+    assert [made for made in installation.simulator.world.ledger.alive() if not is_held(made, held)] == []
+
+
+def is_held(made: Made, held: frozenset[str]) -> bool:
+    """Principals and passwords come and go with their application; everything else is held by itself."""
+    return made.id in held or (made.kind in ("principal", "password") and not held.isdisjoint(made.of))
+
+
+def assert_no_credential_without_lease(installation: Installation) -> None:
+    """Credentials that reached a client have a lease for as long as it may use them."""
+    for answered in installation.answered.values():
+        if not answered.given_back and installation.clock < answered.until:
+            assert installation.store.read(keys.lease(answered.lease_id)), f"no lease {answered.lease_id}"
+
+
+def assert_ended_credentials_are_dead(installation: Installation) -> None:
+    """Credentials whose lease is gone no longer work."""
+    for answered in installation.answered.values():
+        if installation.store.read(keys.lease(answered.lease_id)) is None:
+            assert not installation.accepts(answered.client_id, answered.client_secret), answered.lease_id
+
+
+def assert_credentials_live_as_long_as_promised(installation: Installation) -> None:
+    """Nobody's credentials die early."""
+    for answered in installation.answered.values():
+        if not answered.given_back and installation.clock < answered.until:
+            assert installation.accepts(answered.client_id, answered.client_secret), answered.lease_id
+
+
+def assert_not_locked_out(installation: Installation) -> None:
+    """Of the root secrets that are persisted for a mount, the provider accepts at least one."""
+    for client_id, secrets in root_secrets(installation):
+        assert any(installation.accepts(client_id, secret) for secret in secrets), LOCKED_OUT
+
+
+def root_secrets(installation: Installation) -> Iterator[tuple[str, list[str]]]:
+    """For each configured mount its client id, and every secret of it that is persisted."""
+    records = installation.service.context.records
+    mounts = installation.peek(records.find(keys.MOUNTS, MountTable))
+    assert mounts is not None
+    for mount in mounts.record.mounts:
+        form = installation.service.context.components[mount.kind, mount.type].config
+        config = installation.peek(records.find(keys.config(mount.id), form)) if form else None
+        if config is None or not config.record.client_secret:
+            continue
+        rotation = installation.peek(records.find_fresh(keys.rotation(mount.id), Rotation))
+        known = [key.secret for key in rotation.record.known_keys] if rotation else []
+        yield config.record.client_id, [secret.reveal() for secret in (config.record.client_secret, *known)]
+
+
+def held_ids(installation: Installation) -> Iterator[str]:
+    """The ids of everything at the provider that one of our records accounts for."""
+    records = installation.service.context.records
+    for key in installation.store.list("", "", 100_000):
+        if key.startswith(keys.LEASES):
+            lease = installation.peek(records.find_fresh(key, Lease))
+            assert lease is not None
+            yield from ids_of(lease.record.holdings)
+        elif "/role/" in key:
+            role = installation.peek(records.find(key, Role)) if _is_engine(installation, key) else None
+            if role is not None and role.record.persisted is not None:
+                yield from ids_of(role.record.persisted.holdings)
+        elif "/intent/" in key and not key.startswith(keys.DUE):
+            intent = installation.peek(records.find_fresh(key, Intent))
+            assert intent is not None
+            yield from ids_of(intent.record.holdings)
+        elif key.endswith("/rotation"):
+            rotation = installation.peek(records.find_fresh(key, Rotation))
+            assert rotation is not None
+            yield from (key.id for key in rotation.record.known_keys)
+
+
+def _is_engine(installation: Installation, key: str) -> bool:
+    mounts = installation.peek(installation.service.context.records.find(keys.MOUNTS, MountTable))
+    assert mounts is not None
+    mount = mounts.record.by_id.get(key.split("/")[1])
+    return mount is not None and mount.kind == "secret"
+
+
+def ids_of(holdings: Holdings) -> Iterator[str]:
+    yield from (holdings.application_id, holdings.principal_id, holdings.password_key_id, *holdings.assignments)
+    yield from (f"{group}/{holdings.member_id}" for group in holdings.groups)

@@ -1,0 +1,140 @@
+"""The operations that are proven, each as a client would ask for it, and the installations that they start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+
+from .installation import Installation
+
+Operation: TypeAlias = Callable[[Installation], object]
+DUTY: Final = 150.0
+"""Seconds after which the duty of a host that is gone has run out."""
+
+
+@cache
+def furnished() -> Installation:
+    """An installation whose engine is configured, with a role of each kind; to be copied, not to be used."""
+    installation = Installation()
+    world = installation.cloud("GET", "/simulator/world")
+    application, other = world["applications"][:2]
+    subscription = f"/subscriptions/{world['subscriptions'][0]}"
+    config = {name: application[name] for name in ("client_id", "client_secret")}
+    config |= {"tenant_id": world["tenant"], "subscription_id": world["subscriptions"][0]}
+    roles = msgspec.json.encode([{"role_name": "Reader", "scope": subscription}]).decode()
+    groups = msgspec.json.encode([{"object_id": world["groups"][0]["id"]}]).decode()
+    installation.must("POST", "cloud/config", config)
+    installation.must("POST", "cloud/roles/fresh", {"azure_roles": roles, "azure_groups": groups, "ttl": "1h"})
+    installation.must("POST", "cloud/roles/existing", {"application_object_id": other["object_id"], "ttl": "1h"})
+    installation.must("POST", "cloud/roles/kept", {"azure_roles": roles, "persist_app": True, "ttl": "1h"})
+    installation.converge()
+    return installation
+
+
+@cache
+def with_leases() -> Installation:
+    """The same with a lease of each kind."""
+    installation = copy_of(furnished())
+    for role in ("fresh", "existing", "kept"):
+        installation.must("GET", f"cloud/creds/{role}")
+    return installation
+
+
+def copy_of(original: Installation, seed: int = 0) -> Installation:
+    """An independent installation in the same state, whose host has just started and taken over the duty."""
+    twin = Installation(seed, original.store.copy(), original.simulator, original.clock)
+    twin.answered = dict(original.answered)
+    twin.advance(DUTY)
+    twin.tick()
+    return twin
+
+
+def issue(role: str) -> Operation:
+    return lambda installation: installation.ask("GET", f"cloud/creds/{role}")
+
+
+def revoke(installation: Installation) -> None:
+    """Revoke everything that was answered, and work it off."""
+    installation.give_back("")
+    for lease_id in installation.answered:
+        installation.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+    installation.tick()
+
+
+def expire(installation: Installation) -> None:
+    """Let all leases run out, and work them off."""
+    installation.advance(3700)
+    installation.tick()
+
+
+def renew(installation: Installation) -> None:
+    for lease_id in installation.answered:
+        installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": 7200})
+
+
+def rotate(installation: Installation) -> None:
+    """Rotate the root secret, and let the old one go."""
+    installation.ask("POST", "cloud/rotate-root")
+    installation.advance(400)
+    installation.tick()
+
+
+def kept_role(installation: Installation, subscriptions: tuple[int, ...], name: str = "kept") -> None:
+    """Write a persisted role that reads some of the subscriptions, and is in a group if it reads the second."""
+    world = installation.cloud("GET", "/simulator/world")
+    scopes = [f"/subscriptions/{world['subscriptions'][number]}" for number in subscriptions]
+    groups = [{"object_id": world["groups"][0]["id"]}] if 1 in subscriptions else []
+    role = {
+        "azure_roles": [{"role_name": "Reader", "scope": scope} for scope in scopes],
+        "azure_groups": groups,
+        "persist_app": True,
+        "ttl": "1h",
+    }
+    installation.ask("POST", f"cloud/roles/{name}", role)
+
+
+def change_kept_role(installation: Installation) -> None:
+    """Another assignment and a group, and the old assignment goes."""
+    kept_role(installation, (1,))
+    installation.tick()
+
+
+def new_kept_role(installation: Installation) -> None:
+    kept_role(installation, (0,), "another")
+
+
+def delete_kept_role(installation: Installation) -> None:
+    """Give up a role with its application, and so all passwords of it."""
+    installation.give_back("/kept/")
+    installation.ask("DELETE", "cloud/roles/kept")
+    installation.tick()
+
+
+def end_token(installation: Installation) -> None:
+    """Revoke the token that asked for credentials."""
+    token = installation.must("POST", "auth/token/create", {"policies": ["root"]}).body["auth"]["client_token"]
+    installation.ask("GET", "cloud/creds/fresh", token=token)
+    installation.give_back("")
+    installation.ask("POST", "auth/token/revoke", {"token": token})
+    installation.tick()
+
+
+OPERATIONS: Final[Mapping[str, tuple[Callable[[], Installation], Operation]]] = MappingProxyType(
+    {
+        "issue a fresh principal": (furnished, issue("fresh")),
+        "issue a password of an existing application": (furnished, issue("existing")),
+        "issue a password of a persisted application": (furnished, issue("kept")),
+        "renew": (with_leases, renew),
+        "revoke": (with_leases, revoke),
+        "expire": (with_leases, expire),
+        "rotate the root secret": (furnished, rotate),
+        "write a new persisted role": (furnished, new_kept_role),
+        "change a persisted role": (furnished, change_kept_role),
+        "delete a persisted role": (with_leases, delete_kept_role),
+    }
+)
+"""Each with the installation that it starts from."""

@@ -1,0 +1,106 @@
+"""The long proof: `python -m tests.simulation.prove [--lives N] [--no-pairs]`, on all cores, with its progress.
+
+All ordered pairs of faults for issue, revoke and rotate, and random lives. It ends with 1 at the first broken promise,
+and prints what replays it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Final
+
+from attrs import frozen
+
+from cloudid_core.testing import Fault, FaultKind, every_fault
+from cloudid_core.testing.faults import troubles_of
+
+from .operations import OPERATIONS, copy_of
+from .test_exhaustive import go_through
+from .test_random import REPLAY, live
+
+PAIRED: Final = (
+    "issue a fresh principal",
+    "issue a password of an existing application",
+    "issue a password of a persisted application",
+    "revoke",
+    "rotate the root secret",
+)
+LIVES_AT_ONCE: Final = 50
+
+
+@frozen
+class Job:
+    """A part of the proof: some lives, or all pairs whose first fault is this one."""
+
+    lives: tuple[int, int] = (0, 0)
+    operation: str = ""
+    at: int = 0
+    kind: str = ""
+
+    def run(self) -> int:
+        """How many worlds were tried; the first broken promise is raised."""
+        if not self.operation:
+            for seed in range(*self.lives):
+                try:
+                    live(seed)
+                except BaseException as failure:
+                    raise AssertionError(f"{failure}\nreplay with: {REPLAY.format(seed=seed)}") from failure
+            return self.lives[1] - self.lives[0]
+        start, operation = OPERATIONS[self.operation]
+        first = Fault(self.at, FaultKind[self.kind])
+        tried = 0
+        for installation in every_fault(
+            lambda world: go_through(world, operation), lambda: copy_of(start()), given=(first,)
+        ):
+            go_through(installation, operation)
+            tried += 1
+        return tried
+
+
+def pairs() -> Iterator[Job]:
+    """A job for each first fault."""
+    for name in PAIRED:
+        start, operation = OPERATIONS[name]
+        installation = copy_of(start())
+        begin = len(installation.trace)
+        operation(installation)
+        for at, (_, effect) in enumerate(installation.trace[begin:], begin):
+            for kind in troubles_of(effect):
+                yield Job(operation=name, at=at, kind=kind.name)
+
+
+def lives(count: int) -> Iterator[Job]:
+    for first in range(0, count, LIVES_AT_ONCE):
+        yield Job(lives=(first, min(first + LIVES_AT_ONCE, count)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.prove", description=__doc__)
+    parser.add_argument("--lives", type=int, default=5000, help="how many random lives (default: 5000)")
+    parser.add_argument("--no-pairs", action="store_true", help="leave the pairs of faults out")
+    options = parser.parse_args()
+    jobs = [*lives(options.lives), *(() if options.no_pairs else pairs())]
+    began, tried = time.monotonic(), 0
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        futures = [pool.submit(job.run) for job in jobs]
+        for done, future in enumerate(as_completed(futures), 1):
+            try:
+                tried += future.result()
+            except AssertionError as broken:
+                pool.shutdown(cancel_futures=True)
+                sys.stderr.write(f"\nbroken: {broken}\n")
+                return 1
+            spent = time.monotonic() - began
+            left = spent / done * (len(jobs) - done)
+            sys.stderr.write(f"\r{done}/{len(jobs)} jobs, {tried} worlds, {spent:.0f} s, about {left:.0f} s left   ")
+    sys.stdout.write(f"\n{tried} worlds: nothing leaked, lost or locked out\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

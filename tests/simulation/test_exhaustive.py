@@ -1,0 +1,33 @@
+"""Every operation × every effect × every fault; then resume and converge: nothing is leaked, lost or locked out."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.errors import CloudidError
+from cloudid_core.testing import Crashed, every_fault
+
+from .installation import Installation
+from .invariants import check_always, check_in_the_end
+from .operations import OPERATIONS, Operation, copy_of
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_one_fault_anywhere(name: str) -> None:
+    """One fault at one effect of one operation, all of them."""
+    start, operation = OPERATIONS[name]
+    for installation in every_fault(operation, lambda: copy_of(start())):
+        go_through(installation, operation)
+
+
+def go_through(installation: Installation, operation: Operation) -> None:
+    """Do the operation while something goes wrong, check, restart if it was killed, converge, and check again."""
+    try:
+        operation(installation)
+    except Crashed:
+        installation.restart()
+    except CloudidError:
+        pass
+    check_always(installation)
+    installation.converge()
+    check_in_the_end(installation)

@@ -1,0 +1,127 @@
+"""Random lives of an installation: operations, faults, slow and forgetful clouds, clock jumps and restarts, by seed.
+
+`pytest tests/simulation/test_random.py --seeds 10000` goes through more of them; `--seed 17` replays one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import pytest
+
+from cloudid_core.errors import CloudidError
+from cloudid_core.testing import Crashed, Fault, FaultKind
+
+from .installation import SETTLE_TIME, Installation
+from .invariants import check_always, check_in_the_end
+from .operations import copy_of, delete_kept_role, furnished, kept_role, rotate
+
+STEPS: Final = 12
+REPLAY: Final = "pytest tests/simulation/test_random.py --seed {seed}"
+ROLES: Final = ("fresh", "existing", "kept")
+
+Step = Callable[[Installation, Random], object]
+
+
+def live(seed: int) -> Installation:
+    """A whole life; the same for the same seed."""
+    dice = Random(seed)
+    installation = copy_of(furnished(), seed)
+    installation.cloud("POST", "/simulator/behaviour", {"preset": dice.choice(["immediate", "realistic"])})
+    for _ in range(STEPS):
+        if dice.random() < 0.7:
+            installation.trouble = Fault(len(installation.trace) + dice.randrange(60), dice.choice(list(FaultKind)))
+        try:
+            dice.choice(LIFE)(installation, dice)
+        except Crashed:
+            installation.restart()
+        except CloudidError:
+            pass
+        check_always(installation)
+    installation.trouble = None
+    installation.advance(2 * SETTLE_TIME)
+    installation.converge()
+    check_in_the_end(installation)
+    return installation
+
+
+def issue(installation: Installation, dice: Random) -> None:
+    installation.ask("GET", f"cloud/creds/{dice.choice(ROLES)}")
+
+
+def issue_several(installation: Installation, dice: Random) -> None:
+    installation.ask_all([f"cloud/creds/{dice.choice(ROLES)}" for _ in range(3)])
+
+
+def revoke_one(installation: Installation, dice: Random) -> None:
+    if installation.answered:
+        lease_id = dice.choice(sorted(installation.answered))
+        installation.give_back(lease_id)
+        installation.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+
+
+def renew_one(installation: Installation, dice: Random) -> None:
+    if installation.answered:
+        lease_id = dice.choice(sorted(installation.answered))
+        installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": dice.randrange(10_000)})
+
+
+def revoke_all(installation: Installation, dice: Random) -> None:
+    installation.give_back("")
+    installation.ask("PUT", "sys/leases/revoke-prefix/cloud/creds")
+
+
+def write_role(installation: Installation, dice: Random) -> None:
+    kept_role(installation, dice.choice([(0,), (1,), (0, 1)]))
+
+
+def delete_role(installation: Installation, dice: Random) -> None:
+    delete_kept_role(installation)
+
+
+def rotate_root(installation: Installation, dice: Random) -> None:
+    rotate(installation)
+
+
+def wait(installation: Installation, dice: Random) -> None:
+    """From a second to a day, and a round of background work."""
+    installation.advance(dice.choice([1.0, 30.0, SETTLE_TIME, 3700.0, 100_000.0]))
+    installation.tick()
+
+
+def kill(installation: Installation, dice: Random) -> None:
+    installation.restart()
+
+
+LIFE: Final[tuple[Step, ...]] = (
+    issue,
+    issue,
+    issue_several,
+    revoke_one,
+    renew_one,
+    revoke_all,
+    write_role,
+    delete_role,
+    rotate_root,
+    wait,
+    wait,
+    kill,
+)
+"""What happens; twice what should happen more often."""
+
+
+def test_lives(seeds: range) -> None:
+    """Nothing is leaked, lost or locked out, in any of many lives."""
+    for seed in seeds:
+        try:
+            live(seed)
+        except BaseException as failure:
+            failure.add_note("replay with: " + REPLAY.format(seed=seed))
+            raise
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_seed_tells_the_same_life(seed: int) -> None:
+    assert live(seed).transcript() == live(seed).transcript()

@@ -1,0 +1,216 @@
+"""Verbs, paths, headers and bodies, as they reach a whole service."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core import Request
+from tests.simulation.installation import Installation
+from tests.simulation.operations import copy_of, with_leases
+from tests.wire.raw import codes, send, token_with, told
+
+ROLE = b'{"bound_locations": "westus2"}'
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_post_and_put_are_one(service: Installation, method: str) -> None:
+    assert send(service, method, "auth/cloud/role/web", ROLE).status == 204
+    assert send(service, method, "auth/token/renew-self", token="wrong").status == 403
+    assert send(service, method, "auth/cloud/login", b"{}", token=None).status == 400
+
+
+@pytest.mark.parametrize("method, query", [("LIST", ""), ("LIST", "/"), ("GET", "?list=true"), ("GET", "/?list=True")])
+def test_lists_can_be_asked_for_in_two_ways(furnished: Installation, method: str, query: str) -> None:
+    assert told(send(furnished, method, f"auth/cloud/role{query}"))["data"] == {"keys": ["web"]}
+
+
+def test_a_junk_flag_is_refused_before_policy(service: Installation) -> None:
+    assert send(service, "GET", "auth/cloud/role?list=junk", token=None).status == 400
+
+
+@pytest.mark.parametrize(
+    "target", ["auth/cloud/role/web", "sys/health", "auth/token/lookup-self", "auth/cloud/role/no"]
+)
+def test_head_is_a_get_whose_body_the_host_leaves_out(furnished: Installation, target: str) -> None:
+    head, get = (send(furnished, method, target) for method in ("HEAD", "GET"))
+    assert (head.status, head.headers) == (get.status, get.headers)
+
+
+def test_head_makes_no_credentials() -> None:
+    service = copy_of(with_leases())
+    known = set(service.answered)
+    response = send(service, "HEAD", "cloud/creds/existing")
+    assert (response.status, codes(response)) == (405, ["unsupported_operation"])
+    assert set(told(send(service, "LIST", "sys/leases/lookup/cloud/creds/existing"))["data"]["keys"]) == {
+        lease_id.rpartition("/")[2] for lease_id in known if "/existing/" in lease_id
+    }
+
+
+@pytest.mark.parametrize(
+    "content_type, status", [("application/merge-patch+json", 405), ("application/json", 415), ("", 415)]
+)
+def test_patch_is_not_offered(furnished: Installation, content_type: str, status: int) -> None:
+    response = send(furnished, "PATCH", "auth/cloud/role/web", ROLE, {"content-type": content_type})
+    assert response.status == status
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "SCAN", "post"])
+def test_other_verbs_are_not_offered(service: Installation, method: str) -> None:
+    assert send(service, method, "sys/health").status == 405
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "auth/cloud/../../sys/auth",
+        "auth/cloud/./config",
+        "auth/cloud/%2e%2e/config",
+        "auth%2fcloud/config",
+        "auth/cloud/role/a%2Fb",
+        "auth/cloud/role/a%00b",
+        "auth//cloud/config",
+    ],
+)
+@pytest.mark.parametrize("token", ["root", None])
+def test_paths_with_two_readings_are_refused_before_policy(
+    service: Installation, target: str, token: str | None
+) -> None:
+    response = send(service, "GET", target, token=token)
+    assert (response.status, codes(response)) == (400, ["malformed_path"])
+
+
+def test_nothing_is_written_to_a_path_that_ends_in_a_slash(service: Installation) -> None:
+    response = send(service, "POST", "auth/cloud/role/web/", ROLE)
+    assert (response.status, codes(response)) == (400, ["malformed_path"])
+    assert "slash" in told(response)["errors"][0]
+
+
+@pytest.mark.parametrize("target", ["/", "/v1", "/v2/sys/health", "/ui/", "*", "http://other/v1/sys/health"])
+def test_outside_of_the_interface_is_nothing(service: Installation, target: str) -> None:
+    response = service.perform(service.service.handle(Request("GET", target)))
+    assert response.status == 404
+
+
+@pytest.mark.parametrize("name", ["Web", "WEB", "web"])
+def test_names_know_no_case(furnished: Installation, name: str) -> None:
+    assert send(furnished, "GET", f"auth/cloud/role/{name}").status == 200
+
+
+@pytest.mark.parametrize("name", [".web", "web.", "-web", "w%20b", "w%C3%A4b", "w" * 129])
+def test_what_is_no_name_is_refused(furnished: Installation, name: str) -> None:
+    response = send(furnished, "GET", f"auth/cloud/role/{name}")
+    assert (response.status, codes(response)) == (400, ["name_invalid"])
+
+
+@pytest.mark.parametrize(
+    "headers, is_let_in",
+    [
+        ({"x-service-token": "root"}, True),
+        ({"x-vault-token": "root"}, True),
+        ({"authorization": "Bearer root"}, True),
+        ({"authorization": "bearer root"}, True),
+        ({"authorization": "Basic root"}, False),
+        ({"x-service-token": "root", "x-vault-token": "wrong", "authorization": "Bearer wrong"}, True),
+        ({"x-service-token": "wrong", "x-vault-token": "root"}, False),
+        ({"x-vault-token": "wrong", "authorization": "Bearer root"}, False),
+        ({"x-vault-token": "root", "x-vault-request": "true", "x-vault-namespace": "root"}, True),
+    ],
+)
+def test_the_first_header_with_a_token_counts(
+    furnished: Installation, headers: dict[str, str], is_let_in: bool
+) -> None:
+    assert send(furnished, "GET", "auth/cloud/config", headers=headers, token=None).status == (
+        200 if is_let_in else 403
+    )
+
+
+def test_a_login_needs_no_token_and_does_not_mind_a_wrong_one(service: Installation) -> None:
+    for token in (None, "wrong"):
+        assert send(service, "POST", "auth/cloud/login", b"{}", token=token).status == 400
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ({"x-vault-namespace": "team"}, 404),
+        ({"x-vault-namespace": "root/"}, 200),
+        ({"x-vault-wrap-ttl": "60"}, 400),
+        ({"x-vault-wrap-ttl": "0"}, 200),
+        ({"x-service-deadline": "5"}, 200),
+        ({"x-service-deadline": "1000"}, 200),
+        ({"x-service-deadline": "0"}, 400),
+        ({"x-service-deadline": "soon"}, 400),
+    ],
+)
+def test_headers_that_ask_for_more(furnished: Installation, headers: dict[str, str], status: int) -> None:
+    """A namespace or wrapping that is not there must not be ignored in silence."""
+    assert send(furnished, "GET", "auth/cloud/config", headers=headers).status == status
+
+
+def test_a_deadline_that_passes_while_the_provider_is_slow_is_504() -> None:
+    service = copy_of(with_leases())
+    service.cloud("POST", "/simulator/faults", [{"action": {"delay": 30.0}}])
+    response = send(service, "GET", "cloud/creds/fresh", headers={"x-service-deadline": "2"})
+    assert (response.status, codes(response)) == (504, ["deadline_passed"])
+
+
+@pytest.mark.parametrize(
+    "body, status, code",
+    [
+        (b"", 204, ""),
+        (b"null", 204, ""),
+        (b"{}", 204, ""),
+        (b'{"token_ttl": "junk", "token_ttl": "1h"}', 204, ""),
+        (b"[]", 400, "malformed_json"),
+        (b"token_ttl=1h", 400, "malformed_json"),
+        (b'{"token_ttl":', 400, "malformed_json"),
+        (b'{"a": ' + b"[" * 40 + b"]" * 40 + b"}", 400, "body_too_complex"),
+        (b'{"a": "' + b"x" * 2**20 + b'"}', 413, "body_too_large"),
+    ],
+)
+@pytest.mark.parametrize("content_type", ["", "application/json", "application/x-www-form-urlencoded", "text/plain"])
+def test_bodies_are_json_whatever_they_say_they_are(
+    furnished: Installation, content_type: str, body: bytes, status: int, code: str
+) -> None:
+    response = send(furnished, "POST", "auth/cloud/role/web", body, {"content-type": content_type})
+    assert response.status == status
+    assert not code or codes(response) == [code]
+
+
+def test_a_read_takes_its_fields_from_the_query_and_a_write_does_not(furnished: Installation) -> None:
+    assert send(furnished, "GET", "sys/health?activecode=299").status == 299
+    assert send(furnished, "POST", "auth/cloud/role/web?token_ttl=junk").status == 204
+
+
+@pytest.mark.parametrize(
+    "body, warnings",
+    [
+        (b'{"token_ttl": 5}', None),
+        (b'{"name": "web"}', None),
+        (b'{"b": 1, "a": 2}', ["Endpoint ignored these unrecognized parameters: [a b]"]),
+        (
+            b'{"name": "other", "x": null}',
+            [
+                "Endpoint ignored these unrecognized parameters: [x]",
+                "Endpoint replaced the value of these parameters with the values captured from the endpoint's path:"
+                " [name]",
+            ],
+        ),
+    ],
+)
+def test_fields_that_do_not_count_are_told(furnished: Installation, body: bytes, warnings: list[str] | None) -> None:
+    """Unknown ones by name, never by value; those that the path overrules unless they say the same."""
+    response = send(furnished, "POST", "auth/cloud/role/web", body)
+    assert (told(response)["warnings"] if response.body else None) == warnings
+
+
+def test_parameters_can_be_constrained_by_policy(furnished: Installation) -> None:
+    policy = """
+    path "auth/cloud/role/*" {
+        capabilities = ["update"]
+        allowed_parameters = { token_ttl = ["1h", "2h"] }
+    }"""
+    token = token_with(furnished, policy)
+    assert send(furnished, "POST", "auth/cloud/role/web", b'{"token_ttl": "2h"}', token=token).status == 204
+    assert send(furnished, "POST", "auth/cloud/role/web", b'{"token_ttl": "3h"}', token=token).status == 403
+    assert send(furnished, "POST", "auth/cloud/role/web", b'{"token_max_ttl": "2h"}', token=token).status == 403
