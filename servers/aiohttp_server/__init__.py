@@ -1,0 +1,1 @@
+"""The aiohttp server: its low-level server to read requests, its client to call the provider."""

@@ -1,0 +1,155 @@
+"""The host on asyncio, with aiohttp's client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import aiohttp
+from attrs import define
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from cloudid_core.effects import HttpRequest, HttpResponse, Program
+from cloudid_core.errors import ProviderUnreachable, TimeIsUp
+from cloudid_core.run import run
+
+from .. import host, runtime
+from ..platform import Platform
+from ..stores import Store
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class AiohttpHost(host.Host):
+    """Performs effects on asyncio. Background work and shared programs are tasks of its own."""
+
+    def __init__(self, store: Store, platform: Platform, session: aiohttp.ClientSession) -> None:
+        super().__init__(store, platform)
+        self._session = session
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def new_event(self) -> runtime.Event:
+        return asyncio.Event()
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        task = asyncio.create_task(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def in_thread(self, work: Callable[[A], T], argument: A) -> T:
+        task = asyncio.create_task(asyncio.to_thread(work, argument))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            raise
+
+    async def aclose(self) -> None:
+        """Cancel what runs in the background, and wait until it has ended."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.abandon()
+
+    async def wait(self, event: runtime.Event, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await event.wait()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))
+
+    async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
+        answers: list[Any] = [None] * len(programs)
+        failures: dict[int, Exception] = {}
+
+        async def attempt(place: int, program: Program[Any]) -> None:
+            try:
+                answers[place] = await run(program, self)
+            except Exception as failure:  # noqa: BLE001  # raised below, without a group around it
+                failures[place] = failure
+                for other in tasks:
+                    if other is not tasks[place]:
+                        other.cancel()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(attempt(place, program)) for place, program in enumerate(programs)]
+        finally:
+            for program in programs:  # a task that is cancelled early never starts its program
+                program.close()
+        if failures:
+            raise failures[min(failures)]
+        return tuple(answers)
+
+    async def within(self, seconds: float, program: Program[Any]) -> Any:
+        try:
+            async with asyncio.timeout(max(0.0, seconds)) as scope:
+                return await run(program, self)
+        except TimeoutError:
+            if scope.expired():
+                raise TimeIsUp("the program took too long") from None
+            raise
+
+    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
+        progress = _Progress()
+        try:
+            async with self._session.request(
+                request.method,
+                URL(request.url, encoded=True),
+                headers=request.headers,
+                data=request.body or None,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=max(0.001, timeout)),
+                trace_request_ctx=progress,
+            ) as response:
+                body = bytearray()
+                async for chunk in response.content.iter_any():
+                    body += chunk
+                    if len(body) > host.PROVIDER_BODY_LIMIT:
+                        raise ProviderUnreachable("the answer is too large", sent=True)
+                return HttpResponse(response.status, _joined(response.headers), bytes(body))
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise ProviderUnreachable(type(error).__name__, sent=progress.sent) from None
+
+
+@asynccontextmanager
+async def open_host(store: Store, platform: Platform) -> AsyncIterator[AiohttpHost]:
+    """A host for as long as the block lasts; then all its tasks are cancelled. The store stays open."""
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(_note_sent)
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=host.PROVIDER_CONNECTIONS),
+        headers=host.PROVIDER_HEADERS,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trace_configs=[trace],
+        trust_env=False,
+    )
+    async with session:
+        opened = AiohttpHost(store, platform, session)
+        try:
+            yield opened
+        finally:
+            await opened.aclose()
+
+
+@define
+class _Progress:
+    """How far a request to the provider has come."""
+
+    sent: bool = False
+
+
+async def _note_sent(_: object, context: Any, __: object) -> None:
+    context.trace_request_ctx.sent = True
+
+
+def _joined(headers: CIMultiDictProxy[str]) -> dict[str, str]:
+    """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
+    return {name.lower(): ", ".join(headers.getall(name)) for name in headers}

@@ -1,0 +1,229 @@
+"""The demo: a machine of a simulated cloud logs in and borrows credentials. `python -m servers.demo [--server NAME]`
+
+It starts a server of its own with everything in memory, and ends it: nothing is left behind, however it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx
+from attrs import frozen
+
+RESOURCE: Final = "https://management.azure.com/"
+SERVERS: Final = ("trio_server", "aiohttp_server")
+PATIENCE: Final = 30.0
+LEASE_SECONDS: Final = 4
+
+
+class DemoFailed(Exception):
+    """A step did not do what it shows."""
+
+
+@frozen
+class Started:
+    """A server that runs, and the simulated cloud beside it."""
+
+    url: str
+    root_token: str
+    simulator: str
+
+
+@contextmanager
+def server(name: str) -> Iterator[Started]:
+    """A server with everything in memory and a simulated cloud, for as long as the block lasts."""
+    command = [sys.executable, "-m", f"servers.{name}", "--dev", "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None  # it was asked for
+        said: dict[str, str] = {}
+        for line in process.stdout:
+            what, _, value = line.strip().replace("listening on ", "listening on: ").partition(": ")
+            said[what] = value
+            if what == "listening on":
+                break
+        if "listening on" not in said:
+            raise DemoFailed(f"the server did not start: {process.stderr.read() if process.stderr else ''}")
+        yield Started(said["listening on"], said["root token"], said["provider simulator"])
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+class Storyteller:
+    """Sends requests and tells what it does."""
+
+    def __init__(self, client: httpx.Client, started: Started) -> None:
+        self.client = client
+        self.started = started
+
+    def tell(self, text: str) -> None:
+        sys.stdout.write(f"\n{text}\n")
+        sys.stdout.flush()
+
+    def show(self, **facts: object) -> None:
+        for name, fact in facts.items():
+            sys.stdout.write(f"    {name.replace('_', ' ')}: {fact}\n")
+
+    def wait_until(self, what: str, count: Callable[[], int], wanted: int) -> None:
+        """Show a number that changes by itself until it is what it should be."""
+        shown, until = None, time.monotonic() + PATIENCE
+        while shown != wanted:
+            if (now := count()) != shown:
+                shown = now
+                self.show(**{what: shown})
+            if time.monotonic() > until:
+                raise DemoFailed(f"{what}: still {shown}")
+            time.sleep(0.2)
+
+    def cloud(self, method: str, path: str, **options: Any) -> Any:
+        return _json(self.client.request(method, self.started.simulator + path, **options))
+
+    def ask(self, method: str, path: str, *, token: str = "", body: object = None, refused: int = 0) -> Any:
+        """One request to the service; its answer is shown by its status, which may have to be a refusal."""
+        headers = {"X-Service-Token": token} if token else {}
+        response = self.client.request(method, f"{self.started.url}/v1/{path}", headers=headers, json=body)
+        sys.stdout.write(f"    {method} /v1/{path} -> {response.status_code}\n")
+        return None if refused and response.status_code == refused else _json(response)
+
+
+def _json(response: httpx.Response) -> Any:
+    if response.is_error:
+        raise DemoFailed(
+            f"{response.request.method} {response.request.url.path}: {response.status_code} {response.text}"
+        )
+    return response.json() if response.content else None
+
+
+def log_in(story: Storyteller) -> str:
+    """From a machine's metadata service to a service token that works; answers the token."""
+    root = story.started.root_token
+    world = story.cloud("GET", "/simulator/world")
+    application, machine = world["applications"][0], world["machines"][0]
+
+    story.tell("The operator tells the authentication method which tenant it serves, and with which credentials.")
+    config = {name: application[name] for name in ("client_id", "client_secret")}
+    story.ask(
+        "POST", "auth/cloud/config", token=root, body={**config, "tenant_id": world["tenant"], "resource": RESOURCE}
+    )
+
+    story.tell("A role admits the machines of one resource group at one location.")
+    role = {
+        "bound_subscription_ids": [machine["subscription"]],
+        "bound_resource_groups": [machine["resource_group"]],
+        "bound_locations": [machine["location"]],
+        "token_policies": ["app"],
+        "token_ttl": "1h",
+    }
+    story.ask("POST", "auth/cloud/role/app", token=root, body=role)
+    policy = 'path "cloud/creds/*" { capabilities = ["read"] }\npath "sys/leases/*" { capabilities = ["update"] }'
+    story.ask("POST", "sys/policies/acl/app", token=root, body={"policy": policy})
+
+    story.tell(f"The machine {machine['name']!r} asks its metadata service for its signed identity.")
+    query = {"api-version": "2018-02-01", "resource": RESOURCE}
+    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
+    identity = story.cloud("GET", path, params=query, headers={"Metadata": "true"})
+    story.show(jwt=f"{identity['access_token'][:24]}… ({len(identity['access_token'])} characters)")
+
+    story.tell("It logs in with it.")
+    form = {
+        "role": "app",
+        "jwt": identity["access_token"],
+        "subscription_id": machine["subscription"],
+        "resource_group_name": machine["resource_group"],
+        "vm_name": machine["name"],
+    }
+    auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
+    story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
+
+    story.tell("The service token works.")
+    found = story.ask("GET", "auth/token/lookup-self", token=auth["client_token"])["data"]
+    story.show(display_name=found["display_name"], verified_facts=found["meta"])
+    return str(auth["client_token"])
+
+
+def borrow_credentials(story: Storyteller, token: str) -> None:
+    """Credentials of a fresh service principal, renewed and left to expire; then a new root secret."""
+    root = story.started.root_token
+    world = story.cloud("GET", "/simulator/world")
+    application, subscription = world["applications"][0], world["subscriptions"][0]
+
+    story.tell("The operator configures the secrets engine, and a role that may read one subscription.")
+    config = {name: application[name] for name in ("client_id", "client_secret")}
+    config |= {"tenant_id": world["tenant"], "subscription_id": subscription}
+    story.ask("POST", "cloud/config", token=root, body=config)
+    assignments = [{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}]
+    role = {"azure_roles": json.dumps(assignments), "ttl": f"{LEASE_SECONDS}s", "max_ttl": "1h"}
+    story.ask("POST", "cloud/roles/reader", token=root, body=role)
+
+    story.tell(
+        "The machine borrows credentials: an application, a principal, a password and a role assignment are made."
+    )
+    lease = story.ask("GET", "cloud/creds/reader", token=token)
+    story.show(client_id=lease["data"]["client_id"], lease=lease["lease_id"], seconds=lease["lease_duration"])
+    story.show(objects_at_the_provider=len(alive(story)))
+
+    story.tell("It renews the lease.")
+    renewal = {"lease_id": lease["lease_id"], "increment": LEASE_SECONDS}
+    story.show(seconds=story.ask("POST", "sys/leases/renew", token=token, body=renewal)["lease_duration"])
+
+    story.tell("It forgets about it; the lease runs out, and everything that was made for it is removed.")
+    story.wait_until("objects at the provider", lambda: len(alive(story)), 0)
+
+    story.tell(
+        "The root secret is to be replaced. The authentication method uses it too, and would be locked out: refused."
+    )
+    story.ask("POST", "cloud/rotate-root", token=root, refused=409)
+
+    story.tell(
+        "Without that: a new one that only the service knows is added, proven and put in place; then the old one goes."
+    )
+    story.ask("DELETE", "auth/cloud/config", token=root)
+    story.ask("POST", "cloud/rotate-root", token=root)
+    rotation = story.ask("GET", "cloud/rotation", token=root)["data"]
+    story.show(phase=rotation["phase"], expires=rotation["root_password_expiration_date"])
+
+    story.tell("Credentials still work, now with the new root secret; given back, they leave nothing behind.")
+    lease = story.ask("GET", "cloud/creds/reader", token=token)
+    story.ask("POST", "sys/leases/revoke", token=root, body={"lease_id": lease["lease_id"]})
+    story.wait_until("objects at the provider", lambda: len(alive(story)), 0)
+
+
+def alive(story: Storyteller) -> list[Any]:
+    """What was made at the provider for leases and lives, by its own ledger: all but the new root secret."""
+    root_application = story.cloud("GET", "/simulator/world")["applications"][0]["object_id"]
+    made = story.cloud("GET", "/simulator/ledger")
+    return [one for one in made if one["deleted_at"] is None and root_application not in one["of"]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m servers.demo", description=__doc__)
+    parser.add_argument("--server", choices=SERVERS, default=SERVERS[0])
+    options = parser.parse_args()
+    try:
+        with server(options.server) as started, httpx.Client(trust_env=False, timeout=PATIENCE) as client:
+            story = Storyteller(client, started)
+            story.tell(f"A server runs at {started.url}, a simulated cloud at {started.simulator}.")
+            borrow_credentials(story, log_in(story))
+            story.tell("That was it; the server ends now, and nothing is left of it.")
+    except (DemoFailed, httpx.HTTPError) as failure:
+        sys.stderr.write(f"error: {failure}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Platform tokens: the identity that the host's own machine can ask for.
+
+A virtual machine asks its metadata service; an application service is told by `IDENTITY_ENDPOINT` and `IDENTITY_HEADER`
+in its environment whom to ask instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlencode
+
+from attrs import field, frozen
+
+from cloudid_core.effects import HttpRequest, HttpResponse, PlatformToken
+from cloudid_core.errors import PlatformTokenUnavailable
+from cloudid_core.values.secret import Secret
+
+METADATA_ADDRESS: Final = "http://169.254.169.254"
+TIMEOUT: Final = 10.0
+"""Seconds that the platform has to answer."""
+
+
+@frozen
+class Platform:
+    """Whom to ask."""
+
+    metadata_address: str = METADATA_ADDRESS
+    identity_endpoint: str = ""
+    identity_header: Secret = field(factory=Secret)
+
+    @classmethod
+    def of(cls, metadata_address: str, environment: Mapping[str, str]) -> Platform:
+        """What the settings and the process environment say."""
+        header = Secret(environment.get("IDENTITY_HEADER", ""))
+        return cls(metadata_address, environment.get("IDENTITY_ENDPOINT", "") if header else "", header)
+
+    def ask(self, resource: str, client_id: str) -> HttpRequest:
+        """The request for a token."""
+        if self.identity_endpoint:
+            address, version = self.identity_endpoint, "2019-08-01"
+            headers = {"x-identity-header": self.identity_header.reveal()}
+        else:
+            address, version = f"{self.metadata_address}/metadata/identity/oauth2/token", "2018-02-01"
+            headers = {"metadata": "true"}
+        query = {"api-version": version, "resource": resource} | ({"client_id": client_id} if client_id else {})
+        return HttpRequest("GET", f"{address}?{urlencode(query)}", headers)
+
+
+def read(response: HttpResponse) -> PlatformToken:
+    """The token in an answer; numbers may come as texts. Raises `PlatformTokenUnavailable`."""
+    if response.status != 200:
+        raise PlatformTokenUnavailable(f"the platform answered with status {response.status}")
+    try:
+        answer = json.loads(response.body)
+        return PlatformToken(Secret(str(answer["access_token"])), float(answer["expires_on"]))
+    except (ValueError, KeyError, TypeError):
+        raise PlatformTokenUnavailable("the platform's answer is malformed") from None

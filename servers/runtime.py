@@ -1,0 +1,38 @@
+"""Runtime: the few words of an event loop that trio and asyncio share.
+
+What hosts have in common (single flight, group commit, background work) is written once with these words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class Event(Protocol):
+    """What `trio.Event` and `asyncio.Event` both are."""
+
+    def set(self) -> object: ...
+
+    def wait(self) -> Awaitable[object]: ...
+
+
+class Runtime(Protocol):
+    """The words. Whatever is started runs in the host's own scope and is cancelled when the host is closed."""
+
+    def new_event(self) -> Event: ...
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run in the background. `work` raises no `Exception`."""
+        ...
+
+    async def in_thread(self, work: Callable[[A], T], argument: A) -> T:
+        """Call in a worker thread, and come back only when it has ended, even when cancelled."""
+        ...
+
+    async def wait(self, event: Event, seconds: float) -> None:
+        """Until the event is set, but no longer than so many seconds."""
+        ...

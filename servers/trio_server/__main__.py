@@ -1,0 +1,11 @@
+"""`python -m servers.trio_server`: see `servers.options`."""
+
+from __future__ import annotations
+
+import sys
+
+from ..command import main
+from .serve import perform, serve
+
+if __name__ == "__main__":
+    sys.exit(main("trio_server", serve, perform))

@@ -1,0 +1,124 @@
+"""The host on trio, with httpx."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, TypeVar
+
+import httpx
+import trio
+
+from cloudid_core.effects import HttpRequest, HttpResponse, Program
+from cloudid_core.errors import ProviderUnreachable, TimeIsUp
+from cloudid_core.run import run
+
+from .. import host, runtime
+from ..platform import Platform
+from ..stores import Store
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class TrioHost(host.Host):
+    """Performs effects on trio. Background work and shared programs live in its nursery."""
+
+    def __init__(self, store: Store, platform: Platform, client: httpx.AsyncClient, nursery: trio.Nursery) -> None:
+        super().__init__(store, platform)
+        self._client = client
+        self._nursery = nursery
+
+    def new_event(self) -> runtime.Event:
+        return trio.Event()
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._nursery.start_soon(work)
+
+    async def in_thread(self, work: Callable[[A], T], argument: A) -> T:
+        return await trio.to_thread.run_sync(work, argument)
+
+    async def wait(self, event: runtime.Event, seconds: float) -> None:
+        with trio.move_on_after(max(0.0, seconds)):
+            await event.wait()
+
+    async def sleep(self, seconds: float) -> None:
+        await trio.sleep(max(0.0, seconds))
+
+    async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
+        answers: list[Any] = [None] * len(programs)
+        failures: dict[int, Exception] = {}
+
+        async def attempt(place: int, program: Program[Any]) -> None:
+            try:
+                answers[place] = await run(program, self)
+            except Exception as failure:  # noqa: BLE001  # raised below, without a group around it
+                failures[place] = failure
+                nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for place, program in enumerate(programs):
+                nursery.start_soon(attempt, place, program)
+        if failures:
+            raise failures[min(failures)]
+        return tuple(answers)
+
+    async def within(self, seconds: float, program: Program[Any]) -> Any:
+        with trio.move_on_after(max(0.0, seconds)):
+            return await run(program, self)
+        raise TimeIsUp("the program took too long")
+
+    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
+        sent = False
+
+        async def trace(event: str, _: object) -> None:
+            nonlocal sent
+            sent = sent or event.endswith("send_request_headers.started")
+
+        body = bytearray()
+        try:
+            with trio.move_on_after(max(0.0, timeout)) as scope:
+                async with self._client.stream(
+                    request.method,
+                    request.url,
+                    headers=dict(request.headers),
+                    content=request.body,
+                    extensions={"trace": trace},
+                ) as response:
+                    async for chunk in response.aiter_raw():
+                        body += chunk
+                        if len(body) > host.PROVIDER_BODY_LIMIT:
+                            scope.cancel()  # to leave the loop would leave generators behind
+                    if len(body) <= host.PROVIDER_BODY_LIMIT:
+                        return HttpResponse(response.status_code, dict(response.headers), bytes(body))
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise ProviderUnreachable(type(error).__name__, sent=sent) from None
+        reason = "the answer is too large" if len(body) > host.PROVIDER_BODY_LIMIT else "no answer in time"
+        raise ProviderUnreachable(reason, sent=sent)
+
+
+@asynccontextmanager
+async def open_host(store: Store, platform: Platform) -> AsyncIterator[TrioHost]:
+    """A host for as long as the block lasts; then everything in its nursery is cancelled. The store stays open."""
+    failure: Exception | None = None
+    client = httpx.AsyncClient(
+        headers=host.PROVIDER_HEADERS,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        verify=ssl.create_default_context(),
+        trust_env=False,
+        follow_redirects=False,
+        timeout=None,
+        limits=httpx.Limits(max_connections=host.PROVIDER_CONNECTIONS),
+    )
+    async with client, trio.open_nursery() as nursery:
+        opened = TrioHost(store, platform, client, nursery)
+        try:
+            yield opened
+        except Exception as error:  # noqa: BLE001  # raised below, without a group around it
+            failure = error
+        nursery.cancel_scope.cancel()
+    opened.abandon()
+    if failure is not None:
+        raise failure

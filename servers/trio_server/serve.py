@@ -1,0 +1,73 @@
+"""Serving on trio: listen, answer, and go in good order."""
+
+from __future__ import annotations
+
+import signal
+from functools import partial
+from typing import TypeVar
+
+import trio
+
+from cloudid_core.effects import Program
+from cloudid_core.run import run
+
+from .. import wire
+from ..front import Front
+from ..logs import adopt_libraries, open_log, told
+from ..platform import Platform
+from ..setup import Setup
+from ..stores import Store
+from .host import open_host
+from .http import Connection
+
+T = TypeVar("T")
+
+
+def perform(program: Program[T], store: Store) -> T:
+    """Run one program over a store."""
+
+    async def main() -> T:
+        async with open_host(store, Platform()) as host:
+            return await run(program, host)
+
+    return trio.run(main)
+
+
+def serve(setup: Setup) -> None:
+    """Until SIGTERM or SIGINT."""
+    trio.run(_serve, setup)
+
+
+async def _serve(setup: Setup) -> None:
+    log = open_log(setup.server.log_level)
+    adopt_libraries(log)
+    async with open_host(setup.store, setup.platform) as host:
+        front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
+        tls = setup.tls()
+        address, port = setup.server.address
+        listeners = await trio.open_tcp_listeners(port, host=address)
+        idle: set[trio.CancelScope] = set()
+
+        async def handle(stream: trio.SocketStream) -> None:
+            secure = trio.SSLStream(stream, tls, server_side=True, https_compatible=True) if tls else stream
+            connection = Connection(secure, front, setup.server, idle)
+            try:
+                if len(connections.child_tasks) > setup.server.connection_limit:
+                    await connection.refuse(wire.TOO_MANY_CONNECTIONS)
+                else:
+                    await connection.serve()
+            except Exception as bug:  # noqa: BLE001  # one connection must not end the others
+                log.error("connection failed", **told(bug))
+
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with trio.open_nursery() as connections:
+                async with trio.open_nursery() as accepting:
+                    accepting.start_soon(partial(trio.serve_listeners, handle, listeners, handler_nursery=connections))
+                    setup.tell_ready(*listeners[0].socket.getsockname()[:2])
+                    await anext(signals)
+                    accepting.cancel_scope.cancel()
+                log.info("draining", connections=len(connections.child_tasks))
+                front.is_draining = True
+                for scope in tuple(idle):
+                    scope.cancel()
+                connections.cancel_scope.deadline = trio.current_time() + setup.server.drain

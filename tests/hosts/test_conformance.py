@@ -1,0 +1,37 @@
+"""Both hosts, on both stores, do what is asked of every host."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cloudid_core.testing import check_host, provider_checks
+from servers.host import Host
+from servers.stores import Store
+from servers.stores.memory import MemoryStore
+from servers.stores.sqlite import SqliteStore
+
+from .opened import RUNTIMES, on, serving
+
+
+@pytest.mark.parametrize("make", [lambda _: MemoryStore(), SqliteStore], ids=["memory", "sqlite"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_host_conforms(runtime: str, make: Callable[[Path], Store], tmp_path: Path) -> None:
+    with closing(make(tmp_path / "store.sqlite")) as store:
+        on(runtime, check_host, store)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_host_calls_providers_as_it_must(runtime: str) -> None:
+    with serving() as url, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # taken, but nobody listens
+        checks = provider_checks(url, f"http://127.0.0.1:{closed.getsockname()[1]}")
+
+        async def scenario(host: Host) -> None:
+            await check_host(host, checks)
+
+        on(runtime, scenario)

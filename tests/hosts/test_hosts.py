@@ -1,0 +1,281 @@
+"""What our hosts promise beyond what is asked of every host."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from inspect import CORO_CLOSED, getcoroutinestate
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.effects import (
+    ABSENT,
+    Commit,
+    HttpRequest,
+    HttpResponse,
+    Sleep,
+    gather,
+    shared,
+    together,
+    within,
+)
+from cloudid_core.errors import Conflict, OutcomeUnknown, PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+from cloudid_core.run import run
+from cloudid_core.testing.conformance import Scripted
+from cloudid_core.values.secret import Secret
+from servers.host import PROVIDER_BODY_LIMIT, Host
+from servers.platform import Platform
+from servers.stores import Outcome
+from servers.stores.memory import MemoryStore
+
+from .opened import RUNTIMES, Scenario, on, serving
+
+pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
+LONG: Final = 60.0
+
+
+async def never(closed: list[str], name: str = "never") -> None:
+    try:
+        await Sleep(LONG)
+    finally:
+        closed.append(name)
+
+
+async def failing() -> None:
+    raise LookupError
+
+
+def test_programs_that_never_started_are_closed(runtime: str) -> None:
+    """A failure at the very first step of one program, while none of the others had its turn."""
+
+    async def scenario(host: Host) -> None:
+        programs = (failing(), *(never([]) for _ in range(5)))
+        with pytest.raises(LookupError):
+            await host.together(programs)
+        assert {getcoroutinestate(program) for program in programs} == {CORO_CLOSED}
+
+    on(runtime, scenario)
+
+
+def test_a_time_limit_wins_over_a_failure_at_the_same_moment(runtime: str) -> None:
+    """A program whose time is up does not go on, even if it was just being told of a failure."""
+    outlived: list[str] = []
+
+    async def fail_late() -> None:
+        await Sleep(0)
+        time.sleep(0.1)  # noqa: ASYNC251  # so that no event loop can end it before it has failed
+        raise LookupError
+
+    async def outlive() -> None:
+        with suppress(LookupError):
+            await together(fail_late(), never([]))
+        await Sleep(0.1)
+        outlived.append("a program")
+
+    async def scenario(host: Host) -> None:
+        with pytest.raises(TimeIsUp):
+            await run(within(0.02, outlive()), host)
+
+    on(runtime, scenario)
+    assert outlived == []
+
+
+def test_closing_a_host_closes_what_it_shares_and_tells_who_waits(runtime: str) -> None:
+    closed: list[str] = []
+
+    async def scenario(host: Host) -> None:
+        with pytest.raises(TimeIsUp):
+            await run(within(0.02, shared("key", never(closed))), host)
+        assert closed == []
+        host.start(lambda: wait_for_shared(host))
+        await host.sleep(0)
+
+    async def wait_for_shared(host: Host) -> None:
+        await run(shared("key", never(closed, "unneeded")), host)
+
+    on(runtime, scenario)
+    assert closed == ["never"]
+
+
+def test_a_failure_leaves_an_open_host_bare(runtime: str) -> None:
+    async def scenario(host: Host) -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        on(runtime, scenario)
+
+
+class SlowStore(MemoryStore):
+    """A store that waits for its disk, as long as its test wants; it notes its batches."""
+
+    waits = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+        self.threads: set[int] = set()
+        self.disk = threading.Event()
+
+    def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
+        self.batches.append(len(commits))
+        self.threads.add(threading.get_ident())
+        self.disk.wait(LONG)
+        return super().commit_all(commits)
+
+
+async def put(key: str, *, expected: int = ABSENT) -> int:
+    return await Commit({key: expected}, {key: b""})
+
+
+async def started(store: SlowStore, batches: int) -> None:
+    while len(store.batches) < batches:
+        await Sleep(0.001)
+
+
+def test_commits_that_come_while_one_is_written_share_the_next_batch(runtime: str) -> None:
+    """Off the event loop; each has its own outcome."""
+    store = SlowStore()
+
+    async def others() -> list[Any]:
+        await started(store, 1)
+
+        async def release() -> None:
+            await Sleep(0.01)
+            store.disk.set()
+
+        async def refused() -> str:
+            with pytest.raises(Conflict):
+                await put("second", expected=7)
+            return "refused"
+
+        return await gather([put("second"), put("third"), refused(), release()])
+
+    async def scenario(host: Host) -> None:
+        first, (second, third, refused, _) = await run(together(put("first"), others()), host)
+        assert (first, {second, third}, refused) == (1, {2, 3}, "refused")
+
+    on(runtime, scenario, store)
+    assert store.batches == [1, 3]
+    assert threading.get_ident() not in store.threads
+
+
+def test_an_asker_that_is_cut_off_takes_no_other_commit_with_it(runtime: str) -> None:
+    """Neither while its own commit is written nor while that is waiting."""
+    store = SlowStore()
+
+    async def impatient(key: str) -> str:
+        with suppress(TimeIsUp):
+            await within(0.02, put(key))
+        return "cut off"
+
+    async def others() -> list[Any]:
+        await started(store, 1)
+
+        async def release() -> None:
+            await Sleep(0.05)
+            store.disk.set()
+
+        return await gather([impatient("second"), put("third"), release()])
+
+    async def scenario(host: Host) -> None:
+        first, (second, third, _) = await run(together(impatient("first"), others()), host)
+        assert (first, second, third > 1) == ("cut off", "cut off", True)
+        assert await host.list_keys("", "", 9) == ("first", "second", "third")
+
+    on(runtime, scenario, store)
+
+
+def test_a_host_is_closed_only_when_its_last_batch_is_written(runtime: str) -> None:
+    store = SlowStore()
+
+    async def scenario(host: Host) -> None:
+        with pytest.raises(TimeIsUp):
+            await run(within(0.02, put("a")), host)
+        threading.Timer(0.05, store.disk.set).start()
+
+    on(runtime, scenario, store)
+    assert store.read("a") is not None
+
+
+class BrokenStore(MemoryStore):
+    """A store that fails in ways that no store may."""
+
+    waits = True
+
+    def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
+        raise LookupError
+
+
+def test_a_store_that_breaks_its_word_leaves_the_outcome_unknown(runtime: str) -> None:
+    async def scenario(host: Host) -> None:
+        with pytest.raises(OutcomeUnknown):
+            await run(put("a"), host)
+
+    on(runtime, scenario, BrokenStore())
+
+
+def call(path: str, method: str = "GET", **given: Any) -> Scenario[HttpResponse]:
+    async def scenario(host: Host) -> HttpResponse:
+        return await host.call_provider(HttpRequest(method, path, **given), LONG)
+
+    return scenario
+
+
+def test_answers_of_the_provider_are_bounded(runtime: str) -> None:
+    def large(request: HttpRequest) -> Scripted:
+        surplus = int(request.url.rpartition("/")[2])
+        return Scripted(HttpResponse(200, {}, bytes(PROVIDER_BODY_LIMIT + surplus)))
+
+    with serving(large) as url:
+        assert len(on(runtime, call(f"{url}/0")).body) == PROVIDER_BODY_LIMIT
+        with pytest.raises(ProviderUnreachable, match="too large"):
+            on(runtime, call(f"{url}/1"))
+
+
+def test_the_provider_learns_nothing_that_was_not_asked_for(runtime: str) -> None:
+    """No cookie comes back, no library names itself, and no coding is offered."""
+    seen: list[dict[str, str]] = []
+
+    def curious(request: HttpRequest) -> Scripted:
+        seen.append({name.lower(): value for name, value in request.headers.items()})
+        return Scripted(HttpResponse(200, {"set-cookie": "track=me; Path=/"}))
+
+    async def scenario(host: Host) -> None:
+        for method in ("GET", "POST"):
+            await host.call_provider(HttpRequest(method, f"{url}/", {"x-mine": "1"}), LONG)
+
+    with serving(curious) as url:
+        on(runtime, scenario)
+    assert [headers.get("cookie") for headers in seen] == [None, None]
+    assert [headers["user-agent"] for headers in seen] == ["cloudid"] * 2
+    assert [headers["accept-encoding"] for headers in seen] == ["identity"] * 2
+    assert [headers["x-mine"] for headers in seen] == ["1"] * 2
+
+
+def test_a_platform_token_is_fetched_from_the_metadata_service(runtime: str) -> None:
+    asked: list[HttpRequest] = []
+
+    def metadata(request: HttpRequest) -> Scripted:
+        asked.append(request)
+        return Scripted(HttpResponse(200, {}, b'{"access_token": "t", "expires_on": "1700000000"}'))
+
+    async def scenario(host: Host) -> None:
+        token = await host.read_platform_token("https://vault.test/", "an id")
+        assert (token.token, token.expires_at) == (Secret("t"), 1_700_000_000.0)
+
+    with serving(metadata) as url:
+        on(runtime, scenario, platform=Platform(url))
+    [request] = asked
+    query = "api-version=2018-02-01&resource=https%3A%2F%2Fvault.test%2F&client_id=an+id"
+    assert request.url == f"{url}/metadata/identity/oauth2/token?{query}"
+
+
+def test_a_platform_that_does_not_answer_has_no_token(runtime: str) -> None:
+    async def scenario(host: Host) -> None:
+        with pytest.raises(PlatformTokenUnavailable):
+            await host.read_platform_token("https://vault.test/", "")
+
+    on(runtime, scenario, platform=Platform("http://127.0.0.1:1"))

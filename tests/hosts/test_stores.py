@@ -1,0 +1,298 @@
+"""Stores: every one behaves like the reference store, and the durable one keeps what it acknowledged."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from cloudid_core.effects import ABSENT, Commit, Entry
+from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
+from servers.stores import Outcome, Store
+from servers.stores.memory import MemoryStore
+from servers.stores.sqlite import SqliteStore
+
+ROOT: Final = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+@pytest.fixture(params=[MemoryStore, SqliteStore])
+def store(request: pytest.FixtureRequest, path: Path) -> Iterator[Store]:
+    made: Store = MemoryStore() if request.param is MemoryStore else SqliteStore(path)
+    with closing(made):
+        yield made
+
+
+@pytest.fixture
+def durable(path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(path)) as store:
+        yield store
+
+
+def put(**values: bytes) -> Commit:
+    return Commit({}, values)
+
+
+def version_of(outcome: Outcome) -> int:
+    assert isinstance(outcome, int)
+    return outcome
+
+
+def commit(store: Store, commit: Commit) -> int:
+    [outcome] = store.commit_all([commit])
+    return version_of(outcome)
+
+
+def test_what_was_put_is_read(store: Store) -> None:
+    version = commit(store, put(a=b"1", b=b""))
+    assert (store.read("a"), store.read("b"), store.read("c")) == (Entry(b"1", version), Entry(b"", version), None)
+
+
+def test_a_commit_that_expects_something_else_writes_nothing(store: Store) -> None:
+    version = commit(store, put(a=b"1"))
+    outcomes = store.commit_all(
+        [
+            Commit({"a": ABSENT}, {"b": b"1"}),
+            Commit({"a": version + 1}, {"b": b"1"}),
+            Commit({"a": version, "b": version}, {"b": b"1"}, ("a",)),
+        ]
+    )
+    assert [type(outcome) for outcome in outcomes] == [Conflict] * 3
+    assert store.read("b") is None
+    assert store.read("a") == Entry(b"1", version)
+
+
+def test_commits_of_a_batch_stand_and_fall_alone_and_in_order(store: Store) -> None:
+    first, second, third = store.commit_all(
+        [Commit({"a": ABSENT}, {"a": b"1"}), Commit({"a": ABSENT}, {"a": b"2"}), Commit({"b": ABSENT}, {"b": b"3"})]
+    )
+    assert isinstance(second, Conflict)
+    assert store.read("a") == Entry(b"1", version_of(first))
+    assert store.read("b") == Entry(b"3", version_of(third))
+    assert version_of(first) < version_of(third)
+
+
+def test_an_entry_that_is_made_again_does_not_look_unchanged(store: Store) -> None:
+    before = commit(store, put(a=b"1"))
+    commit(store, Commit({"a": before}, {}, ("a",)))
+    assert store.read("a") is None
+    assert commit(store, Commit({"a": ABSENT}, {"a": b"1"})) > before + 1
+
+
+def test_nothing_at_all_can_be_committed(store: Store) -> None:
+    assert commit(store, Commit({})) < commit(store, Commit({}, {}, ("not there",)))
+
+
+KEYS: Final = ("", "a", "a/", "a/1", "a/10", "a/2", "a/\uffff", "a/\U00010000", "a/\U0010ffff", "a0", "b")
+
+
+def test_keys_are_listed_in_the_order_of_their_code_points(store: Store) -> None:
+    commit(store, Commit({}, dict.fromkeys(reversed(KEYS), b"")))
+    assert store.list("a/", "", 100) == KEYS[2:9]
+    assert store.list("a/", "a/1", 3) == KEYS[4:7]
+    assert store.list("a/", "a/\uffff", 100) == KEYS[7:9]
+    assert store.list("a/", "b", 100) == ()
+    assert store.list("c", "", 100) == ()
+    assert store.list("", "", 100) == KEYS[1:]
+    assert store.list("", "a0", 100) == KEYS[10:]
+    assert store.list("a", "", 0) == ()
+
+
+class Pair(RuleBasedStateMachine):
+    """The durable store beside the reference store, also across restarts."""
+
+    folder: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = self.folder / f"{len(os.listdir(self.folder))}.sqlite"
+        self.reference = MemoryStore()
+        self.store = SqliteStore(self.path)
+
+    keys = st.text("ab/\uffff\U00010000", max_size=3)
+
+    @rule(
+        data=st.data(),
+        puts=st.lists(st.dictionaries(keys, st.binary(max_size=2), max_size=3), min_size=1, max_size=3),
+        deletes=st.frozensets(keys, max_size=2),
+        guess=st.booleans(),
+    )
+    def commit(self, data: st.DataObject, puts: list[dict[str, bytes]], deletes: frozenset[str], guess: bool) -> None:
+        known = {key: entry.version for key in puts[0] if (entry := self.reference.read(key))}
+        expects = {key: known.get(key, ABSENT) + (guess and data.draw(st.integers(0, 1))) for key in puts[0]}
+        commits = [Commit(expects, each, tuple(deletes)) for each in puts]
+        theirs, ours = self.reference.commit_all(commits), self.store.commit_all(commits)
+        assert [str(outcome) for outcome in ours] == [str(outcome) for outcome in theirs]
+
+    @rule(prefix=keys, after=keys, limit=st.integers(0, 4))
+    def list(self, prefix: str, after: str, limit: int) -> None:
+        assert self.store.list(prefix, after, limit) == self.reference.list(prefix, after, limit)
+
+    @rule()
+    def restart(self) -> None:
+        self.store.close()
+        self.store = SqliteStore(self.path)
+
+    @invariant()
+    def entries_are_equal(self) -> None:
+        keys = self.reference.list("", "", 1000)
+        assert [self.store.read(key) for key in keys] == [self.reference.read(key) for key in keys]
+
+    def teardown(self) -> None:
+        self.store.close()
+
+
+def test_the_durable_store_is_the_reference_store(tmp_path: Path) -> None:
+    class Here(Pair):
+        folder = tmp_path
+
+    Here.TestCase.settings = settings(max_examples=15, stateful_step_count=15)
+    Here.TestCase("runTest").debug()
+
+
+def test_versions_go_on_growing_after_a_restart(path: Path) -> None:
+    with closing(SqliteStore(path)) as store:
+        before = commit(store, put(a=b"1"))
+        last = commit(store, Commit({"a": before}, {}, ("a",)))
+    with closing(SqliteStore(path)) as store:
+        assert commit(store, put(a=b"1")) > last
+
+
+def test_the_file_is_for_its_owner_only(durable: SqliteStore, path: Path) -> None:
+    commit(durable, put(a=b"1"))
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert set(modes) >= {"store.sqlite", "store.sqlite-wal", "store.sqlite.lock"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_commits_are_synced(durable: SqliteStore) -> None:
+    [[mode]] = durable._writer.execute("PRAGMA journal_mode").fetchall()
+    [[synchronous]] = durable._writer.execute("PRAGMA synchronous").fetchall()
+    assert (mode, synchronous) == ("wal", 2)
+
+
+def test_a_store_has_one_owner(durable: SqliteStore, path: Path) -> None:
+    with pytest.raises(StoreFailed, match="in use by another process"):
+        SqliteStore(path)
+
+
+def make_foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE cats (name)")
+
+
+def make_newer(path: Path) -> None:
+    SqliteStore(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    "make, reason",
+    [
+        (make_foreign, "not a store of this service"),
+        (make_newer, "has version 99"),
+        (lambda path: path.write_bytes(b"no database" * 100), "cannot be opened"),
+        (lambda path: path.mkdir(), "cannot be opened"),
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused_and_let_go(path: Path, make: Callable[[Path], object], reason: str) -> None:
+    make(path)
+    for _ in range(2):
+        with pytest.raises(StoreFailed, match=reason):
+            SqliteStore(path)
+
+
+class Sick(SqliteStore):
+    """Its disk fails when a transaction ends, before or after the transaction is on it."""
+
+    writes: bool = False
+    sick: bool = False
+
+    def _finish(self) -> None:
+        if self.sick and not self.writes:
+            raise sqlite3.OperationalError("disk I/O error")
+        super()._finish()
+        if self.sick:
+            raise sqlite3.OperationalError("disk I/O error")
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_commit_that_fails_at_its_end_is_unknown_until_that_can_no_longer_change(path: Path, writes: bool) -> None:
+    """While the disk is sick, nobody is told anything; what is then read stays true after a restart."""
+    with closing(Sick(path)) as store:
+        version = commit(store, put(a=b"1"))
+        store.sick, store.writes = True, writes
+        unknown, conflict = store.commit_all([Commit({"a": version}, {"a": b"2"}), Commit({"a": ABSENT}, {})])
+        assert isinstance(unknown, OutcomeUnknown)
+        assert isinstance(conflict, Conflict)
+        for refused in (lambda: store.read("a"), lambda: store.list("", "", 1)):
+            with pytest.raises(StoreFailed):
+                refused()
+        [outcome] = store.commit_all([put(b=b"1")])
+        assert isinstance(outcome, StoreFailed)
+        store.sick = False
+        settled = store.read("a")
+        assert settled is not None
+        assert settled.value == (b"2" if writes else b"1")
+        assert commit(store, put(b=b"1")) > settled.version
+    with closing(SqliteStore(path)) as store:
+        assert store.read("a") == settled
+
+
+def test_a_write_that_fails_is_certainly_not_written(durable: SqliteStore) -> None:
+    broken: Any = {"a": object()}
+    outcomes = durable.commit_all([put(b=b"1"), Commit({}, broken)])
+    assert [type(outcome) for outcome in outcomes] == [StoreFailed] * 2
+    assert durable.list("", "", 10) == ()
+    assert commit(durable, put(b=b"1")) > 0
+
+
+WRITER: Final = """
+import sys
+from pathlib import Path
+from cloudid_core.effects import Commit
+from servers.stores.sqlite import SqliteStore
+
+store = SqliteStore(Path(sys.argv[1]))
+number = 0
+while True:
+    commits = [Commit({}, {f"{number + each:09}": b"value"}) for each in range(3)]
+    versions = store.commit_all(commits)
+    assert all(isinstance(version, int) for version in versions)
+    for each in range(3):
+        print(number + each, versions[each], flush=True)
+    number += 3
+"""
+
+
+def test_a_process_that_is_killed_loses_nothing_that_it_acknowledged(path: Path) -> None:
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert writer.stdout is not None
+    acknowledged = [tuple(map(int, next(writer.stdout).split())) for _ in range(200)]
+    writer.send_signal(signal.SIGKILL)
+    acknowledged += [tuple(map(int, line.split())) for line in writer.stdout if line.endswith("\n")]
+    writer.wait()
+    writer.stdout.close()
+    with closing(SqliteStore(path)) as store:
+        assert [store.read(f"{number:09}") for number, _ in acknowledged] == [
+            Entry(b"value", version) for _, version in acknowledged
+        ]
+        assert len(store.list("", "", 10**6)) % 3 == 0
+        assert commit(store, put(a=b"1")) > acknowledged[-1][1]

@@ -1,0 +1,97 @@
+"""A server whose service does what its tests say: `python -m tests.servers.fake_server RUNTIME [SETTING=VALUE …]`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Final
+
+from attrs import evolve
+
+from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Sleep
+from cloudid_core.fields import parse
+from cloudid_core.messages import Request, Response
+from servers.settings import ServerSettings
+from servers.setup import Setup
+from servers.stores.memory import MemoryStore
+
+BODY_LIMIT: Final = 4096
+FAR: Final = 3600.0
+
+
+class FakeService:
+    """Echoes, waits, fails, and counts what its host asks of it."""
+
+    async def handle(self, request: Request) -> Response:
+        path, _, query = request.target.partition("?")
+        match path:
+            case "/echo":
+                return answer(
+                    method=request.method,
+                    target=request.target,
+                    headers={name: request.headers.get(name) for name in ("x-one", "x-two", "content-type")},
+                    body=request.body.decode("latin-1"),
+                    remote_address=request.remote_address,
+                )
+            case "/nothing":
+                return Response(204)
+            case "/health":
+                return Response(473, b"{}\n")
+            case "/sleep":
+                await Sleep(float(query))
+                return answer(slept=query)
+            case "/holds":
+                await Sleep(float(query))
+                return evolve(answer(), holds="a lease")
+            case "/visit":
+                return evolve(answer(), visit_at=await Now())
+            case "/count":
+                return answer(count=await count(query, 0))
+        raise LookupError("a bug, with a secret in its text: hunter2")
+
+    async def undelivered(self, response: Response) -> None:
+        await count(f"undelivered {response.holds}".replace(" ", "-"), 1)
+
+    async def tick(self) -> Instant:
+        await count("tick", 1)
+        return await Now() + FAR
+
+    async def upkeep(self) -> Instant:
+        await count("upkeep", 1)
+        return await Now() + FAR
+
+
+async def count(key: str, step: int) -> int:
+    entry = await ReadEntry(key)
+    number = int(entry.value) + step if entry else step
+    if step:
+        await Commit({key: entry.version if entry else ABSENT}, {key: str(number).encode()})
+    return number
+
+
+def answer(**members: Any) -> Response:
+    return Response(200, json.dumps(members).encode() + b"\n")
+
+
+async def open_fake() -> FakeService:
+    return FakeService()
+
+
+def main(runtime: str, *settings: str) -> None:
+    if runtime == "trio":
+        from servers.trio_server.serve import serve
+    else:
+        from servers.aiohttp_server.serve import serve
+    given = parse(ServerSettings, dict(setting.split("=", 1) for setting in settings))
+    setup = Setup(
+        server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
+        store=MemoryStore(),
+        open=open_fake,
+        body_limit=BODY_LIMIT,
+        trusted_proxies=("127.0.0.0/8",),
+    )
+    serve(setup)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

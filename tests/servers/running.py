@@ -1,0 +1,123 @@
+"""Servers in processes of their own, and a client that sees every byte."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent.parent
+PATIENCE: Final = 20.0
+"""Seconds that a test waits for what should come at once, on a machine that is busy."""
+
+
+class Running:
+    """A server from its ready line to its end."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.introduction: list[str] = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("listening on "):
+                self.url = line.removeprefix("listening on ").strip()
+                self.port = int(self.url.rpartition(":")[2])
+                return
+            self.introduction.append(line.strip())
+        raise AssertionError("the server ended before it was ready: " + self.process.communicate()[1])
+
+    def stop(self) -> tuple[int, str]:
+        """Tell it to stop; its exit code and its log."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> tuple[int, str]:
+        _, log = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, log
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self._unread = b""
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def receive(self, *, to_head: bool = False) -> bytes:
+        """One answer, all its bytes; empty when the server has closed the connection."""
+        while b"\r\n\r\n" not in self._unread:
+            if not self._more():
+                assert not self._unread, "the server closed the connection amid an answer"
+                return b""
+        head, _, rest = self._unread.partition(b"\r\n\r\n")
+        length = 0 if to_head else content_length(head)
+        while len(rest) < length:
+            assert self._more(), "the server closed the connection amid an answer"
+            rest = self._unread.partition(b"\r\n\r\n")[2]
+        self._unread = rest[length:]
+        return head + b"\r\n\r\n" + rest[:length]
+
+    def ask(self, data: bytes, *, to_head: bool = False) -> bytes:
+        self.send(data)
+        return self.receive(to_head=to_head)
+
+    def is_closed(self) -> bool:
+        """Whether the server has closed the connection, or soon does, without another word."""
+        return self.receive() == b""
+
+    def _more(self) -> bool:
+        try:
+            data = self.socket.recv(65536)
+        except ConnectionResetError:
+            data = b""
+        self._unread += data
+        return bool(data)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.socket.close()
+
+
+def content_length(head: bytes) -> int:
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            return int(value)
+    return 0
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def body(answer: bytes) -> bytes:
+    return answer.partition(b"\r\n\r\n")[2]

@@ -1,0 +1,151 @@
+"""The commands: `init`, `--dev` and serving a store, with the real service behind both servers."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.values.secret import Secret
+from servers.options import Options, read_options
+
+from .running import ROOT, Running
+
+SERVERS: Final = ("servers.trio_server", "servers.aiohttp_server")
+HEX: Final = "0123456789abcdef"
+
+
+def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", server, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def look_up_self(url: str, token: str) -> Any:
+    request = urllib.request.Request(f"{url}/v1/auth/token/lookup-self", headers={"X-Service-Token": token})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return json.loads(answer.read())["data"]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / "cloudid.toml"
+    path.write_text('[server]\nlisten = "127.0.0.1:0"\n')
+    return path
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_store_is_prepared_once_and_then_served(server: str, settings: Path) -> None:
+    """The token that `init` prints works, also after a restart; nothing is ever overwritten."""
+    first = command(server, "init", "--settings", str(settings))
+    assert (first.returncode, first.stderr) == (0, "")
+    shown, _, token = first.stdout.strip().partition(": ")
+    assert shown == "root token"
+    key_file = settings.parent / "cloudid.key"
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    key = key_file.read_text()
+    assert len(key.strip()) == 64
+    assert set(key.strip()) <= set(HEX)
+
+    again = command(server, "init", "--settings", str(settings))
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "already initialised" in again.stderr
+    assert key_file.read_text() == key
+
+    for _ in range(2):
+        with Running(server, "--settings", str(settings)) as running:
+            assert running.introduction == []
+            assert look_up_self(running.url, token)["policies"] == ["root"]
+            code, log = running.stop()
+        assert code == 0
+        assert token not in log
+        assert key.strip() not in log
+
+
+def test_a_store_is_served_by_one_process(settings: Path) -> None:
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    with Running(SERVERS[0], "--settings", str(settings)):
+        second = command(SERVERS[1], "--settings", str(settings))
+    assert (second.returncode, "in use by another process" in second.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_dev_needs_nothing_and_keeps_nothing(server: str) -> None:
+    arguments = ("--dev", "--root-token", "hunter2", "--listen", "127.0.0.1:0")
+    with Running(server, *arguments) as running:
+        root_token, provider = running.introduction
+        assert root_token == "root token: hunter2"
+        assert look_up_self(running.url, "hunter2")["policies"] == ["root"]
+        url = provider.removeprefix("provider simulator: ")
+        with urllib.request.urlopen(f"{url}/simulator/world", timeout=20) as world:
+            assert json.loads(world.read())["tenant"]
+        code, log = running.stop()
+    assert code == 0
+    assert f"export CLOUDID={running.url} TOKEN=hunter2 SIMULATOR={url}" in log
+
+
+def test_dev_takes_any_provider_and_makes_up_a_token() -> None:
+    with Running(SERVERS[0], "--dev", "--provider", "http://127.0.0.1:1", "--listen", "127.0.0.1:0") as running:
+        [root_token] = running.introduction
+        assert look_up_self(running.url, root_token.removeprefix("root token: "))["policies"] == ["root"]
+
+
+@pytest.mark.parametrize(
+    "key, reason",
+    [(None, "run init first"), ("too short", "does not hold 64"), ("ab" * 32, "not initialised")],
+)
+def test_a_server_that_cannot_start_says_why(settings: Path, key: str | None, reason: str) -> None:
+    if key is not None:
+        (settings.parent / "cloudid.key").write_text(key)
+    for server in SERVERS:
+        failed = command(server, "--settings", str(settings))
+        assert (failed.returncode, failed.stdout) == (1, "")
+        assert reason in failed.stderr
+        assert "Traceback" not in failed.stderr
+        assert key is None or key not in failed.stderr
+
+
+def test_an_address_that_is_taken_is_named(settings: Path) -> None:
+    with Running(SERVERS[0], "--dev", "--provider", "http://127.0.0.1:1", "--listen", "127.0.0.1:0") as running:
+        for server in SERVERS:
+            failed = command(
+                server, "--dev", "--provider", "http://127.0.0.1:1", "--listen", f"127.0.0.1:{running.port}"
+            )
+            assert (failed.returncode, "Traceback" in failed.stderr) == (1, False)
+            assert "in use" in failed.stderr
+
+
+def test_options_are_read() -> None:
+    assert read_options("server", ["--dev", "--root-token", "t", "--listen", "[::1]:0"]) == Options(
+        is_dev=True, root_token=Secret("t"), listen="[::1]:0"
+    )
+    assert read_options("server", ["init", "--settings", "a.toml"]) == Options(is_init=True, settings=Path("a.toml"))
+    assert read_options("server", ["--settings", "a.toml", "--provider", "http://p"]) == Options(
+        settings=Path("a.toml"), provider="http://p"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, reason",
+    [
+        ([], "one of --dev and --settings"),
+        (["init"], "init needs --settings"),
+        (["init", "--dev", "--settings", "a.toml"], "init needs --settings"),
+        (["--settings", "a.toml", "--root-token", "t"], "--root-token is for --dev only"),
+        (["--dev", "--listen", "here"], "here is not HOST:PORT"),
+        (["stop"], "invalid choice"),
+    ],
+)
+def test_options_that_make_no_sense_are_explained(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exited:
+        read_options("server", arguments)
+    assert exited.value.code == 2
+    assert reason in capsys.readouterr().err

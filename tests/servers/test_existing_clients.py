@@ -1,0 +1,255 @@
+"""An existing client library against both servers: it needs no more than the address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+import hvac
+import pytest
+import requests
+from attrs import frozen
+from hvac import exceptions
+
+from servers.provider_simulator import Simulator, start
+
+from .running import Running
+from .story import RESOURCE, identity
+
+SERVERS: Final = ("trio_server", "aiohttp_server")
+POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
+
+
+@frozen
+class Target:
+    """A server beside its cloud."""
+
+    url: str
+    cloud: str
+
+    def client(self, token: str = "root", **options: Any) -> Any:
+        session = requests.Session()
+        session.trust_env = False
+        return hvac.Client(url=self.url, token=token, session=session, **options)
+
+    @property
+    def world(self) -> Any:
+        return httpx.get(f"{self.cloud}/simulator/world", trust_env=False).json()
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """One running server; each test leaves behind what does not disturb the others."""
+    with start(Simulator()) as cloud:
+        arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
+        with Running(f"servers.{request.param}", *arguments) as server:
+            yield Target(server.url, cloud.url)
+
+
+@pytest.fixture(scope="module")
+def configured(target: Target) -> Target:
+    """With a configured authentication method and a role, written by the client."""
+    world = target.world
+    application = world["applications"][0]
+    azure = target.client().auth.azure
+    azure.configure(
+        tenant_id=world["tenant"],
+        resource=RESOURCE,
+        environment="AzurePublicCloud",
+        client_id=application["client_id"],
+        client_secret=application["client_secret"],
+        mount_point="cloud",
+    )
+    azure.create_role(
+        name="web",
+        policies=["app", "db"],
+        ttl="1h",
+        max_ttl="2h",
+        bound_subscription_ids=world["subscriptions"],
+        mount_point="cloud",
+    )
+    return target
+
+
+def log_in(target: Target, client: Any) -> Any:
+    """The answer to the login of a machine; the client has the token from then on."""
+    machine = target.world["machines"][0]
+    return client.auth.azure.login(
+        role="web",
+        jwt=identity(target.cloud, machine["name"]),
+        subscription_id=machine["subscription"],
+        resource_group_name=machine["resource_group"],
+        vm_name=machine["name"],
+        mount_point="cloud",
+    )
+
+
+def test_the_authentication_method_is_configured_and_read(configured: Target) -> None:
+    """The environment reads back in the spelling that this client insists on."""
+    config = configured.client().auth.azure.read_config(mount_point="cloud")
+    assert config["resource"] == RESOURCE
+    assert config["environment"] == "AzurePublicCloud"
+
+
+@pytest.mark.parametrize("strict_http", [False, True])
+def test_roles_are_read_and_listed(configured: Target, strict_http: bool) -> None:
+    """With the verb for it, and with a plain GET; the old names of the fields read back, as they were used."""
+    azure = configured.client(strict_http=strict_http).auth.azure
+    role = azure.read_role("web", mount_point="cloud")
+    assert (role["token_policies"], role["policies"]) == (["app", "db"], ["app", "db"])
+    assert (role["token_ttl"], role["token_max_ttl"], role["max_ttl"]) == (3600, 7200, 7200)
+    assert "web" in azure.list_roles(mount_point="cloud")["keys"]
+
+
+def test_a_role_is_deleted(configured: Target) -> None:
+    azure = configured.client().auth.azure
+    azure.create_role(name="brief", bound_locations=["westus2"], mount_point="cloud")
+    assert azure.delete_role("brief", mount_point="cloud").status_code == 204
+    with pytest.raises(exceptions.InvalidPath):
+        azure.read_role("brief", mount_point="cloud")
+
+
+def test_a_machine_logs_in_and_uses_its_token(configured: Target) -> None:
+    client = configured.client("")
+    answer = log_in(configured, client)
+    assert answer["auth"]["policies"] == ["app", "db", "default"]
+    assert client.token == answer["auth"]["client_token"]
+    assert client.is_authenticated()
+    own = client.auth.token.lookup_self()["data"]
+    assert (own["id"], own["renewable"], own["path"]) == (client.token, True, "auth/cloud/login")
+    assert client.auth.token.renew_self(increment="30m")["auth"]["lease_duration"] == 1800
+    assert client.auth.token.renew_self()["auth"]["renewable"] is True
+    client.auth.token.revoke_self()
+    assert not client.is_authenticated()
+
+
+def test_a_refused_login_is_the_exception_of_its_status(configured: Target) -> None:
+    """With the server's own words in it."""
+    azure = configured.client("").auth.azure
+    with pytest.raises(exceptions.InvalidRequest) as refused:
+        azure.login(role="web", jwt="nonsense", mount_point="cloud")
+    assert refused.value.errors
+    foreign = identity(
+        configured.cloud, configured.world["machines"][0]["name"], resource="https://graph.microsoft.com/"
+    )
+    with pytest.raises(exceptions.Forbidden):
+        azure.login(
+            role="web",
+            jwt=foreign,
+            subscription_id=configured.world["subscriptions"][0],
+            resource_group_name="prod",
+            vm_name="web",
+            mount_point="cloud",
+        )
+
+
+def test_errors_are_the_exceptions_of_their_statuses(target: Target) -> None:
+    client = target.client()
+    with pytest.raises(exceptions.Forbidden, match="permission denied"):
+        target.client("wrong").sys.list_policies()
+    with pytest.raises(exceptions.InvalidPath, match="no handler for route"):
+        client.write_data("nowhere/x", data={"a": 1})
+    with pytest.raises(exceptions.InvalidRequest, match="bound"):
+        client.auth.azure.create_role(name="all", mount_point="cloud")
+    with pytest.raises(exceptions.UnexpectedError, match="already in use"):
+        client.sys.enable_auth_method("azure", path="cloud")
+    assert client.read("auth/cloud/role/nobody") is None
+    assert client.list("sys/leases/lookup") is None
+
+
+@pytest.mark.parametrize("token, is_known", [("root", True), ("wrong", False), ("", False)])
+def test_the_client_knows_whether_it_is_let_in(target: Target, token: str, is_known: bool) -> None:
+    assert target.client(token).is_authenticated() is is_known
+
+
+def test_policies_in_both_generations(target: Target) -> None:
+    system = target.client().sys
+    system.create_or_update_policy("old", POLICY)
+    system.create_or_update_acl_policy("new", {"path": {"cloud/creds/*": {"capabilities": ["read"]}}})
+    assert system.read_policy("old")["data"]["rules"] == system.read_policy("old")["rules"] == POLICY
+    assert json.loads(system.read_acl_policy("new")["data"]["policy"])["path"]
+    assert {"old", "new", "default", "root"} <= set(system.list_policies()["data"]["policies"])
+    assert {"old", "new", "default", "root"} <= set(system.list_acl_policies()["data"]["keys"])
+    system.delete_policy("old")
+    system.delete_acl_policy("new")
+    with pytest.raises(exceptions.InvalidPath):
+        system.read_policy("old")
+
+
+def test_capabilities(target: Target) -> None:
+    system = target.client().sys
+    assert system.get_capabilities(["sys/x"])["data"]["sys/x"] == ["root"]
+    assert system.get_capabilities(["sys/x"], token="root")["capabilities"] == ["root"]
+
+
+def test_authentication_methods_are_mounted_tuned_and_moved(target: Target) -> None:
+    system = target.client().sys
+    system.enable_auth_method("azure", path="team/west", description="West", config={"default_lease_ttl": "1h"})
+    listed = system.list_auth_methods()
+    assert listed["data"]["team/west/"] == listed["team/west/"]
+    assert listed["team/west/"]["type"] == "azure"
+    system.tune_auth_method("team/west", max_lease_ttl="2h", description="West 2")
+    tuning = system.read_auth_method_tuning("team/west")["data"]
+    assert (tuning["default_lease_ttl"], tuning["max_lease_ttl"], tuning["description"]) == (3600, 7200, "West 2")
+    system.move_backend("auth/team/west", "auth/team/east")
+    assert system.disable_auth_method("team/east").status_code == 204
+    assert "team/east/" not in system.list_auth_methods()["data"]
+
+
+def test_secrets_engines_are_mounted_and_used(target: Target) -> None:
+    """Configured, given a role, asked for credentials; their lease is looked up, renewed and revoked."""
+    client = target.client()
+    world = target.world
+    application, other = world["applications"][:2]
+    client.sys.enable_secrets_engine("azure", path="team/azure")
+    assert client.sys.list_mounted_secrets_engines()["data"]["team/azure/"]["type"] == "azure"
+    client.sys.tune_mount_configuration("team/azure", default_lease_ttl="30m")
+    assert client.sys.read_mount_configuration("team/azure")["data"]["default_lease_ttl"] == 1800
+    azure = client.secrets.azure
+    azure.configure(
+        subscription_id=world["subscriptions"][0],
+        tenant_id=world["tenant"],
+        client_id=application["client_id"],
+        client_secret=application["client_secret"],
+        environment="AzurePublicCloud",
+        mount_point="team/azure",
+    )
+    assert azure.read_config(mount_point="team/azure")["tenant_id"] == world["tenant"]
+    client.write_data("team/azure/roles/app", data={"application_object_id": other["object_id"], "ttl": "1h"})
+    assert azure.list_roles(mount_point="team/azure")["keys"] == ["app"]
+    assert azure.generate_credentials("app", mount_point="team/azure")["client_secret"]
+    lease = client.read("team/azure/creds/app")
+    assert lease["lease_duration"] == 3600
+    lease_id = lease["lease_id"]
+    assert client.sys.read_lease(lease_id)["data"]["id"] == lease_id
+    assert len(client.sys.list_leases("team/azure/creds/app")["data"]["keys"]) == 2
+    assert client.sys.renew_lease(lease_id, increment=600)["lease_duration"] == 600
+    assert client.sys.revoke_lease(lease_id).status_code == 204
+    assert client.sys.revoke_prefix("team/azure/creds").status_code == 204
+    assert client.sys.disable_secrets_engine("team/azure").status_code == 204
+    assert "team/azure/" not in client.sys.list_mounted_secrets_engines()["data"]
+
+
+def test_the_life_of_a_token(target: Target) -> None:
+    """Made, looked up by itself and by its accessor, renewed without and with a wish, revoked."""
+    tokens = target.client().auth.token
+    auth = tokens.create(policies=["app"], ttl="1h", meta={"team": "west"}, display_name="robot")["auth"]
+    assert tokens.lookup(auth["client_token"])["data"]["meta"] == {"team": "west"}
+    assert tokens.lookup_accessor(auth["accessor"])["data"]["id"] == ""
+    assert tokens.renew(auth["client_token"], increment="2h")["auth"]["lease_duration"] == 7200
+    assert auth["accessor"] in tokens.list_accessors()["data"]["keys"]
+    assert tokens.create_orphan(policies=["app"])["auth"]["orphan"] is True
+    tokens.revoke_accessor(auth["accessor"])
+    with pytest.raises(exceptions.Forbidden):
+        tokens.lookup(auth["client_token"])
+
+
+def test_the_state_of_the_server(target: Target) -> None:
+    client = target.client("")
+    assert client.sys.read_health_status(method="GET")["initialized"] is True
+    assert client.sys.read_health_status().status_code == 200
+    assert client.sys.read_leader_status()["is_self"] is True
+    assert client.sys.is_initialized()
+    assert not client.sys.is_sealed()

@@ -1,0 +1,128 @@
+"""Settings: files that are good, files that are not, and the documentation of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from cloudid_core.clouds import CLOUDS
+from cloudid_core.fields import fields_of
+from cloudid_core.settings import Settings
+from cloudid_core.values.secret import Secret
+from servers.settings import (
+    ServerSettings,
+    SettingsError,
+    SettingsFile,
+    clouds_at,
+    markdown,
+    parse_address,
+    read_file,
+)
+
+KEY = Secret("00" * 32)
+
+
+def read(folder: Path, text: str) -> SettingsFile:
+    path = folder / "cloudid.toml"
+    path.write_text(text)
+    return read_file(path)
+
+
+def test_everything_can_be_set(tmp_path: Path) -> None:
+    file = read(
+        tmp_path,
+        """
+        [server]
+        listen = "[::1]:0"
+        store = "there/store.sqlite"
+        key_file = "/etc/key"
+        drain = "1m"
+        log_level = ""
+        [service]
+        fact_max_age = 0
+        body_limit = 2048
+        trusted_proxies = ["10.1.2.3/8"]
+        [clouds.AzureChinaCloud]
+        login = "http://127.0.0.1:1/login/"
+        """,
+    )
+    assert file.server.address == ("::1", 0)
+    assert file.server.store == str(tmp_path / "there/store.sqlite")
+    assert file.server.key_file == "/etc/key"
+    assert (file.server.drain, file.server.log_level, file.server.tls_certificate) == (60.0, "info", "")
+    settings = file.settings(KEY)
+    assert (settings.fact_max_age, settings.body_limit) == (0, 2048)
+    assert settings.trusted_proxies == ("10.0.0.0/8",)
+    assert settings.clouds["CloudChinaCloud"] == attrs.evolve(
+        CLOUDS["CloudChinaCloud"], login="http://127.0.0.1:1/login"
+    )
+    assert settings.clouds["CloudPublicCloud"] == CLOUDS["CloudPublicCloud"]
+
+
+def test_everything_may_be_left_out(tmp_path: Path) -> None:
+    file = read(tmp_path, "")
+    assert file.server == ServerSettings(store=str(tmp_path / "cloudid.sqlite"), key_file=str(tmp_path / "cloudid.key"))
+    assert attrs.evolve(file.settings(KEY), environment={}) == Settings(master_key=KEY)
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("listen = 1", '"listen" is unknown'),
+        ("[server]\nlisten_on = 1", r'\[server\] "listen_on" is unknown'),
+        ("[server]\nlisten = 'here'", "here is not HOST:PORT"),
+        ("[server]\nconnection_limit = 0", r'\[server\] "connection_limit" must be between'),
+        ("[service]\nmaster_key = 'x'", r'\[service\] "master_key" is unknown'),
+        ("[service]\nleeway = 'soon'\nbody_limit = 1", r'\[service\] "leeway" .*; "body_limit" must be between'),
+        ("[service]\ntrusted_proxies = ['x']", '"trusted_proxies" must be IP addresses'),
+        ("service = 1", r"\[service\] is not a table"),
+        ("[clouds.Mars]", r"\[clouds.Mars\] must be one of"),
+        ("[clouds]\nMars = 1", r"\[clouds\] holds something"),
+        ("[clouds.CloudGermanCloud]\nmoon = 'x'", '"moon" is unknown'),
+        ("[clouds.CloudGermanCloud]\nlogin = 'x'", '"login" must be an address'),
+        ("[server", "cloudid.toml: "),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(SettingsError, match=reason):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.toml"):
+        read_file(tmp_path / "nowhere.toml")
+
+
+def test_the_environment_of_the_process_reaches_the_core_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUD_CLIENT_SECRET", "hunter2")
+    monkeypatch.setenv("OTHER_SECRET", "hunter3")
+    settings = SettingsFile().settings(KEY)
+    assert settings.environment["CLOUD_CLIENT_SECRET"] == Secret("hunter2")
+    assert "OTHER_SECRET" not in settings.environment
+    assert "hunter" not in repr(settings)
+
+
+def test_a_simulator_stands_for_every_environment() -> None:
+    clouds = clouds_at("http://127.0.0.1:8400/")
+    assert set(clouds) == set(CLOUDS)
+    for name, cloud in clouds.items():
+        assert cloud.login == "http://127.0.0.1:8400/login"
+        assert cloud.resource_manager == "http://127.0.0.1:8400/arm"
+        assert cloud.directory == "http://127.0.0.1:8400/graph"
+        assert cloud.resource_audience == CLOUDS[name].resource_audience
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:65536", "::1:80", "[::1]", "host:1\n", "ho st:1"])
+def test_addresses_have_a_host_and_a_port(text: str) -> None:
+    with pytest.raises(SettingsError):
+        parse_address(text)
+
+
+def test_the_documentation_has_every_key() -> None:
+    text = markdown()
+    for form in (ServerSettings, Settings):
+        for row in fields_of(form):
+            assert f"| `{row.name}` |" in text
+            assert row.doc in text

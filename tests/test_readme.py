@@ -1,0 +1,74 @@
+"""What the documents show is true: their code runs, and their tables are those of the service."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloudid_core import Request, Secret, Settings, initialise, open_service, run_now
+from cloudid_core.clouds import CLOUDS, Cloud
+from cloudid_core.documents import reference
+from servers.provider_simulator import Simulator, start
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_the_reference_is_printed_from_the_tables() -> None:
+    """`docs/reference.md` is what `python -m cloudid_core.documents` prints."""
+    assert (ROOT / "docs" / "reference.md").read_text() == reference()
+
+
+def test_the_host_of_the_readme_is_short() -> None:
+    """An embedder's host has at most forty lines."""
+    assert len(BLOCKS[0].strip().splitlines()) <= 40
+
+
+def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both blocks, one after the other, as somebody would paste them."""
+    exec("\n".join(BLOCKS), {})
+
+
+def test_a_machine_logs_in_on_the_host_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    """The third host serves the main job, against the simulator over HTTP."""
+    names: dict[str, Any] = {}
+    exec(BLOCKS[0], names)
+    host = names["ScriptHost"]()
+    with start(Simulator(clock=time.time)) as running:
+        cloud = Cloud(
+            login=f"{running.url}/login",
+            resource_manager=f"{running.url}/arm",
+            resource_audience="https://management.core.windows.net/",
+            directory=f"{running.url}/graph",
+        )
+        settings = Settings(master_key=Secret("5a" * 32), clouds=dict.fromkeys(CLOUDS, cloud))
+        root = run_now(initialise(settings), host).reveal()
+        service = run_now(open_service(settings), host)
+
+        def ask(path: str, body: dict[str, Any], token: str = "") -> Any:
+            from msgspec import json
+
+            request = Request("POST", f"/v1/{path}", {"x-service-token": token}, json.encode(body))
+            response = run_now(service.handle(request), host)
+            assert response.status in (200, 204), response.body
+            return json.decode(response.body) if response.body else None
+
+        world = host.http.get(f"{running.url}/simulator/world").json()
+        machine, application = world["machines"][0], world["applications"][0]
+        audience = "https://management.azure.com/"
+        identity = host.http.get(
+            f"{running.url}/machines/{machine['name']}/metadata/identity/oauth2/token",
+            params={"api-version": "2018-02-01", "resource": audience},
+            headers={"Metadata": "true"},
+        ).json()
+        config = {"tenant_id": world["tenant"], "resource": audience}
+        ask("auth/cloud/config", {**config, **{k: application[k] for k in ("client_id", "client_secret")}}, root)
+        ask("auth/cloud/role/app", {"bound_locations": [machine["location"]]}, root)
+        form = {"role": "app", "jwt": identity["access_token"], "vm_name": machine["name"]}
+        form |= {"subscription_id": machine["subscription"], "resource_group_name": machine["resource_group"]}
+        assert ask("auth/cloud/login", form)["auth"]["token_policies"] == ["default"]
+    host.http.close()
