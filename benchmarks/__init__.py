@@ -1,1 +1,1 @@
-"""Benchmarks: what it costs, as ratios taken in one run."""
+"""Benchmarks: what cloudid costs. Every figure is a ratio to something measured in the same run."""

@@ -24,7 +24,7 @@ TOKEN: Final = "token"
 ROTATION: Final = "rotation"
 MOUNT: Final = "mount"
 
-FIRST_PAUSE: Final = 20.0
+FIRST_PAUSE: Final = 2.0
 LONGEST_PAUSE: Final = 3600.0
 
 
@@ -53,9 +53,9 @@ def parse(key: str) -> tuple[Instant, str, str, str]:
 
 
 async def retry_at(work: Work, attempts: int) -> Instant:
-    """When to try again what was tried so often: after 20 s, doubling to an hour, ±50 %."""
+    """When to try again what was tried so often: after 2 s, doubling to an hour, ±50 %."""
     jitter = (await RandomBytes(1))[0] / 256
-    return work.now + min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 10), LONGEST_PAUSE) * (0.5 + jitter)
+    return work.now + min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 12), LONGEST_PAUSE) * (0.5 + jitter)
 
 
 async def drop(work: Work, record_key: str, found: Found[Any] | None) -> None:

@@ -24,8 +24,6 @@ from .holdings import Holdings, Removal, remove
 from .store import keys
 from .store.records import Found
 
-GRACE: Final = 30.0
-"""Seconds between the deadline of a request and the earliest undoing of its intent."""
 UNDER_WAY: Final = "an attempt is under way, or did not come to its end"
 OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
 
@@ -76,7 +74,7 @@ async def open_intent(
 
     Whatever it raises, the provider must not be touched then: an intent that was written all the same finds nothing.
     """
-    earliest = until + GRACE
+    earliest = until + context.settings.request_grace
     intent = Intent(
         id=intent_id, mount_id=mount_id, holdings=holdings, made_at=now, last_call_at=earliest, due_at=earliest
     )

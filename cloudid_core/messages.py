@@ -120,7 +120,7 @@ encode: Final = msgspec.json.Encoder().encode
 def dress(answer: Answer, *, request_id: str, mount_type: str) -> Response:
     """The response of an answer: 204 when there is nothing to say, else 200 (or its own status) with the envelope."""
     if answer.is_empty:
-        return Response(answer.status or 204, b"", answer.headers, answer.holds, answer.visit_at)
+        return Response(answer.status or 204, b"", answer.headers, answer.holds, answer.visit_at, request_id=request_id)
     members: Mapping[str, Any]
     if answer.plain:
         members = answer.data or {}
@@ -138,7 +138,8 @@ def dress(answer: Answer, *, request_id: str, mount_type: str) -> Response:
         }
         if answer.copy_up and answer.data:
             members = {**answer.data, **members}
-    return Response(answer.status or 200, encode(members) + b"\n", answer.headers, answer.holds, answer.visit_at)
+    body = encode(members) + b"\n"
+    return Response(answer.status or 200, body, answer.headers, answer.holds, answer.visit_at, request_id=request_id)
 
 
 def error_body(problems: tuple[Problem, ...]) -> bytes:
@@ -147,9 +148,9 @@ def error_body(problems: tuple[Problem, ...]) -> bytes:
     return encode({"errors": [p.text for p in told], "codes": [p.code.wire for p in told]}) + b"\n"
 
 
-def dress_refusal(refusal: Refused, failure: Exception | None = None) -> Response:
+def dress_refusal(refusal: Refused, failure: Exception | None = None, request_id: str = "") -> Response:
     """The response of a refusal, and what a host should log about it."""
     headers = HEADERS
     if refusal.retry_after is not None:
         headers = {**HEADERS, "retry-after": str(max(1, round(refusal.retry_after)))}
-    return Response(refusal.status, error_body(refusal.problems), headers, failure=failure)
+    return Response(refusal.status, error_body(refusal.problems), headers, failure=failure, request_id=request_id)

@@ -12,7 +12,6 @@ from . import due
 from .context import Context
 from .due import Due, Work
 from .effects import Instant, ListKeys
-from .journal import GRACE
 from .leases.record import find_lease
 from .leases.revocation import end_leases
 from .mounts import AUTH, Mount, MountTable, change_mounts, mount_table
@@ -57,7 +56,7 @@ async def wipe_mount(work: Work) -> None:
 
 def quiet_at(context: Context, mount: Mount) -> Instant:
     """When no request is alive any more that found the mount while it still answered."""
-    return (mount.retired_at or 0.0) + context.settings.request_deadline + GRACE
+    return (mount.retired_at or 0.0) + context.settings.request_deadline + context.settings.request_grace
 
 
 async def _is_something_left(work: Work) -> bool:

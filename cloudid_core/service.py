@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
-
 from .caches import Caches
 from .context import Context
 from .dispatch import respond
@@ -53,7 +51,20 @@ class Service:
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
         request_id = uuid_text(await RandomBytes(16))
-        return evolve(await self._respond(request, request_id), request_id=request_id)
+        failure: Exception | None = None
+        try:
+            return await respond(self.context, request, request_id)
+        except Refused as refused:
+            refusal = refused
+        except PROVIDER_FAILURES as unanswered:
+            refusal, failure = refusal_of(unanswered), unanswered
+        except RecordFailed as unrecorded:
+            refusal, failure = Refused(Code.AUDIT_UNAVAILABLE), unrecorded
+        except HostFailure as unavailable:
+            refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
+        except Exception as bug:  # noqa: BLE001  # its text may hold a secret: only the host's log sees it
+            refusal, failure = Refused(Code.INTERNAL_ERROR), bug
+        return dress_refusal(refusal, failure, request_id)
 
     async def undelivered(self, response: Response) -> None:
         """Give back what an answer held that could not be delivered."""
@@ -68,17 +79,3 @@ class Service:
         """Keep this node's caches and keys fresh; when to come again."""
         await refresh_ahead(self.context)
         return await Now() + UPKEEP_PAUSE
-
-    async def _respond(self, request: Request, request_id: str) -> Response:
-        try:
-            return await respond(self.context, request, request_id)
-        except Refused as refusal:
-            return dress_refusal(refusal)
-        except PROVIDER_FAILURES as failure:
-            return dress_refusal(refusal_of(failure), failure)
-        except RecordFailed as failure:
-            return dress_refusal(Refused(Code.AUDIT_UNAVAILABLE), failure)
-        except HostFailure as failure:
-            return dress_refusal(Refused(Code.STORE_UNAVAILABLE), failure)
-        except Exception as bug:  # noqa: BLE001  # its text may hold a secret: only the host's log sees it
-            return dress_refusal(Refused(Code.INTERNAL_ERROR), bug)

@@ -1,9 +1,29 @@
-"""What every test runs under."""
+"""What every test runs under, and how long the long ones go on."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
 # The same examples on every machine and every run, and no opinion about how fast a busy machine is.
 settings.register_profile("cloudid", database=None, deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("cloudid")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seeds", type=int, default=200, help="how many random lives the simulation goes through")
+    parser.addoption("--seed", type=int, default=None, help="replay this one")
+    parser.addoption("--cycles", type=int, default=3, help="how often each server is killed under load")
+
+
+@pytest.fixture
+def seeds(request: pytest.FixtureRequest) -> range:
+    one: int | None = request.config.getoption("--seed")
+    many: int = request.config.getoption("--seeds")
+    return range(many) if one is None else range(one, one + 1)
+
+
+@pytest.fixture
+def cycles(request: pytest.FixtureRequest) -> int:
+    count: int = request.config.getoption("--cycles")
+    return count

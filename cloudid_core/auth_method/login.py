@@ -110,8 +110,8 @@ async def _facts(client: Client, claims: Claims, needs: Needs) -> Facts:
     """What only the provider can tell."""
     machine: Machine | NotAsked | None = NOT_ASKED
     groups: frozenset[str] | NotAsked | None = NOT_ASKED
-    if needs.machine and claims.machine is not None:
-        machine = await machine_facts(client, claims.machine)
+    if needs.machine and (named := claims.machine) is not None:
+        machine = await machine_facts(client, named)
     if needs.groups:
         groups = await member_groups(client, claims.principal_id)
     return Facts(machine, groups)

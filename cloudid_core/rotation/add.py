@@ -16,7 +16,7 @@ from ..context import Context
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
 from ..holdings import Holdings
-from ..journal import GRACE, abandoned_intent, marker
+from ..journal import abandoned_intent, marker
 from ..provider.applications import add_password
 from ..provider.client import Client
 from ..provider.fresh import Family, while_fresh
@@ -82,7 +82,7 @@ async def _begin(
         name=marker(context, await new_id()),
         replaced=replaced,
         outgoing=tuple(key for key in known if key is not replaced),
-        due_at=client.deadline.at + GRACE,
+        due_at=client.deadline.at + client.context.settings.request_grace,
         started_at=now,
         rotated_at=before.rotated_at if before else None,
         note="" if replaced.id else UNIDENTIFIED,

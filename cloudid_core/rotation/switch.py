@@ -20,7 +20,7 @@ from .add import give_up
 from .record import Key, Phase, Rotation, changed, find_rotation
 from .root import find_root
 
-PROOFS: Final = 1
+PROOFS: Final = 3
 """How often in a row the provider must accept a secret."""
 PROOF_SECONDS: Final = 20.0
 """How long that may take in the background: other work waits for it."""

@@ -8,7 +8,7 @@ from ..components import Component
 from ..mounts import SECRET
 from ..rotation import routes as rotation
 from ..routing import Operation, Route, RouteTable
-from . import config, credentials, roles
+from . import config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role
 
@@ -52,6 +52,19 @@ ROUTES: Final = RouteTable(
             program=credentials.generate_credentials,
             has_side_effect=True,
             doc="Gives the client id and secret of a service principal, under a lease.",
+        ),
+        Route(
+            path="reconcile",
+            operation=Operation.READ,
+            program=reconcile.report,
+            doc="Tells what the provider has of ours that nothing accounts for, and what is held there but gone.",
+        ),
+        Route(
+            path="reconcile",
+            operation=Operation.WRITE,
+            program=reconcile.repair,
+            form=reconcile.RepairForm,
+            doc="Has what is unaccounted for removed, and leases ended whose objects are gone.",
         ),
         *rotation.ROUTES,
     )

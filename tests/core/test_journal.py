@@ -15,7 +15,7 @@ from cloudid_core.due import Due, Work
 from cloudid_core.effects import Instant, Now
 from cloudid_core.errors import CloudidError, Conflict, ProviderProblem, Refused, StoreFailed
 from cloudid_core.holdings import Holdings
-from cloudid_core.journal import GRACE, Intent, abandon, closing, find_intent, marker, open_intent, undo
+from cloudid_core.journal import Intent, abandon, closing, find_intent, marker, open_intent, undo
 from cloudid_core.provider.applications import ensure_application
 from cloudid_core.store import keys
 from cloudid_core.store.records import Found
@@ -27,6 +27,7 @@ GUARD: Final = "guard"
 RECORD: Final = "record"
 """Stands for a lease or role that accounts for what was made."""
 DEADLINE: Final = 60.0
+GRACE: Final = 30.0
 KINDS: Final = frozenset(FaultKind) - {FaultKind.CRASH_BEFORE}
 """A crash before an effect is one after the effect before it, or nothing has happened yet."""
 

@@ -37,7 +37,7 @@ def test_no_answered_token_is_lost(name: str, tmp_path: Path) -> None:
     settings.write_text(SETTINGS.format(folder=tmp_path))
     with start(Simulator()) as cloud:
         arguments = ("--settings", str(settings), "--provider", cloud.url)
-        root = _initialise(name, settings)
+        root = initialise(name, settings)
         with Running(f"servers.{name}", *arguments) as server:
             form = _configure(server.url, cloud.url, root)
             tokens = _log_in_until_killed(server, form)
@@ -48,7 +48,7 @@ def test_no_answered_token_is_lost(name: str, tmp_path: Path) -> None:
                 assert answer.status_code == 200
 
 
-def _initialise(name: str, settings: Path) -> str:
+def initialise(name: str, settings: Path) -> str:
     """Prepare the store; the root token, which is shown this once."""
     command = [sys.executable, "-m", f"servers.{name}", "init", "--settings", str(settings)]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout

@@ -8,11 +8,12 @@ import pytest
 
 from cloudid_core import due
 from cloudid_core.due import LONGEST_PAUSE, Due
+from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError, Conflict
 from cloudid_core.journal import UNDER_WAY
 from cloudid_core.leases.revocation import end_lease, end_leases, forget_lease
 from cloudid_core.store import keys
-from cloudid_core.testing.faults import Crashed, FaultKind, every_fault
+from cloudid_core.testing.faults import Crashed, Fault, FaultKind, every_fault
 
 from ..engine import SETTLE_TIME, Engine, engine
 
@@ -111,6 +112,18 @@ def test_a_second_request_to_end_does_not_undo_what_an_attempt_has_done() -> Non
     world.settle()
     assert world.lease(lease_id) is None
     assert world.alive("password") == []
+
+
+def test_what_an_attempt_has_done_is_noted_although_somebody_else_is_faster() -> None:
+    rehearsal, lease_id = ending("existing")
+    rehearsal.tick()
+    last = max(
+        n for n, (_, e) in enumerate(rehearsal.trace) if isinstance(e, Commit) and keys.lease(lease_id) in e.deletes
+    )
+    world, _ = ending("existing")
+    world.inject(Fault(last, FaultKind.CONFLICT))
+    world.tick()
+    assert world.lease(lease_id) is None
 
 
 def test_what_was_removed_is_not_tried_again() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from cloudid_core import Request, due
 from cloudid_core.due import LONGEST_PAUSE
+from cloudid_core.effects import Commit
 from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
 from cloudid_core.system import leases as module
@@ -169,6 +170,16 @@ def test_a_lease_of_a_dead_token_is_not_renewed() -> None:
     world.advance(601)
     reply = world.ask("PUT", "sys/leases/renew", {"lease_id": lease_id})
     assert (reply.status, reply.codes) == (400, ["lease_expired"])
+
+
+def test_a_renewal_rests_on_lease_token_and_mounts() -> None:
+    world = engine()
+    lease_id = world.issue()
+    lease = world.lease(lease_id)
+    assert lease is not None
+    world.must("PUT", "sys/leases/renew", {"lease_id": lease_id})
+    (commit,) = (e for _, e in world.trace if isinstance(e, Commit) and lease.key in e.puts and lease.key in e.expects)
+    assert {lease.key, keys.token(lease.token_id), keys.MOUNTS} <= set(commit.expects)
 
 
 def test_a_renewal_that_loses_against_a_revocation_is_refused() -> None:

@@ -1,0 +1,175 @@
+"""A fleet to log in: machines of a simulated cloud with their tokens, and a service in memory that admits them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt import PyJWK
+
+from cloudid_core import (
+    HttpRequest,
+    HttpResponse,
+    Request,
+    Secret,
+    Service,
+    Settings,
+    initialise,
+    open_service,
+    run,
+    run_now,
+)
+from cloudid_core.auth_method.form import LoginForm
+from cloudid_core.effects import Entry, Event, PlatformToken, Program
+from cloudid_core.errors import PlatformTokenUnavailable
+from cloudid_core.store.memory import MemoryStore
+from servers.provider_simulator.simulator import Simulator
+from servers.settings import clouds_at
+
+BASE_URL: Final = "http://cloud.test"
+AUDIENCE: Final = "https://management.azure.com/"
+RESOURCE_GROUP: Final = "web"
+LOCATION: Final = "westus2"
+ROLE: Final = "web"
+GROUPS: Final = tuple(f"group-{number}" for number in range(10))
+
+
+class MemoryHost:
+    """A host that never waits: its store is a dictionary, and the cloud an object."""
+
+    def __init__(self, cloud: Simulator) -> None:
+        self.store, self.cloud = MemoryStore(), cloud
+
+    async def read_entry(self, key: str) -> Entry | None:
+        return self.store.read(key)
+
+    async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        return self.store.list(prefix, after, limit)
+
+    async def commit(self, expects: Any, puts: Any, deletes: tuple[str, ...]) -> int:
+        return self.store.commit(expects, puts, deletes)
+
+    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
+        return self.cloud.handle(request).response
+
+    async def read_platform_token(self, resource: str, client_id: str) -> PlatformToken:
+        raise PlatformTokenUnavailable("there is none here")
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing here waits")
+
+    async def now(self) -> float:
+        return time.time()
+
+    async def random_bytes(self, count: int) -> bytes:
+        return os.urandom(count)
+
+    async def record(self, event: Event) -> None:
+        """Nobody audits a benchmark."""
+
+    async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
+        return tuple([await run(program, self) for program in programs])
+
+    async def within(self, seconds: float, program: Program[Any]) -> Any:
+        return await run(program, self)
+
+    async def shared(self, key: str, program: Program[Any]) -> Any:
+        return await run(program, self)
+
+
+@frozen
+class Member:
+    """A machine, the token that it fetched, and the login that it asks for."""
+
+    resource_id: str
+    principal_id: str
+    token: str
+    form: LoginForm
+    request: Request
+
+
+@frozen
+class Fleet:
+    """Members, all of one role, and what their tokens are verified with."""
+
+    cloud: Simulator
+    tenant_id: str
+    application: dict[str, str]
+    role: Mapping[str, tuple[str, ...]]
+    members: tuple[Member, ...]
+    keys: dict[str, RSAPublicKey]
+
+    @property
+    def issuer(self) -> str:
+        return f"https://sts.windows.net/{self.tenant_id}/"
+
+
+def raise_fleet(size: int) -> Fleet:
+    """Make so many machines, in ten groups each, and let each fetch its token."""
+    cloud = Simulator(base_url=BASE_URL)
+    subscription: str = _ask(cloud, "GET", "/simulator/world")["subscriptions"][0]
+    members = tuple(_member(cloud, subscription, f"web-{number:05d}") for number in range(size))
+    world = _ask(cloud, "GET", "/simulator/world")
+    group_ids = {group["display_name"]: group["id"] for group in world["groups"]}
+    role = {
+        "bound_subscription_ids": (subscription,),
+        "bound_resource_groups": (RESOURCE_GROUP,),
+        "bound_locations": (LOCATION,),
+        "bound_group_ids": (group_ids[GROUPS[-1]],),
+    }
+    published = _ask(cloud, "GET", "/login/common/discovery/keys")["keys"]
+    keys = {key["kid"]: PyJWK(key, "RS256").key for key in published}
+    return Fleet(cloud, world["tenant"], world["applications"][0], role, members, keys)
+
+
+def open_login(fleet: Fleet, **settings: Any) -> tuple[Service, MemoryHost]:
+    """A service that admits the fleet."""
+    host = MemoryHost(fleet.cloud)
+    options = Settings(master_key=Secret(os.urandom(32).hex()), clouds=clouds_at(BASE_URL), **settings)
+    root_token = run_now(initialise(options), host)
+    service = run_now(open_service(options), host)
+    config = {
+        "tenant_id": fleet.tenant_id,
+        "resource": AUDIENCE,
+        "client_id": fleet.application["client_id"],
+        "client_secret": fleet.application["client_secret"],
+    }
+    headers = {"x-service-token": root_token.reveal()}
+    for path, body in (("config", config), (f"role/{ROLE}", fleet.role)):
+        request = Request("POST", f"/v1/auth/cloud/{path}", headers, json.dumps(body).encode())
+        answer = run_now(service.handle(request), host)
+        assert answer.status == 204, answer.body
+    return service, host
+
+
+def _member(cloud: Simulator, subscription: str, name: str) -> Member:
+    order = {"name": name, "resource_group": RESOURCE_GROUP, "location": LOCATION, "groups": GROUPS}
+    machine = _ask(cloud, "POST", "/simulator/machines", order)
+    query = f"api-version=2018-02-01&resource={AUDIENCE}"
+    token = _ask(cloud, "GET", f"/machines/{name}/metadata/identity/oauth2/token?{query}")["access_token"]
+    body = {
+        "role": ROLE,
+        "jwt": token,
+        "subscription_id": subscription,
+        "resource_group_name": RESOURCE_GROUP,
+        "vm_name": name,
+    }
+    return Member(
+        resource_id=machine["resource_id"],
+        principal_id=machine["principals"][0],
+        token=token,
+        form=LoginForm(**body),
+        request=Request("POST", "/v1/auth/cloud/login", {}, json.dumps(body).encode()),
+    )
+
+
+def _ask(cloud: Simulator, method: str, path: str, body: object = None) -> Any:
+    headers, content = {"metadata": "true"}, b"" if body is None else json.dumps(body).encode()
+    response = cloud.handle(HttpRequest(method, BASE_URL + path, headers, content)).response
+    assert response.status in (200, 201), response.body
+    return json.loads(response.body)

@@ -1,0 +1,192 @@
+"""What the verification of a login costs, as a multiple of the RSA verification that nobody can do without.
+
+    python -m benchmarks.login_verification [--json] [--tokens N] [--rounds N]
+
+Contenders take turns in one process; of each the median over all rounds counts, in microseconds of CPU for a token.
+The cache of signatures is empty when a round starts, but for `verify_warm`.
+
+    raw_rsa      the signature alone, by the `cryptography` library
+    pyjwt        PyJWT's decode, with audience and issuer
+    verify_cold  token to decision, seen for the first time: signature, claims, time, audience, issuer, bounds
+    verify_warm  the same when the signature has held before
+    login        the whole answer to POST /v1/auth/cloud/login, on a host in memory; each token is seen for the first
+                 time, and what the provider says about the machines is known
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from statistics import median
+from time import process_time, time
+from types import SimpleNamespace
+from typing import Final
+
+import jwt
+from attrs import frozen
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from cloudid_core import Secret, Settings, run_now
+from cloudid_core.auth_method.bounds import Bounds
+from cloudid_core.auth_method.claims import check_claims
+from cloudid_core.auth_method.decision import Facts, Verified, decide
+from cloudid_core.auth_method.verification import verify_login_jwt
+from cloudid_core.caches import Caches
+from cloudid_core.provider.compute import Machine
+from cloudid_core.provider.signing_keys import KeySet
+from cloudid_core.values import resource_id
+
+from .fleet import AUDIENCE, LOCATION, Fleet, open_login, raise_fleet
+
+TOKENS: Final = 2048
+ROUNDS: Final = 15
+UNLIMITED: Final = {"bound_service_principal_ids": (), "bound_scale_sets": ()}
+TARGETS: Final = {"verify_cold": 1.6, "verify_warm": 0.2, "login": 3.0}
+"""Multiples of `raw_rsa` that are not to be exceeded."""
+
+
+@frozen
+class Contender:
+    """One pass over all tokens, and what is done before it, off the clock."""
+
+    run: Callable[[], None]
+    prepare: Callable[[], object] = gc.collect
+
+
+def contenders(fleet: Fleet) -> dict[str, Contender]:
+    return {
+        "raw_rsa": raw_rsa(fleet),
+        "pyjwt": pyjwt(fleet),
+        "verify_cold": verification(fleet, is_warm=False),
+        "verify_warm": verification(fleet, is_warm=True),
+        "login": login(fleet),
+    }
+
+
+def raw_rsa(fleet: Fleet) -> Contender:
+    padding, digest = PKCS1v15(), SHA256()
+    (key,) = fleet.keys.values()
+    signed = [member.token.rpartition(".") for member in fleet.members]
+    pairs = [(urlsafe_b64decode(signature + "=="), text.encode()) for text, _, signature in signed]
+
+    def verify_all() -> None:
+        for signature, text in pairs:
+            key.verify(signature, text, padding, digest)
+
+    return Contender(verify_all)
+
+
+def pyjwt(fleet: Fleet) -> Contender:
+    (key,) = fleet.keys.values()
+
+    def decode_all() -> None:
+        for member in fleet.members:
+            jwt.decode(member.token, key, algorithms=["RS256"], audience=AUDIENCE, issuer=fleet.issuer)
+
+    return Contender(decode_all)
+
+
+def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
+    caches = Caches(Settings(master_key=Secret()))
+    issuers = frozenset({fleet.issuer})
+    key_set = KeySet(tenant_id=fleet.tenant_id, issuers=issuers, keys=fleet.keys, generation="1", fetched_at=time())
+    bounds = Bounds.of(SimpleNamespace(**UNLIMITED, **fleet.role))
+    cases = [
+        (
+            member.form,
+            Facts(
+                machine=Machine(
+                    resource_id=resource_id.parse(member.resource_id),
+                    location=LOCATION,
+                    principals=frozenset({member.principal_id}),
+                )
+            ),
+        )
+        for member in fleet.members
+    ]
+    now = time()
+
+    def verify_all() -> None:
+        for form, facts in cases:
+            claims = verify_login_jwt(form.jwt, key_set, caches, "mount", 16_384)
+            check_claims(
+                claims,
+                now=now,
+                leeway=60,
+                audience=AUDIENCE,
+                issuers=issuers,
+                tenant_id=fleet.tenant_id,
+                max_jwt_exp=0,
+            )
+            verdict = decide(claims, facts, bounds, form, "always")
+            assert type(verdict) is Verified
+
+    return Contender(verify_all) if is_warm else Contender(verify_all, caches.signatures.clear)
+
+
+def login(fleet: Fleet) -> Contender:
+    service, host = open_login(fleet, fact_max_age=86_400)
+
+    def log_in_all() -> None:
+        for member in fleet.members:
+            answer = run_now(service.handle(member.request), host)
+            assert answer.status == 200, answer.body
+
+    return Contender(log_in_all, service.context.caches.signatures.clear)
+
+
+def measure(rounds: dict[str, Contender], count: int, tokens: int) -> dict[str, float]:
+    """The median of each contender, in microseconds for a token."""
+    seconds: dict[str, list[float]] = {name: [] for name in rounds}
+    for number in range(count + 1):
+        tell(f"round {number} of {count}" if number else "warming up")
+        for name, contender in rounds.items():
+            contender.prepare()
+            start = process_time()
+            contender.run()
+            if number:
+                seconds[name].append(process_time() - start)
+    tell("")
+    return {name: median(taken) / tokens * 1e6 for name, taken in seconds.items()}
+
+
+def table(figures: dict[str, float], fleet: Fleet) -> str:
+    length = median(len(member.token) for member in fleet.members)
+    lines = [f"{len(fleet.members)} tokens of {length:.0f} bytes, RS256 with 2048 bits, ten groups each", ""]
+    lines.append(f"{'':12} {'us':>8} {'x raw':>7}  target")
+    for name, figure in figures.items():
+        target = f"{TARGETS[name]:>7.2f}" if name in TARGETS else ""
+        lines.append(f"{name:12} {figure:8.2f} {figure / figures['raw_rsa']:7.2f} {target}".rstrip())
+    return "\n".join(lines)
+
+
+def tell(progress: str) -> None:
+    """Progress, on one line of a terminal or not at all."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{progress}", end="", file=sys.stderr, flush=True)
+    elif progress:
+        print(progress, file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.login_verification", description=__doc__.split("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+    parser.add_argument("--tokens", type=int, default=TOKENS, help=f"distinct tokens ({TOKENS})")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds ({ROUNDS})")
+    options = parser.parse_args()
+    tell("signing tokens")
+    fleet = raise_fleet(options.tokens)
+    figures = measure(contenders(fleet), options.rounds, options.tokens)
+    if options.json:
+        print(json.dumps({f"{name}_us": round(figure, 2) for name, figure in figures.items()}))
+    else:
+        print(table(figures, fleet))
+
+
+if __name__ == "__main__":
+    main()

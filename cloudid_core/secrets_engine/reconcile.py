@@ -1,0 +1,209 @@
+"""Reconciliation: what the provider has of ours that no record accounts for, and what records hold that is gone.
+
+The report changes nothing. A repair removes nothing by itself either: it hands what was found to the journal and to
+the revocation of leases, which take all care, and so much of it at the most as it was told.
+
+What can be searched are applications, principals and passwords; role assignments and memberships carry no marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from ..effects import ABSENT, Instant
+from ..errors import Conflict
+from ..fields import INTEGER, Json, bounded, setting
+from ..holdings import Holdings
+from ..journal import abandoned_intent
+from ..leases.record import find_lease
+from ..leases.revocation import end_leases
+from ..messages import Answer
+from ..mounts import mount_table
+from ..provider.client import Client
+from ..routing import Call
+from ..store import keys
+from ..values import rfc3339
+from . import config
+from .accounts import Accounts, read_accounts, roles_of
+from .marked import Object, Shown, holdings_of, look_around, look_up, objects_of
+from .roles import find_role
+
+ACCEPTED: Final = 202
+MOST_EXAMINED: Final = 1000
+"""How many suspicions of each sort one request looks into."""
+USUAL_REPAIRS: Final = 10
+PAGE: Final = 100
+"""How much of a repair is written in one commit."""
+NOT_SEARCHED: Final = ("assignment", "membership", "deleted item")
+
+
+@frozen(kw_only=True)
+class RepairForm:
+    """How much a repair may do."""
+
+    max: int = setting(
+        bounded(INTEGER, 1, MOST_EXAMINED), USUAL_REPAIRS, "How many objects to remove and leases to end at the most."
+    )
+
+
+@frozen(kw_only=True)
+class Holder:
+    """A lease or a role, and what it holds since some time."""
+
+    holdings: Holdings
+    since: Instant
+    lease_id: str = ""
+    role: str = ""
+
+
+@frozen
+class Missing:
+    """An object that is held, and that the provider does not have."""
+
+    one: Object
+    holder: Holder
+
+
+@frozen(kw_only=True)
+class Findings:
+    """What a reconciliation has found. `too_fresh`: unaccounted for, but made within the settle time."""
+
+    unaccounted: tuple[Object, ...]
+    missing: tuple[Missing, ...]
+    too_fresh: tuple[Object, ...]
+    unexamined: int
+    """How many more suspicions there are."""
+
+
+async def report(call: Call) -> Answer:
+    """Tell what is unaccounted for and what is missing; nothing is changed."""
+    findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
+    data: dict[str, Json] = {
+        "unaccounted": [_described(one) for one in findings.unaccounted],
+        "missing": [{**_described(each.one), **_named(each.holder)} for each in findings.missing],
+        "too_fresh": [_described(one) for one in findings.too_fresh],
+        "unexamined": findings.unexamined,
+        "not_searched": NOT_SEARCHED,
+    }
+    return Answer(data=data)
+
+
+async def repair(call: Call) -> Answer:
+    """Have what is unaccounted for removed, and leases ended whose objects are gone, up to a number of both.
+
+    Applications are left among the deleted items, where they can be restored. What a role keeps and is gone can only be
+    reported: the role must be deleted, and written anew.
+    """
+    client = await config.client(call.context, call.mount, call.deadline)
+    findings = await _examine(call, client)
+    most = call.form(RepairForm).max
+    unaccounted = findings.unaccounted[:most]
+    ended = [each.holder.lease_id for each in findings.missing if each.holder.lease_id][: most - len(unaccounted)]
+    repaired = len(ended)
+    for first in range(0, len(unaccounted), PAGE):
+        repaired += await _give_up(call, client, unaccounted[first : first + PAGE])
+    for first in range(0, len(ended), PAGE):
+        await end_leases(call.context, ended[first : first + PAGE], call.now)
+    left = len(findings.unaccounted) + len(findings.missing) + findings.unexamined - repaired
+    return Answer(data={"repaired": repaired, "left": left}, status=ACCEPTED, visit_at=call.now)
+
+
+async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
+    """Have objects removed by the journal; how many. None when somebody else sees to one of them at the same time."""
+    mounts = await mount_table(call.context)
+    expects, puts = dict(mounts.expected), dict[str, object]()
+    for one in objects:
+        intent_id = f"reconcile-{one.id}"
+        expects[keys.intent(call.mount.id, intent_id)] = ABSENT
+        puts |= abandoned_intent(intent_id, call.mount.id, holdings_of(one, client.tenant), call.now)
+    if call.mount.id not in mounts.record.by_id:
+        return 0
+    try:
+        await call.context.records.commit(expects, puts)
+    except Conflict:
+        return 0
+    return len(objects)
+
+
+async def _examine(call: Call, client: Client) -> Findings:
+    """Compare what the provider shows with what the records say; the provider is asked first.
+
+    So what comes to be accounted for meanwhile is not reported. Lists lag behind, and names can be changed: each
+    suspicion is looked into before it is told.
+    """
+    holders = {role.existing_id for role in (await roles_of(call, call.mount)).values()} - {""}
+    shown, holders_shown = await look_around(client, call.context.marker_prefix, holders)
+    accounts = await read_accounts(call)
+    suspected = [
+        one for one in shown.marked(call.context.marker_prefix, sorted(holders_shown)) if not accounts.account_for(one)
+    ]
+    settled = call.now - call.context.settings.settle_time
+    unaccounted = [one for one in suspected if one.made_at <= settled]
+    doubted = [
+        holder
+        for holder in _holders(accounts, client.tenant)
+        if holder.since <= settled and _gone(shown, holder) is not None
+    ]
+    examined, questioned = unaccounted[:MOST_EXAMINED], doubted[:MOST_EXAMINED]
+    again = await look_up(client, [*examined, *(one for holder in questioned for one in objects_of(holder.holdings))])
+    missing = [
+        Missing(one, holder)
+        for holder in questioned
+        if (one := _gone(again, holder)) and await _still_holds(call, holder)
+    ]
+    return Findings(
+        unaccounted=tuple(one for one in examined if again.has(one)),
+        missing=tuple(missing),
+        too_fresh=tuple(one for one in suspected if one.made_at > settled)[:MOST_EXAMINED],
+        unexamined=len(unaccounted) - len(examined) + len(doubted) - len(questioned),
+    )
+
+
+def _holders(accounts: Accounts, tenant: str) -> Iterator[Holder]:
+    """The leases of the mount that are not ending and its roles that keep something, as far as that is in a tenant."""
+    leases = (
+        Holder(holdings=lease.holdings, since=lease.issued_at, lease_id=lease.id)
+        for lease in accounts.leases
+        if not lease.revoking
+    )
+    roles = (
+        Holder(holdings=role.persisted.holdings, since=role.persisted.holdings.made_at, role=name)
+        for name, role in accounts.roles.items()
+        if role.persisted
+    )
+    for holder in (*leases, *roles):
+        if holder.holdings.tenant.lower() in ("", tenant.lower()):
+            yield holder
+
+
+def _gone(shown: Shown, holder: Holder) -> Object | None:
+    """The first object of a holder that is not shown; others that go with it are not worth a word."""
+    return next((one for one in objects_of(holder.holdings) if not shown.has(one)), None)
+
+
+async def _still_holds(call: Call, holder: Holder) -> bool:
+    """Whether nobody has given up meanwhile what is missing."""
+    if holder.lease_id:
+        lease = await find_lease(call.context, holder.lease_id)
+        return lease is not None and not lease.record.revoking
+    role = await find_role(call.context, call.mount, holder.role)
+    kept = role.record.persisted if role else None
+    return kept is not None and kept.holdings == holder.holdings
+
+
+def _described(one: Object) -> dict[str, Json]:
+    """The members of an object in the report."""
+    return {
+        "kind": one.kind.value,
+        "id": one.id,
+        "display_name": one.name,
+        "made_at": rfc3339.show(one.made_at),
+        **({"application_object_id": one.application_id} if one.application_id else {}),
+    }
+
+
+def _named(holder: Holder) -> dict[str, Json]:
+    return {"lease_id": holder.lease_id} if holder.lease_id else {"role": holder.role}

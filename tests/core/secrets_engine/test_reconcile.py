@@ -1,0 +1,587 @@
+"""Reconciliation: what is reported, what never is, and how much a repair does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from cloudid_core.holdings import Holdings
+from cloudid_core.leases.record import ending, find_lease
+from cloudid_core.mounts import change_mounts, mount_table
+from cloudid_core.tokens.text import time_ordered_id
+from cloudid_core.values import rfc3339
+from tests.simulation.installation import SETTLE_TIME
+
+from .engine import CREDS, NOBODY, ROLE, Engine, codes
+from .interleaving import interleaved
+
+RECONCILE = "cloud/reconcile"
+TEAM = "team/reconcile"
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+def settle(engine: Engine) -> None:
+    engine.advance(SETTLE_TIME + 1)
+
+
+def report(engine: Engine, path: str = RECONCILE) -> dict[str, Any]:
+    data: dict[str, Any] = engine.must("GET", path).data
+    return data
+
+
+def found(engine: Engine, what: str = "unaccounted", path: str = RECONCILE) -> list[tuple[str, str]]:
+    """Kinds and ids of what is reported."""
+    return [(each["kind"], each["id"]) for each in report(engine, path)[what]]
+
+
+def is_clean(engine: Engine, path: str = RECONCILE) -> bool:
+    told = report(engine, path)
+    return not (told["unaccounted"] or told["missing"] or told["too_fresh"] or told["unexamined"])
+
+
+def repair(engine: Engine, path: str = RECONCILE, **fields: Any) -> dict[str, Any]:
+    reply = engine.ask("POST", path, fields)
+    assert reply.status == 202, reply.body
+    data: dict[str, Any] = reply.data
+    return data
+
+
+def issue(engine: Engine) -> str:
+    lease_id: str = engine.must("GET", CREDS).body["lease_id"]
+    return lease_id
+
+
+def lose(engine: Engine, lease_id: str) -> Holdings:
+    """Lose a lease, as the service never does; what it held."""
+    records = engine.service.context.records
+    lease = engine.perform(find_lease(engine.service.context, lease_id))
+    assert lease is not None
+    engine.perform(records.commit({}, deletes=lease.record.deletes()))
+    return lease.record.holdings
+
+
+def second_mount(engine: Engine) -> None:
+    """Another engine of the same service, in the same tenant, under the same root application."""
+    engine.must("POST", "sys/mounts/team", {"type": "cloud"})
+    engine.must("POST", "team/config", engine.config)
+
+
+def leak(engine: Engine, number: int = 0) -> str:
+    """An application with our marker, made long ago."""
+    made_at = engine.clock - 10 * SETTLE_TIME + number
+    name = f"{engine.service.context.marker_prefix}{time_ordered_id(made_at, bytes(10))}"
+    return engine.simulator.world.directory.add_application(name).id
+
+
+def existing(engine: Engine) -> None:
+    engine.role(application_object_id=engine.other_application["object_id"])
+
+
+# What is unaccounted for
+
+
+@pytest.mark.parametrize("preset", ["immediate", "realistic"])
+def test_what_is_accounted_for_is_not_reported(engine: Engine, preset: str) -> None:
+    """Neither in the beginning, nor once it has settled; by none of the mounts of a service."""
+    engine.behave(preset=preset)
+    second_mount(engine)
+    existing(engine)
+    engine.must("POST", "cloud/roles/fresh", {"azure_roles": engine.grants()})
+    engine.must("POST", "team/roles/kept", {"azure_roles": engine.grants(), "persist_app": True})
+    for creds in (CREDS, "cloud/creds/fresh", "team/creds/kept"):
+        engine.must("GET", creds)
+    for _ in range(2):
+        assert is_clean(engine)
+        assert is_clean(engine, TEAM)
+        settle(engine)
+
+
+def test_an_application_that_nothing_accounts_for_is_reported_once_it_has_settled(engine: Engine) -> None:
+    """With its principal, which is not mentioned by itself."""
+    engine.role()
+    held = lose(engine, issue(engine))
+    assert found(engine, "too_fresh") == [("application", held.application_id)]
+    assert found(engine) == []
+    settle(engine)
+    told = report(engine)
+    assert told["too_fresh"] == []
+    assert told["unaccounted"] == [
+        {
+            "kind": "application",
+            "id": held.application_id,
+            "display_name": held.unique_name,
+            "made_at": rfc3339.show(int(held.made_at * 1000) / 1000),
+        }
+    ]
+
+
+def test_a_password_that_nothing_accounts_for_is_reported_with_its_application(engine: Engine) -> None:
+    existing(engine)
+    kept, lost = issue(engine), issue(engine)
+    held = lose(engine, lost)
+    settle(engine)
+    (told,) = report(engine)["unaccounted"]
+    assert (told["kind"], told["id"], told["display_name"]) == ("password", held.password_key_id, held.password_name)
+    assert told["application_object_id"] == engine.other_application["object_id"]
+    assert engine.lease(kept) is not None
+
+
+def test_passwords_of_persisted_applications_are_searched(engine: Engine) -> None:
+    engine.role(persist_app=True)
+    issue(engine)
+    held = lose(engine, issue(engine))
+    settle(engine)
+    assert found(engine) == [("password", held.password_key_id)]
+
+
+def test_a_principal_without_application_is_reported(engine: Engine) -> None:
+    name = f"{engine.service.context.marker_prefix}{time_ordered_id(engine.clock, bytes(10))}"
+    directory = engine.simulator.world.directory
+    principal = directory.add_principal(name, "Application")
+    settle(engine)
+    assert found(engine) == [("principal", principal.id)]
+    assert repair(engine) == {"repaired": 1, "left": 0}
+    engine.converge()
+    assert directory.principals.get(principal.id) is None
+
+
+def test_a_namesake_of_what_is_held_is_reported(engine: Engine) -> None:
+    """A lease holds the application that it knows by its id, not all of that name."""
+    engine.role()
+    lease = engine.lease(issue(engine))
+    assert lease is not None
+    twin = engine.simulator.world.directory.add_application(lease.holdings.unique_name)
+    settle(engine)
+    assert found(engine) == [("application", twin.id)]
+
+
+def test_a_report_changes_nothing(engine: Engine) -> None:
+    engine.role()
+    lose(engine, issue(engine))
+    settle(engine)
+    report(engine)  # the access tokens are known now
+    before, since, ledger = engine.store.copy(), len(engine.trace), engine.simulator.ledger.as_json()
+    report(engine)
+    assert engine.simulator.ledger.as_json() == ledger
+    assert all(each.startswith("GET ") for each in engine.asked(since))
+    names = before.list("", "", 10_000)
+    assert engine.store.list("", "", 10_000) == names
+    assert [engine.store.read(name) for name in names] == [before.read(name) for name in names]
+
+
+def test_what_cannot_be_searched_is_told(engine: Engine) -> None:
+    assert report(engine)["not_searched"] == ["assignment", "membership", "deleted item"]
+
+
+def test_what_was_just_removed_and_is_still_listed_is_not_reported(engine: Engine) -> None:
+    engine.role()
+    issue(engine)
+    settle(engine)
+    engine.behave(delays={"lists": 60})
+    engine.revoke_all()
+    assert engine.is_over()
+    assert is_clean(engine)
+
+
+def test_an_open_intent_accounts_for_what_it_may_have_made(engine: Engine) -> None:
+    """Also when it knows nothing but a name, and cannot be undone."""
+    engine.role()
+    engine.fault("POST", "/graph/v1.0/applications/[^/]+/addPassword", times=None, status=500, code="Trouble")
+    assert engine.ask("GET", CREDS).status >= 500
+    engine.fault("DELETE", "/graph/.*", times=None, status=403, code="Authorization_RequestDenied")
+    settle(engine)
+    assert engine.alive("application")
+    assert engine.intents()
+    assert is_clean(engine)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cloudid-0123456789abcdef-{id}", "{prefix}web", "x{prefix}{id}", "{prefix}{id}0", "{prefix}{prefix}{id}", "{id}"],
+)
+def test_other_names_are_never_touched(engine: Engine, name: str) -> None:
+    """Those of other installations, nor those that only look like ours."""
+    prefix, new_id = engine.service.context.marker_prefix, time_ordered_id(engine.clock, bytes(10))
+    text = name.format(prefix=prefix, id=new_id)
+    directory = engine.simulator.world.directory
+    application = directory.add_application(text)
+    settle(engine)
+    root = directory.application_of(engine.root_application["client_id"])
+    assert root is not None
+    directory.add_password(root, text, engine.clock, engine.clock + 1000)
+    assert is_clean(engine)
+    assert repair(engine, max=1000) == {"repaired": 0, "left": 0}
+    engine.converge()
+    assert directory.applications.get(application.id) is not None
+
+
+def test_a_marker_from_the_future_is_too_fresh(engine: Engine) -> None:
+    """Whatever made it: times that no calendar has do no harm."""
+    engine.simulator.world.directory.add_application(f"{engine.service.context.marker_prefix}{'f' * 32}")
+    (told,) = report(engine)["too_fresh"]
+    assert told["made_at"] == "9999-12-31T23:59:59Z"
+
+
+# What is missing
+
+
+def remove_application(engine: Engine, held: Holdings) -> tuple[str, str]:
+    directory = engine.simulator.world.directory
+    application = directory.applications.get(held.application_id or held.password_on)
+    assert application is not None
+    directory.delete_application(application)
+    return ("application", application.id) if held.application_id else ("password", held.password_key_id)
+
+
+def remove_principal(engine: Engine, held: Holdings) -> tuple[str, str]:
+    directory = engine.simulator.world.directory
+    principal = directory.principals.get(held.principal_id)
+    assert principal is not None
+    directory.delete_principal(principal)
+    return "principal", principal.id
+
+
+def remove_password(engine: Engine, held: Holdings) -> tuple[str, str]:
+    directory = engine.simulator.world.directory
+    application = directory.applications.get(held.password_on)
+    assert application is not None
+    directory.remove_password(application, held.password_key_id)
+    return "password", held.password_key_id
+
+
+@pytest.mark.parametrize(
+    "way, remove",
+    [
+        ("fresh", remove_application),
+        ("fresh", remove_principal),
+        ("existing", remove_application),
+        ("existing", remove_password),
+    ],
+)
+def test_a_lease_whose_object_is_gone_is_reported_and_ended_on_request(engine: Engine, way: str, remove: Any) -> None:
+    engine.role(**({"application_object_id": engine.other_application["object_id"]} if way == "existing" else {}))
+    lease_id = issue(engine)
+    other = issue(engine) if remove is not remove_application else ""
+    lease = engine.lease(lease_id)
+    assert lease is not None
+    gone = remove(engine, lease.holdings)
+    assert is_clean(engine)
+    settle(engine)
+    (told,) = report(engine)["missing"]
+    assert (told["kind"], told["id"]) == gone
+    assert (told["lease_id"], told["made_at"]) == (lease_id, rfc3339.show(lease.holdings.made_at))
+    assert repair(engine) == {"repaired": 1, "left": 0}
+    assert is_clean(engine)
+    engine.converge()
+    assert engine.leases() == ([other] if other else [])
+
+
+def test_a_role_whose_application_is_gone_is_reported(engine: Engine) -> None:
+    """It can be deleted and written anew; a repair leaves it alone."""
+    engine.role(persist_app=True)
+    kept = engine.stored_role().persisted
+    assert kept is not None
+    gone = remove_application(engine, kept.holdings)
+    settle(engine)
+    (told,) = report(engine)["missing"]
+    assert (told["kind"], told["id"], told["role"]) == (*gone, "web")
+    assert "lease_id" not in told
+    assert repair(engine) == {"repaired": 0, "left": 1}
+    engine.must("DELETE", ROLE)
+    engine.converge()
+    engine.role(persist_app=True)
+    settle(engine)
+    assert is_clean(engine)
+
+
+def test_what_was_renamed_is_not_missing(engine: Engine) -> None:
+    """Somebody has given an application another name, under which no list of ours shows it."""
+    engine.role()
+    lease = engine.lease(issue(engine))
+    assert lease is not None
+    path = f"/graph/v1.0/applications/{lease.holdings.application_id}"
+    directory = engine.simulator.world.directory
+    application = directory.applications.get(lease.holdings.application_id)
+    principal = directory.principals.get(lease.holdings.principal_id)
+    assert application is not None
+    assert principal is not None
+    directory.replace(evolve(application, display_name="another"))
+    directory.replace(evolve(principal, display_name="another"))
+    settle(engine)
+    since = len(engine.trace)
+    assert is_clean(engine)
+    assert f"GET {path}" in engine.asked(since)
+
+
+def test_what_is_being_revoked_is_not_missing(engine: Engine) -> None:
+    """Nor is it asked for."""
+    engine.role()
+    lease = engine.lease(issue(engine))
+    assert lease is not None
+    settle(engine)
+    _, object_id = remove_application(engine, lease.holdings)
+    engine.must("PUT", "sys/leases/revoke", {"lease_id": lease.id})
+    since = len(engine.trace)
+    assert is_clean(engine)
+    assert f"GET /graph/v1.0/applications/{object_id}" not in engine.asked(since)
+
+
+def test_what_is_revoked_meanwhile_is_not_missing(engine: Engine) -> None:
+    """At whichever point of the report. The application is one that must be looked up: its role is gone."""
+    existing(engine)
+    lease = engine.lease(issue(engine))
+    assert lease is not None
+    engine.must("DELETE", ROLE)
+    settle(engine)
+    directory, context = engine.simulator.world.directory, engine.service.context
+    application = directory.applications.get(lease.holdings.password_on)
+    assert application is not None
+
+    def revoke() -> None:
+        engine.perform(context.records.commit({}, *ending(lease, engine.clock)))
+        directory.remove_password(application, lease.holdings.password_key_id)
+
+    def restore() -> None:
+        engine.perform(context.records.commit({}, lease.puts()))
+        directory.replace(application)
+
+    request = engine.request("GET", RECONCILE)
+    _, steps = interleaved(engine, engine.service.handle(request), {})
+    for step in range(steps):
+        restore()
+        response, _ = interleaved(engine, engine.service.handle(request), {step: [revoke]})
+        assert b'"missing":[]' in response.body, step
+
+
+def test_what_is_in_another_tenant_is_not_missing(engine: Engine) -> None:
+    """The mount cannot see it: it was configured for another one before."""
+    engine.role()
+    lease = engine.lease(issue(engine))
+    assert lease is not None
+    elsewhere = evolve(lease, holdings=evolve(lease.holdings, tenant=NOBODY))
+    engine.perform(engine.service.context.records.commit({}, {lease.key: elsewhere}))
+    remove_application(engine, lease.holdings)
+    settle(engine)
+    assert is_clean(engine)
+
+
+# Repairs
+
+
+def test_a_repair_removes_what_nothing_accounts_for_and_nothing_else(engine: Engine) -> None:
+    engine.role()
+    kept = engine.must("GET", CREDS)
+    held = lose(engine, issue(engine))
+    settle(engine)
+    since = len(engine.trace)
+    assert repair(engine) == {"repaired": 1, "left": 0}
+    assert all(each.startswith("GET ") for each in engine.asked(since) if "/graph/" in each), "the journal removes it"
+    assert is_clean(engine), "an intent accounts for it"
+    engine.converge()
+    assert is_clean(engine)
+    assert held.application_id not in {made.id for made in engine.alive()}
+    assert engine.signs_in(**kept.data)
+    engine.must("PUT", "sys/leases/revoke", {"lease_id": kept.body["lease_id"]})
+    engine.converge()
+    assert engine.alive("application", "principal", "password") == []
+
+
+def test_a_repair_removes_exactly_one_password(engine: Engine) -> None:
+    existing(engine)
+    kept = engine.must("GET", CREDS)
+    lost = engine.must("GET", CREDS)
+    lose(engine, lost.body["lease_id"])
+    settle(engine)
+    repair(engine)
+    engine.converge()
+    assert engine.signs_in(**kept.data)
+    assert not engine.signs_in(**lost.data)
+    assert is_clean(engine)
+
+
+def test_a_repair_does_no_more_than_it_was_told(engine: Engine) -> None:
+    """What is unaccounted for goes first, then come leases; what is left can be repaired next time."""
+    engine.role()
+    for _ in range(3):
+        lose(engine, issue(engine))
+    lease = engine.lease(issue(engine))
+    assert lease is not None
+    settle(engine)
+    remove_application(engine, lease.holdings)
+    assert repair(engine, max=2) == {"repaired": 2, "left": 2}
+    engine.converge()
+    assert len(engine.alive("application")) == 1
+    assert engine.leases() == [lease.id]
+    assert repair(engine) == {"repaired": 2, "left": 0}
+    engine.converge()
+    assert engine.alive("application") == []
+    assert engine.leases() == []
+
+
+def test_ten_repairs_are_the_usual(engine: Engine) -> None:
+    for number in range(12):
+        leak(engine, number)
+    assert repair(engine) == {"repaired": 10, "left": 2}
+
+
+def test_two_repairs_at_once_do_no_harm(engine: Engine) -> None:
+    """Wherever the one comes in while the other is under way."""
+    request = engine.request("POST", RECONCILE)
+    _, steps = interleaved(engine, engine.service.handle(request), {})
+    for step in range(steps):
+        leaked = leak(engine)
+        response, _ = interleaved(engine, engine.service.handle(request), {step: [lambda: repair(engine)]})
+        assert response.status == 202
+        engine.converge()
+        assert engine.simulator.world.directory.applications.get(leaked) is None, step
+        assert engine.intents() == []
+
+
+def test_a_repair_leaves_nothing_in_a_mount_that_is_gone_meanwhile(engine: Engine) -> None:
+    """Wherever the mount is wiped, which it is only while it has no intents."""
+    second_mount(engine)
+    leak(engine)
+    context, request = engine.service.context, engine.request("POST", TEAM)
+    before = engine.store.copy()
+    table = engine.perform(mount_table(context)).record
+    without = table.without(table.by_path["team"].id)
+
+    def wipe() -> None:
+        if not engine.intents():
+            engine.perform(change_mounts(context, lambda _: without))
+
+    _, steps = interleaved(engine, engine.service.handle(request), {})
+    for step in range(steps - 8, steps):
+        engine.store = before.copy()
+        interleaved(engine, engine.service.handle(request), {step: [wipe]})
+        is_wiped = engine.perform(mount_table(context)).record == without
+        assert bool(engine.intents()) is not is_wiped, step
+
+
+@pytest.mark.parametrize("most", [0, 1001, -1, "many"])
+def test_the_number_of_repairs_is_bounded(engine: Engine, most: Any) -> None:
+    assert engine.codes(RECONCILE, {"max": most}) == ["field_invalid"]
+
+
+def test_it_needs_a_configuration() -> None:
+    bare = Engine(configured=False)
+    for method in ("GET", "POST"):
+        assert codes(bare.ask(method, RECONCILE), 400) == ["config_missing"]
+
+
+def test_to_report_takes_read_and_to_repair_takes_update(engine: Engine) -> None:
+    engine.must("PUT", "sys/policies/acl/see", {"policy": f'path "{RECONCILE}" {{ capabilities = ["read"] }}'})
+    token = engine.must("POST", "auth/token/create", {"policies": ["see"]}).body["auth"]["client_token"]
+    assert engine.ask("GET", RECONCILE, token=token).status == 200
+    assert engine.ask("POST", RECONCILE, {}, token=token).status == 403
+
+
+def test_a_provider_that_does_not_list_is_not_believed_to_be_empty(engine: Engine) -> None:
+    engine.role()
+    issue(engine)
+    settle(engine)
+    engine.fault("GET", "/graph/v1.0/applications", times=None, status=403, code="Authorization_RequestDenied")
+    for method in ("GET", "POST"):
+        assert codes(engine.ask(method, RECONCILE), 502) == ["provider_permission_denied"]
+    assert not engine.intents()
+
+
+# Several mounts, and rotation
+
+
+def test_what_is_unaccounted_for_is_seen_by_every_mount_and_repaired_by_one(engine: Engine) -> None:
+    second_mount(engine)
+    engine.role()
+    held = lose(engine, issue(engine))
+    settle(engine)
+    application = ("application", held.application_id)
+    assert found(engine) == found(engine, path=TEAM) == [application]
+    assert repair(engine, TEAM) == {"repaired": 1, "left": 0}
+    assert is_clean(engine)
+    assert repair(engine) == {"repaired": 0, "left": 0}
+    engine.converge()
+    assert engine.alive("application") == []
+
+
+def test_a_mount_that_was_disabled_accounts_for_what_it_still_has_to_remove(engine: Engine) -> None:
+    second_mount(engine)
+    engine.role()
+    issue(engine)
+    engine.must("POST", ROLE, {"persist_app": True})
+    settle(engine)
+    engine.fault("DELETE", "/graph/.*", times=None, status=403, code="Authorization_RequestDenied")
+    engine.must("DELETE", "sys/mounts/cloud")
+    assert is_clean(engine, TEAM)
+    engine.tick()
+    assert is_clean(engine, TEAM)
+
+
+def test_leases_of_other_mounts_are_theirs_to_report(engine: Engine) -> None:
+    second_mount(engine)
+    engine.role()
+    lease = engine.lease(issue(engine))
+    assert lease is not None
+    gone = remove_application(engine, lease.holdings)
+    settle(engine)
+    assert found(engine, "missing") == [gone]
+    assert is_clean(engine, TEAM)
+
+
+def test_a_rotation_accounts_for_its_secrets_at_every_stage(engine: Engine) -> None:
+    """Of every mount with that root application."""
+    second_mount(engine)
+    for path in ("cloud", "team"):
+        engine.must("POST", f"{path}/rotate-root", {"force": True})
+        assert is_clean(engine)
+        settle(engine)
+        assert is_clean(engine)
+        assert is_clean(engine, TEAM)
+        engine.tick()
+        engine.converge()
+        assert is_clean(engine)
+        assert is_clean(engine, TEAM)
+
+
+def test_a_root_secret_that_nothing_accounts_for_is_reported(engine: Engine) -> None:
+    """One of a mount that is gone."""
+    second_mount(engine)
+    engine.must("POST", "team/rotate-root", {"force": True})
+    (made,) = engine.alive("password")
+    settle(engine)
+    engine.converge()
+    assert is_clean(engine)
+    engine.must("DELETE", "sys/mounts/team")
+    engine.converge()
+    assert found(engine) == [("password", made.id)]
+    assert repair(engine) == {"repaired": 1, "left": 0}
+    engine.converge()
+    assert engine.alive("password") == []
+    assert engine.signs_in(engine.config["client_id"], engine.config["client_secret"])
+
+
+def test_a_root_secret_that_is_used_is_never_reported(engine: Engine) -> None:
+    """Although no rotation knows it any more."""
+    engine.must("POST", "cloud/rotate-root")
+    settle(engine)
+    engine.converge()
+    (rotation,) = (key for key in engine.store.list("mount/", "", 1000) if key.endswith("/rotation"))
+    engine.perform(engine.service.context.records.commit({}, deletes=(rotation,)))
+    assert engine.alive("password")
+    assert is_clean(engine)
+
+
+def test_the_root_application_of_a_mount_is_never_reported(engine: Engine) -> None:
+    """Whatever its name."""
+    directory = engine.simulator.world.directory
+    root = directory.application_of(engine.config["client_id"])
+    assert root is not None
+    name = f"{engine.service.context.marker_prefix}{time_ordered_id(engine.clock, bytes(10))}"
+    directory.replace(evolve(root, display_name=name))
+    settle(engine)
+    assert is_clean(engine)
