@@ -32,13 +32,18 @@ async def _nothing_to_release(work: Work, mount: Mount) -> None:
     pass
 
 
+async def _nothing_against(context: Context, mount: Mount, client_id: str) -> None:
+    pass
+
+
 @frozen(kw_only=True)
 class Component:
     """A kind of mount: its routes, and what others ask of it.
 
     `token_terms` and `lease_terms` answer what now limits the tokens or leases of a role, or `None` when it is gone;
     `client` is how the mount talks to the provider, for work in the background. `release` gives up, through the journal
-    and once more if need be, what the records of a retired mount hold at the provider.
+    and once more if need be, what the records of a retired mount hold at the provider. `check_root` refuses to work
+    with a root application (by its client id) that the mount must not touch.
     """
 
     kind: str
@@ -49,6 +54,7 @@ class Component:
     lease_terms: Callable[[Context, Mount, str], Program[Terms | None]] = _no_terms
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
     release: Callable[[Work, Mount], Program[None]] = _nothing_to_release
+    check_root: Callable[[Context, Mount, str], Program[None]] = _nothing_against
     config: ConfigForm | None = None
     """The record of the mount's configuration, where it holds a root credential."""
 

@@ -82,6 +82,7 @@ async def generate_credentials(call: Call) -> Answer:
         renewable=True,
         warnings=plan.warnings,
         holds=lease.id,
+        visit_at=lease.due_at,
     )
 
 

@@ -164,6 +164,14 @@ def refuse_self_target(client: Client, client_id: str) -> None:
         raise Refused(Code.SELF_TARGET)
 
 
+async def check_root(context: Context, mount: Mount, client_id: str) -> None:
+    """Refuse a root application that a role points at, as one may that was written under another configuration."""
+    for name in await context.records.names(keys.roles(mount.id)):
+        found = await find_role(context, mount, name)
+        if found is not None and found.record.client_id.lower() == client_id.lower() != "":
+            raise Refused(Code.SELF_TARGET)
+
+
 async def read_role(call: Call) -> Answer:
     found = await find_role(call.context, call.mount, capture_name(call))
     if found is None:

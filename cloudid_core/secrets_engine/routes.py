@@ -77,5 +77,6 @@ COMPONENT: Final = Component(
     lease_terms=roles.lease_terms,
     client=config.client,
     release=roles.release,
+    check_root=roles.check_root,
     config=config.Config,
 )

@@ -102,15 +102,21 @@ async def owner_of(context: Context, mounts: MountTable, token: Token, now: Inst
 
 
 async def _spend_use(context: Context, token_id: str, now: Instant) -> Token:
-    """Count one use; the last one ends the token, so that it is granted once however many ask at the same time."""
+    """Count one use; the last one ends the token, so that it is granted once however many ask at the same time.
+
+    It is ended by a put, not by a delete: when the store cannot tell the outcome, only what was put proves whose it is.
+    """
     for _ in range(ATTEMPTS):
         found = await find_token(context, token_id)
         if found is None or not found.record.num_uses or not found.record.is_alive(now):
             raise Refused(Code.PERMISSION_DENIED)
         spent = evolve(found.record, num_uses=found.record.num_uses - 1)
-        puts, deletes = ({spent.key: spent}, ()) if spent.num_uses else spent.ending(now)
+        puts: dict[str, object] = {spent.key: spent}
+        if not spent.num_uses:
+            due_puts, _ = spent.ending(now)
+            puts = {spent.key: evolve(spent, expires_at=now), **due_puts}
         try:
-            await context.records.commit(found.expected, puts, deletes)
+            await context.records.commit(found.expected, puts)
         except Conflict:
             continue
         return spent

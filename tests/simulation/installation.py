@@ -115,6 +115,11 @@ class Installation(World):
         with suppress(CloudidError):
             background.result()
 
+    def ask_and_hang_up(self, path: str) -> None:
+        """A read whose answer cannot be written, because its client is gone."""
+        response = self.perform(self.service.handle(_request("GET", path, None, ROOT)))
+        self.perform(self.service.undelivered(response))
+
     def must(self, method: str, path: str, body: object = None, token: str = ROOT) -> Reply:
         """A request that has to succeed."""
         reply = self.ask(method, path, body, token)

@@ -44,6 +44,17 @@ def with_leases() -> Installation:
     return installation
 
 
+@cache
+def login_method() -> Installation:
+    """An installation whose authentication method is configured."""
+    installation = Installation()
+    world = installation.cloud("GET", "/simulator/world")
+    config = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
+    config |= {"tenant_id": world["tenant"], "resource": "https://management.azure.com/"}
+    installation.must("POST", "auth/cloud/config", config)
+    return installation
+
+
 def copy_of(original: Installation, seed: int = 0) -> Installation:
     """An independent installation in the same state, whose host has just started and taken over the duty."""
     twin = Installation(seed, original.store.copy(), original.simulator, original.clock)
@@ -55,6 +66,26 @@ def copy_of(original: Installation, seed: int = 0) -> Installation:
 
 def issue(role: str) -> Operation:
     return lambda installation: installation.ask("GET", f"cloud/creds/{role}")
+
+
+def issue_to_nobody(installation: Installation) -> None:
+    """The answer could not be written: its host says so."""
+    installation.ask_and_hang_up("cloud/creds/fresh")
+    installation.tick()
+
+
+def disable(installation: Installation) -> None:
+    """Take the whole engine away, with all that it holds."""
+    installation.give_back("")
+    installation.ask("DELETE", "sys/mounts/cloud")
+    installation.advance(200)
+    installation.tick()
+
+
+def rotate_login_method(installation: Installation) -> None:
+    installation.ask("POST", "auth/cloud/rotate-root")
+    installation.advance(400)
+    installation.tick()
 
 
 def revoke(installation: Installation) -> None:
@@ -116,7 +147,10 @@ def delete_kept_role(installation: Installation) -> None:
 
 def end_token(installation: Installation) -> None:
     """Revoke the token that asked for credentials."""
-    token = installation.must("POST", "auth/token/create", {"policies": ["root"]}).body["auth"]["client_token"]
+    created = installation.ask("POST", "auth/token/create", {"policies": ["root"]})
+    if created.status != 200:
+        return
+    token = created.body["auth"]["client_token"]
     installation.ask("GET", "cloud/creds/fresh", token=token)
     installation.give_back("")
     installation.ask("POST", "auth/token/revoke", {"token": token})
@@ -135,6 +169,10 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], Installation], Operation]]] = 
         "write a new persisted role": (furnished, new_kept_role),
         "change a persisted role": (furnished, change_kept_role),
         "delete a persisted role": (with_leases, delete_kept_role),
+        "end the token that asked": (furnished, end_token),
+        "issue to a client that is gone": (furnished, issue_to_nobody),
+        "disable the engine": (with_leases, disable),
+        "rotate the root secret of a login method": (login_method, rotate_login_method),
     }
 )
 """Each with the installation that it starts from."""

@@ -104,8 +104,18 @@ def test_a_root_application_without_rights_is_told_so() -> None:
     world = rotating()
     other = world.cloud("GET", "world")["applications"][1]
     world.must("POST", "cloud/config", {"client_id": other["client_id"], "client_secret": other["client_secret"]})
+    world.must("DELETE", "cloud/roles/existing")
     reply = world.ask("POST", "cloud/rotate-root")
     assert (reply.status, reply.codes) == (502, [Code.PROVIDER_PERMISSION_DENIED.wire])
+
+
+def test_an_application_that_a_role_points_at_is_not_rotated() -> None:
+    """It became the root application after the role was written: who reads the role's credentials would be root."""
+    world = rotating()
+    other = world.promoted_application()
+    world.must("POST", "cloud/config", other)
+    reply = world.ask("POST", "cloud/rotate-root")
+    assert (reply.status, reply.codes) == (403, [Code.SELF_TARGET.wire])
 
 
 def test_a_secret_whose_key_cannot_be_told_is_left_and_that_is_said() -> None:
@@ -147,6 +157,7 @@ def test_keys_on_a_former_root_application_are_given_up() -> None:
     world.pass_time(OVERLAP_AND_MORE)
     ours = world.configured()
     other = world.promoted_application()
+    world.must("DELETE", "cloud/roles/existing")
     world.must("POST", "cloud/config", other)
     assert world.rotate() == 204
     world.pass_time(OVERLAP_AND_MORE)

@@ -62,6 +62,7 @@ def test_every_use_is_counted_also_one_that_is_denied() -> None:
     assert world.look_up(token)["num_uses"] == 0
     assert world.last.visit_at is not None
     assert world.code("GET", SELF, token=token) == DENIED
+    world.tick()
     assert len(world.keys("token/")) == 1
 
 
