@@ -35,6 +35,7 @@ prove: $(READY) ## Go through all pairs of faults and thousands of random lives 
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.documents > docs/reference.md
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
+	@$(BIN)/python -m servers.provider_simulator.documents > docs/simulator.md
 
 bench: $(READY) ## Measure the verification of logins
 	@$(BIN)/python -m benchmarks.login_verification

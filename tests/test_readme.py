@@ -13,6 +13,7 @@ from cloudid_core import Request, Secret, Settings, initialise, open_service, ru
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.documents import reference
 from servers.provider_simulator import Simulator, start
+from servers.provider_simulator.documents import page
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -21,6 +22,11 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 def test_the_reference_is_printed_from_the_tables() -> None:
     """`docs/reference.md` is what `python -m cloudid_core.documents` prints."""
     assert (ROOT / "docs" / "reference.md").read_text() == reference()
+
+
+def test_the_page_about_the_simulator_is_what_it_says_of_itself() -> None:
+    """`docs/simulator.md` is what `python -m servers.provider_simulator.documents` prints."""
+    assert (ROOT / "docs" / "simulator.md").read_text() == page()
 
 
 def test_the_host_of_the_readme_is_short() -> None:
