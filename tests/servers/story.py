@@ -11,7 +11,7 @@ import httpx
 from attrs import field, frozen
 
 RESOURCE: Final = "https://management.azure.com/"
-ROOT: Final = "root"
+ROOT: Final = "canary-of-a-root-token"
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,22 +11,34 @@ import pytest
 from servers.provider_simulator import Simulator, start
 
 from .running import Running
-from .story import Step, tell
+from .story import ROOT, Step, tell
 
 SERVERS: Final = ("trio_server", "aiohttp_server")
+SECRETS: Final = re.compile(rf"{ROOT}|eyJ[\w-]+\.|\bcs\.[0-9a-f]{{32}}")
+"""What a log must not hold: the root token, any JWT, any service token."""
+
 Told = list[tuple[Step, int, str]]
 
 
 @pytest.fixture(scope="module")
-def told() -> Iterator[dict[str, Told]]:
-    """The story as each server told it, beside one simulated cloud."""
+def stories() -> Iterator[dict[str, tuple[Told, str]]]:
+    """The story as each server told it, and its log, beside one simulated cloud."""
     with start(Simulator()) as cloud:
-        arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
-        answers = {}
+        arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", ROOT, "--provider", cloud.url)
+        stories = {}
         for name in SERVERS:
             with Running(f"servers.{name}", *arguments) as server:
-                answers[name] = tell(server.url, cloud.url)
-        yield answers
+                answers = tell(server.url, cloud.url)
+                code, log = server.stop()
+                assert code == 0
+                lines = [line for line in log.splitlines() if line.startswith("{")]  # what people read comes before
+                stories[name] = (answers, "\n".join(lines))
+        yield stories
+
+
+@pytest.fixture(scope="module")
+def told(stories: dict[str, tuple[Told, str]]) -> dict[str, Told]:
+    return {name: answers for name, (answers, _) in stories.items()}
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -38,3 +51,12 @@ def test_both_servers_answer_alike(told: dict[str, Told]) -> None:
     """Status, headers and body, but for times and random values."""
     first, second = (told[name] for name in SERVERS)
     assert [(str(step), *rest) for step, *rest in first] == [(str(step), *rest) for step, *rest in second]
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_no_secret_is_logged(name: str, stories: dict[str, tuple[Told, str]]) -> None:
+    """Not the root token, nor a JWT, a service token or a client secret, though every request has its line."""
+    told, log = stories[name]
+    assert log.count('"event": "request"') == len(told)
+    assert not SECRETS.search(log)
+    assert "client_secret" not in log
