@@ -9,8 +9,9 @@ The cache of signatures is empty when a round starts, but for `verify_warm`.
     pyjwt        PyJWT's decode, with audience and issuer
     verify_cold  token to decision, seen for the first time: signature, claims, time, audience, issuer, bounds
     verify_warm  the same when the signature has held before
-    login        the whole answer to POST /v1/auth/cloud/login, on a host in memory; each token is seen for the first
-                 time, and what the provider says about the machines is known
+    login        the whole login program on a host in memory, from a call that found its route to the committed token;
+                 each token is seen for the first time, and what the provider says about the machines is known
+    request      the same with all that surrounds it: from the bytes of POST /v1/auth/cloud/login to those of its answer
 """
 
 from __future__ import annotations
@@ -35,13 +36,19 @@ from cloudid_core import Secret, Settings, run_now
 from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import check_claims
 from cloudid_core.auth_method.decision import Facts, Verified, decide
+from cloudid_core.auth_method.form import LoginForm
+from cloudid_core.auth_method.login import log_in
 from cloudid_core.auth_method.verification import verify_login_jwt
 from cloudid_core.caches import Caches
+from cloudid_core.context import Context, Deadline
+from cloudid_core.fields import parse
+from cloudid_core.mounts import Mount, mount_table
 from cloudid_core.provider.compute import Machine
 from cloudid_core.provider.signing_keys import KeySet
+from cloudid_core.routing import Call
 from cloudid_core.values import resource_id
 
-from .fleet import AUDIENCE, LOCATION, Fleet, open_login, raise_fleet
+from .fleet import AUDIENCE, LOCATION, Fleet, Member, open_login, raise_fleet
 
 TOKENS: Final = 2048
 ROUNDS: Final = 15
@@ -65,6 +72,7 @@ def contenders(fleet: Fleet) -> dict[str, Contender]:
         "verify_cold": verification(fleet, is_warm=False),
         "verify_warm": verification(fleet, is_warm=True),
         "login": login(fleet),
+        "request": request(fleet),
     }
 
 
@@ -131,13 +139,45 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
 
 def login(fleet: Fleet) -> Contender:
     service, host = open_login(fleet, fact_max_age=86_400)
+    context = service.context
+    mount = run_now(mount_table(context), host).record.by_path["auth/cloud"]
+    calls = [call_of(member, context, mount) for member in fleet.members]
 
     def log_in_all() -> None:
+        for call in calls:
+            answer = run_now(log_in(call), host)
+            assert answer.auth is not None
+
+    return Contender(log_in_all, context.caches.signatures.clear)
+
+
+def call_of(member: Member, context: Context, mount: Mount) -> Call:
+    """What dispatch makes of a member's request."""
+    body = json.loads(member.request.body)
+    now = time()
+    return Call(
+        context=context,
+        mount=mount,
+        captures={},
+        given=parse(LoginForm, body),
+        body=body,
+        caller=None,
+        remote_address=member.request.remote_address,
+        deadline=Deadline(now + 3600),
+        now=now,
+        request_id="",
+    )
+
+
+def request(fleet: Fleet) -> Contender:
+    service, host = open_login(fleet, fact_max_age=86_400)
+
+    def answer_all() -> None:
         for member in fleet.members:
             answer = run_now(service.handle(member.request), host)
             assert answer.status == 200, answer.body
 
-    return Contender(log_in_all, service.context.caches.signatures.clear)
+    return Contender(answer_all, service.context.caches.signatures.clear)
 
 
 def measure(rounds: dict[str, Contender], count: int, tokens: int) -> dict[str, float]:

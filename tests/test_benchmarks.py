@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import login_verification
 
-KEYS = ["raw_rsa_us", "pyjwt_us", "verify_cold_us", "verify_warm_us", "login_us"]
+KEYS = ["raw_rsa_us", "pyjwt_us", "verify_cold_us", "verify_warm_us", "login_us", "request_us"]
 
 
 def test_login_verification_tells_its_figures(
@@ -19,7 +19,6 @@ def test_login_verification_tells_its_figures(
     figures = json.loads(capsys.readouterr().out)
     assert list(figures) == KEYS
     assert all(figure > 0 for figure in figures.values())
-    assert figures["verify_warm_us"] < figures["verify_cold_us"] < figures["login_us"]
 
 
 def test_a_table_has_a_line_for_each_contender(

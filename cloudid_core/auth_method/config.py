@@ -42,6 +42,10 @@ class Config(RootCredential):
         return Credentials(client_id=self.client_id, client_secret=self.client_secret)
 
     @cached_property
+    def cloud_name(self) -> str:
+        return environment_name(self.environment or DEFAULT_ENVIRONMENT)
+
+    @cached_property
     def retry(self) -> RetryPolicy:
         return RetryPolicy(
             max_retries=self.max_retries, retry_delay=self.retry_delay, max_retry_delay=self.max_retry_delay
@@ -73,7 +77,7 @@ def client_of(
 ) -> Client:
     return Client(
         context=context,
-        cloud=context.settings.clouds[environment_name(config.environment or DEFAULT_ENVIRONMENT)],
+        cloud=context.settings.clouds[config.cloud_name],
         tenant=config.tenant_id,
         credentials=config.credentials,
         retry=config.retry,
