@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from .errors import Code, Problem, Refused
-from .fields import BOOLEAN, SCHEDULE, SECONDS, SECRET, TEXT, setting
+from .fields import BOOLEAN, SCHEDULE, SECONDS, SECRET, TEXT, fields_of, setting
 from .values.secret import Secret
 
 MINIMUM_PERIOD: Final = 5
@@ -32,8 +32,15 @@ class RootCredential:
     disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
 
 
+def missing(config: RootCredential) -> list[str]:
+    """The required fields that are empty, by the table of the configuration's class."""
+    return [field.name for field in fields_of(type(config)) if field.required and not getattr(config, field.name)]
+
+
 def check(config: RootCredential) -> None:
-    """Refuse a configuration whose merged, effective fields contradict each other."""
+    """Refuse a configuration whose merged, effective fields are not enough, or contradict each other."""
+    if lacking := missing(config):
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in lacking])
     problems: list[Problem] = []
     if config.client_secret and config.identity_token_audience:
         problems.append(Problem(Code.FIELDS_EXCLUSIVE, '"client_secret", "identity_token_audience"'))

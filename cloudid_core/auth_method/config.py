@@ -10,7 +10,7 @@ from .. import root_credential
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..context import Context, Deadline
 from ..environment import effective
-from ..errors import Code, Conflict, Problem, Refused
+from ..errors import Code, Conflict, Refused
 from ..fields import ENVIRONMENT, INTEGER, PAUSE, TEXT, bounded, setting, show
 from ..messages import NOTHING, Answer
 from ..mounts import Mount
@@ -61,7 +61,7 @@ async def effective_config(context: Context, mount: Mount) -> tuple[Config, Foun
     """The configuration that counts, environment included, and what is stored; `CONFIG_MISSING` if not enough."""
     found = await find_config(context, mount)
     config = effective(found.record if found else Config(), context.settings.environment)
-    if not config.tenant_id or not config.resource:
+    if root_credential.missing(config):
         raise Refused(Code.CONFIG_MISSING)
     return config, found
 
@@ -93,21 +93,13 @@ async def write_config(call: Call) -> Answer:
     for _ in range(ATTEMPTS):
         found = await find_config(call.context, call.mount)
         config = evolve(found.record if found else Config(), **call.given.values)
-        check(effective(config, environment))
+        root_credential.check(effective(config, environment))
         try:
             await call.context.records.commit(expected(found, key), {key: config})
         except Conflict:
             continue
         return NOTHING
     raise Refused(Code.STORE_CONTENDED)
-
-
-def check(config: Config) -> None:
-    """Refuse a configuration that cannot work."""
-    missing = [name for name in ("tenant_id", "resource") if not getattr(config, name)]
-    if missing:
-        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
-    root_credential.check(config)
 
 
 async def read_config(call: Call) -> Answer:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from attrs import evolve, frozen
 
 from .. import root_credential
@@ -11,7 +9,7 @@ from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..context import Context, Deadline
 from ..effects import ListKeys
 from ..environment import effective
-from ..errors import Code, Conflict, Problem, Refused
+from ..errors import Code, Conflict, Refused
 from ..fields import BOOLEAN, ENVIRONMENT, TEXT, setting, show
 from ..messages import NOTHING, Answer
 from ..mounts import Mount
@@ -21,8 +19,6 @@ from ..rotation.expiration import root_password_expiration
 from ..routing import Call
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected
-
-REQUIRED: Final = ("subscription_id", "tenant_id")
 
 
 @frozen(kw_only=True)
@@ -66,7 +62,7 @@ async def effective_config(context: Context, mount: Mount) -> tuple[Config, Foun
     """The configuration that counts, environment included, and what is stored; `CONFIG_MISSING` if not enough."""
     found = await find_config(context, mount)
     config = effective(found.record if found else Config(), context.settings.environment)
-    if not all(getattr(config, name) for name in REQUIRED):
+    if root_credential.missing(config):
         raise Refused(Code.CONFIG_MISSING)
     return config, found
 
@@ -99,7 +95,7 @@ async def write_config(call: Call) -> Answer:
         found = await find_config(context, call.mount)
         config = evolve(found.record if found else Config(), **given)
         counting = effective(config, environment)
-        check(counting)
+        root_credential.check(counting)
         if found is not None and effective(found.record, environment).place != counting.place:
             await _refuse_to_strand(call)
         try:
@@ -108,14 +104,6 @@ async def write_config(call: Call) -> Answer:
             continue
         return NOTHING
     raise Refused(Code.STORE_CONTENDED)
-
-
-def check(config: Config) -> None:
-    """Refuse a configuration that cannot work."""
-    missing = [name for name in REQUIRED if not getattr(config, name)]
-    if missing:
-        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
-    root_credential.check(config)
 
 
 async def read_config(call: Call) -> Answer:

@@ -35,13 +35,6 @@ def seconds(raw: object) -> int:
     return _not_negative(raw) // _SECOND
 
 
-def signed_seconds(raw: object) -> int:
-    """A duration in whole seconds, possibly negative, cut off towards zero."""
-    nanoseconds = _nanoseconds(raw)
-    whole = abs(nanoseconds) // _SECOND
-    return -whole if nanoseconds < 0 else whole
-
-
 def precise_seconds(raw: object) -> float:
     """A duration in seconds, its fraction kept to the nanosecond; a negative one is refused."""
     return _not_negative(raw) / _SECOND
