@@ -141,14 +141,19 @@ def login(fleet: Fleet) -> Contender:
     service, host = open_login(fleet, fact_max_age=86_400)
     context = service.context
     mount = run_now(mount_table(context), host).record.by_path["auth/cloud"]
-    calls = [call_of(member, context, mount) for member in fleet.members]
+    calls: list[Call] = []
+
+    def receive_all() -> None:
+        context.caches.signatures.clear()
+        calls[:] = [call_of(member, context, mount) for member in fleet.members]
+        gc.collect()
 
     def log_in_all() -> None:
         for call in calls:
             answer = run_now(log_in(call), host)
             assert answer.auth is not None
 
-    return Contender(log_in_all, context.caches.signatures.clear)
+    return Contender(log_in_all, receive_all)
 
 
 def call_of(member: Member, context: Context, mount: Mount) -> Call:

@@ -59,6 +59,8 @@ class Caches:
     def __init__(self, settings: Settings) -> None:
         self.records: Bounded[str, Any] = Bounded(settings.record_cache_size)
         """Decoded records by entry key; each knows the version that it was decoded from."""
+        self.bases: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
+        """What logins rest on, by mount and role; each knows the versions that it was made of."""
         self.signatures: Bounded[Hashable, Any] = Bounded(settings.signature_cache_size)
         """Claims of JWTs whose signature held."""
         self.jws_headers: Bounded[str, str] = Bounded(64)

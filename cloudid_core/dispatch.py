@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
+from msgspec.structs import replace
 
 from .context import Context, Deadline
 from .effects import Now, Record
@@ -76,9 +77,9 @@ async def respond(context: Context, request: Request, request_id: str) -> Respon
             await end_lease(context, answer.holds, await Now())
         raise
     if told := warnings(place.route, call, ask):
-        answer = evolve(answer, warnings=(*answer.warnings, *told))
+        answer = replace(answer, warnings=(*answer.warnings, *told))
     if caller is not None and caller.last_use:
-        answer = evolve(answer, visit_at=now)
+        answer = replace(answer, visit_at=now)
     return dress(answer, request_id=request_id, mount_type=place.mount.type)
 
 

@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import msgspec
 from attrs import field, frozen
 
 from .values.secret import Secret
@@ -62,12 +63,14 @@ Program: TypeAlias = Coroutine[Effect[Any], Any, T]
 """A story that runs on any host."""
 
 
-@frozen
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One entry of the store. Versions are unique and growing over the whole store."""
 
-    value: bytes = field(repr=False)
+    value: bytes
     version: int
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.version}>"
 
 
 ABSENT = 0

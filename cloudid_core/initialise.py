@@ -10,7 +10,7 @@ from .ring import RING_BYTES, make_ring, seal_ring
 from .settings import Settings
 from .store import keys
 from .store.records import Records
-from .store.sealing import KeyRing, Sealer
+from .store.sealing import NONCE_SIZE, KeyRing, Sealer
 from .tokens import text
 from .tokens.record import Token
 from .values.secret import Secret
@@ -26,7 +26,8 @@ async def initialise(settings: Settings, root_token: Secret | None = None) -> Se
     records = Records(Sealer(ring), Caches(settings).records)
     token, shown = await _root_token(ring, now, root_token)
     mounts = default_mounts(await RandomBytes(MOUNT_BYTES))
-    sealed = await records.seal({keys.MOUNTS: mounts, keys.token(token.id): token})
+    puts = {keys.MOUNTS: mounts, keys.token(token.id): token}
+    sealed = records.seal(puts, await RandomBytes(NONCE_SIZE * len(puts)))
     try:
         await Commit({keys.RING: ABSENT}, {keys.RING: await seal_ring(settings, ring), **sealed})
     except Conflict:
@@ -35,7 +36,7 @@ async def initialise(settings: Settings, root_token: Secret | None = None) -> Se
 
 
 async def _root_token(ring: KeyRing, now: Instant, chosen: Secret | None) -> tuple[Token, Secret]:
-    fresh = await text.new_token(now)
+    fresh = text.new_token(now, await RandomBytes(text.RANDOM_SIZE))
     shown = chosen.reveal() if chosen else fresh.text
     token_id = text.id_of(shown, ring)
     if token_id is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+import msgspec
 
 from .effects import Instant
 from .errors import Code, Refused
 
 
-@frozen(kw_only=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What limits a life, in whole seconds; zero is unset. `default` and `max` come from the mount, never zero."""
 
     default: int
@@ -24,8 +23,7 @@ class Terms:
         return min(limit for limit in (self.max, self.max_ttl, self.explicit_max_ttl) if limit)
 
 
-@frozen
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """So many seconds from now, and what the caller should know about it."""
 
     ttl: int

@@ -7,6 +7,7 @@ into a response. Every decision about the wire (status, headers, members, their 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +17,7 @@ from .effects import Instant
 from .errors import Code, Problem, Refused
 from .fields import Json
 
-HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json", "cache-control": "no-store"}
+HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
 """The headers of every answer. The content type is exact: existing clients compare the whole string."""
 
 
@@ -54,11 +55,10 @@ class Response:
     """For the host's log; the envelope has it too."""
 
 
-@frozen(kw_only=True)
-class AuthBlock:
+class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
     """The `auth` member of the envelope: a token, as its holder sees it."""
 
-    client_token: str = field(repr=False)
+    client_token: str
     accessor: str
     policies: tuple[str, ...]
     metadata: Mapping[str, str] | None
@@ -67,6 +67,9 @@ class AuthBlock:
     token_type: str = "service"
     orphan: bool = True
     num_uses: int = 0
+
+    def __repr__(self) -> str:
+        return f"<AuthBlock {self.accessor}>"
 
     def members(self) -> dict[str, Json]:
         return {
@@ -85,8 +88,7 @@ class AuthBlock:
         }
 
 
-@frozen(kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a program gives back. Nothing at all means 204.
 
     `plain` answers `data` itself, without an envelope; `copy_up` repeats the members of `data` beside it, as old

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 from attrs import frozen
@@ -31,16 +32,16 @@ class RootCredential:
     )
     disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
 
-
-def missing(config: RootCredential) -> list[str]:
-    """The required fields that are empty, by the table of the configuration's class."""
-    return [field.name for field in fields_of(type(config)) if field.required and not getattr(config, field.name)]
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """The required fields that are empty, by the table of the configuration's class."""
+        return tuple(field.name for field in fields_of(type(self)) if field.required and not getattr(self, field.name))
 
 
 def check(config: RootCredential) -> None:
     """Refuse a configuration whose merged, effective fields are not enough, or contradict each other."""
-    if lacking := missing(config):
-        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in lacking])
+    if config.missing:
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in config.missing])
     problems: list[Problem] = []
     if config.client_secret and config.identity_token_audience:
         problems.append(Problem(Code.FIELDS_EXCLUSIVE, '"client_secret", "identity_token_audience"'))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any, TypeVar
 
 from .effects import Effect, Failure, Host, Program
@@ -20,7 +19,7 @@ async def run(program: Program[T], host: Host) -> T:
     on the spot, as a crash would.
     """
     reply: Any = None
-    with closing(program):
+    try:
         while True:
             try:
                 effect = program.send(reply)
@@ -33,6 +32,8 @@ async def run(program: Program[T], host: Host) -> T:
                 reply = await effect.perform_on(host)
             except Exception as error:  # noqa: BLE001  # every failure of an effect belongs to the program
                 reply = Failure(error)
+    finally:
+        program.close()
 
 
 def run_now(program: Program[T], host: Host) -> T:

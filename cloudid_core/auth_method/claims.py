@@ -69,6 +69,7 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     """There are more groups than the token can carry: the directory knows them."""
     machine_id: str = ""
     """The resource that got this token, as it was written; empty when the token names none. Its parts follow."""
+    folded_machine_id: str = ""
     subscription: str = ""
     resource_group: str = ""
     machine_name: str = ""
@@ -103,7 +104,7 @@ def read(payload: bytes) -> Claims:
     )
 
 
-def _machine(said: _Payload) -> tuple[str, str, str, str, bool, bool] | tuple[()]:
+def _machine(said: _Payload) -> tuple[str, str, str, str, str, bool, bool] | tuple[()]:
     """The machine that the token names, from the one claim that counts; a user-assigned identity is no machine."""
     name, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
     if text is None:
@@ -116,7 +117,8 @@ def _machine(said: _Payload) -> tuple[str, str, str, str, bool, bool] | tuple[()
     kind, _, name = kind.rpartition("/")
     if kind == _IDENTITY:
         return ()
-    return text, intern(subscription), intern(resource_group), name, kind == _VIRTUAL_MACHINE, kind == _SCALE_SET
+    is_virtual_machine, is_scale_set = kind == _VIRTUAL_MACHINE, kind == _SCALE_SET
+    return text, folded, intern(subscription), intern(resource_group), name, is_virtual_machine, is_scale_set
 
 
 def check_claims(

@@ -57,19 +57,18 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
     return await context.records.find(keys.config(mount.id), Config)
 
 
-async def effective_config(context: Context, mount: Mount) -> tuple[Config, Found[Config] | None]:
-    """The configuration that counts, environment included, and what is stored; `CONFIG_MISSING` if not enough."""
-    found = await find_config(context, mount)
+def effective_config(context: Context, found: Found[Config] | None) -> Config:
+    """The configuration that counts: what is stored, and the environment; `CONFIG_MISSING` if that is not enough."""
     config = effective(found.record if found else Config(), context.settings.environment)
-    if root_credential.missing(config):
+    if config.missing:
         raise Refused(Code.CONFIG_MISSING)
-    return config, found
+    return config
 
 
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
-    config, found = await effective_config(context, mount)
-    return client_of(context, mount, config, found, deadline)
+    found = await find_config(context, mount)
+    return client_of(context, mount, effective_config(context, found), found, deadline)
 
 
 def client_of(

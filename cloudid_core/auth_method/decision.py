@@ -29,8 +29,7 @@ class NotAsked(Enum):
 NOT_ASKED: Final = NotAsked.NOT_ASKED
 
 
-@frozen
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What the provider says. `None`: it does not know the machine, or cannot tell the groups."""
 
     machine: Machine | NotAsked | None = NOT_ASKED
@@ -60,36 +59,44 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
     def metadata(self) -> Mapping[str, str]:
         """The facts that the token's signature or the provider vouches for; nothing that the form alone says."""
         claims, machine = self.claims, self.machine
-        verified = {"app_id": claims.app_id}
+        verified = {"app_id": claims.app_id} if claims.app_id else {}
         if claims.machine_id:
-            _, _, subscription, _, resource_group, *_, name = claims.machine_id.split("/")
-            is_other = not (claims.is_virtual_machine or claims.is_scale_set)
-            verified |= {
-                "subscription_id": subscription,
-                "resource_group_name": resource_group,
-                "vm_name": name if claims.is_virtual_machine else "",
-                "vmss_name": name if claims.is_scale_set else machine.scale_set if machine else "",
-                "resource_id": claims.machine_id if is_other else "",
-                "location": machine.location if machine else "",
-            }
-        return {name: value for name, value in verified.items() if value}
+            parts = claims.machine_id.split("/")
+            verified["subscription_id"], verified["resource_group_name"] = parts[2], parts[4]
+            if claims.is_virtual_machine:
+                verified["vm_name"] = parts[-1]
+            elif claims.is_scale_set:
+                verified["vmss_name"] = parts[-1]
+            else:
+                verified["resource_id"] = claims.machine_id
+        if machine is not None:
+            if machine.scale_set and not claims.is_scale_set:
+                verified["vmss_name"] = machine.scale_set
+            if machine.location:
+                verified["location"] = machine.location
+        return verified
 
 
 def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machine_check: str) -> Verified | Needs:
     """Admit the login, refuse it with the code of the first check that fails, or tell which facts are needed for that.
 
-    A login that can be refused without facts never needs any. `machine_check` is "always" (the provider confirms every
+    A login that can be refused without facts never needs any, and facts that it does not need have no say.
+    `machine_check` is "always" (the provider confirms every
     machine of a role that binds resources) or "needed" (only where the token cannot prove what is bound). Time,
     audience and issuer of the token are `check_claims`'s.
     """
     check_what_is_signed(claims, bounds, form, _refuse)
-    machine = facts.machine
-    needs_machine = machine is NOT_ASKED and _rests_on_machine(claims, bounds, form, machine_check)
-    needs_groups = claims.groups_overflow and facts.groups is NOT_ASKED and bool(bounds.groups)
-    if needs_machine or needs_groups:
-        return Needs(needs_machine, needs_groups)
-    check_what_the_provider_says(claims, facts, bounds, form, _refuse)
-    return Verified(claims, None if machine is NOT_ASKED else machine)
+    on_machine = _rests_on_machine(claims, bounds, form, machine_check)
+    on_groups = claims.groups_overflow and bool(bounds.groups)
+    machine = facts.machine if on_machine else None
+    groups = facts.groups if on_groups else None
+    if machine is NOT_ASKED or groups is NOT_ASKED:
+        return Needs(machine is NOT_ASKED, groups is NOT_ASKED)
+    if on_machine:
+        check_machine(claims, machine, bounds, form, _refuse)
+    if on_groups:
+        check_groups(groups, bounds, _refuse)
+    return Verified(claims, machine)
 
 
 def _refuse(code: Code) -> NoReturn:
@@ -121,7 +128,7 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
     elif form.vm_name:
         if not (claims.is_virtual_machine and _same(form.vm_name, claims.machine_name)):
             fail(Code.VM_NAME_MISMATCH)
-    elif form.resource_id and not _same(form.resource_id, fold(claims.machine_id)):
+    elif form.resource_id and not _same(form.resource_id, claims.folded_machine_id):
         fail(Code.RESOURCE_ID_MISMATCH)
     if bounds.subscriptions and claims.subscription not in bounds.subscriptions:
         fail(Code.BOUND_SUBSCRIPTION_MISMATCH)
@@ -132,26 +139,28 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
         fail(Code.BOUND_SCALE_SET_MISMATCH)
 
 
-def check_what_the_provider_says(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
-    """All that rests on facts which are known by now."""
-    machine = facts.machine
+def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
+    """All that rests on what the provider says of the machine; `None`: that there is none."""
     if machine is None:
         fail(Code.MACHINE_NOT_FOUND)
-    elif machine is not NOT_ASKED:
-        if claims.principal_id not in machine.principals:
-            fail(Code.MACHINE_IDENTITY_MISMATCH)
-        if claims.is_virtual_machine:
-            if form.vmss_name and not _same(form.vmss_name, fold(machine.scale_set)):
-                fail(Code.VMSS_NAME_MISMATCH)
-            if bounds.scale_sets and fold(machine.scale_set) not in bounds.scale_sets:
-                fail(Code.BOUND_SCALE_SET_MISMATCH)
-        if bounds.locations and machine.location not in bounds.locations:
-            fail(Code.BOUND_LOCATION_MISMATCH)
-    if claims.groups_overflow and bounds.groups:
-        if not isinstance(facts.groups, frozenset):
-            fail(Code.GROUPS_UNAVAILABLE)
-        elif bounds.groups.isdisjoint(facts.groups):
-            fail(Code.BOUND_GROUP_MISMATCH)
+        return
+    if claims.principal_id not in machine.principals:
+        fail(Code.MACHINE_IDENTITY_MISMATCH)
+    if claims.is_virtual_machine:
+        if form.vmss_name and not _same(form.vmss_name, fold(machine.scale_set)):
+            fail(Code.VMSS_NAME_MISMATCH)
+        if bounds.scale_sets and fold(machine.scale_set) not in bounds.scale_sets:
+            fail(Code.BOUND_SCALE_SET_MISMATCH)
+    if bounds.locations and machine.location not in bounds.locations:
+        fail(Code.BOUND_LOCATION_MISMATCH)
+
+
+def check_groups(groups: frozenset[str] | None, bounds: Bounds, fail: Fail) -> None:
+    """What rests on the directory's word on the principal's groups; `None`: it cannot tell them."""
+    if groups is None:
+        fail(Code.GROUPS_UNAVAILABLE)
+    elif bounds.groups.isdisjoint(groups):
+        fail(Code.BOUND_GROUP_MISMATCH)
 
 
 def _rests_on_machine(claims: Claims, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:

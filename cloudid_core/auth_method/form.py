@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
 
 from attrs import frozen
 
@@ -28,27 +27,24 @@ class LoginForm:
     resource_id: str = setting(TEXT, "", "Full resource id; ignored when `vm_name` or `vmss_name` is given.")
 
 
-GRAMMAR: Final[tuple[tuple[str, Callable[[object], Any]], ...]] = (
-    ("role", name),
-    ("subscription_id", guid),
-    ("resource_group_name", resource_group),
-)
-MACHINE_GRAMMAR: Final[tuple[tuple[str, Callable[[object], Any]], ...]] = (
-    ("vmss_name", vm_name),
-    ("vm_name", vm_name),
-    ("resource_id", resource_id.parse),
-)
-"""The names of a machine, in the order in which they count."""
-
-
 def validate(form: LoginForm) -> None:
     """Refuse names that break their grammar; a name that is ignored is not looked at."""
-    machine = next((row for row in MACHINE_GRAMMAR if getattr(form, row[0])), None)
-    problems = []
-    for member, parse in (*GRAMMAR, machine) if machine else GRAMMAR:
-        try:
-            parse(getattr(form, member))
-        except ValueError as error:
-            problems.append(Problem(Code.FIELD_INVALID, f'"{member}" {error}'))
+    problems: list[Problem] = []
+    _check("role", form.role, name, problems)
+    _check("subscription_id", form.subscription_id, guid, problems)
+    _check("resource_group_name", form.resource_group_name, resource_group, problems)
+    if form.vmss_name:
+        _check("vmss_name", form.vmss_name, vm_name, problems)
+    elif form.vm_name:
+        _check("vm_name", form.vm_name, vm_name, problems)
+    elif form.resource_id:
+        _check("resource_id", form.resource_id, resource_id.folded, problems)
     if problems:
         raise Refused.because(problems)
+
+
+def _check(member: str, value: str, grammar: Callable[[object], object], problems: list[Problem]) -> None:
+    try:
+        grammar(value)
+    except ValueError as error:
+        problems.append(Problem(Code.FIELD_INVALID, f'"{member}" {error}'))

@@ -2,28 +2,25 @@
 
 Nothing is said about roles before the signature has held; checks that need no network come before those that do; the
 decision itself is one pure function. The token exists only if the configuration, the role and the mount are still those
-that the decision rested on: otherwise the login starts again.
+that the decision rested on, and so it is with a refusal: otherwise the login starts again.
 """
 
 from __future__ import annotations
 
+from ..effects import Instant
 from ..errors import Code, Conflict, Refused
 from ..messages import Answer
-from ..mounts import mount_table
-from ..provider.client import Client
-from ..provider.compute import Machine
-from ..provider.facts import machine_facts, member_groups
-from ..provider.signing_keys import KeySet, refreshed_for, signing_keys
+from ..provider.client import PROVIDER_FAILURES, Client
+from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
+from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
 from ..routing import Call
-from ..store import keys
-from ..store.records import ATTEMPTS, expected
-from ..tokens.issue import issue_for_role
+from ..store.records import ATTEMPTS
+from ..tokens.issue import Issue, issue
 from ..values import network
+from .basis import Basis, read_basis, recall_basis
 from .claims import Claims, check_claims
-from .config import client_of, effective_config
-from .decision import NO_FACTS, NOT_ASKED, Facts, Needs, NotAsked, Verified, decide
+from .decision import NOT_ASKED, Facts, Needs, Verified, decide
 from .form import LoginForm, validate
-from .roles import Role, find_role
 from .verification import UnknownKey, verify_login_jwt
 
 
@@ -31,85 +28,95 @@ async def log_in(call: Call) -> Answer:
     """Answer a login with a token, or refuse it with the code of the check that failed."""
     form = call.form(LoginForm)
     validate(form)
+    context, place = call.context, (call.mount.id, form.role.lower())
+    basis = recall_basis(context, *place) or await read_basis(context, *place)
     for _ in range(ATTEMPTS):
         try:
-            return await _attempt(call, form)
+            issued = await _issue(call, form, basis)
+            await context.records.commit(basis.expects, issued.puts)
         except Conflict:
-            continue
+            basis = await read_basis(context, *place)
+        except (Refused, *PROVIDER_FAILURES):
+            standing = await read_basis(context, *place)
+            if standing.expects == basis.expects:
+                raise
+            basis = standing
+        else:
+            return Answer(auth=issued.block, warnings=issued.warnings)
     raise Refused(Code.STORE_CONTENDED)
 
 
-async def _attempt(call: Call, form: LoginForm) -> Answer:
-    context, mount = call.context, call.mount
-    mounts = await mount_table(context)
-    config, stored_config = await effective_config(context, mount)
-    client = client_of(context, mount, config, stored_config, call.deadline)
-    claims, key_set = await _verified_claims(client, form)
-    found_role = await find_role(context, mount, form.role.lower())
-    if found_role is None:
-        raise Refused(Code.ROLE_NOT_FOUND)
-    role = found_role.record
+async def _issue(call: Call, form: LoginForm, basis: Basis) -> Issue:
+    """The token that a login is given on a basis; it is yet to be committed."""
+    client = basis.client(call.deadline)
+    claims, key_set = await _verified_claims(call, client, basis, form)
+    role = basis.role
     if not network.contains(role.token_bound_cidrs, call.remote_address):
         raise Refused(Code.SOURCE_ADDRESS_REFUSED)
     check_claims(
         claims,
         now=call.now,
-        leeway=context.settings.leeway,
-        audience=config.resource,
+        leeway=call.context.settings.leeway,
+        audience=basis.config.resource,
         issuers=key_set.issuers,
         tenant_id=key_set.tenant_id,
         max_jwt_exp=role.max_jwt_exp,
     )
-    verified = await _decided(client, claims, role, form)
-    issue = await issue_for_role(
-        context,
-        mount,
-        role,
-        form.role.lower(),
+    verified = await _decided(call, client, claims, basis, form)
+    return await issue(
+        call.context,
+        basis.template,
         now=call.now,
-        path=f"{mount.path}/login",
-        display_name=f"{mount.path.removeprefix('auth/').replace('/', '-')}-{claims.principal_id}",
-        metadata={"role": form.role.lower(), **verified.metadata},
+        display_name=basis.display_prefix + claims.principal_id,
+        metadata={"role": basis.role_name, **verified.metadata},
     )
-    expects = {**mounts.expected, **expected(stored_config, keys.config(mount.id)), **found_role.expected}
-    await context.records.commit(expects, issue.puts)
-    return Answer(auth=issue.block, warnings=issue.warnings)
 
 
-async def _verified_claims(client: Client, form: LoginForm) -> tuple[Claims, KeySet]:
+async def _verified_claims(call: Call, client: Client, basis: Basis, form: LoginForm) -> tuple[Claims, KeySet]:
     """The claims of a JWT whose signature holds; an unknown key may have the tenant's keys fetched anew, once."""
-    key_set = await signing_keys(client)
+    key_set = known_keys(client, call.now)
+    if key_set is None:
+        await basis.confirm()
+        key_set = await signing_keys(client)
     try:
-        return _verify(client, form, key_set), key_set
+        return _verify(call, form, key_set), key_set
     except UnknownKey as unknown:
+        await basis.confirm()
         key_set = await refreshed_for(client, unknown.kid)
     try:
-        return _verify(client, form, key_set), key_set
+        return _verify(call, form, key_set), key_set
     except UnknownKey:
         raise Refused(Code.LOGIN_REFUSED) from None
 
 
-def _verify(client: Client, form: LoginForm, key_set: KeySet) -> Claims:
-    context = client.context
-    mount_id = client.owner.partition(":")[0]
-    return verify_login_jwt(form.jwt, key_set, context.caches, mount_id, context.settings.jwt_limit)
+def _verify(call: Call, form: LoginForm, key_set: KeySet) -> Claims:
+    context = call.context
+    return verify_login_jwt(form.jwt, key_set, context.caches, call.mount.id, context.settings.jwt_limit)
 
 
-async def _decided(client: Client, claims: Claims, role: Role, form: LoginForm) -> Verified:
-    """The decision, with the facts from the provider that it asks for, and no others."""
-    machine_check = client.context.settings.machine_check
-    verdict = decide(claims, NO_FACTS, role.bounds, form, machine_check)
+async def _decided(call: Call, client: Client, claims: Claims, basis: Basis, form: LoginForm) -> Verified:
+    """The decision, with the facts that are at hand; those that it needs besides are asked for, and no others."""
+    bounds, machine_check = basis.role.bounds, call.context.settings.machine_check
+    facts = _facts_at_hand(client, claims, call.now)
+    verdict = decide(claims, facts, bounds, form, machine_check)
     if isinstance(verdict, Needs):
-        facts = await _facts(client, claims, verdict)
-        verdict = decide(claims, facts, role.bounds, form, machine_check)
+        await basis.confirm()
+        facts = await _ask(client, claims, facts, verdict)
+        verdict = decide(claims, facts, bounds, form, machine_check)
     assert isinstance(verdict, Verified)  # all facts that it can need are there
     return verdict
 
 
-async def _facts(client: Client, claims: Claims, needs: Needs) -> Facts:
+def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
+    """What the provider said a short time ago."""
+    machine = known_machine(client, claims.folded_machine_id, now) if claims.machine_id else None
+    groups = known_groups(client, claims.principal_id, now) if claims.groups_overflow else None
+    return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
+
+
+async def _ask(client: Client, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell."""
-    machine: Machine | NotAsked | None = NOT_ASKED
-    groups: frozenset[str] | NotAsked | None = NOT_ASKED
+    machine, groups = facts.machine, facts.groups
     if needs.machine and (named := claims.machine) is not None:
         machine = await machine_facts(client, named)
     if needs.groups:

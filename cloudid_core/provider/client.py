@@ -79,8 +79,7 @@ class ApiCall:
     idempotent: bool = True
 
 
-@frozen(kw_only=True)
-class Client:
+class Client(msgspec.Struct, frozen=True, kw_only=True):
     """Who calls, where, and with which patience. `owner` names mount and configuration generation in every cache."""
 
     context: Context

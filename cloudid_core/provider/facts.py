@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from ..context import Context, Deadline
 from ..effects import Instant, Now
@@ -32,37 +33,54 @@ class Fact(Generic[T]):
 
 async def machine_facts(client: Client, resource_id: ResourceId) -> Machine | None:
     """What the provider says of a machine; `None` if it does not know it. At most as old as the settings allow."""
-    return await _reuse(client, "machine", resource_id.folded, lambda client: find_machine(client, resource_id))
+    key = _machine_key(client, resource_id.folded)
+    return await _reuse(client, key, lambda client: find_machine(client, resource_id))
 
 
 async def member_groups(client: Client, principal_id: str) -> frozenset[str]:
     """The ids of a principal's groups, in lower case. At most as old as the settings allow."""
-    principal_id = principal_id.lower()
-    return await _reuse(client, "groups", principal_id, lambda client: member_groups_of(client, principal_id))
+    key = _groups_key(client, principal_id)
+    return await _reuse(client, key, lambda client: member_groups_of(client, principal_id))
 
 
-async def _reuse(client: Client, kind: str, name: str, ask: Callable[[Client], Awaitable[T]]) -> T:
-    key = (kind, client.owner, client.cloud, client.tenant.lower(), name)
+def known_machine(client: Client, folded_id: str, now: Instant) -> Fact[Machine | None] | None:
+    """What `machine_facts` would say at once, by the folded resource id; `None` if it would have to ask."""
+    return _known(client.context, _machine_key(client, folded_id), now)
 
+
+def known_groups(client: Client, principal_id: str, now: Instant) -> Fact[frozenset[str]] | None:
+    """What `member_groups` would say at once; `None` if it would have to ask."""
+    return _known(client.context, _groups_key(client, principal_id), now)
+
+
+def _machine_key(client: Client, folded_id: str) -> Hashable:
+    return "machine", client.owner, client.cloud, client.tenant.lower(), folded_id
+
+
+def _groups_key(client: Client, principal_id: str) -> Hashable:
+    return "groups", client.owner, client.cloud, client.tenant.lower(), principal_id.lower()
+
+
+async def _reuse(client: Client, key: Hashable, ask: Callable[[Client], Awaitable[T]]) -> T:
     async def learn(deadline: Deadline) -> Fact[T]:
-        known = await _known(client.context, key)
+        known = _known(client.context, key, await Now())
         if known is not None:
             return known  # it was learnt since the asker looked
         asked_at = await Now()
-        fact = Fact(await ask(evolve(client, deadline=deadline)), asked_at)
+        fact = Fact(await ask(replace(client, deadline=deadline)), asked_at)
         client.context.caches.facts.put(key, fact)
         return fact
 
-    fact: Fact[T] | None = await _known(client.context, key)
+    fact: Fact[T] | None = _known(client.context, key, await Now())
     if fact is None:
         fact = await once(f"fact {key!r}", client.context.settings.request_deadline, client.deadline, learn)
     return fact.content
 
 
-async def _known(context: Context, key: Hashable) -> Fact[Any] | None:
+def _known(context: Context, key: Hashable, now: Instant) -> Fact[Any] | None:
     """What was learnt before, if it is young enough."""
     known: Fact[Any] | None = context.caches.facts.get(key)
     if known is None:
         return None
     max_age = context.settings.missing_max_age if known.content is None else context.settings.fact_max_age
-    return known if 0 <= await Now() - known.asked_at < max_age else None
+    return known if 0 <= now - known.asked_at < max_age else None

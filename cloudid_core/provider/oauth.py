@@ -8,8 +8,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from urllib.parse import urlencode
 
-from attrs import evolve, frozen
+from attrs import frozen
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ..effects import HttpRequest, Instant, Now, ReadPlatformToken
 from ..errors import HostFailure, PlatformTokenUnavailable, ProviderProblem
@@ -46,13 +47,13 @@ async def access_token(client: Client, scope: str) -> Secret:
     if known is not None and now < known.refresh_at:
         return known.token
     usable = known if known is not None and now < known.expires_at else None
-    asker = evolve(client, retry=RetryPolicy(max_retries=0)) if usable else client
+    asker = replace(client, retry=RetryPolicy(max_retries=0)) if usable else client
     try:
         fresh = await once(
             f"access token {key!r}",
             client.context.settings.request_deadline,
             client.deadline,
-            lambda deadline: _renew(evolve(asker, deadline=deadline), scope),
+            lambda deadline: _renew(replace(asker, deadline=deadline), scope),
         )
     except (ProviderProblem, HostFailure):
         if usable is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from ..errors import Code, ProviderProblem, Refused
 from ..values.secret import Secret
@@ -21,7 +21,7 @@ async def proven(client: Client, client_id: str, secret: Secret, *, needed: int 
 
     A secret or an application that it does not know yet is asked for again. Raises what else the endpoint answers.
     """
-    bearer = evolve(client, credentials=Credentials(client_id=client_id))
+    bearer = replace(client, credentials=Credentials(client_id=client_id))
     in_a_row = 0
     while True:
         try:

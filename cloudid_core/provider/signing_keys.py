@@ -82,6 +82,11 @@ class _State:
         return keys
 
 
+def known_keys(client: Client, now: Instant) -> KeySet | None:
+    """What `signing_keys` would say at once; `None` if it would have to ask."""
+    return _note_use(client, now).usable(now)
+
+
 async def signing_keys(client: Client) -> KeySet:
     """The key set of the client's tenant (an id or a domain), from the cache where possible.
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from ..context import Context, Deadline
 from ..effects import Instant, Now
@@ -78,7 +79,7 @@ async def prove_and_switch(
 
 async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
     """Whether the provider accepts a secret again and again."""
-    patient = evolve(client, deadline=Deadline(await Now() + PROOF_SECONDS))
+    patient = replace(client, deadline=Deadline(await Now() + PROOF_SECONDS))
     try:
         return await proven(patient, rotation.home.client_id, key.secret, needed=PROOFS)
     except ProviderProblem as problem:

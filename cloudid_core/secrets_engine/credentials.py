@@ -30,7 +30,7 @@ from ..store.records import ATTEMPTS, Found, expected
 from ..tokens.authenticate import owner_of
 from ..tokens.family import tie
 from ..tokens.text import new_id
-from .config import client_of, effective_config
+from .config import client_of, effective_config, find_config
 from .objects import PlannedAssignment, add_password_to, grant, ids_of, make_application, paths_of, plan_assignments
 from .roles import Role, find_role, refuse_self_target
 
@@ -94,7 +94,8 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         role = await find_role(context, mount, name)
         if role is None:
             raise Refused(Code.NOT_FOUND, NO_ROLE)
-        config, found_config = await effective_config(context, mount)
+        found_config = await find_config(context, mount)
+        config = effective_config(context, found_config)
         client = client_of(context, mount, config, found_config, call.deadline)
         refuse_self_target(client, role.record.client_id)
         plan = await _plan(call, client, role.record, name)

@@ -20,7 +20,7 @@ from ..routing import Call, capture_name
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected
 from ..values import listing
-from .config import client_of, effective_config
+from .config import client_of, effective_config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persisted import Persisted, forget, persist
 from .sign_in import SIGN_IN_AUDIENCES
@@ -117,7 +117,8 @@ async def write_role(call: Call) -> Answer:
 
 async def _write(call: Call, name: str) -> Answer:
     context, mount = call.context, call.mount
-    config, found_config = await effective_config(context, mount)
+    found_config = await find_config(context, mount)
+    config = effective_config(context, found_config)
     client = client_of(context, mount, config, found_config, call.deadline)
     key = keys.role(mount.id, name)
     found = await find_role(context, mount, name)

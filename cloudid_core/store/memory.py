@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 
 from ..effects import ABSENT, Entry
@@ -15,14 +15,17 @@ class MemoryStore:
     def __init__(self) -> None:
         self.revision = 0
         self._entries: dict[str, Entry] = {}
-        self._keys: list[str] = []
+        self._sorted_keys: list[str] | None = []
+        """`None` since a key came or went: lists are rare, so they sort."""
 
     def read(self, key: str) -> Entry | None:
         return self._entries.get(key)
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        start = max(bisect_left(self._keys, prefix), bisect_right(self._keys, after))
-        found = self._keys[start : start + limit]
+        if self._sorted_keys is None:
+            self._sorted_keys = sorted(self._entries)
+        start = max(bisect_left(self._sorted_keys, prefix), bisect_right(self._sorted_keys, after))
+        found = self._sorted_keys[start : start + limit]
         while found and not found[-1].startswith(prefix):
             found.pop()
         return tuple(found)
@@ -36,15 +39,15 @@ class MemoryStore:
         self.revision += 1
         for key in deletes:
             if self._entries.pop(key, None) is not None:
-                del self._keys[bisect_left(self._keys, key)]
+                self._sorted_keys = None
         for key, value in puts.items():
             if key not in self._entries:
-                insort(self._keys, key)
+                self._sorted_keys = None
             self._entries[key] = Entry(value, self.revision)
         return self.revision
 
     def copy(self) -> MemoryStore:
         """An independent store with the same entries."""
         twin = MemoryStore()
-        twin.revision, twin._entries, twin._keys = self.revision, dict(self._entries), list(self._keys)
+        twin.revision, twin._entries, twin._sorted_keys = self.revision, dict(self._entries), None
         return twin

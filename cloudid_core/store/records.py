@@ -65,6 +65,7 @@ class Records:
         """The record at `key`, or `None`."""
         entry = await ReadEntry(key)
         if entry is None:
+            self._cache.drop(key)
             return None
         known: Found[T] | None = self._cache.get(key)
         if known is not None and known.version == entry.version:
@@ -95,18 +96,17 @@ class Records:
         When the store cannot tell the outcome, it is read again here; what even that does not tell is refused with
         `COMMIT_UNRESOLVED`.
         """
-        sealed = await self.seal(puts) if puts else {}
+        sealed = self.seal(puts, await RandomBytes(NONCE_SIZE * len(puts))) if puts else {}
         try:
             return await Commit(expects, sealed, deletes)
         except OutcomeUnknown:
             return await self._resolve(expects, sealed, deletes)
 
-    async def seal(self, puts: Mapping[str, object]) -> dict[str, bytes]:
-        """Records as the store may see them."""
-        nonces = await RandomBytes(NONCE_SIZE * len(puts))
+    def seal(self, puts: Mapping[str, object], nonces: bytes) -> dict[str, bytes]:
+        """Records as the store may see them; takes `NONCE_SIZE` random bytes for each."""
         return {
-            key: self.sealer.seal(key, encode(record), nonces[number * NONCE_SIZE : (number + 1) * NONCE_SIZE])
-            for number, (key, record) in enumerate(puts.items())
+            key: self.sealer.seal(key, encode(record), nonces[at : at + NONCE_SIZE])
+            for at, (key, record) in zip(range(0, len(nonces), NONCE_SIZE), puts.items(), strict=True)
         }
 
     async def update(self, key: str, form: type[T], change: Callable[[T | None], T | None]) -> T | None:

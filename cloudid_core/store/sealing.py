@@ -18,6 +18,8 @@ from attrs import evolve, frozen
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
 
 from ..effects import Instant
 from ..errors import CloudidError
@@ -44,6 +46,19 @@ class DataKey:
     reserved: int = 0
 
 
+class KeyedHash:
+    """HMAC-SHA256 (RFC 2104) under one key, which is prepared once."""
+
+    def __init__(self, key: Secret) -> None:
+        self._prepared = HMAC(key.reveal().encode(), SHA256())
+
+    def hexadecimal(self, text: str) -> str:
+        """The hash of a text: 64 hexadecimal digits."""
+        running = self._prepared.copy()
+        running.update(text.encode())
+        return running.finalize().hex()
+
+
 class BlockCipher:
     """A permutation of blocks of sixteen bytes, under a key of its own: for names, not for data."""
 
@@ -64,6 +79,10 @@ class KeyRing:
     token_key: Secret
     accessor_key: Secret
     batch_key: Secret
+
+    @cached_property
+    def token_hash(self) -> KeyedHash:
+        return KeyedHash(self.token_key)
 
     @cached_property
     def accessor_cipher(self) -> BlockCipher:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from ..context import Context
 from ..effects import Instant
@@ -110,11 +110,11 @@ async def _spend_use(context: Context, token_id: str, now: Instant) -> Token:
         found = await find_token(context, token_id)
         if found is None or not found.record.num_uses or not found.record.is_alive(now):
             raise Refused(Code.PERMISSION_DENIED)
-        spent = evolve(found.record, num_uses=found.record.num_uses - 1)
+        spent = replace(found.record, num_uses=found.record.num_uses - 1)
         puts: dict[str, object] = {spent.key: spent}
         if not spent.num_uses:
             due_puts, _ = spent.ending(now)
-            puts = {spent.key: evolve(spent, expires_at=now), **due_puts}
+            puts = {spent.key: replace(spent, expires_at=now), **due_puts}
         try:
             await context.records.commit(found.expected, puts)
         except Conflict:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from ..context import Context
 from ..due import Due, Work
@@ -27,7 +27,7 @@ PAGE: Final = 200
 def tie(owner: Found[Token]) -> dict[str, object]:
     """What a commit that expects `owner` puts beside a child or lease of it, so that neither is ever overlooked."""
     token = owner.record
-    puts: dict[str, object] = {} if token.has_dependants else {owner.key: evolve(token, has_dependants=True)}
+    puts: dict[str, object] = {} if token.has_dependants else {owner.key: replace(token, has_dependants=True)}
     if token.expires_at is not None:
         puts[token.due_key(token.expires_at)] = Due()
     return puts
@@ -51,7 +51,7 @@ async def _end(context: Context, token_id: str, now: Instant, *, release: bool) 
         token = found.record
         puts, deletes = token.ending(now)
         if release and token.has_dependants:
-            puts[token.key] = evolve(token, released=True, mac="")
+            puts[token.key] = replace(token, released=True, mac="")
             deletes = tuple(key for key in deletes if key != token.key)
         try:
             await context.records.commit(found.expected, puts, deletes)
@@ -80,5 +80,5 @@ async def _settle(work: Work, index_key: str, child_id: str, released: bool) -> 
         return
     puts, deletes = child.record.ending(work.now)
     if released:
-        puts, deletes = {child.key: evolve(child.record, parent="")}, (index_key,)
+        puts, deletes = {child.key: replace(child.record, parent="")}, (index_key,)
     await context.records.commit({**work.fence, **child.expected}, puts, deletes)

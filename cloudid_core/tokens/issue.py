@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import evolve, field, frozen
+import msgspec
+from msgspec.structs import replace
 
 from ..context import Context
 from ..due import Due
-from ..effects import ABSENT, Instant, RandomBytes
+from ..effects import ABSENT, Instant, Program, RandomBytes
 from ..errors import Code, Refused
 from ..lifetime import grant
 from ..messages import AuthBlock
@@ -18,16 +19,18 @@ from .record import Token
 from .settings import BATCH, SERVICE, TokenSettings
 
 
-@frozen(kw_only=True)
-class Issue:
+class Issue(msgspec.Struct, frozen=True, kw_only=True):
     """A token that exists once `puts` are committed; there are none for a batch token."""
 
     token: Token
-    text: str = field(repr=False)
+    text: str
     accessor: str
     expects: Mapping[str, int]
     puts: Mapping[str, object]
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Issue of {self.token}>"
 
     @property
     def block(self) -> AuthBlock:
@@ -60,21 +63,21 @@ async def mint(context: Context, draft: Token, warnings: tuple[str, ...], chosen
     if draft.is_batch:
         random = await RandomBytes(text.ID_RANDOM_SIZE + batch.RANDOM_SIZE)
         token_id = text.time_ordered_id(draft.created_at, random[: text.ID_RANDOM_SIZE])
-        token = evolve(draft, id=token_id, renewable=False)
+        token = replace(draft, id=token_id, renewable=False)
         shown = batch.seal(token, ring, random[text.ID_RANDOM_SIZE :])
         return Issue(token=token, text=shown, accessor="", expects={}, puts={}, warnings=warnings)
     if chosen:
         fresh = text.custom_token(chosen, ring)
     else:
-        fresh = await text.new_token(draft.created_at)
-    token = evolve(draft, id=fresh.id, mac=text.mac_of(fresh.text, ring))
-    puts: dict[str, object] = {key: Due() for key in token.own_keys}
+        fresh = text.new_token(draft.created_at, await RandomBytes(text.RANDOM_SIZE))
+    token = replace(draft, id=fresh.id, mac=text.mac_of(fresh.text, ring))
+    key, *indexes = token.own_keys
     return Issue(
         token=token,
         text=fresh.text,
         accessor=accessor_of(context, token),
-        expects={token.key: ABSENT},
-        puts={**puts, token.key: token},
+        expects={key: ABSENT},
+        puts={key: token, **dict.fromkeys(indexes, Due())},
         warnings=warnings,
     )
 
@@ -88,36 +91,46 @@ def type_at(mount: Mount, role: TokenSettings) -> str:
     return mount.token_type.removeprefix("default-")
 
 
-async def issue_for_role(
-    context: Context,
-    mount: Mount,
-    role: TokenSettings,
-    role_name: str,
-    *,
-    now: Instant,
-    path: str,
-    display_name: str,
-    metadata: Mapping[str, str],
-) -> Issue:
-    """A fresh orphan token with the settings of a role."""
+class Template(msgspec.Struct, frozen=True):
+    """What all tokens of a role have in common. Their times, names and metadata are not in it yet."""
+
+    token: Token
+    warnings: tuple[str, ...]
+
+
+def template(context: Context, mount: Mount, role: TokenSettings, role_name: str, *, path: str) -> Template:
+    """What the settings of a role make of tokens that are given at `path`: they are orphans."""
     token_type = type_at(mount, role)
     if token_type == BATCH and (role.token_period or role.token_num_uses):
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "the role limits uses or is periodic")
-    granted = grant(role.terms(mount, context.settings), start=now, now=now)
-    draft = Token(
+    granted = grant(role.terms(mount, context.settings), start=0, now=0)
+    token = Token(
         path=path,
         mount_id=mount.id,
         policies=role.policies,
-        display_name=display_name,
-        created_at=now,
+        display_name="",
+        created_at=0,
         ttl=granted.ttl,
-        expires_at=now + granted.ttl,
+        expires_at=granted.ttl,
         role=role_name,
-        metadata=metadata,
         type=token_type,
         explicit_max_ttl=role.token_explicit_max_ttl,
         period=role.token_period,
         num_uses=role.token_num_uses,
         bound_cidrs=role.token_bound_cidrs,
     )
-    return await mint(context, draft, granted.warnings)
+    return Template(token, granted.warnings)
+
+
+def issue(
+    context: Context, template: Template, *, now: Instant, display_name: str, metadata: Mapping[str, str]
+) -> Program[Issue]:
+    """A fresh token of a role, as of now."""
+    draft = replace(
+        template.token,
+        display_name=display_name,
+        created_at=now,
+        expires_at=now + template.token.ttl,
+        metadata=metadata,
+    )
+    return mint(context, draft, template.warnings)

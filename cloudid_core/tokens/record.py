@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
 from attrs import field, frozen
 
 from .. import due
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from ..policies.matching import Acl
 
 
-@frozen(kw_only=True)
-class Token:
+class Token(msgspec.Struct, frozen=True, kw_only=True):
     """A token. Times are instants, lifetimes are seconds; `expires_at` is `None` for a token without end.
 
     A service token is an entry of the store, a batch token is nowhere but in its own text. What is due when a token
@@ -28,7 +28,7 @@ class Token:
     """
 
     id: str = ""
-    mac: str = field(default="", repr=False)
+    mac: str = ""
     path: str
     mount_id: str
     policies: tuple[str, ...]
@@ -51,6 +51,9 @@ class Token:
     has_dependants: bool = False
     released: bool = False
     """Dead, but its children are not: they are orphans from now on. The entry stays until the last of them knows."""
+
+    def __repr__(self) -> str:
+        return f"<Token {self.id}>"
 
     def is_alive(self, now: Instant) -> bool:
         return not self.released and (self.expires_at is None or now < self.expires_at)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from ..context import Context
 from ..due import Due
@@ -72,7 +73,7 @@ async def _renew(
         terms = await terms_of(context, mounts.record.by_id[found.record.mount_id], found.record)
         granted = grant(terms, start=found.record.created_at, now=call.now, increment=increment)
         expires_at = call.now + granted.ttl
-        renewed = evolve(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
+        renewed = replace(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
         puts: dict[str, object] = {found.key: renewed}
         if renewed.has_dependants:
             puts[renewed.due_key(expires_at)] = Due()
@@ -95,4 +96,4 @@ async def terms_of(context: Context, mount: Mount, token: Token) -> Terms:
     if terms is None:
         raise Refused(Code.ROLE_NOT_FOUND)
     made_by_token = mount.id == TOKEN.id
-    return evolve(terms, ttl=token.ttl if made_by_token else terms.ttl, explicit_max_ttl=token.explicit_max_ttl)
+    return replace(terms, ttl=token.ttl if made_by_token else terms.ttl, explicit_max_ttl=token.explicit_max_ttl)

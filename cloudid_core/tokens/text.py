@@ -10,7 +10,7 @@ import hmac
 from base64 import urlsafe_b64encode
 from typing import Final
 
-from attrs import field, frozen
+import msgspec
 
 from ..effects import Instant, Now, RandomBytes
 from ..store.sealing import KeyRing
@@ -25,14 +25,17 @@ _TIME_BYTES: Final = 6
 _ID_BYTES: Final = 16
 ID_RANDOM_SIZE: Final = _ID_BYTES - _TIME_BYTES
 _SECRET_BYTES: Final = 24
+RANDOM_SIZE: Final = ID_RANDOM_SIZE + _SECRET_BYTES
 
 
-@frozen
-class NewToken:
+class NewToken(msgspec.Struct, frozen=True):
     """A token that was just made up."""
 
     id: str
-    text: str = field(repr=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return f"<NewToken {self.id}>"
 
 
 def time_ordered_id(now: Instant, random: bytes) -> str:
@@ -40,10 +43,10 @@ def time_ordered_id(now: Instant, random: bytes) -> str:
     return f"{int(now * 1000):012x}{random.hex()}"
 
 
-async def new_token(now: Instant) -> NewToken:
-    random = await RandomBytes(ID_RANDOM_SIZE + _SECRET_BYTES)
-    token_id = time_ordered_id(now, random[:-_SECRET_BYTES])
-    secret = urlsafe_b64encode(random[-_SECRET_BYTES:]).decode()
+def new_token(now: Instant, random: bytes) -> NewToken:
+    """A token that nobody can guess; takes `RANDOM_SIZE` random bytes."""
+    token_id = time_ordered_id(now, random[:ID_RANDOM_SIZE])
+    secret = urlsafe_b64encode(random[ID_RANDOM_SIZE:]).decode()
     return NewToken(token_id, f"{SERVICE_PREFIX}{token_id}{secret}")
 
 
@@ -86,7 +89,7 @@ def is_id(text: str) -> bool:
 
 def mac_of(text: str, ring: KeyRing) -> str:
     """The keyed hash under which a token is recognised: 64 hexadecimal digits."""
-    return hmac.digest(ring.token_key.reveal().encode(), text.encode(), "sha256").hex()
+    return ring.token_hash.hexadecimal(text)
 
 
 def is_token(text: str, mac: str, ring: KeyRing) -> bool:

@@ -54,6 +54,7 @@ def test_a_payload_is_read() -> None:
         groups=frozenset({GROUP}),
         groups_overflow=False,
         machine_id=VM,
+        folded_machine_id=VM.lower(),
         subscription=SUBSCRIPTION,
         resource_group=RESOURCE_GROUP.lower(),
         machine_name="web",

@@ -14,8 +14,9 @@ from cloudid_core.auth_method.decision import (
     Facts,
     Needs,
     Verified,
+    check_groups,
+    check_machine,
     check_what_is_signed,
-    check_what_the_provider_says,
 )
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.errors import Code
@@ -226,7 +227,7 @@ def test_a_pair_of_cases_that_differ_in_one_check(pair: tuple[Story, Story, Code
 def test_every_code_of_the_decision_has_a_pair() -> None:
     source = {
         name
-        for function in (check_what_is_signed, check_what_the_provider_says)
+        for function in (check_what_is_signed, check_machine, check_groups)
         for name in function.__code__.co_names
         if name in Code.__members__
     }
@@ -315,6 +316,17 @@ def test_all_facts_are_asked_for_at_once_and_each_only_once() -> None:
     assert outcome(many, Facts(groups=frozenset({GROUP})), role=role, login=form()) == MACHINE
 
 
+@pytest.mark.parametrize(
+    "facts", [Facts(machine=None, groups=None), Facts(machine=machine(principals=()), groups=frozenset())]
+)
+def test_facts_that_are_not_needed_have_no_say(facts: Facts) -> None:
+    """What happens to be at hand changes no decision."""
+    without, given = evolve(PLAIN, facts=NO_FACTS), evolve(PLAIN, facts=facts)
+    assert outcome(given.claims, given.facts, role=given.role, login=given.form) == outcome(
+        without.claims, without.facts, role=without.role, login=without.form
+    )
+
+
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 def test_what_can_be_refused_without_facts_never_needs_them(pair: tuple[Story, Story, Code]) -> None:
     """Checks that need no network come first, in whatever order the facts come."""
@@ -342,14 +354,20 @@ def test_all_failures_can_be_collected() -> None:
     ]
 
 
+LOCATED = bounds(bound_locations=("westus2",))
+
+
 @pytest.mark.parametrize(
     "story, verified",
     [
         (evolve(PLAIN, facts=NO_FACTS), {"vm_name": "web"}),
-        (PLAIN, {"vm_name": "web", "location": "westus2"}),
-        (MEMBER, {"vm_name": "fleet_a1b2c3d4", "vmss_name": "Fleet", "location": "westus2"}),
+        (evolve(PLAIN, role=LOCATED), {"vm_name": "web", "location": "westus2"}),
+        (
+            evolve(MEMBER, role=LOCATED),
+            {"vm_name": "fleet_a1b2c3d4", "vmss_name": "Fleet", "location": "westus2"},
+        ),
         (evolve(UNIFORM, facts=NO_FACTS), {"vmss_name": "fleet"}),
-        (UNIFORM, {"vmss_name": "fleet", "location": "westus2"}),
+        (evolve(UNIFORM, role=LOCATED), {"vmss_name": "fleet", "location": "westus2"}),
         (evolve(PLAIN, claims=claims(xms_mirid=SITE), facts=NO_FACTS), {"resource_id": SITE}),
     ],
 )

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core import due
 from cloudid_core.due import Due
@@ -144,7 +145,7 @@ def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
     token(world)
     found = world.perform(find_token(world.context, "t"))
     assert found is not None
-    renewed = evolve(found.record, expires_at=world.clock + 1200)
+    renewed = replace(found.record, expires_at=world.clock + 1200)
     world.perform(world.context.records.commit(found.expected, {found.key: renewed}))
     world.pass_time(700)
     assert leases(world) == 1
@@ -158,7 +159,7 @@ def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
     token(world)
     found = world.perform(find_token(world.context, "t"))
     assert found is not None
-    world.perform(world.context.records.commit({}, {found.key: evolve(found.record, expires_at=None)}))
+    world.perform(world.context.records.commit({}, {found.key: replace(found.record, expires_at=None)}))
     world.pass_time(700)
     assert (leases(world), world.due(due.TOKEN)) == (1, [])
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.caches import Caches
 from cloudid_core.clouds import Cloud
@@ -97,7 +97,7 @@ class Setting:
     def later(self, seconds: float) -> Client:
         """The client of a request that comes so much later."""
         self.world.advance(seconds)
-        self.client = evolve(self.client, deadline=Deadline(self.world.clock + 90))
+        self.client = replace(self.client, deadline=Deadline(self.world.clock + 90))
         return self.client
 
     @property
@@ -123,7 +123,7 @@ def client(context: Context, **changes: Any) -> Client:
         deadline=Deadline(START + 90),
         retry=RetryPolicy(),
     )
-    return evolve(usual, **changes)
+    return replace(usual, **changes)
 
 
 def form_of(request: HttpRequest) -> Mapping[str, str]:

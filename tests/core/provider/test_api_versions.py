@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.errors import ProviderProblem
 from cloudid_core.provider.api_versions import DEFAULT, KNOWN, MAX_AGE, api_version
@@ -68,7 +69,7 @@ def test_the_types_that_we_know_are_not_looked_up(kind: str) -> None:
 def test_a_version_is_remembered_for_hours_whoever_asks() -> None:
     setting = setting_with(["2023-01-01"])
     assert ask(setting) == ask(setting, parse(f"{GROUP}/microsoft.web/SITES/other".replace("rg", "RG2")))
-    setting.client = evolve(setting.client, owner="other:1")
+    setting.client = replace(setting.client, owner="other:1")
     setting.later(MAX_AGE - 1)
     _ = ask(setting)
     assert len(setting.cloud.asked(WEB)) == 1
@@ -80,7 +81,7 @@ def test_a_version_is_remembered_for_hours_whoever_asks() -> None:
 def test_another_cloud_is_asked_again() -> None:
     setting = setting_with(["2023-01-01"])
     _ = ask(setting)
-    setting.client = evolve(setting.client, cloud=evolve(CLOUD, directory="https://other.test"))
+    setting.client = replace(setting.client, cloud=evolve(CLOUD, directory="https://other.test"))
     _ = ask(setting)
     assert len(setting.cloud.asked(WEB)) == 2
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.effects import Now
 from cloudid_core.errors import ProviderProblem
@@ -126,7 +127,7 @@ def test_nobody_sees_what_was_asked_for_somebody_else(changes: dict[str, Any]) -
     setting = known()
     setting.cloud.script("POST /other.test/oauth2/v2.0/token", token())
     _ = ask(setting)
-    setting.client = evolve(setting.client, **changes)
+    setting.client = replace(setting.client, **changes)
     _ = ask(setting)
     assert questions(setting) == 2
 

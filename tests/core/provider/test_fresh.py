@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.context import Deadline
 from cloudid_core.effects import Now, Sleep
@@ -69,7 +69,7 @@ def test_an_ambiguous_outcome_is_never_repeated() -> None:
 
 def test_pauses_grow_to_ten_seconds() -> None:
     setting = Setting()
-    setting.client = evolve(setting.client, deadline=Deadline(START + 1000))
+    setting.client = replace(setting.client, deadline=Deadline(START + 1000))
     patient(setting, Attempt(NOT_THERE, failures=7))
     pauses = [pause for pause in setting.pauses if pause]
     for pause, expected in zip(pauses, (2, 3, 4.5, 6.75, 10, 10, 10), strict=True):
@@ -78,7 +78,7 @@ def test_pauses_grow_to_ten_seconds() -> None:
 
 def test_patience_ends_with_the_grace_time() -> None:
     setting = Setting()
-    setting.client = evolve(setting.client, deadline=Deadline(START + 1000))
+    setting.client = replace(setting.client, deadline=Deadline(START + 1000))
     attempt = Attempt(NOT_THERE)
     with pytest.raises(ProviderProblem):
         patient(setting, attempt)
@@ -102,7 +102,7 @@ def test_an_old_object_gets_no_patience() -> None:
 
 def test_no_attempt_starts_that_the_deadline_would_cut_short() -> None:
     setting = Setting()
-    setting.client = evolve(setting.client, deadline=Deadline(START + 20))
+    setting.client = replace(setting.client, deadline=Deadline(START + 20))
     attempt = Attempt(NOT_THERE, seconds=1)
     with pytest.raises(ProviderProblem):
         patient(setting, attempt)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.clouds import Cloud
+from cloudid_core.context import Deadline
 from cloudid_core.effects import PlatformToken
 from cloudid_core.errors import Code, PlatformTokenUnavailable, ProviderProblem, Refused
 from cloudid_core.provider.answers import NONSENSE
@@ -27,7 +28,7 @@ def setting_with(*replies: Reply) -> Setting:
 
 
 def get(setting: Setting, scope: str = SCOPE, **changes: Any) -> str:
-    return setting.world.perform(access_token(evolve(setting.client, **changes), scope)).reveal()
+    return setting.world.perform(access_token(replace(setting.client, **changes), scope)).reveal()
 
 
 def test_a_token_is_asked_for_with_the_client_secret() -> None:
@@ -152,7 +153,7 @@ def test_a_nonsensical_answer_gives_no_token(answer: Any) -> None:
 def test_the_deadline_holds_for_tokens_too() -> None:
     setting = setting_with(error(503, retry_after="50"))
     with pytest.raises(Refused) as caught:
-        get(setting, deadline=evolve(setting.client.deadline, at=START + 40))
+        get(setting, deadline=Deadline(START + 40))
     assert caught.value.code is Code.DEADLINE_PASSED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable, Refused
 from cloudid_core.provider.retry import RetryPolicy
@@ -45,7 +46,7 @@ def break_down(setting: Setting) -> None:
     """From now on nothing answers."""
     for path in (f"/{TENANT}{V1}", f"/{TENANT}{V2}", V1_KEYS, V2_KEYS):
         setting.cloud.script(f"GET {path}", unreachable())
-    setting.client = evolve(setting.client, retry=RetryPolicy(max_retries=0))
+    setting.client = replace(setting.client, retry=RetryPolicy(max_retries=0))
 
 
 def test_keys_are_fetched_once() -> None:
@@ -156,17 +157,17 @@ def test_other_tenants_and_clouds_have_keys_of_their_own() -> None:
     setting = published()
     publish(setting, jwk("k1"), tenant="contoso.test")
     _ = get(setting)
-    _ = setting.world.perform(signing_keys(evolve(setting.client, tenant="Contoso.test")))
+    _ = setting.world.perform(signing_keys(replace(setting.client, tenant="Contoso.test")))
     assert requests(setting) == 2 * CYCLE
     elsewhere = evolve(CLOUD, directory="https://other.test")
-    _ = setting.world.perform(signing_keys(evolve(setting.client, cloud=elsewhere)))
+    _ = setting.world.perform(signing_keys(replace(setting.client, cloud=elsewhere)))
     assert requests(setting) == 3 * CYCLE
 
 
 def test_mounts_of_one_tenant_share_its_keys() -> None:
     setting = published()
     keys = get(setting)
-    assert setting.world.perform(signing_keys(evolve(setting.client, owner="other", tenant=TENANT.upper()))) is keys
+    assert setting.world.perform(signing_keys(replace(setting.client, owner="other", tenant=TENANT.upper()))) is keys
 
 
 def test_a_set_in_use_is_refreshed_ahead() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.components import mount_client
 from cloudid_core.context import Deadline
@@ -96,7 +96,7 @@ def test_the_root_application_is_found_by_its_client_id() -> None:
 
 def test_no_client_id_no_root_application() -> None:
     setting = Setting()
-    nameless = evolve(setting.client, credentials=Credentials(client_secret=Secret("x")))
+    nameless = replace(setting.client, credentials=Credentials(client_secret=Secret("x")))
     with pytest.raises(Refused) as caught:
         setting.world.perform(root_application(nameless))
     assert caught.value.code is Code.REFERENCE_NOT_FOUND

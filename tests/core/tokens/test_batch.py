@@ -5,9 +5,9 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
-from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.ring import RING_BYTES, make_ring
@@ -56,7 +56,7 @@ def test_another_installation_does_not_know_it() -> None:
 
 
 def test_a_token_that_would_not_travel_in_a_header_is_refused() -> None:
-    large = evolve(TOKEN, metadata={"x": "y" * batch.TEXT_LIMIT})
+    large = replace(TOKEN, metadata={"x": "y" * batch.TEXT_LIMIT})
     with pytest.raises(Refused) as refusal:
         batch.seal(large, RING, bytes(batch.RANDOM_SIZE))
     assert refusal.value.code is Code.BATCH_TOKEN_UNSUPPORTED

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.mounts import TOKEN
-from cloudid_core.tokens.issue import Issue, issue_for_role, type_at
+from cloudid_core.tokens.issue import Issue, issue, template, type_at
 from cloudid_core.tokens.settings import TokenSettings
 
 from ..service_world import ServiceWorld
@@ -33,34 +33,29 @@ def test_a_mount_may_force_the_type_else_the_role_chooses(mount: str, role: str,
 
 
 def issued(world: ServiceWorld, mount: Any = TOKEN, **role: Any) -> Issue:
-    program = issue_for_role(
-        world.service.context,
-        mount,
-        TokenSettings(**role),
-        "dev",
-        now=world.clock,
-        path="auth/cloud/login",
-        display_name="cloud-oid",
-        metadata={"role": "dev"},
-    )
-    return world.perform(program)
+    context = world.service.context
+    made = template(context, mount, TokenSettings(**role), "dev", path="auth/cloud/login")
+    return world.perform(issue(context, made, now=world.clock, display_name="cloud-oid", metadata={"role": "dev"}))
 
 
 def test_a_token_has_the_settings_of_its_role() -> None:
-    issue = issued(
-        ServiceWorld(),
+    world = ServiceWorld()
+    made = issued(
+        world,
         token_ttl=60,
         token_explicit_max_ttl=300,
         token_num_uses=5,
         token_bound_cidrs=("10.0.0.0/8",),
         token_policies=("dev",),
     )
-    token = issue.token
+    token = made.token
+    assert (token.path, token.display_name, token.metadata) == ("auth/cloud/login", "cloud-oid", {"role": "dev"})
+    assert (token.created_at, token.expires_at) == (world.clock, world.clock + 60)
     assert (token.ttl, token.explicit_max_ttl, token.num_uses, token.period) == (60, 300, 5, 0)
     assert (token.bound_cidrs, token.policies, token.role) == (("10.0.0.0/8",), ("default", "dev"), "dev")
-    assert issue.block.members() == {
-        "client_token": issue.text,
-        "accessor": issue.accessor,
+    assert made.block.members() == {
+        "client_token": made.text,
+        "accessor": made.accessor,
         "policies": ("default", "dev"),
         "token_policies": ("default", "dev"),
         "metadata": {"role": "dev"},
@@ -79,16 +74,16 @@ def test_a_role_can_leave_the_default_policy_out() -> None:
 
 
 def test_a_service_token_is_an_entry_that_must_be_new() -> None:
-    issue = issued(ServiceWorld())
-    assert list(issue.puts) == [issue.token.key]
-    assert issue.expects == {issue.token.key: 0}
-    assert issue.text not in repr(issue)
+    made = issued(ServiceWorld())
+    assert list(made.puts) == [made.token.key]
+    assert made.expects == {made.token.key: 0}
+    assert made.text not in repr(made)
 
 
 def test_a_batch_token_needs_no_entry() -> None:
-    issue = issued(ServiceWorld(), token_type="batch", token_explicit_max_ttl=60)
-    assert (issue.puts, issue.expects, issue.accessor) == ({}, {}, "")
-    assert (issue.block.lease_duration, issue.block.renewable, issue.block.token_type) == (60, False, "batch")
+    made = issued(ServiceWorld(), token_type="batch", token_explicit_max_ttl=60)
+    assert (made.puts, made.expects, made.accessor) == ({}, {}, "")
+    assert (made.block.lease_duration, made.block.renewable, made.block.token_type) == (60, False, "batch")
 
 
 @pytest.mark.parametrize("setting", [{"token_period": 60}, {"token_num_uses": 1}])
@@ -100,5 +95,5 @@ def test_a_mount_that_forces_batch_tokens_refuses_roles_that_need_service_tokens
 
 
 def test_a_life_that_is_capped_is_worth_a_warning() -> None:
-    issue = issued(ServiceWorld(max_lease_ttl=100), token_ttl=1000)
-    assert (issue.token.ttl, len(issue.warnings)) == (100, 1)
+    made = issued(ServiceWorld(max_lease_ttl=100), token_ttl=1000)
+    assert (made.token.ttl, len(made.warnings)) == (100, 1)

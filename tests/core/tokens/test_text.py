@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.ring import RING_BYTES, make_ring
-from cloudid_core.testing import World
 from cloudid_core.tokens import text
 
 RING = make_ring(0.0, bytes(range(256))[:RING_BYTES])
@@ -18,7 +17,7 @@ IDS = st.binary(min_size=10, max_size=10).flatmap(
 
 
 def test_a_new_token_carries_its_id() -> None:
-    fresh = World().perform(text.new_token(1_700_000_000.0))
+    fresh = text.new_token(1_700_000_000.0, bytes(text.RANDOM_SIZE))
     assert len(fresh.text) == text.LENGTH
     assert fresh.text.startswith("cs.")
     assert text.id_of(fresh.text, RING) == fresh.id
@@ -26,8 +25,9 @@ def test_a_new_token_carries_its_id() -> None:
 
 
 def test_no_two_new_tokens_are_alike() -> None:
-    world = World()
-    assert len({world.perform(text.new_token(1.0)).text for _ in range(20)}) == 20
+    """Every random byte counts."""
+    randoms = [bytes(at) + b"\1" + bytes(text.RANDOM_SIZE - at - 1) for at in range(text.RANDOM_SIZE)]
+    assert len({text.new_token(1.0, random).text for random in randoms}) == text.RANDOM_SIZE
 
 
 @given(st.floats(0, 2**37), st.floats(0, 2**37))

@@ -1,0 +1,92 @@
+"""The basis of a login: mount, configuration and role as they were last read, and all that follows from them alone.
+
+It is remembered, so that a login needs no look at the store. Nothing may come of one that is out of date: a token is
+committed only if everything still is at the versions that the basis `expects`; a refusal is given, and the provider is
+asked, only after a new look has found the same versions.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from attrs import field, frozen
+
+from ..context import Context, Deadline
+from ..errors import Code, Conflict, Refused
+from ..mounts import Mount, mount_table
+from ..provider.client import Client
+from ..store import keys
+from ..store.records import Found, expected
+from ..tokens.issue import Template, template
+from .config import Config, client_of, effective_config, find_config
+from .roles import Role, find_role
+
+
+@frozen(kw_only=True)
+class Basis:
+    """What the logins of one role at one mount rest on."""
+
+    context: Context
+    mount: Mount
+    role_name: str
+    expects: dict[str, int]
+    """Versions of the entries that it was made of."""
+    _config: Found[Config] | None = field(repr=False)
+    _role: Found[Role] | None
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration that counts; `CONFIG_MISSING` if there is not enough."""
+        return effective_config(self.context, self._config)
+
+    @property
+    def role(self) -> Role:
+        """The role; `ROLE_NOT_FOUND` if there is none."""
+        if self._role is None:
+            raise Refused(Code.ROLE_NOT_FOUND)
+        return self._role.record
+
+    @cached_property
+    def template(self) -> Template:
+        """What the tokens of the role have in common."""
+        return template(self.context, self.mount, self.role, self.role_name, path=f"{self.mount.path}/login")
+
+    @cached_property
+    def display_prefix(self) -> str:
+        """How the display names of the tokens start."""
+        return f"{self.mount.path.removeprefix('auth/').replace('/', '-')}-"
+
+    async def confirm(self) -> None:
+        """Make sure that it still stands: `Conflict` if not."""
+        standing = await read_basis(self.context, self.mount.id, self.role_name)
+        if standing.expects != self.expects:
+            raise Conflict("a login's basis is out of date")
+
+    def client(self, deadline: Deadline) -> Client:
+        """How the provider is talked to."""
+        return client_of(self.context, self.mount, self.config, self._config, deadline)
+
+
+def recall_basis(context: Context, mount_id: str, role_name: str) -> Basis | None:
+    """The basis as it was last read, if that is remembered."""
+    basis: Basis | None = context.caches.bases.get((mount_id, role_name))
+    return basis
+
+
+async def read_basis(context: Context, mount_id: str, role_name: str) -> Basis:
+    """The basis as it stands; `NO_HANDLER` when the mount is gone."""
+    mounts = await mount_table(context)
+    mount = mounts.record.by_id.get(mount_id)
+    if mount is None:
+        raise Refused(Code.NO_HANDLER)
+    config = await find_config(context, mount)
+    role = await find_role(context, mount, role_name)
+    expects = {
+        **mounts.expected,
+        **expected(config, keys.config(mount_id)),
+        **expected(role, keys.role(mount_id, role_name)),
+    }
+    basis = Basis(context=context, mount=mount, role_name=role_name, expects=expects, config=config, role=role)
+    if role is not None:  # names that nobody has given are not worth remembering
+        context.caches.bases.put((mount_id, role_name), basis)
+    return basis
