@@ -35,7 +35,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cloudid_core import Secret, Settings, run_now
 from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import check_claims
-from cloudid_core.auth_method.decision import Facts, Verified, decide
+from cloudid_core.auth_method.decision import NO_FACTS, Verified, decide
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.login import log_in
 from cloudid_core.auth_method.verification import verify_login_jwt
@@ -43,16 +43,15 @@ from cloudid_core.caches import Caches
 from cloudid_core.context import Context, Deadline
 from cloudid_core.fields import parse
 from cloudid_core.mounts import Mount, mount_table
-from cloudid_core.provider.compute import Machine
 from cloudid_core.provider.signing_keys import KeySet
 from cloudid_core.routing import Call
-from cloudid_core.values import resource_id
 
-from .fleet import AUDIENCE, LOCATION, Fleet, Member, open_login, raise_fleet
+from .fleet import AUDIENCE, Fleet, Member, open_login, raise_fleet
 
 TOKENS: Final = 2048
 ROUNDS: Final = 15
-UNLIMITED: Final = {"bound_service_principal_ids": (), "bound_scale_sets": ()}
+UNLIMITED: Final = {"bound_service_principal_ids": (), "bound_scale_sets": (), "bound_locations": ()}
+"""What the token does not prove is not bound here; a login has it confirmed by the provider."""
 TARGETS: Final = {"verify_cold": 1.6, "verify_warm": 0.2, "login": 3.0}
 """Multiples of `raw_rsa` that are not to be exceeded."""
 
@@ -103,24 +102,12 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
     caches = Caches(Settings(master_key=Secret()))
     issuers = frozenset({fleet.issuer})
     key_set = KeySet(tenant_id=fleet.tenant_id, issuers=issuers, keys=fleet.keys, generation="1", fetched_at=time())
-    bounds = Bounds.of(SimpleNamespace(**UNLIMITED, **fleet.role))
-    cases = [
-        (
-            member.form,
-            Facts(
-                machine=Machine(
-                    resource_id=resource_id.parse(member.resource_id),
-                    location=LOCATION,
-                    principals=frozenset({member.principal_id}),
-                )
-            ),
-        )
-        for member in fleet.members
-    ]
+    bounds = Bounds.of(SimpleNamespace(**{**fleet.role, **UNLIMITED}))
+    forms = [member.form for member in fleet.members]
     now = time()
 
     def verify_all() -> None:
-        for form, facts in cases:
+        for form in forms:
             claims = verify_login_jwt(form.jwt, key_set, caches, "mount", 16_384)
             check_claims(
                 claims,
@@ -131,7 +118,7 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
                 tenant_id=fleet.tenant_id,
                 max_jwt_exp=0,
             )
-            verdict = decide(claims, facts, bounds, form, "always")
+            verdict = decide(claims, NO_FACTS, bounds, form, "needed")
             assert type(verdict) is Verified
 
     return Contender(verify_all) if is_warm else Contender(verify_all, caches.signatures.clear)

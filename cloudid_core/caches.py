@@ -22,6 +22,8 @@ class Bounded(Generic[K, V]):
     def __init__(self, size: int) -> None:
         self._size = size
         self._items: OrderedDict[K, V] = OrderedDict()
+        self.peek: Callable[[K], V | None] = self._items.get
+        """As `get`, but it does not count as a use: for what is as cheap to make anew as to keep in order."""
 
     def get(self, key: K) -> V | None:
         value = self._items.get(key)
@@ -65,6 +67,10 @@ class Caches:
         """Claims of JWTs whose signature held."""
         self.jws_headers: Bounded[str, str] = Bounded(64)
         """Key ids by the header, still encoded, that names them."""
+        self.groups: Bounded[bytes, frozenset[str]] = Bounded(256)
+        """Groups by the JSON of the claim that lists them."""
+        self.families: Bounded[str, Any] = Bounded(256)
+        """What resource ids have in common, by all of an id but the name."""
         self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
         """What the provider said about machines, principals and api-versions."""
         self.signing_keys: Bounded[Hashable, Any] = Bounded(64)

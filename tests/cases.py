@@ -14,7 +14,7 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.provider.compute import Machine
 from cloudid_core.values import location, resource_id
 
-from .minting import PRINCIPAL, RESOURCE_GROUP, SUBSCRIPTION, VM, said
+from .minting import PRINCIPAL, RESOURCE_GROUP, SUBSCRIPTION, VM, new_caches, said
 
 LISTS: Final = (
     "bound_service_principal_ids",
@@ -31,7 +31,7 @@ def bounds(**lists: tuple[str, ...]) -> Bounds:
 
 
 def claims(**changes: Any) -> Claims:
-    return read(json.dumps(said(**changes)).encode())
+    return read(json.dumps(said(**changes)).encode(), new_caches())
 
 
 def form(**changes: str) -> LoginForm:

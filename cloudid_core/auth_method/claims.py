@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
+from ..caches import Caches
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..values import resource_id
@@ -35,15 +36,44 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
     iat: _Time | None = None
     appid: str | None = None
     azp: str | None = None
-    groups: frozenset[_Text] | None = None
+    groups: msgspec.Raw = msgspec.Raw(b"null")
+    """Not read yet."""
     claim_names: dict[str, Any] | None = msgspec.field(name="_claim_names", default=None)
     xms_az_rid: str | None = None
     xms_mirid: str | None = None
 
 
 _decode: Final = msgspec.json.Decoder(_Payload).decode
+_decode_groups: Final = msgspec.json.Decoder(list[_Text] | None).decode
 _NAMED_CLAIM: Final = re.compile(r"(?:field `|at `\$\.)(\w+)")
 """How msgspec's messages name the member that is missing or of a wrong type; names come from `_Payload` alone."""
+
+
+class Family(msgspec.Struct, frozen=True, gc=False):
+    """What the ids of resources of one kind in one resource group have in common: all but the name, in lower case."""
+
+    head: str
+    subscription: str
+    resource_group: str
+    is_virtual_machine: bool
+    is_scale_set: bool
+    is_identity: bool
+
+
+class NamedMachine(msgspec.Struct, frozen=True, gc=False):
+    """The resource that got a token."""
+
+    written: str
+    """Its id as it was written."""
+    folded: str
+    """The id in lower case."""
+    name: str
+    """In lower case."""
+    family: Family
+
+    @property
+    def resource_id(self) -> ResourceId:
+        return resource_id.parse(self.written)
 
 
 class Claims(msgspec.Struct, frozen=True, gc=False):
@@ -64,25 +94,16 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     app_id: str
     """As it was written; empty when the token names none."""
     groups: frozenset[str]
-    """As they were written."""
     groups_overflow: bool
     """There are more groups than the token can carry: the directory knows them."""
-    machine_id: str = ""
-    """The resource that got this token, as it was written; empty when the token names none. Its parts follow."""
-    folded_machine_id: str = ""
-    subscription: str = ""
-    resource_group: str = ""
-    machine_name: str = ""
-    is_virtual_machine: bool = False
-    is_scale_set: bool = False
-
-    @property
-    def machine(self) -> ResourceId | None:
-        return resource_id.parse(self.machine_id) if self.machine_id else None
+    machine: NamedMachine | None = None
 
 
-def read(payload: bytes) -> Claims:
-    """Read the payload of a token whose signature held; `JWT_CLAIM_MISSING` names what is missing or malformed."""
+def read(payload: bytes, caches: Caches) -> Claims:
+    """Read the payload of a token whose signature held; `JWT_CLAIM_MISSING` names what is missing or malformed.
+
+    The machines of a fleet are in the same groups, and all but the names of their ids is alike: that is remembered.
+    """
     try:
         said = _decode(payload)
     except msgspec.ValidationError as error:
@@ -90,6 +111,7 @@ def read(payload: bytes) -> Claims:
         raise Refused(Code.JWT_CLAIM_MISSING, named[1] if named else "") from None
     except (ValueError, RecursionError):
         raise Refused(Code.JWT_MALFORMED) from None
+    groups = _groups(bytes(said.groups), caches)
     return Claims(
         intern(said.iss),
         said.aud if isinstance(said.aud, tuple) else (intern(said.aud),),
@@ -98,27 +120,49 @@ def read(payload: bytes) -> Claims:
         said.exp,
         max(said.nbf or 0.0, said.iat or 0.0),
         said.appid or said.azp or "",
-        said.groups or frozenset(),
-        said.groups is None and "groups" in (said.claim_names or ()),
-        *_machine(said),
+        groups or frozenset(),
+        groups is None and "groups" in (said.claim_names or ()),
+        _machine(said, caches),
     )
 
 
-def _machine(said: _Payload) -> tuple[str, str, str, str, str, bool, bool] | tuple[()]:
+def _groups(raw: bytes, caches: Caches) -> frozenset[str] | None:
+    """The groups of a JSON text, in lower case; `None` when it is null."""
+    groups = caches.groups.peek(raw)
+    if groups is None:
+        try:
+            said = _decode_groups(raw)
+        except (ValueError, RecursionError):
+            raise Refused(Code.JWT_CLAIM_MISSING, "groups") from None
+        if said is None:
+            return None
+        groups = frozenset(map(fold, said))
+        caches.groups.put(raw, groups)
+    return groups
+
+
+def _machine(said: _Payload, caches: Caches) -> NamedMachine | None:
     """The machine that the token names, from the one claim that counts; a user-assigned identity is no machine."""
-    name, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
+    claim, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
     if text is None:
-        return ()
+        return None
+    head, _, name = text.rpartition("/")
     try:
-        folded = resource_id.folded(text)
+        family: Family = caches.families.peek(head) or _family(head, caches)
+        folded = resource_id.joined(family.head, name)
     except ValueError:
-        raise Refused(Code.JWT_CLAIM_MISSING, f"{name} is not a resource id") from None
-    _, _, subscription, _, resource_group, _, kind = folded.split("/", 6)
-    kind, _, name = kind.rpartition("/")
-    if kind == _IDENTITY:
-        return ()
-    is_virtual_machine, is_scale_set = kind == _VIRTUAL_MACHINE, kind == _SCALE_SET
-    return text, folded, intern(subscription), intern(resource_group), name, is_virtual_machine, is_scale_set
+        raise Refused(Code.JWT_CLAIM_MISSING, f"{claim} is not a resource id") from None
+    return None if family.is_identity else NamedMachine(text, folded, folded[len(family.head) :], family)
+
+
+def _family(head: str, caches: Caches) -> Family:
+    folded = resource_id.folded(f"{head}/x")[:-1]
+    _, _, subscription, _, resource_group, _, kind = folded[:-1].split("/", 6)
+    family = Family(
+        folded, subscription, resource_group, kind == _VIRTUAL_MACHINE, kind == _SCALE_SET, kind == _IDENTITY
+    )
+    caches.families.put(head, family)
+    return family
 
 
 def check_claims(

@@ -18,7 +18,7 @@ from ..errors import Code, Refused
 from ..provider.compute import Machine
 from ..values.folding import fold
 from .bounds import Bounds
-from .claims import Claims
+from .claims import Claims, NamedMachine
 from .form import LoginForm
 
 
@@ -58,21 +58,20 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
     @property
     def metadata(self) -> Mapping[str, str]:
         """The facts that the token's signature or the provider vouches for; nothing that the form alone says."""
-        claims, machine = self.claims, self.machine
-        verified = {"app_id": claims.app_id} if claims.app_id else {}
-        if claims.machine_id:
-            parts = claims.machine_id.split("/")
+        named, machine = self.claims.machine, self.machine
+        verified = {"app_id": self.claims.app_id} if self.claims.app_id else {}
+        if named is not None:
+            parts = named.written.split("/")
             verified["subscription_id"], verified["resource_group_name"] = parts[2], parts[4]
-            if claims.is_virtual_machine:
+            if named.family.is_virtual_machine:
                 verified["vm_name"] = parts[-1]
-            elif claims.is_scale_set:
+            elif named.family.is_scale_set:
                 verified["vmss_name"] = parts[-1]
             else:
-                verified["resource_id"] = claims.machine_id
-        if machine is not None:
-            if machine.scale_set and not claims.is_scale_set:
+                verified["resource_id"] = named.written
+            if machine is not None and machine.scale_set and not named.family.is_scale_set:
                 verified["vmss_name"] = machine.scale_set
-            if machine.location:
+            if machine is not None and machine.location:
                 verified["location"] = machine.location
         return verified
 
@@ -86,7 +85,8 @@ def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machin
     audience and issuer of the token are `check_claims`'s.
     """
     check_what_is_signed(claims, bounds, form, _refuse)
-    on_machine = _rests_on_machine(claims, bounds, form, machine_check)
+    named = claims.machine
+    on_machine = named is not None and _rests_on_provider(named, bounds, form, machine_check)
     on_groups = claims.groups_overflow and bool(bounds.groups)
     machine = facts.machine if on_machine else None
     groups = facts.groups if on_groups else None
@@ -112,30 +112,32 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
         fail(Code.ROLE_UNBOUND)
     if bounds.principals and claims.principal_id not in bounds.principals:
         fail(Code.BOUND_SERVICE_PRINCIPAL_MISMATCH)
-    if bounds.groups and not claims.groups_overflow and not _meet(claims.groups, bounds.groups):
+    if bounds.groups and not claims.groups_overflow and bounds.groups.isdisjoint(claims.groups):
         fail(Code.BOUND_GROUP_MISMATCH)
-    if not claims.machine_id:
+    named = claims.machine
+    if named is None:
         if bounds.bind_resources:
             fail(Code.MACHINE_CLAIM_MISSING)
         return
-    if form.subscription_id != claims.subscription != fold(form.subscription_id):
+    family = named.family
+    if form.subscription_id != family.subscription != fold(form.subscription_id):
         fail(Code.SUBSCRIPTION_MISMATCH)
-    if form.resource_group_name != claims.resource_group != fold(form.resource_group_name):
+    if form.resource_group_name != family.resource_group != fold(form.resource_group_name):
         fail(Code.RESOURCE_GROUP_MISMATCH)
     if form.vmss_name:
-        if not (claims.is_virtual_machine or (claims.is_scale_set and _same(form.vmss_name, claims.machine_name))):
+        if not (family.is_virtual_machine or (family.is_scale_set and fold(form.vmss_name) == named.name)):
             fail(Code.VMSS_NAME_MISMATCH)
     elif form.vm_name:
-        if not (claims.is_virtual_machine and _same(form.vm_name, claims.machine_name)):
+        if not family.is_virtual_machine or form.vm_name != named.name != fold(form.vm_name):
             fail(Code.VM_NAME_MISMATCH)
-    elif form.resource_id and not _same(form.resource_id, claims.folded_machine_id):
+    elif form.resource_id and fold(form.resource_id) != named.folded:
         fail(Code.RESOURCE_ID_MISMATCH)
-    if bounds.subscriptions and claims.subscription not in bounds.subscriptions:
+    if bounds.subscriptions and family.subscription not in bounds.subscriptions:
         fail(Code.BOUND_SUBSCRIPTION_MISMATCH)
-    if bounds.resource_groups and claims.resource_group not in bounds.resource_groups:
+    if bounds.resource_groups and family.resource_group not in bounds.resource_groups:
         fail(Code.BOUND_RESOURCE_GROUP_MISMATCH)
-    is_admitted_set = claims.is_scale_set and claims.machine_name in bounds.scale_sets
-    if bounds.scale_sets and not (claims.is_virtual_machine or is_admitted_set):
+    is_admitted_set = family.is_scale_set and named.name in bounds.scale_sets
+    if bounds.scale_sets and not (family.is_virtual_machine or is_admitted_set):
         fail(Code.BOUND_SCALE_SET_MISMATCH)
 
 
@@ -146,8 +148,8 @@ def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form:
         return
     if claims.principal_id not in machine.principals:
         fail(Code.MACHINE_IDENTITY_MISMATCH)
-    if claims.is_virtual_machine:
-        if form.vmss_name and not _same(form.vmss_name, fold(machine.scale_set)):
+    if claims.machine is not None and claims.machine.family.is_virtual_machine:
+        if form.vmss_name and fold(form.vmss_name) != fold(machine.scale_set):
             fail(Code.VMSS_NAME_MISMATCH)
         if bounds.scale_sets and fold(machine.scale_set) not in bounds.scale_sets:
             fail(Code.BOUND_SCALE_SET_MISMATCH)
@@ -163,20 +165,8 @@ def check_groups(groups: frozenset[str] | None, bounds: Bounds, fail: Fail) -> N
         fail(Code.BOUND_GROUP_MISMATCH)
 
 
-def _rests_on_machine(claims: Claims, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:
-    """Whether the provider has to be asked about the machine."""
-    if not claims.machine_id:
-        return False
+def _rests_on_provider(named: NamedMachine, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:
+    """Whether the provider has to confirm the machine."""
     if bounds.locations or (bounds.bind_resources and machine_check == "always"):
         return True
-    return claims.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name)
-
-
-def _same(given: str, folded: str) -> bool:
-    """Whether a text of the form is, apart from its case, one that is in lower case already."""
-    return given == folded or fold(given) == folded
-
-
-def _meet(groups: frozenset[str], admitted: frozenset[str]) -> bool:
-    """Whether one of the groups is admitted. Most are in lower case already: that is tried first."""
-    return not (admitted.isdisjoint(groups) and admitted.isdisjoint(map(fold, groups)))
+    return named.family.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name)

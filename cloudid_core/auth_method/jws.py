@@ -7,14 +7,12 @@ seen before its signature has held.
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from ..caches import Bounded
@@ -22,7 +20,7 @@ from ..errors import Code, Refused
 
 ALGORITHM: Final = "RS256"
 _PADDING: Final = PKCS1v15()
-_DIGEST: Final = Prehashed(SHA256())
+_HASH: Final = SHA256()
 _MOST_BRACKETS: Final = 16
 """In a header: bounds how deeply it nests."""
 
@@ -36,55 +34,37 @@ _BASE64_LAST: Final = (
 """By length modulo 4: the last characters whose spare bits are zero (RFC 4648 section 3.5)."""
 
 
-class Compact(msgspec.Struct, frozen=True, gc=False):
-    """A token as a text. `digest` (SHA-256, of what is signed) and `signature` together tell it from all others."""
-
-    signed: str
-    signature: str
-    digest: bytes
-
-    def __repr__(self) -> str:
-        return "Compact(...)"
-
-
 class Parts(msgspec.Struct, frozen=True, gc=False):
     """A token taken apart. Nothing of it is proven yet."""
 
     key_id: str
+    _signed: bytes
     _payload: bytes
     _signature: bytes
-    _digest: bytes
 
     def __repr__(self) -> str:
         return "Parts(...)"
 
 
-def compact(token: str) -> Compact:
-    """A token, ready to be recognised. Whoever calls this has bounded its length."""
-    if not token.isascii():
-        raise Refused(Code.JWT_MALFORMED)
-    signed, _, signature = token.rpartition(".")
-    return Compact(signed, signature, sha256(signed.encode()).digest())
-
-
-def split(token: Compact, headers: Bounded[str, str]) -> Parts:
+def split(token: str, headers: Bounded[str, str]) -> Parts:
     """Take a token apart; `headers` remembers the key ids of headers that were read before.
 
-    Refuses with `JWT_MALFORMED` what is not a signed token, with `LOGIN_REFUSED` what is signed in another way or
-    names no key.
+    Whoever calls this has bounded the token's length. Refuses with `JWT_MALFORMED` what is not a signed token, with
+    `LOGIN_REFUSED` what is signed in another way or names no key.
     """
-    header, _, payload = token.signed.partition(".")
-    key_id = headers.get(header)
+    signed, _, signature = token.rpartition(".")
+    header, _, payload = signed.partition(".")
+    key_id = headers.peek(header)
     if key_id is None:
         key_id = _read_key_id(_decode(header))
         headers.put(header, key_id)
-    return Parts(key_id, _decode(payload), _decode(token.signature), token.digest)
+    return Parts(key_id, signed.encode(), _decode(payload), _decode(signature))
 
 
 def verify(parts: Parts, key: RSAPublicKey) -> bytes:
     """The payload, if `key` signed it; `LOGIN_REFUSED` otherwise."""
     try:
-        key.verify(parts._signature, parts._digest, _PADDING, _DIGEST)
+        key.verify(parts._signature, parts._signed, _PADDING, _HASH)
     except InvalidSignature:
         raise Refused(Code.LOGIN_REFUSED) from None
     return parts._payload

@@ -109,7 +109,7 @@ async def _decided(call: Call, client: Client, claims: Claims, basis: Basis, for
 
 def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
     """What the provider said a short time ago."""
-    machine = known_machine(client, claims.folded_machine_id, now) if claims.machine_id else None
+    machine = known_machine(client, claims.machine.folded, now) if claims.machine else None
     groups = known_groups(client, claims.principal_id, now) if claims.groups_overflow else None
     return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
 
@@ -117,8 +117,8 @@ def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
 async def _ask(client: Client, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell."""
     machine, groups = facts.machine, facts.groups
-    if needs.machine and (named := claims.machine) is not None:
-        machine = await machine_facts(client, named)
+    if needs.machine and claims.machine is not None:
+        machine = await machine_facts(client, claims.machine.resource_id)
     if needs.groups:
         groups = await member_groups(client, claims.principal_id)
     return Facts(machine, groups)

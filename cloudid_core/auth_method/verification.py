@@ -6,6 +6,8 @@ checked anew at each login.
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from ..caches import Caches
 from ..errors import CloudidError, Code, Refused
 from ..provider.signing_keys import KeySet
@@ -27,16 +29,15 @@ def verify_login_jwt(token: str, key_set: KeySet, caches: Caches, mount_id: str,
     Raises `UnknownKey`, or `Refused` with `JWT_MALFORMED`, `LOGIN_REFUSED` or, after the signature has held,
     `JWT_CLAIM_MISSING`.
     """
-    if len(token) > limit:
+    if len(token) > limit or not token.isascii():
         raise Refused(Code.JWT_MALFORMED)
-    compact = jws.compact(token)
-    proven = (mount_id, key_set.generation, compact.digest, compact.signature)
-    claims: Claims | None = caches.signatures.get(proven)
+    proven = (mount_id, key_set.generation, sha256(token.encode()).digest())
+    claims: Claims | None = caches.signatures.peek(proven)
     if claims is None:
-        parts = jws.split(compact, caches.jws_headers)
+        parts = jws.split(token, caches.jws_headers)
         key = key_set.keys.get(parts.key_id)
         if key is None:
             raise UnknownKey(parts.key_id)
-        claims = read(jws.verify(parts, key))
+        claims = read(jws.verify(parts, key), caches)
         caches.signatures.put(proven, claims)
     return claims

@@ -22,10 +22,11 @@ _MESSAGE: Final = "must be a resource id: /subscriptions/…/resourceGroups/…/
 _LONGEST: Final = 2048
 _RESOURCE_GROUP: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
 _VM_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
+_NAME: Final = re.compile(r"(?!\.{1,2}(?:/|\Z)| )[^/\\?#%\x00-\x1f\x7f]{1,260}(?<! )")
 _FOLDED_ID: Final = re.compile(
     rf"/subscriptions/{GUID.pattern}/resourcegroups/{_RESOURCE_GROUP.pattern}/providers/[a-z][a-z0-9.]{{0,127}}"
     # A second "providers" would start an extension resource, whose segments pair up differently.
-    r"(?:/(?!providers/)[a-z0-9][a-z0-9._-]{0,127}/(?!\.{1,2}(?:/|\Z)| )[^/\\?#%\x00-\x1f\x7f]{1,260}(?<! )){1,16}"
+    rf"(?:/(?!providers/)[a-z0-9][a-z0-9._-]{{0,127}}/{_NAME.pattern}){{1,16}}"
 )
 
 
@@ -88,6 +89,13 @@ def folded(text: object) -> str:
     if not _FOLDED_ID.fullmatch(lower) or not (text.isascii() or text.isprintable()):
         raise ValueError(_MESSAGE)
     return lower
+
+
+def joined(head: str, name: str) -> str:
+    """What `folded(head + name)` is, for still less work: `head` is the start of a folded id, to the last slash."""
+    if not _NAME.fullmatch(name) or not (name.isascii() or name.isprintable()) or len(head) + len(name) > _LONGEST:
+        raise ValueError(_MESSAGE)
+    return head + fold(name)
 
 
 def resource_group(raw: object) -> str:

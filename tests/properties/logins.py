@@ -20,7 +20,7 @@ from cloudid_core.errors import Refused
 from cloudid_core.provider.compute import Machine
 from cloudid_core.values import location, resource_id
 
-from ..minting import said
+from ..minting import new_caches, said
 
 SUBSCRIPTIONS: Final = ("50b50000-0000-4000-8000-00000000000a", "50b50000-0000-4000-8000-00000000000b")
 PRINCIPALS: Final = ("0b1ec700-0000-4000-8000-00000000000c", "0b1ec700-0000-4000-8000-00000000000d")
@@ -145,9 +145,13 @@ def random_login(chance: Random) -> dict[str, Any]:
     return login
 
 
+CACHES: Final = new_caches()
+"""One for all logins, so that what is remembered of one is there for the next."""
+
+
 def verdict(login: dict[str, Any]) -> str:
     """What the code under test says: "admitted", or the name of the refusal's code. Facts are given as it asks."""
-    claims = read(json.dumps(said(**{"xms_mirid": None, "groups": None, **login["claims"]})).encode())
+    claims = read(json.dumps(said(**{"xms_mirid": None, "groups": None, **login["claims"]})).encode(), CACHES)
     bounds = Bounds.of(SimpleNamespace(**{name: tuple(entries) for name, entries in login["role"].items()}))
     form = LoginForm(role="web", jwt="jwt", **login["form"])
     try:

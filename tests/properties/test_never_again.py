@@ -172,7 +172,7 @@ def test_a_token_for_a_custom_audience_names_no_machine() -> None:
 
 def test_a_malformed_machine_claim_does_not_count_as_none() -> None:
     for text in ("", "nonsense", VM + "/", VM.replace("/Prod/", "/x/../prod/")):
-        assert code_of(read, json.dumps(said(xms_mirid=text)).encode()) is Code.JWT_CLAIM_MISSING
+        assert code_of(read, json.dumps(said(xms_mirid=text)).encode(), new_caches()) is Code.JWT_CLAIM_MISSING
 
 
 def test_a_role_without_bounds_admits_nobody() -> None:
@@ -195,7 +195,7 @@ def test_wildcards_are_one_and_deliberate() -> None:
 def test_a_principal_that_nobody_named_is_nobody() -> None:
     """A missing id must not equal the empty id of a machine without an identity."""
     for oid in (None, "", 0):
-        assert code_of(read, json.dumps(said(oid=oid)).encode()) is Code.JWT_CLAIM_MISSING
+        assert code_of(read, json.dumps(said(oid=oid)).encode(), new_caches()) is Code.JWT_CLAIM_MISSING
     located = bounds(bound_locations=("westus2",))
     bare = outcome(claims(), Facts(machine=machine(principals=())), role=located, login=form())
     assert bare is Code.MACHINE_IDENTITY_MISMATCH
@@ -268,8 +268,8 @@ def test_tokens_of_version_2_are_not_locked_out() -> None:
 
 
 def test_a_token_without_an_end_is_none() -> None:
-    assert code_of(read, json.dumps(said(exp=None)).encode()) is Code.JWT_CLAIM_MISSING
-    assert code_of(read, json.dumps(said(exp=1e300)).encode()) is Code.JWT_CLAIM_MISSING
+    assert code_of(read, json.dumps(said(exp=None)).encode(), new_caches()) is Code.JWT_CLAIM_MISSING
+    assert code_of(read, json.dumps(said(exp=1e300)).encode(), new_caches()) is Code.JWT_CLAIM_MISSING
 
 
 def test_an_expired_token_is_expired_although_its_signature_is_remembered() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.auth_method.claims import Claims, check_claims, read
+from cloudid_core.auth_method.claims import Claims, Family, NamedMachine, check_claims, read
 from cloudid_core.errors import Code, Refused
 
 from ...minting import (
@@ -28,17 +28,18 @@ from ...minting import (
     TENANT,
     VM,
     code_of,
+    new_caches,
     said,
 )
 
 
 def claims(**changes: Any) -> Claims:
-    return read(json.dumps(said(**changes)).encode())
+    return read(json.dumps(said(**changes)).encode(), new_caches())
 
 
 def refusal(payload: bytes) -> Refused:
     with pytest.raises(Refused) as caught:
-        read(payload)
+        read(payload, new_caches())
     return caught.value
 
 
@@ -53,23 +54,29 @@ def test_a_payload_is_read() -> None:
         app_id=APP,
         groups=frozenset({GROUP}),
         groups_overflow=False,
-        machine_id=VM,
-        folded_machine_id=VM.lower(),
-        subscription=SUBSCRIPTION,
-        resource_group=RESOURCE_GROUP.lower(),
-        machine_name="web",
-        is_virtual_machine=True,
-        is_scale_set=False,
+        machine=NamedMachine(
+            written=VM,
+            folded=VM.lower(),
+            name="web",
+            family=Family(
+                head=VM.lower().removesuffix("web"),
+                subscription=SUBSCRIPTION,
+                resource_group=RESOURCE_GROUP.lower(),
+                is_virtual_machine=True,
+                is_scale_set=False,
+                is_identity=False,
+            ),
+        ),
     )
 
 
 def test_what_is_optional_may_be_absent_or_null() -> None:
     bare = claims(nbf=None, iat=None, appid=None, groups=None, xms_mirid=None)
     assert (bare.valid_from, bare.app_id, bare.groups, bare.groups_overflow) == (0, "", frozenset(), False)
-    assert (bare.machine_id, bare.machine, bare.is_virtual_machine) == ("", None, False)
+    assert bare.machine is None
     names = ("nbf", "iat", "appid", "azp", "groups", "xms_mirid", "xms_az_rid", "_claim_names")
     nulls = json.dumps({**said(), **dict.fromkeys(names)})
-    assert read(nulls.encode()) == bare
+    assert read(nulls.encode(), new_caches()) == bare
 
 
 def test_several_audiences_are_kept() -> None:
@@ -84,8 +91,10 @@ def test_the_application_may_be_named_as_version_2_does() -> None:
 def test_ids_are_folded_for_comparison_and_nothing_else_is() -> None:
     upper = claims(tid=TENANT.upper(), oid=PRINCIPAL.upper(), iss=ISSUER.upper(), xms_mirid=VM.upper())
     assert (upper.tenant_id, upper.principal_id, upper.issuer) == (TENANT, PRINCIPAL, ISSUER.upper())
-    assert (upper.machine_id, upper.resource_group, upper.machine_name) == (VM.upper(), "prod", "web")
-    assert upper.is_virtual_machine
+    machine = upper.machine
+    assert machine is not None
+    assert (machine.written, machine.family.resource_group, machine.name) == (VM.upper(), "prod", "web")
+    assert machine.family.is_virtual_machine
 
 
 def test_the_later_of_nbf_and_iat_counts() -> None:
@@ -176,7 +185,7 @@ def test_a_payload_that_is_no_object_is_refused(payload: bytes) -> None:
 
 def test_of_equal_names_the_last_one_counts_as_everywhere() -> None:
     payload = json.dumps(said())[:-1] + ', "oid": "second"}'
-    assert read(payload.encode()).principal_id == json.loads(payload)["oid"]
+    assert read(payload.encode(), new_caches()).principal_id == json.loads(payload)["oid"]
 
 
 @pytest.mark.parametrize(
@@ -196,9 +205,13 @@ def test_of_equal_names_the_last_one_counts_as_everywhere() -> None:
 def test_one_claim_names_the_machine(azure_rid: str | None, mirid: str, named: str) -> None:
     """The second is looked at only where the first is absent; an identity is not a machine."""
     found = claims(xms_az_rid=azure_rid, xms_mirid=mirid)
-    assert found.machine_id == named
-    assert (found.is_virtual_machine, found.is_scale_set) == (named == VM, named == SCALE_SET)
-    assert (found.machine is None) == (named == "")
+    if named:
+        assert found.machine is not None
+        assert (found.machine.written, found.machine.resource_id.folded) == (named, found.machine.folded)
+        family = found.machine.family
+        assert (family.is_virtual_machine, family.is_scale_set) == (named == VM, named == SCALE_SET)
+    else:
+        assert found.machine is None
 
 
 @pytest.mark.parametrize("name", ["xms_mirid", "xms_az_rid"])
@@ -211,8 +224,9 @@ def test_a_malformed_machine_is_refused_and_not_ignored(name: str, value: str) -
 
 
 def test_an_instance_of_a_set_is_neither_a_machine_nor_a_set_by_type() -> None:
-    instance = claims(xms_mirid=f"{SCALE_SET}/virtualMachines/0")
-    assert (instance.is_virtual_machine, instance.is_scale_set, instance.machine_name) == (False, False, "0")
+    instance = claims(xms_mirid=f"{SCALE_SET}/virtualMachines/0").machine
+    assert instance is not None
+    assert (instance.family.is_virtual_machine, instance.family.is_scale_set, instance.name) == (False, False, "0")
 
 
 JSON = st.recursive(
@@ -224,12 +238,12 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from([*sorted(said()), "_claim_names", "xms_az_rid"]), JSON))
 def test_any_object_is_read_or_refused(changes: dict[str, Any]) -> None:
-    assert code_of(read, json.dumps({**said(), **changes}).encode()) in (None, Code.JWT_CLAIM_MISSING)
+    assert code_of(read, json.dumps({**said(), **changes}).encode(), new_caches()) in (None, Code.JWT_CLAIM_MISSING)
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_refused(payload: bytes) -> None:
-    assert code_of(read, payload) in (Code.JWT_MALFORMED, Code.JWT_CLAIM_MISSING)
+    assert code_of(read, payload, new_caches()) in (Code.JWT_MALFORMED, Code.JWT_CLAIM_MISSING)
 
 
 def checked(found: Claims, **changes: Any) -> Code | None:

@@ -31,9 +31,7 @@ HEADER_TEXT = json.dumps(HEADER).encode()
 
 def read(token: str, headers: Bounded[str, str] | None = None) -> bytes:
     """The payload of a token that the tenant's key signed."""
-    return jws.verify(
-        jws.split(jws.compact(token), Bounded(8) if headers is None else headers), private_key().public_key()
-    )
+    return jws.verify(jws.split(token, Bounded(8) if headers is None else headers), private_key().public_key())
 
 
 def with_header(**changes: Any) -> str:
@@ -282,10 +280,8 @@ def test_what_another_library_signs_we_accept() -> None:
 
 
 def test_nothing_of_a_token_is_printed() -> None:
-    compact = jws.compact(GOOD)
-    parts = jws.split(compact, Bounded(1))
-    for shown in (repr(compact), repr(parts), f"{compact}", f"{parts}"):
-        assert shown in ("Compact(...)", "Parts(...)")
+    parts = jws.split(GOOD, Bounded(1))
+    assert repr(parts) == f"{parts}" == "Parts(...)"
     with pytest.raises(Refused) as refusal:
         read(GOOD[:-8] + "AAAAAAAA")
     assert GOOD[:20] not in str(refusal.value)
