@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from attrs import frozen
+import msgspec
 
 
-@frozen(cache_hash=True)  # part of every cache key
-class Cloud:
+class Cloud(msgspec.Struct, frozen=True):
     """Where the provider's services of one environment are; no address ends in a slash but `resource_audience`'s."""
 
     login: str

@@ -36,17 +36,14 @@ Event: TypeAlias = Mapping[str, Any]
 """An audit event: a JSON object without secrets."""
 
 
-@frozen
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """The answer to an effect that could not be performed."""
 
     error: Exception
 
 
-class Effect(Generic[T_co]):
+class Effect(msgspec.Struct, Generic[T_co], frozen=True):
     """A request to the host, and the type of its answer. Await it to get the answer."""
-
-    __slots__ = ()
 
     @abstractmethod
     def perform_on(self, host: Host) -> Awaitable[T_co]: ...
@@ -61,6 +58,11 @@ class Effect(Generic[T_co]):
 
 Program: TypeAlias = Coroutine[Effect[Any], Any, T]
 """A story that runs on any host."""
+
+
+def name_of(program: Program[Any]) -> str:
+    """What a program is called where people read it."""
+    return getattr(program, "__name__", "program")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -132,8 +134,7 @@ class Host(Protocol):
     async def shared(self, key: str, program: Program[Any]) -> Any: ...
 
 
-@frozen
-class ReadEntry(Effect["Entry | None"]):
+class ReadEntry(Effect["Entry | None"], frozen=True):
     """Read one entry of the store; `None` when it is not there."""
 
     key: str
@@ -142,8 +143,7 @@ class ReadEntry(Effect["Entry | None"]):
         return host.read_entry(self.key)
 
 
-@frozen
-class ListKeys(Effect[tuple[str, ...]]):
+class ListKeys(Effect[tuple[str, ...]], frozen=True):
     """Up to `limit` keys that start with `prefix` and sort after `after`, in order of their code points."""
 
     prefix: str
@@ -154,8 +154,7 @@ class ListKeys(Effect[tuple[str, ...]]):
         return host.list_keys(self.prefix, self.after, self.limit)
 
 
-@frozen
-class Commit(Effect[int]):
+class Commit(Effect[int], frozen=True):
     """The one write: all of it or nothing, and only if every key of `expects` is at its version (`ABSENT`: not there).
 
     Answers the version that all entries of `puts` now have. Fails with `Conflict` (nothing written), `StoreFailed`
@@ -163,15 +162,17 @@ class Commit(Effect[int]):
     """
 
     expects: Mapping[str, int]
-    puts: Mapping[str, bytes] = field(factory=dict, repr=lambda puts: repr(sorted(puts)))
+    puts: Mapping[str, bytes] = {}
     deletes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Commit(expects={self.expects!r}, puts={sorted(self.puts)!r}, deletes={self.deletes!r})"
 
     def perform_on(self, host: Host) -> Awaitable[int]:
         return host.commit(self.expects, self.puts, self.deletes)
 
 
-@frozen
-class CallProvider(Effect[HttpResponse]):
+class CallProvider(Effect[HttpResponse], frozen=True):
     """One HTTP request to the provider, without retry or redirect. Any status is an answer.
 
     Fails with `ProviderUnreachable` when none came within `timeout` seconds. Bodies are bounded by the host.
@@ -184,8 +185,7 @@ class CallProvider(Effect[HttpResponse]):
         return host.call_provider(self.request, self.timeout)
 
 
-@frozen
-class ReadPlatformToken(Effect[PlatformToken]):
+class ReadPlatformToken(Effect[PlatformToken], frozen=True):
     """An access token for `resource` from the identity of the machine that the host runs on.
 
     `client_id` chooses a user-assigned identity; empty: the system's. Fails with `PlatformTokenUnavailable`.
@@ -198,8 +198,7 @@ class ReadPlatformToken(Effect[PlatformToken]):
         return host.read_platform_token(self.resource, self.client_id)
 
 
-@frozen
-class Sleep(Effect[None]):
+class Sleep(Effect[None], frozen=True):
     """Go on after so many seconds."""
 
     seconds: float
@@ -208,16 +207,14 @@ class Sleep(Effect[None]):
         return host.sleep(self.seconds)
 
 
-@frozen
-class Now(Effect[Instant]):
+class Now(Effect[Instant], frozen=True):
     """The wall clock."""
 
     def perform_on(self, host: Host) -> Awaitable[Instant]:
         return host.now()
 
 
-@frozen
-class RandomBytes(Effect[bytes]):
+class RandomBytes(Effect[bytes], frozen=True):
     """So many bytes from the operating system's source of randomness."""
 
     count: int
@@ -226,42 +223,47 @@ class RandomBytes(Effect[bytes]):
         return host.random_bytes(self.count)
 
 
-@frozen
-class Record(Effect[None]):
+class Record(Effect[None], frozen=True):
     """Write one audit event durably. Fails with `RecordFailed`, and then nothing may be answered."""
 
-    event: Event = field(repr=False)
+    event: Event
+
+    def __repr__(self) -> str:
+        return "Record()"
 
     def perform_on(self, host: Host) -> Awaitable[None]:
         return host.record(self.event)
 
 
-@frozen
-class Together(Effect[tuple[Any, ...]]):
+class Together(Effect[tuple[Any, ...]], frozen=True):
     """Run programs in parallel; answers in their order.
 
     When some fail, the others are closed, and the failure of the first *in order* of those that failed is raised, bare.
     """
 
-    programs: tuple[Program[Any], ...] = field(repr=lambda programs: f"<{len(programs)} programs>")
+    programs: tuple[Program[Any], ...]
+
+    def __repr__(self) -> str:
+        return f"Together(<{len(self.programs)} programs>)"
 
     def perform_on(self, host: Host) -> Awaitable[tuple[Any, ...]]:
         return host.together(self.programs)
 
 
-@frozen
-class Within(Effect[Any]):
+class Within(Effect[Any], frozen=True):
     """Run a program, but close it after so many seconds and fail with `TimeIsUp`."""
 
     seconds: float
-    program: Program[Any] = field(repr=lambda program: program.__name__)
+    program: Program[Any]
+
+    def __repr__(self) -> str:
+        return f"Within({self.seconds!r}, {name_of(self.program)})"
 
     def perform_on(self, host: Host) -> Awaitable[Any]:
         return host.within(self.seconds, self.program)
 
 
-@frozen
-class Shared(Effect[Any]):
+class Shared(Effect[Any], frozen=True):
     """Run a program once for everybody who asks for `key` while it runs; all get its answer or failure.
 
     It runs in the host's own scope: an asker that is cancelled does not cut it short for the others. `key` is the full
@@ -269,7 +271,10 @@ class Shared(Effect[Any]):
     """
 
     key: str
-    program: Program[Any] = field(repr=lambda program: program.__name__)
+    program: Program[Any]
+
+    def __repr__(self) -> str:
+        return f"Shared({self.key!r}, {name_of(self.program)})"
 
     def perform_on(self, host: Host) -> Awaitable[Any]:
         return host.shared(self.key, self.program)

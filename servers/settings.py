@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import msgspec
 from attrs import evolve, frozen
 
 from cloudid_core.clouds import CLOUDS, Cloud, environment_name
@@ -124,13 +125,15 @@ def _tables(name: str, tables: Any) -> dict[str, dict[str, Any]]:
 
 
 def _changed(cloud: Cloud, table: dict[str, Any]) -> Cloud:
-    endpoints = {field.name for field in attrs.fields(Cloud)}
+    endpoints = set(Cloud.__struct_fields__)
     for name, value in table.items():
         if name not in endpoints:
             raise ValueError(f'"{name}" is unknown')
         if not isinstance(value, str) or not re.fullmatch(r"https?://[!-~]+", value):
             raise ValueError(f'"{name}" must be an address')
-    return evolve(cloud, **{n: v if n == "resource_audience" else v.rstrip("/") for n, v in table.items()})
+    return msgspec.structs.replace(
+        cloud, **{n: v if n == "resource_audience" else v.rstrip("/") for n, v in table.items()}
+    )
 
 
 def _refuse_unknown(where: str, names: Any) -> None:
@@ -142,7 +145,7 @@ def clouds_at(provider: str) -> Mapping[str, Cloud]:
     """Every environment at one address, as the provider simulator has them."""
     at = provider.rstrip("/")
     return {
-        name: evolve(cloud, login=f"{at}/login", resource_manager=f"{at}/arm", directory=f"{at}/graph")
+        name: msgspec.structs.replace(cloud, login=f"{at}/login", resource_manager=f"{at}/arm", directory=f"{at}/graph")
         for name, cloud in CLOUDS.items()
     }
 
@@ -164,7 +167,7 @@ def markdown() -> str:
         lines += [_row(row) for row in fields_of(form)]
         lines.append("")
     lines += ["### `[clouds.<Name>]`", "", "| Key | Default for `CloudPublicCloud` |", "|---|---|"]
-    lines += [f"| `{name}` | `{value}` |" for name, value in attrs.asdict(CLOUDS["CloudPublicCloud"]).items()]
+    lines += [f"| `{name}` | `{value}` |" for name, value in msgspec.structs.asdict(CLOUDS["CloudPublicCloud"]).items()]
     return "\n".join(lines) + "\n"
 
 

@@ -69,7 +69,7 @@ class Basis:
 
 def recall_basis(context: Context, mount_id: str, role_name: str) -> Basis | None:
     """The basis as it was last read, if that is remembered."""
-    basis: Basis | None = context.caches.bases.get((mount_id, role_name))
+    basis: Basis | None = context.caches.bases.peek((mount_id, role_name))
     return basis
 
 

@@ -49,7 +49,12 @@ async def log_in(call: Call) -> Answer:
 async def _issue(call: Call, form: LoginForm, basis: Basis) -> Issue:
     """The token that a login is given on a basis; it is yet to be committed."""
     client = basis.client(call.deadline)
-    claims, key_set = await _verified_claims(call, client, basis, form)
+    key_set = known_keys(client, call.now) or await _fetched_keys(client, basis)
+    try:
+        claims = _verify(call, form, key_set)
+    except UnknownKey as unknown:
+        key_set = await _newer_keys(client, basis, unknown.kid)
+        claims = _verify(call, form, key_set)
     role = basis.role
     if not network.contains(role.token_bound_cidrs, call.remote_address):
         raise Refused(Code.SOURCE_ADDRESS_REFUSED)
@@ -62,49 +67,39 @@ async def _issue(call: Call, form: LoginForm, basis: Basis) -> Issue:
         tenant_id=key_set.tenant_id,
         max_jwt_exp=role.max_jwt_exp,
     )
-    verified = await _decided(call, client, claims, basis, form)
+    facts = _facts_at_hand(client, claims, call.now)
+    verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
+    if type(verdict) is Needs:
+        facts = await _fetched_facts(client, basis, claims, facts, verdict)
+        verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
+    assert type(verdict) is Verified  # all facts that it can need are there
     return await issue(
         call.context,
         basis.template,
         now=call.now,
         display_name=basis.display_prefix + claims.principal_id,
-        metadata={"role": basis.role_name, **verified.metadata},
+        metadata={"role": basis.role_name, **verdict.metadata},
     )
 
 
-async def _verified_claims(call: Call, client: Client, basis: Basis, form: LoginForm) -> tuple[Claims, KeySet]:
-    """The claims of a JWT whose signature holds; an unknown key may have the tenant's keys fetched anew, once."""
-    key_set = known_keys(client, call.now)
-    if key_set is None:
-        await basis.confirm()
-        key_set = await signing_keys(client)
-    try:
-        return _verify(call, form, key_set), key_set
-    except UnknownKey as unknown:
-        await basis.confirm()
-        key_set = await refreshed_for(client, unknown.kid)
-    try:
-        return _verify(call, form, key_set), key_set
-    except UnknownKey:
-        raise Refused(Code.LOGIN_REFUSED) from None
+async def _fetched_keys(client: Client, basis: Basis) -> KeySet:
+    """The tenant's signing keys, from the provider."""
+    await basis.confirm()
+    return await signing_keys(client)
+
+
+async def _newer_keys(client: Client, basis: Basis, kid: str) -> KeySet:
+    """The tenant's signing keys, fetched anew where that has not just been done; `LOGIN_REFUSED` if one still lacks."""
+    await basis.confirm()
+    key_set = await refreshed_for(client, kid)
+    if kid not in key_set.keys:
+        raise Refused(Code.LOGIN_REFUSED)
+    return key_set
 
 
 def _verify(call: Call, form: LoginForm, key_set: KeySet) -> Claims:
     context = call.context
     return verify_login_jwt(form.jwt, key_set, context.caches, call.mount.id, context.settings.jwt_limit)
-
-
-async def _decided(call: Call, client: Client, claims: Claims, basis: Basis, form: LoginForm) -> Verified:
-    """The decision, with the facts that are at hand; those that it needs besides are asked for, and no others."""
-    bounds, machine_check = basis.role.bounds, call.context.settings.machine_check
-    facts = _facts_at_hand(client, claims, call.now)
-    verdict = decide(claims, facts, bounds, form, machine_check)
-    if isinstance(verdict, Needs):
-        await basis.confirm()
-        facts = await _ask(client, claims, facts, verdict)
-        verdict = decide(claims, facts, bounds, form, machine_check)
-    assert isinstance(verdict, Verified)  # all facts that it can need are there
-    return verdict
 
 
 def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
@@ -114,8 +109,9 @@ def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
     return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
 
 
-async def _ask(client: Client, claims: Claims, facts: Facts, needs: Needs) -> Facts:
-    """What only the provider can tell."""
+async def _fetched_facts(client: Client, basis: Basis, claims: Claims, facts: Facts, needs: Needs) -> Facts:
+    """What only the provider can tell, beside what is known already."""
+    await basis.confirm()
     machine, groups = facts.machine, facts.groups
     if needs.machine and claims.machine is not None:
         machine = await machine_facts(client, claims.machine.resource_id)

@@ -79,7 +79,7 @@ async def _reuse(client: Client, key: Hashable, ask: Callable[[Client], Awaitabl
 
 def _known(context: Context, key: Hashable, now: Instant) -> Fact[Any] | None:
     """What was learnt before, if it is young enough."""
-    known: Fact[Any] | None = context.caches.facts.get(key)
+    known: Fact[Any] | None = context.caches.facts.peek(key)
     if known is None:
         return None
     max_age = context.settings.missing_max_age if known.content is None else context.settings.fact_max_age

@@ -134,7 +134,7 @@ def _note_use(client: Client, now: Instant) -> _State:
     state: _State | None = cache.get((client.cloud, tenant))
     if state is None:
         state = _State(cloud=client.cloud, tenant=tenant, retry=client.retry, used_at=now)
-    elif state.retry == client.retry and now - state.used_at < NOTE_USE:
+    elif (state.retry is client.retry or state.retry == client.retry) and now - state.used_at < NOTE_USE:
         return state
     state = evolve(state, retry=client.retry, used_at=now)
     cache.put(state.key, state)

@@ -104,10 +104,12 @@ class Records:
 
     def seal(self, puts: Mapping[str, object], nonces: bytes) -> dict[str, bytes]:
         """Records as the store may see them; takes `NONCE_SIZE` random bytes for each."""
-        return {
-            key: self.sealer.seal(key, encode(record), nonces[at : at + NONCE_SIZE])
-            for at, (key, record) in zip(range(0, len(nonces), NONCE_SIZE), puts.items(), strict=True)
-        }
+        sealed: dict[str, bytes] = {}
+        at = 0
+        for key, record in puts.items():
+            sealed[key] = self.sealer.seal(key, encode(record), nonces[at : at + NONCE_SIZE])
+            at += NONCE_SIZE
+        return sealed
 
     async def update(self, key: str, form: type[T], change: Callable[[T | None], T | None]) -> T | None:
         """Replace a record by a pure function of itself (`None`: no record), however many try at once."""

@@ -35,6 +35,7 @@ from ..effects import (
     Sleep,
     Together,
     Within,
+    name_of,
 )
 from ..errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from ..run import run
@@ -111,7 +112,7 @@ class World(Turns):
     def spawn(self, program: Program[T], name: str = "") -> Task[T]:
         """Start a program, to go on when the world does."""
         self._spawned += 1
-        return self._start(name or f"{getattr(program, '__name__', 'program')} {self._spawned}", run(program, self))
+        return self._start(name or f"{name_of(program)} {self._spawned}", run(program, self))
 
     def crash(self) -> None:
         """Kill the host: close all programs on the spot."""

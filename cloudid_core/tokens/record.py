@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..policies.matching import Acl
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True):
+class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A token. Times are instants, lifetimes are seconds; `expires_at` is `None` for a token without end.
 
     A service token is an entry of the store, a batch token is nowhere but in its own text. What is due when a token

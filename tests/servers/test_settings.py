@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import attrs
+import msgspec
 import pytest
 
 from cloudid_core.clouds import CLOUDS
@@ -55,7 +56,7 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
     settings = file.settings(KEY)
     assert (settings.fact_max_age, settings.body_limit) == (0, 2048)
     assert settings.trusted_proxies == ("10.0.0.0/8",)
-    assert settings.clouds["CloudChinaCloud"] == attrs.evolve(
+    assert settings.clouds["CloudChinaCloud"] == msgspec.structs.replace(
         CLOUDS["CloudChinaCloud"], login="http://127.0.0.1:1/login"
     )
     assert settings.clouds["CloudPublicCloud"] == CLOUDS["CloudPublicCloud"]

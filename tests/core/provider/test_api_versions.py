@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attrs import evolve
 from msgspec.structs import replace
 
 from cloudid_core.errors import ProviderProblem
@@ -81,7 +80,7 @@ def test_a_version_is_remembered_for_hours_whoever_asks() -> None:
 def test_another_cloud_is_asked_again() -> None:
     setting = setting_with(["2023-01-01"])
     _ = ask(setting)
-    setting.client = replace(setting.client, cloud=evolve(CLOUD, directory="https://other.test"))
+    setting.client = replace(setting.client, cloud=replace(CLOUD, directory="https://other.test"))
     _ = ask(setting)
     assert len(setting.cloud.asked(WEB)) == 2
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attrs import evolve
 from msgspec.structs import replace
 
 from cloudid_core.effects import Now
@@ -121,7 +120,7 @@ def test_case_does_not_matter() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"owner": "mount:2"}, {"tenant": "other.test"}, {"cloud": evolve(CLOUD, login="https://other.test")}],
+    [{"owner": "mount:2"}, {"tenant": "other.test"}, {"cloud": replace(CLOUD, login="https://other.test")}],
 )
 def test_nobody_sees_what_was_asked_for_somebody_else(changes: dict[str, Any]) -> None:
     setting = known()

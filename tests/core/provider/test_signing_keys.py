@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 from msgspec.structs import replace
 
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable, Refused
@@ -159,7 +158,7 @@ def test_other_tenants_and_clouds_have_keys_of_their_own() -> None:
     _ = get(setting)
     _ = setting.world.perform(signing_keys(replace(setting.client, tenant="Contoso.test")))
     assert requests(setting) == 2 * CYCLE
-    elsewhere = evolve(CLOUD, directory="https://other.test")
+    elsewhere = replace(CLOUD, directory="https://other.test")
     _ = setting.world.perform(signing_keys(replace(setting.client, cloud=elsewhere)))
     assert requests(setting) == 3 * CYCLE
 

@@ -216,11 +216,8 @@ def test_the_effects_of_a_scenario_are_counted_without_those_of_its_preparation(
 
 def test_a_scenario_goes_wrong_at_each_effect_in_each_way() -> None:
     plans = [faults_of(world) for world in every_fault(scenario, prepared)]
-    wanted = [
-        [f"{kind.name} at {at}"]
-        for at, effect in [(1, ReadEntry), (2, Commit), (3, Record)]
-        for kind in TROUBLES[effect]
-    ]
+    effects: list[tuple[int, type[Effect[Any]]]] = [(1, ReadEntry), (2, Commit), (3, Record)]
+    wanted = [[f"{kind.name} at {at}"] for at, effect in effects for kind in TROUBLES[effect]]
     assert plans == wanted
     assert len(plans) == 11
 

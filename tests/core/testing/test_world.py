@@ -201,7 +201,7 @@ def test_the_trace_tells_who_did_what() -> None:
     world.perform(together(sleeping(1), sleeping(2)))
     assert world.transcript() == [
         "writer: Commit(expects={}, puts=['a'], deletes=())",
-        "together 2: Together(programs=<2 programs>)",
+        "together 2: Together(<2 programs>)",
         *world.transcript()[2:4],
         "together 2.0: Now()",
         "together 2.1: Now()",
