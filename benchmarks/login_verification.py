@@ -129,8 +129,10 @@ def login(fleet: Fleet) -> Contender:
     context = service.context
     mount = run_now(mount_table(context), host).record.by_path["auth/cloud"]
     calls: list[Call] = []
+    store = host.store.copy()
 
     def receive_all() -> None:
+        host.store = store.copy()
         context.caches.signatures.clear()
         calls[:] = [call_of(member, context, mount) for member in fleet.members]
         gc.collect()

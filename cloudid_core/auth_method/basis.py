@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from attrs import field, frozen
+from msgspec.structs import replace
 
 from ..context import Context, Deadline
 from ..errors import Code, Conflict, Refused
@@ -62,9 +63,14 @@ class Basis:
         if standing.expects != self.expects:
             raise Conflict("a login's basis is out of date")
 
+    @cached_property
+    def identity(self) -> Client:
+        """Who asks the provider, for what is known already; it has no time to ask."""
+        return client_of(self.context, self.mount, self.config, self._config, Deadline(0.0))
+
     def client(self, deadline: Deadline) -> Client:
         """How the provider is talked to."""
-        return client_of(self.context, self.mount, self.config, self._config, deadline)
+        return replace(self.identity, deadline=deadline)
 
 
 def recall_basis(context: Context, mount_id: str, role_name: str) -> Basis | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 from attrs import frozen
 
 from ..errors import Code, Problem, Refused
 from ..fields import TEXT, setting
 from ..values import resource_id
-from ..values.guid import guid
-from ..values.name import name
-from ..values.resource_id import resource_group, vm_name
+from ..values.guid import GUID, guid
+from ..values.name import NAME, name
+from ..values.resource_id import RESOURCE_GROUP, VM_NAME, resource_group, vm_name
 
 
 @frozen(kw_only=True)
@@ -27,8 +29,15 @@ class LoginForm:
     resource_id: str = setting(TEXT, "", "Full resource id; ignored when `vm_name` or `vmss_name` is given.")
 
 
+_MOST: Final = re.compile("\n".join(each.pattern for each in (NAME, GUID, RESOURCE_GROUP, VM_NAME)))
+"""The names in most forms, those of virtual machines, a line each: none of them can hold the end of a line."""
+
+
 def validate(form: LoginForm) -> None:
     """Refuse names that break their grammar; a name that is ignored is not looked at."""
+    names = f"{form.role}\n{form.subscription_id}\n{form.resource_group_name}\n{form.vm_name}"
+    if not form.vmss_name and _MOST.fullmatch(names):
+        return
     problems: list[Problem] = []
     _check("role", form.role, name, problems)
     _check("subscription_id", form.subscription_id, guid, problems)

@@ -25,11 +25,11 @@ _MOST_BRACKETS: Final = 16
 """In a header: bounds how deeply it nests."""
 
 _BASE64_PADDING: Final = ("", "", "==", "=")
-_BASE64_LAST: Final = (
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
-    "",  # no such length
-    "AQgw",
-    "AEIMQUYcgkosw048",
+_BASE64_LAST: Final[tuple[frozenset[str], ...]] = (
+    frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+    frozenset(),  # no such length
+    frozenset("AQgw"),
+    frozenset("AEIMQUYcgkosw048"),
 )
 """By length modulo 4: the last characters whose spare bits are zero (RFC 4648 section 3.5)."""
 
@@ -73,7 +73,7 @@ def verify(parts: Parts, key: RSAPublicKey) -> bytes:
 def _decode(segment: str) -> bytes:
     """The bytes of a segment that is their one canonical base64url text."""
     remainder = len(segment) % 4
-    if not segment or segment[-1] not in _BASE64_LAST[remainder] or "+" in segment or "/" in segment or "=" in segment:
+    if segment[-1:] not in _BASE64_LAST[remainder] or "+" in segment or "/" in segment:
         raise Refused(Code.JWT_MALFORMED)
     text = segment.replace("-", "+").replace("_", "/") + _BASE64_PADDING[remainder]
     try:

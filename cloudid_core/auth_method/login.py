@@ -7,7 +7,7 @@ that the decision rested on, and so it is with a refusal: otherwise the login st
 
 from __future__ import annotations
 
-from ..effects import Instant
+from ..effects import Instant, RandomBytes
 from ..errors import Code, Conflict, Refused
 from ..messages import Answer
 from ..provider.client import PROVIDER_FAILURES, Client
@@ -15,7 +15,8 @@ from ..provider.facts import known_groups, known_machine, machine_facts, member_
 from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
 from ..routing import Call
 from ..store.records import ATTEMPTS
-from ..tokens.issue import Issue, issue
+from ..store.sealing import NONCE_SIZE
+from ..tokens.issue import RANDOM_SIZE, issue
 from ..values import network
 from .basis import Basis, read_basis, recall_basis
 from .claims import Claims, check_claims
@@ -32,8 +33,7 @@ async def log_in(call: Call) -> Answer:
     basis = recall_basis(context, *place) or await read_basis(context, *place)
     for _ in range(ATTEMPTS):
         try:
-            issued = await _issue(call, form, basis)
-            await context.records.commit(basis.expects, issued.puts)
+            return await _attempt(call, form, basis)
         except Conflict:
             basis = await read_basis(context, *place)
         except (Refused, *PROVIDER_FAILURES):
@@ -41,19 +41,16 @@ async def log_in(call: Call) -> Answer:
             if standing.expects == basis.expects:
                 raise
             basis = standing
-        else:
-            return Answer(auth=issued.block, warnings=issued.warnings)
     raise Refused(Code.STORE_CONTENDED)
 
 
-async def _issue(call: Call, form: LoginForm, basis: Basis) -> Issue:
-    """The token that a login is given on a basis; it is yet to be committed."""
-    client = basis.client(call.deadline)
-    key_set = known_keys(client, call.now) or await _fetched_keys(client, basis)
+async def _attempt(call: Call, form: LoginForm, basis: Basis) -> Answer:
+    """A login on a basis; `Conflict` when that does not stand."""
+    key_set = known_keys(basis.identity, call.now) or await _fetched_keys(call, basis)
     try:
         claims = _verify(call, form, key_set)
     except UnknownKey as unknown:
-        key_set = await _newer_keys(client, basis, unknown.kid)
+        key_set = await _newer_keys(call, basis, unknown.kid)
         claims = _verify(call, form, key_set)
     role = basis.role
     if not network.contains(role.token_bound_cidrs, call.remote_address):
@@ -67,31 +64,35 @@ async def _issue(call: Call, form: LoginForm, basis: Basis) -> Issue:
         tenant_id=key_set.tenant_id,
         max_jwt_exp=role.max_jwt_exp,
     )
-    facts = _facts_at_hand(client, claims, call.now)
+    facts = _facts_at_hand(basis.identity, claims, call.now)
     verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
     if type(verdict) is Needs:
-        facts = await _fetched_facts(client, basis, claims, facts, verdict)
+        facts = await _fetched_facts(call, basis, claims, facts, verdict)
         verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
     assert type(verdict) is Verified  # all facts that it can need are there
-    return await issue(
+    random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
+    issued = issue(
         call.context,
         basis.template,
+        random[:RANDOM_SIZE],
         now=call.now,
         display_name=basis.display_prefix + claims.principal_id,
         metadata={"role": basis.role_name, **verdict.metadata},
     )
+    await call.context.records.commit(basis.expects, issued.puts, nonces=random[RANDOM_SIZE:])
+    return Answer(auth=issued.block, warnings=issued.warnings)
 
 
-async def _fetched_keys(client: Client, basis: Basis) -> KeySet:
+async def _fetched_keys(call: Call, basis: Basis) -> KeySet:
     """The tenant's signing keys, from the provider."""
     await basis.confirm()
-    return await signing_keys(client)
+    return await signing_keys(basis.client(call.deadline))
 
 
-async def _newer_keys(client: Client, basis: Basis, kid: str) -> KeySet:
+async def _newer_keys(call: Call, basis: Basis, kid: str) -> KeySet:
     """The tenant's signing keys, fetched anew where that has not just been done; `LOGIN_REFUSED` if one still lacks."""
     await basis.confirm()
-    key_set = await refreshed_for(client, kid)
+    key_set = await refreshed_for(basis.client(call.deadline), kid)
     if kid not in key_set.keys:
         raise Refused(Code.LOGIN_REFUSED)
     return key_set
@@ -109,10 +110,10 @@ def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
     return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
 
 
-async def _fetched_facts(client: Client, basis: Basis, claims: Claims, facts: Facts, needs: Needs) -> Facts:
+async def _fetched_facts(call: Call, basis: Basis, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell, beside what is known already."""
     await basis.confirm()
-    machine, groups = facts.machine, facts.groups
+    client, machine, groups = basis.client(call.deadline), facts.machine, facts.groups
     if needs.machine and claims.machine is not None:
         machine = await machine_facts(client, claims.machine.resource_id)
     if needs.groups:

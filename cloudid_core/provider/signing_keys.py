@@ -131,7 +131,7 @@ def _note_use(client: Client, now: Instant) -> _State:
     """What is known of the client's tenant."""
     cache = client.context.caches.signing_keys
     tenant = client.tenant.lower()
-    state: _State | None = cache.get((client.cloud, tenant))
+    state: _State | None = cache.peek((client.cloud, tenant))
     if state is None:
         state = _State(cloud=client.cloud, tenant=tenant, retry=client.retry, used_at=now)
     elif (state.retry is client.retry or state.retry == client.retry) and now - state.used_at < NOTE_USE:

@@ -32,9 +32,10 @@ class MemoryStore:
 
     def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: Iterable[str]) -> int:
         """Write all or nothing; the answer is the version of everything that was put."""
+        entries = self._entries
         for key, version in expects.items():
-            entry = self._entries.get(key)
-            if (entry.version if entry else ABSENT) != version:
+            entry = entries.get(key)
+            if version != (ABSENT if entry is None else entry.version):
                 raise Conflict(key)
         self.revision += 1
         for key in deletes:

@@ -89,14 +89,18 @@ class Records:
         return found
 
     async def commit(
-        self, expects: Mapping[str, int], puts: Mapping[str, object] | None = None, deletes: tuple[str, ...] = ()
+        self,
+        expects: Mapping[str, int],
+        puts: Mapping[str, object] | None = None,
+        deletes: tuple[str, ...] = (),
+        nonces: bytes = b"",
     ) -> int:
         """Write all or nothing; the version of what was put. `Conflict` when something expected has changed.
 
-        When the store cannot tell the outcome, it is read again here; what even that does not tell is refused with
-        `COMMIT_UNRESOLVED`.
+        Who draws random bytes anyway may draw `nonces`, `NONCE_SIZE` for each put, with them. When the store cannot
+        tell the outcome, it is read again here; what even that does not tell is refused with `COMMIT_UNRESOLVED`.
         """
-        sealed = self.seal(puts, await RandomBytes(NONCE_SIZE * len(puts))) if puts else {}
+        sealed = self.seal(puts, nonces or await RandomBytes(NONCE_SIZE * len(puts))) if puts else {}
         try:
             return await Commit(expects, sealed, deletes)
         except OutcomeUnknown:

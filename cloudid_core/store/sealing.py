@@ -112,8 +112,12 @@ def master_cipher(master_key: Secret) -> AESGCM:
     return AESGCM(key)
 
 
+def header_of(term: int) -> bytes:
+    return term.to_bytes(4, "big")
+
+
 def seal_with(cipher: AESGCM, term: int, name: str, plain: bytes, nonce: bytes) -> bytes:
-    return term.to_bytes(4, "big") + nonce + cipher.encrypt(nonce, plain, name.encode())
+    return header_of(term) + nonce + cipher.encrypt(nonce, plain, name.encode())
 
 
 def open_with(cipher: AESGCM, name: str, sealed: bytes) -> bytes:
@@ -139,15 +143,15 @@ class Sealer:
         self.ring = ring
         self.left = RESERVE
         self._ciphers = {key.term: AESGCM(bytes.fromhex(key.key.reveal())) for key in ring.data_keys}
-        self._term = ring.current.term
-        self._cipher = self._ciphers[self._term]
+        self._cipher = self._ciphers[ring.current.term]
+        self._header = header_of(ring.current.term)
 
     def knows(self, sealed: bytes) -> bool:
         return term_of(sealed) in self._ciphers
 
     def seal(self, name: str, plain: bytes, nonce: bytes) -> bytes:
         self.left -= 1
-        return seal_with(self._cipher, self._term, name, plain, nonce)
+        return self._header + nonce + self._cipher.encrypt(nonce, plain, name.encode())
 
     def open(self, name: str, sealed: bytes) -> bytes:
         cipher = self._ciphers.get(term_of(sealed))

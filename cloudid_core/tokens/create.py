@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from ..context import Context
-from ..effects import ListKeys
+from ..effects import ListKeys, RandomBytes
 from ..errors import Code, Conflict, Refused
 from ..lifetime import Grant, Terms, grant
 from ..messages import Answer
@@ -17,7 +17,7 @@ from ..store import keys
 from ..store.records import ATTEMPTS, Found
 from .authenticate import DEPTH, lineage, owner_of
 from .family import tie
-from .issue import mint
+from .issue import RANDOM_SIZE, mint
 from .record import Token
 from .roles import TokenRole, find_role
 from .settings import BATCH
@@ -67,7 +67,7 @@ async def _attempt(call: Call, path: str, *, orphan: bool) -> Answer:
     policies = policies_of(form, role, parent.record, has_sudo=has_sudo)
     draft, granted = _draft(call, form, role, parent.record, policies, path, orphan=orphan)
     await _check_id(context, form.id, draft)
-    issue = await mint(context, draft, granted.warnings, form.id)
+    issue = mint(context, draft, granted.warnings, await RandomBytes(RANDOM_SIZE), form.id)
     role_expects = found_role.expected if found_role else {}
     puts = issue.puts if orphan or draft.is_batch else {**tie(parent), **issue.puts}
     await context.records.commit({**mounts.expected, **role_expects, **parent.expected, **issue.expects}, puts)

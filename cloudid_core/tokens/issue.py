@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from ..context import Context
 from ..due import Due
-from ..effects import ABSENT, Instant, Program, RandomBytes
+from ..effects import ABSENT, Instant
 from ..errors import Code, Refused
 from ..lifetime import grant
 from ..messages import AuthBlock
@@ -17,6 +18,8 @@ from ..mounts import Mount
 from . import batch, text
 from .record import Token
 from .settings import BATCH, SERVICE, TokenSettings
+
+RANDOM_SIZE: Final = max(text.RANDOM_SIZE, text.ID_RANDOM_SIZE + batch.RANDOM_SIZE)
 
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,27 +60,26 @@ def accessor_of(context: Context, token: Token) -> str:
     return "" if token.is_batch else text.accessor_of(token.id, context.records.sealer.ring)
 
 
-async def mint(context: Context, draft: Token, warnings: tuple[str, ...], chosen: str = "") -> Issue:
-    """Give a token that has none an id and a text; `chosen` is the text that somebody wished for."""
+def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: bytes, chosen: str = "") -> Issue:
+    """Give a token that has none an id and a text; `chosen` is the text that somebody wished for.
+
+    Takes `RANDOM_SIZE` random bytes.
+    """
     ring = context.records.sealer.ring
     if draft.is_batch:
-        random = await RandomBytes(text.ID_RANDOM_SIZE + batch.RANDOM_SIZE)
         token_id = text.time_ordered_id(draft.created_at, random[: text.ID_RANDOM_SIZE])
         token = replace(draft, id=token_id, renewable=False)
         shown = batch.seal(token, ring, random[text.ID_RANDOM_SIZE :])
         return Issue(token=token, text=shown, accessor="", expects={}, puts={}, warnings=warnings)
-    if chosen:
-        fresh = text.custom_token(chosen, ring)
-    else:
-        fresh = text.new_token(draft.created_at, await RandomBytes(text.RANDOM_SIZE))
+    fresh = text.custom_token(chosen, ring) if chosen else text.new_token(draft.created_at, random)
     token = replace(draft, id=fresh.id, mac=text.mac_of(fresh.text, ring))
-    key, *indexes = token.own_keys
+    key = token.key
     return Issue(
         token=token,
         text=fresh.text,
-        accessor=accessor_of(context, token),
+        accessor=text.accessor_of(fresh.id, ring),
         expects={key: ABSENT},
-        puts={key: token, **dict.fromkeys(indexes, Due())},
+        puts={key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token},
         warnings=warnings,
     )
 
@@ -123,9 +125,9 @@ def template(context: Context, mount: Mount, role: TokenSettings, role_name: str
 
 
 def issue(
-    context: Context, template: Template, *, now: Instant, display_name: str, metadata: Mapping[str, str]
-) -> Program[Issue]:
-    """A fresh token of a role, as of now."""
+    context: Context, template: Template, random: bytes, *, now: Instant, display_name: str, metadata: Mapping[str, str]
+) -> Issue:
+    """A fresh token of a role, as of now; takes `RANDOM_SIZE` random bytes."""
     draft = replace(
         template.token,
         display_name=display_name,
@@ -133,4 +135,4 @@ def issue(
         expires_at=now + template.token.ttl,
         metadata=metadata,
     )
-    return mint(context, draft, template.warnings)
+    return mint(context, draft, template.warnings, random)

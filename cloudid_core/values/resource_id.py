@@ -20,11 +20,11 @@ USER_ASSIGNED_IDENTITY: Final = "Microsoft.ManagedIdentity/userAssignedIdentitie
 
 _MESSAGE: Final = "must be a resource id: /subscriptions/…/resourceGroups/…/providers/{namespace}/{type}/{name}"
 _LONGEST: Final = 2048
-_RESOURCE_GROUP: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
-_VM_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
+RESOURCE_GROUP: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
+VM_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
 _NAME: Final = re.compile(r"(?!\.{1,2}(?:/|\Z)| )[^/\\?#%\x00-\x1f\x7f]{1,260}(?<! )")
 _FOLDED_ID: Final = re.compile(
-    rf"/subscriptions/{GUID.pattern}/resourcegroups/{_RESOURCE_GROUP.pattern}/providers/[a-z][a-z0-9.]{{0,127}}"
+    rf"/subscriptions/{GUID.pattern}/resourcegroups/{RESOURCE_GROUP.pattern}/providers/[a-z][a-z0-9.]{{0,127}}"
     # A second "providers" would start an extension resource, whose segments pair up differently.
     rf"(?:/(?!providers/)[a-z0-9][a-z0-9._-]{{0,127}}/{_NAME.pattern}){{1,16}}"
 )
@@ -100,13 +100,13 @@ def joined(head: str, name: str) -> str:
 
 def resource_group(raw: object) -> str:
     """The name of a resource group: 1 to 90 letters and digits of any script, `-`, `_`, `.`, `(` and `)`."""
-    if not isinstance(raw, str) or not _RESOURCE_GROUP.fullmatch(raw):
+    if not isinstance(raw, str) or not RESOURCE_GROUP.fullmatch(raw):
         raise ValueError("must be the name of a resource group")
     return raw
 
 
 def vm_name(raw: object) -> str:
     """The name of a virtual machine or scale set: 1 to 128 ASCII letters and digits, with `.`, `_` and `-` inside."""
-    if not isinstance(raw, str) or not _VM_NAME.fullmatch(raw):
+    if not isinstance(raw, str) or not VM_NAME.fullmatch(raw):
         raise ValueError("must be the name of a virtual machine or scale set")
     return raw

@@ -88,6 +88,14 @@ def test_a_name_that_breaks_its_grammar_is_told(name: str, value: str) -> None:
     assert problems(**{name: value}) == [(Code.FIELD_INVALID, name)]
 
 
+@pytest.mark.parametrize("name", ["role", "subscription_id", "resource_group_name", "vm_name"])
+def test_no_name_can_pass_for_several(name: str) -> None:
+    several = "\n".join(("web", SUBSCRIPTION, "prod", "web"))
+    assert problems(**{name: several}) == [(Code.FIELD_INVALID, name)]
+    empty = {"role": "", "subscription_id": "", "resource_group_name": "", "vm_name": ""}
+    assert (Code.FIELD_INVALID, name) in problems(**{**empty, name: several})
+
+
 def test_all_problems_are_told_at_once_and_no_value_is() -> None:
     with pytest.raises(Refused) as refusal:
         validate(form(role="s3cret!", subscription_id="s3cret!", resource_group_name="s3cret!", vm_name="s3cret!"))

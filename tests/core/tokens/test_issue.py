@@ -9,7 +9,7 @@ from attrs import evolve
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.mounts import TOKEN
-from cloudid_core.tokens.issue import Issue, issue, template, type_at
+from cloudid_core.tokens.issue import RANDOM_SIZE, Issue, issue, template, type_at
 from cloudid_core.tokens.settings import TokenSettings
 
 from ..service_world import ServiceWorld
@@ -35,7 +35,8 @@ def test_a_mount_may_force_the_type_else_the_role_chooses(mount: str, role: str,
 def issued(world: ServiceWorld, mount: Any = TOKEN, **role: Any) -> Issue:
     context = world.service.context
     made = template(context, mount, TokenSettings(**role), "dev", path="auth/cloud/login")
-    return world.perform(issue(context, made, now=world.clock, display_name="cloud-oid", metadata={"role": "dev"}))
+    random = bytes(RANDOM_SIZE)
+    return issue(context, made, random, now=world.clock, display_name="cloud-oid", metadata={"role": "dev"})
 
 
 def test_a_token_has_the_settings_of_its_role() -> None:
