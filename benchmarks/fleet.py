@@ -36,7 +36,8 @@ AUDIENCE: Final = "https://management.azure.com/"
 RESOURCE_GROUP: Final = "web"
 LOCATION: Final = "westus2"
 ROLE: Final = "web"
-GROUPS: Final = tuple(f"group-{number}" for number in range(10))
+ADMITTED: Final = "admitted"
+"""The group that the role binds, of the eight that every machine is in."""
 
 
 class MemoryHost:
@@ -109,18 +110,22 @@ class Fleet:
         return f"https://sts.windows.net/{self.tenant_id}/"
 
 
-def raise_fleet(size: int) -> Fleet:
-    """Make so many machines, in ten groups each, and let each fetch its token."""
+def raise_fleet(size: int, *, own_groups: bool = False) -> Fleet:
+    """Make so many machines, in eight groups each, and let each fetch its token.
+
+    All are in the same groups, or each in seven of its own.
+    """
     cloud = Simulator(base_url=BASE_URL)
     subscription: str = _ask(cloud, "GET", "/simulator/world")["subscriptions"][0]
-    members = tuple(_member(cloud, subscription, f"web-{number:05d}") for number in range(size))
+    names = [f"web-{number:05d}" for number in range(size)]
+    members = tuple(_member(cloud, subscription, name, name if own_groups else "fleet") for name in names)
     world = _ask(cloud, "GET", "/simulator/world")
     group_ids = {group["display_name"]: group["id"] for group in world["groups"]}
     role = {
         "bound_subscription_ids": (subscription,),
         "bound_resource_groups": (RESOURCE_GROUP,),
         "bound_locations": (LOCATION,),
-        "bound_group_ids": (group_ids[GROUPS[-1]],),
+        "bound_group_ids": (group_ids[ADMITTED],),
     }
     published = _ask(cloud, "GET", "/login/common/discovery/keys")["keys"]
     keys = {key["kid"]: PyJWK(key, "RS256").key for key in published}
@@ -147,8 +152,9 @@ def open_login(fleet: Fleet, **settings: Any) -> tuple[Service, MemoryHost]:
     return service, host
 
 
-def _member(cloud: Simulator, subscription: str, name: str) -> Member:
-    order = {"name": name, "resource_group": RESOURCE_GROUP, "location": LOCATION, "groups": GROUPS}
+def _member(cloud: Simulator, subscription: str, name: str, team: str) -> Member:
+    groups = [*(f"{team}-{number}" for number in range(7)), ADMITTED]
+    order = {"name": name, "resource_group": RESOURCE_GROUP, "location": LOCATION, "groups": groups}
     machine = _ask(cloud, "POST", "/simulator/machines", order)
     query = f"api-version=2018-02-01&resource={AUDIENCE}"
     token = _ask(cloud, "GET", f"/machines/{name}/metadata/identity/oauth2/token?{query}")["access_token"]

@@ -44,7 +44,7 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
 
 
 _decode: Final = msgspec.json.Decoder(_Payload).decode
-_decode_groups: Final = msgspec.json.Decoder(list[_Text] | None).decode
+_decode_groups: Final = msgspec.json.Decoder(frozenset[_Text] | None).decode
 _NAMED_CLAIM: Final = re.compile(r"(?:field `|at `\$\.)(\w+)")
 """How msgspec's messages name the member that is missing or of a wrong type; names come from `_Payload` alone."""
 
@@ -130,13 +130,15 @@ def _groups(raw: bytes, caches: Caches) -> frozenset[str] | None:
     """The groups of a JSON text, in lower case; `None` when it is null."""
     groups = caches.groups.peek(raw)
     if groups is None:
+        is_plain = raw.isascii() and b"\\" not in raw  # so that all of it can be folded at once
         try:
-            said = _decode_groups(raw)
+            groups = _decode_groups(raw.lower() if is_plain else raw)
         except (ValueError, RecursionError):
             raise Refused(Code.JWT_CLAIM_MISSING, "groups") from None
-        if said is None:
+        if groups is None:
             return None
-        groups = frozenset(map(fold, said))
+        if not is_plain:
+            groups = frozenset(map(fold, groups))
         caches.groups.put(raw, groups)
     return groups
 

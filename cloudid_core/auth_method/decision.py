@@ -18,7 +18,7 @@ from ..errors import Code, Refused
 from ..provider.compute import Machine
 from ..values.folding import fold
 from .bounds import Bounds
-from .claims import Claims, NamedMachine
+from .claims import Claims
 from .form import LoginForm
 
 
@@ -80,21 +80,26 @@ def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machin
     """Admit the login, refuse it with the code of the first check that fails, or tell which facts are needed for that.
 
     A login that can be refused without facts never needs any, and facts that it does not need have no say.
-    `machine_check` is "always" (the provider confirms every
-    machine of a role that binds resources) or "needed" (only where the token cannot prove what is bound). Time,
-    audience and issuer of the token are `check_claims`'s.
+    `machine_check` is "always" (the provider confirms every machine of a role that binds resources) or "needed" (only
+    where the token cannot prove what is bound). Time, audience and issuer of the token are `check_claims`'s.
     """
     check_what_is_signed(claims, bounds, form, _refuse)
     named = claims.machine
-    on_machine = named is not None and _rests_on_provider(named, bounds, form, machine_check)
-    on_groups = claims.groups_overflow and bool(bounds.groups)
-    machine = facts.machine if on_machine else None
-    groups = facts.groups if on_groups else None
+    rests_on_machine = named is not None and (
+        bool(bounds.locations)
+        or (bounds.bind_resources and machine_check == "always")
+        or (named.family.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name))
+    )
+    rests_on_groups = claims.groups_overflow and bool(bounds.groups)
+    if not (rests_on_machine or rests_on_groups):
+        return Verified(claims, None)
+    machine = facts.machine if rests_on_machine else None
+    groups = facts.groups if rests_on_groups else None
     if machine is NOT_ASKED or groups is NOT_ASKED:
         return Needs(machine is NOT_ASKED, groups is NOT_ASKED)
-    if on_machine:
+    if rests_on_machine:
         check_machine(claims, machine, bounds, form, _refuse)
-    if on_groups:
+    if rests_on_groups:
         check_groups(groups, bounds, _refuse)
     return Verified(claims, machine)
 
@@ -136,9 +141,10 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
         fail(Code.BOUND_SUBSCRIPTION_MISMATCH)
     if bounds.resource_groups and family.resource_group not in bounds.resource_groups:
         fail(Code.BOUND_RESOURCE_GROUP_MISMATCH)
-    is_admitted_set = family.is_scale_set and named.name in bounds.scale_sets
-    if bounds.scale_sets and not (family.is_virtual_machine or is_admitted_set):
-        fail(Code.BOUND_SCALE_SET_MISMATCH)
+    if bounds.scale_sets and not family.is_virtual_machine:  # the set of a virtual machine is the provider's to tell
+        is_admitted = family.is_scale_set and named.name in bounds.scale_sets
+        if not is_admitted:
+            fail(Code.BOUND_SCALE_SET_MISMATCH)
 
 
 def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
@@ -163,10 +169,3 @@ def check_groups(groups: frozenset[str] | None, bounds: Bounds, fail: Fail) -> N
         fail(Code.GROUPS_UNAVAILABLE)
     elif bounds.groups.isdisjoint(groups):
         fail(Code.BOUND_GROUP_MISMATCH)
-
-
-def _rests_on_provider(named: NamedMachine, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:
-    """Whether the provider has to confirm the machine."""
-    if bounds.locations or (bounds.bind_resources and machine_check == "always"):
-        return True
-    return named.family.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from attrs import frozen
+from attrs import define
 
 from ..errors import Code, Problem, Refused
 from ..fields import TEXT, setting
@@ -16,7 +16,7 @@ from ..values.name import NAME, name
 from ..values.resource_id import RESOURCE_GROUP, VM_NAME, resource_group, vm_name
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)  # frozen, it would cost twice as much to make, and every login makes one
 class LoginForm:
     """A login as it is asked for. Of the three names of a machine the first one given counts: scale set, VM, id."""
 
