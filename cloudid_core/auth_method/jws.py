@@ -24,14 +24,17 @@ _HASH: Final = SHA256()
 _MOST_BRACKETS: Final = 16
 """In a header: bounds how deeply it nests."""
 
-_BASE64_PADDING: Final = ("", "", "==", "=")
-_BASE64_LAST: Final[tuple[frozenset[str], ...]] = (
-    frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
-    frozenset(),  # no such length
-    frozenset("AQgw"),
-    frozenset("AEIMQUYcgkosw048"),
-)
-"""By length modulo 4: the last characters whose spare bits are zero (RFC 4648 section 3.5)."""
+_PADDINGS: Final = {
+    (remainder, last): "=" * (-remainder % 4)
+    for remainder, ends in (
+        (0, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+        (2, "AQgw"),
+        (3, "AEIMQUYcgkosw048"),
+    )
+    for last in ends
+}
+"""What base64url leaves out at the end of a text, by its length modulo 4 and its last character. Only characters whose
+spare bits are zero are here (RFC 4648 section 3.5)."""
 
 
 class Parts(msgspec.Struct, frozen=True, gc=False):
@@ -72,12 +75,11 @@ def verify(parts: Parts, key: RSAPublicKey) -> bytes:
 
 def _decode(segment: str) -> bytes:
     """The bytes of a segment that is their one canonical base64url text."""
-    remainder = len(segment) % 4
-    if segment[-1:] not in _BASE64_LAST[remainder] or "+" in segment or "/" in segment:
+    padding = _PADDINGS.get((len(segment) % 4, segment[-1:]))
+    if padding is None or "+" in segment or "/" in segment:
         raise Refused(Code.JWT_MALFORMED)
-    text = segment.replace("-", "+").replace("_", "/") + _BASE64_PADDING[remainder]
     try:
-        return msgspec.convert(text, bytes)
+        return msgspec.convert(segment.replace("-", "+").replace("_", "/") + padding, bytes)
     except msgspec.ValidationError:
         raise Refused(Code.JWT_MALFORMED) from None
 
