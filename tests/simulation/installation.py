@@ -132,6 +132,11 @@ class Installation(World):
             if part_of_id in lease_id:
                 self.answered[lease_id] = evolve(answered, given_back=True)
 
+    def count_on(self, lease_id: str, seconds: float) -> None:
+        """A client asks that a lease end so many seconds from now; whatever the answer, it counts on no more."""
+        answered = self.answered[lease_id]
+        self.answered[lease_id] = evolve(answered, until=min(answered.until, self.clock + seconds))
+
     def _answer(self, response: Response) -> Reply:
         if response.status == 500 and response.failure is not None:
             raise response.failure

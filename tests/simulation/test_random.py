@@ -64,8 +64,9 @@ def revoke_one(installation: Installation, dice: Random) -> None:
 
 def renew_one(installation: Installation, dice: Random) -> None:
     if installation.answered:
-        lease_id = dice.choice(sorted(installation.answered))
-        installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": dice.randrange(10_000)})
+        lease_id, increment = dice.choice(sorted(installation.answered)), dice.randrange(1, 10_000)
+        installation.count_on(lease_id, increment)
+        installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": increment})
 
 
 def revoke_all(installation: Installation, dice: Random) -> None:
