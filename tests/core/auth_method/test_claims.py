@@ -102,6 +102,24 @@ def test_the_later_of_nbf_and_iat_counts() -> None:
     assert claims(nbf=NOW - 9, iat=NOW - 5).valid_from == NOW - 5
 
 
+@pytest.mark.parametrize("plain", [True, False])
+def test_groups_are_folded_however_they_are_written(plain: bool) -> None:
+    """A text that holds an escape is not folded as a whole: that would change what the escape stands for."""
+    groups = ["A-b"] if plain else ["A-b", "\u00c4\n\u212a"]
+    assert claims(groups=groups).groups == {"a-b"} | (set() if plain else {"\u00e4\n\u212a"})
+    raw = json.dumps(said(groups=groups), ensure_ascii=False).encode()
+    assert read(raw, new_caches()).groups == claims(groups=groups).groups
+
+
+def test_what_tokens_have_in_common_is_kept_once() -> None:
+    caches = new_caches()
+    first, second = (read(json.dumps(said(oid=oid)).encode(), caches) for oid in ("a", "b"))
+    assert first.groups is second.groups
+    assert first.machine is not None
+    assert second.machine is not None
+    assert first.machine.family is second.machine.family
+
+
 def test_more_groups_than_fit_are_known_to_the_directory() -> None:
     elsewhere = {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://evil.test/"}}}
     assert claims(groups=None, **elsewhere).groups_overflow

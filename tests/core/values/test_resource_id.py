@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from unicodedata import category
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ from cloudid_core.values.resource_id import (
     VIRTUAL_MACHINE,
     ResourceId,
     folded,
+    joined,
     parse,
     resource_group,
     vm_name,
@@ -220,6 +222,33 @@ def test_what_is_no_vm_name(raw: object) -> None:
 @given(IDS)
 def test_an_id_can_be_folded_without_taking_it_apart(found: ResourceId) -> None:
     assert folded(unquote(found.path)) == found.folded == parse(unquote(found.path)).folded
+
+
+NAMES = st.text(alphabet="aK\u212aß.%?#\\ \n", max_size=8) | st.sampled_from(["x" * 260, "x" * 261, "..", "web"])
+LONG = "".join(f"/t/{'n' * 260}" for _ in range(7))
+HEADS = st.sampled_from(
+    ["", "/", "providers", VM.rpartition("/")[0], VM, f"{VM}/extensions", f"{VM}/extensions/a/b", f"{VM}{LONG}/t"]
+)
+
+
+@given(HEADS, NAMES)
+def test_an_id_whose_head_is_known_needs_a_look_at_its_name_alone(head: str, name: str) -> None:
+    """The head is one when any good name makes it an id; what is joined then is what would be folded, or refused."""
+
+    def whole() -> str:
+        return folded(f"{head}/{name}")
+
+    def by_parts() -> str:
+        return joined(folded(f"{head}/x").removesuffix("x"), name)
+
+    assert outcome(by_parts) == outcome(whole)
+
+
+def outcome(attempt: Callable[[], str]) -> str:
+    try:
+        return attempt()
+    except ValueError as refusal:
+        return str(refusal)
 
 
 def test_what_is_no_resource_id_is_not_folded() -> None:
