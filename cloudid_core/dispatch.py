@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from attrs import field, frozen
+import msgspec
 from msgspec.structs import replace
 
 from .context import Context, Deadline
@@ -29,13 +29,12 @@ CREATE: Final = "create"
 NOTHING_GIVEN: Final = Given({}, {}, ())
 
 
-@frozen
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a path leads: a route with its captures, or the code that says why there is none."""
 
     mount: Mount | None
     route: Route | None = None
-    captures: Mapping[str, str] = field(factory=dict)
+    captures: Mapping[str, str] = {}
     failure: Code = Code.NO_HANDLER
 
 

@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
+import msgspec
 from attrs import frozen
 
 from .clouds import environment_name
@@ -140,12 +141,16 @@ def _table(form: type) -> tuple[Field, ...]:
 
 
 @cache
+def _required(form: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields_of(form) if field.required)
+
+
+@cache
 def _spellings(form: type) -> Mapping[str, Field]:
     return {name: field for field in fields_of(form) for name in (field.name, field.old_name) if name}
 
 
-@frozen
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What a request supplied: parsed values by field name, and which old spellings were used or superseded."""
 
     values: Mapping[str, Any]
@@ -169,29 +174,24 @@ def parse(form: type, body: Mapping[str, object]) -> Given:
         field = spellings.get(name)
         if field is None or (raw is None and field.kind.null_is_absent):
             continue
-        is_old = name != field.name
-        if is_old and field.name in body:
+        if name != field.name and field.name in body:
             continue
         try:
             values[field.name] = field.kind.parse(raw)
         except ValueError as error:
             problems.append(Problem(Code.FIELD_INVALID, f'"{name}" {error}'))
         if field.old_name:
-            spelled_old[field.old_name] = is_old
+            spelled_old[field.old_name] = name != field.name
     if problems:
         raise Refused.because(problems) from None
-    return Given(values, spelled_old, tuple(sorted(name for name in body if name not in spellings)))
+    return Given(values, spelled_old, tuple(sorted(body.keys() - spellings.keys())))
 
 
 def require(form: type, given: Given) -> None:
     """Refuse unless every required field was supplied and is not empty."""
-    missing = [
-        Problem(Code.FIELD_REQUIRED, f'"{field.name}"')
-        for field in fields_of(form)
-        if field.required and not given.values.get(field.name)
-    ]
+    missing = [name for name in _required(form) if not given.values.get(name)]
     if missing:
-        raise Refused.because(missing)
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
 
 
 def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str] = ()) -> dict[str, Json]:

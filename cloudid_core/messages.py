@@ -36,8 +36,7 @@ class Request:
     remote_address: str = ""
 
 
-@frozen
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """An answer for a host to write: status, headers and body are final, whatever the server.
 
     `holds` names what must be given back when the answer cannot be delivered: hand the response to
@@ -46,13 +45,16 @@ class Response:
     """
 
     status: int
-    body: bytes = field(default=b"", repr=False)
+    body: bytes = b""
     headers: Mapping[str, str] = HEADERS
     holds: str = ""
     visit_at: Instant | None = None
-    failure: Exception | None = field(default=None, eq=False)
+    failure: Exception | None = None
     request_id: str = ""
     """For the host's log; the envelope has it too."""
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status} to {self.request_id}>"
 
 
 class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,6 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
-from attrs import field, frozen
 
 from .errors import Code, Refused
 from .messages import Request
@@ -29,15 +28,17 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 _decode_json: Final = msgspec.json.Decoder().decode
 
 
-@frozen(kw_only=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A request, understood as far as that is possible without looking anything up."""
 
     path: str
     operation: Operation
-    body: Mapping[str, Any] = field(repr=False)
-    token: str = field(repr=False)
+    body: Mapping[str, Any]
+    token: str
     is_head: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Ask {self.operation.name} {self.path}>"
 
 
 def understand(request: Request, settings: Settings) -> Ask:

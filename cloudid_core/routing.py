@@ -11,7 +11,8 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import field, frozen
+import msgspec
+from attrs import frozen
 
 from .context import Context, Deadline
 from .effects import Instant, Program
@@ -41,20 +42,22 @@ class Operation(Enum):
     DELETE = "delete"
 
 
-@frozen(kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One request that found its route."""
 
     context: Context
     mount: Mount
     captures: Mapping[str, str]
     given: Given
-    body: Mapping[str, Any] = field(repr=False)
+    body: Mapping[str, Any]
     caller: Caller | None
     remote_address: str
     deadline: Deadline
     now: Instant
     request_id: str
+
+    def __repr__(self) -> str:
+        return f"<Call {self.request_id} at {self.mount.path}>"
 
     def form(self, form: type[F]) -> F:
         """The fields that were given as an instance of the route's form; the others have their defaults."""

@@ -12,7 +12,7 @@ from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
 KEYS = st.integers(0, 5)
-STEPS = st.lists(st.tuples(st.sampled_from(["get", "put", "drop", "drop_where"]), KEYS), max_size=40)
+STEPS = st.lists(st.tuples(st.sampled_from(["get", "peek", "put", "drop", "drop_where"]), KEYS), max_size=40)
 
 
 @given(st.integers(0, 4), STEPS)
@@ -25,6 +25,8 @@ def test_a_cache_is_a_map_that_forgets_the_longest_unused(size: int, steps: list
                 assert cache.get(key) == model.get(key)
                 if key in model:
                     model.move_to_end(key)
+            case "peek":
+                assert cache.peek(key) == model.get(key)
             case "put":
                 cache.put(key, f"{number}")
                 model[key] = f"{number}"

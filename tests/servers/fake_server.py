@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any, Final
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Sleep
 from cloudid_core.fields import parse
@@ -42,9 +42,9 @@ class FakeService:
                 return answer(slept=query)
             case "/holds":
                 await Sleep(float(query))
-                return evolve(answer(), holds="a lease")
+                return replace(answer(), holds="a lease")
             case "/visit":
-                return evolve(answer(), visit_at=await Now())
+                return replace(answer(), visit_at=await Now())
             case "/count":
                 return answer(count=await count(query, 0))
         raise LookupError("a bug, with a secret in its text: hunter2")
