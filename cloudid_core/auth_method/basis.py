@@ -93,6 +93,8 @@ async def read_basis(context: Context, mount_id: str, role_name: str) -> Basis:
         **expected(role, keys.role(mount_id, role_name)),
     }
     basis = Basis(context=context, mount=mount, role_name=role_name, expects=expects, config=config, role=role)
-    if role is not None:  # names that nobody has given are not worth remembering
+    if role is None:  # names that nobody has given are not worth remembering
+        context.caches.bases.drop((mount_id, role_name))
+    else:
         context.caches.bases.put((mount_id, role_name), basis)
     return basis

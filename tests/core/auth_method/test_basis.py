@@ -103,6 +103,9 @@ def test_a_role_that_is_not_there_is_not_remembered() -> None:
         world.perform(read_basis(world.service.context, mount.id, name))
     assert recall_basis(world.service.context, mount.id, "nobody") is None
     assert recall_basis(world.service.context, mount.id, "dev") is not None
+    world.must("DELETE", "auth/cloud/role/dev")
+    world.perform(read_basis(world.service.context, mount.id, "dev"))
+    assert recall_basis(world.service.context, mount.id, "dev") is None
 
 
 def test_a_mount_that_is_gone_has_no_basis() -> None:
