@@ -22,6 +22,16 @@ STEPS: Final = 12
 REPLAY: Final = "pytest tests/simulation/test_random.py --seed {seed}"
 ROLES: Final = ("fresh", "existing", "kept")
 
+LATE: Final = {place: [0, SETTLE_TIME] for place in ("reads", "lists", "bin")}
+CLOUDS: Final = (
+    {"preset": "immediate"},
+    {"preset": "realistic"},
+    {"preset": "realistic", "delays": LATE},
+    {"preset": "realistic", "delays": LATE, "upsert": 501},
+)
+"""The last two are as slow as one may be: a look that finds nothing proves nothing before the settle time. The last one
+has no upsert besides, which would tell the truth at once."""
+
 Step = Callable[[Installation, Random], object]
 
 
@@ -29,7 +39,7 @@ def live(seed: int) -> Installation:
     """A whole life; the same for the same seed."""
     dice = Random(seed)
     installation = copy_of(furnished(), seed)
-    installation.cloud("POST", "/simulator/behaviour", {"preset": dice.choice(["immediate", "realistic"])})
+    installation.cloud("POST", "/simulator/behaviour", dice.choice(CLOUDS))
     for _ in range(STEPS):
         if dice.random() < 0.7:
             installation.trouble = Fault(len(installation.trace) + dice.randrange(60), dice.choice(list(FaultKind)))
@@ -88,7 +98,7 @@ def rotate_root(installation: Installation, dice: Random) -> None:
 
 def wait(installation: Installation, dice: Random) -> None:
     """From a second to a day, and a round of background work."""
-    installation.advance(dice.choice([1.0, 30.0, SETTLE_TIME, 3700.0, 100_000.0]))
+    installation.advance(dice.choice([1.0, 30.0, 120.0, SETTLE_TIME, 3700.0, 100_000.0]))
     installation.tick()
 
 
