@@ -69,8 +69,8 @@ class Caches:
         """Key ids by the header, still encoded, that names them."""
         self.groups: Bounded[bytes, frozenset[str]] = Bounded(256)
         """Groups by the JSON of the claim that lists them."""
-        self.families: Bounded[str, Any] = Bounded(256)
-        """What resource ids have in common, by all of an id but the name."""
+        self.collections: Bounded[str, Any] = Bounded(256)
+        """What is known of a collection of resources, by all that their ids have in common, as it was written."""
         self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
         """What the provider said about machines, principals and api-versions."""
         self.signing_keys: Bounded[Hashable, Any] = Bounded(64)

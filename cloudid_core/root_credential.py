@@ -1,14 +1,22 @@
-"""The fields that both components share: how the service proves itself to the provider, and when that is rotated."""
+"""What the configurations of both components share: how the service proves itself to the provider, and when that is
+rotated; which configuration counts, and the client that it makes.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from attrs import frozen
 
+from .context import Context, Deadline
+from .environment import effective
 from .errors import Code, Problem, Refused
 from .fields import BOOLEAN, SCHEDULE, SECONDS, SECRET, TEXT, fields_of, setting
+from .mounts import Mount
+from .provider.client import Client, Credentials
+from .provider.retry import RetryPolicy
+from .store.records import Found
 from .values.secret import Secret
 
 MINIMUM_PERIOD: Final = 5
@@ -36,6 +44,53 @@ class RootCredential:
     def missing(self) -> tuple[str, ...]:
         """The required fields that are empty, by the table of the configuration's class."""
         return tuple(field.name for field in fields_of(type(self)) if field.required and not getattr(self, field.name))
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """What the service proves itself with."""
+        return Credentials(client_id=self.client_id, client_secret=self.client_secret)
+
+    @cached_property
+    def retry(self) -> RetryPolicy:
+        """How patient it is with the provider."""
+        return RetryPolicy()
+
+
+C = TypeVar("C", bound=RootCredential)
+
+
+class Account(Protocol):
+    """A configuration, as far as a client of the provider needs it."""
+
+    @property
+    def tenant_id(self) -> str: ...
+    @property
+    def cloud_name(self) -> str: ...
+    @property
+    def credentials(self) -> Credentials: ...
+    @property
+    def retry(self) -> RetryPolicy: ...
+
+
+def effective_config(context: Context, form: type[C], found: Found[C] | None) -> C:
+    """The configuration that counts: what is stored, and the environment; `CONFIG_MISSING` if that is not enough."""
+    config = effective(found.record if found else form(), context.settings.environment)
+    if config.missing:
+        raise Refused(Code.CONFIG_MISSING)
+    return config
+
+
+def client_of(context: Context, mount: Mount, config: Account, version: int, deadline: Deadline) -> Client:
+    """How a mount talks to the provider under a configuration that counts; `version` is that of the stored one."""
+    return Client(
+        context=context,
+        cloud=context.settings.clouds[config.cloud_name],
+        tenant=config.tenant_id,
+        credentials=config.credentials,
+        retry=config.retry,
+        owner=f"{mount.id}:{version}",
+        deadline=deadline,
+    )
 
 
 def check(config: RootCredential) -> None:

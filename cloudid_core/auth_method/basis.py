@@ -16,10 +16,11 @@ from ..context import Context, Deadline
 from ..errors import Code, Conflict, Refused
 from ..mounts import Mount, mount_table
 from ..provider.client import Client
+from ..root_credential import client_of, effective_config
 from ..store import keys
-from ..store.records import Found, expected
+from ..store.records import Found, expected, version_of
 from ..tokens.issue import Template, template
-from .config import Config, client_of, effective_config, find_config
+from .config import Config, find_config
 from .roles import Role, find_role
 
 
@@ -38,7 +39,7 @@ class Basis:
     @cached_property
     def config(self) -> Config:
         """The configuration that counts; `CONFIG_MISSING` if there is not enough."""
-        return effective_config(self.context, self._config)
+        return effective_config(self.context, Config, self._config)
 
     @property
     def role(self) -> Role:
@@ -66,7 +67,7 @@ class Basis:
     @cached_property
     def identity(self) -> Client:
         """Who asks the provider, for what is known already; it has no time to ask."""
-        return client_of(self.context, self.mount, self.config, self._config, Deadline(0.0))
+        return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
 
     def client(self, deadline: Deadline) -> Client:
         """How the provider is talked to."""

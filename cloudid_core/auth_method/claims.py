@@ -49,10 +49,11 @@ _NAMED_CLAIM: Final = re.compile(r"(?:field `|at `\$\.)(\w+)")
 """How msgspec's messages name the member that is missing or of a wrong type; names come from `_Payload` alone."""
 
 
-class Family(msgspec.Struct, frozen=True, gc=False):
-    """What the ids of resources of one kind in one resource group have in common: all but the name, in lower case."""
+class Collection(msgspec.Struct, frozen=True, gc=False):
+    """The resources of one kind in one resource group: what their ids have in common, in lower case."""
 
     head: str
+    """All of an id but the name, to the last slash."""
     subscription: str
     resource_group: str
     is_virtual_machine: bool
@@ -69,7 +70,7 @@ class NamedMachine(msgspec.Struct, frozen=True, gc=False):
     """The id in lower case."""
     name: str
     """In lower case."""
-    family: Family
+    collection: Collection
 
     @property
     def resource_id(self) -> ResourceId:
@@ -150,21 +151,21 @@ def _machine(said: _Payload, caches: Caches) -> NamedMachine | None:
         return None
     head, _, name = text.rpartition("/")
     try:
-        family: Family = caches.families.peek(head) or _family(head, caches)
-        folded = resource_id.joined(family.head, name)
+        collection: Collection = caches.collections.peek(head) or _collection(head, caches)
+        folded = resource_id.joined(collection.head, name)
     except ValueError:
         raise Refused(Code.JWT_CLAIM_MISSING, f"{claim} is not a resource id") from None
-    return None if family.is_identity else NamedMachine(text, folded, folded[len(family.head) :], family)
+    return None if collection.is_identity else NamedMachine(text, folded, folded[len(collection.head) :], collection)
 
 
-def _family(head: str, caches: Caches) -> Family:
+def _collection(head: str, caches: Caches) -> Collection:
     folded = resource_id.folded(f"{head}/x")[:-1]
     _, _, subscription, _, resource_group, _, kind = folded[:-1].split("/", 6)
-    family = Family(
+    collection = Collection(
         folded, subscription, resource_group, kind == _VIRTUAL_MACHINE, kind == _SCALE_SET, kind == _IDENTITY
     )
-    caches.families.put(head, family)
-    return family
+    caches.collections.put(head, collection)
+    return collection
 
 
 def check_claims(

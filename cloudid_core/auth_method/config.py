@@ -14,13 +14,13 @@ from ..errors import Code, Conflict, Refused
 from ..fields import ENVIRONMENT, INTEGER, PAUSE, TEXT, bounded, setting, show
 from ..messages import NOTHING, Answer
 from ..mounts import Mount
-from ..provider.client import Client, Credentials
+from ..provider.client import Client
 from ..provider.retry import RetryPolicy
-from ..root_credential import RootCredential
+from ..root_credential import RootCredential, client_of, effective_config
 from ..rotation.expiration import root_password_expiration
 from ..routing import Call
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected
+from ..store.records import ATTEMPTS, Found, expected, version_of
 from ..values.secret import Secret
 
 
@@ -38,10 +38,6 @@ class Config(RootCredential):
     retry_delay: float = setting(PAUSE, 4.0, "First pause before a retry; doubles each time.")
 
     @cached_property
-    def credentials(self) -> Credentials:
-        return Credentials(client_id=self.client_id, client_secret=self.client_secret)
-
-    @cached_property
     def cloud_name(self) -> str:
         return environment_name(self.environment or DEFAULT_ENVIRONMENT)
 
@@ -57,32 +53,10 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
     return await context.records.find(keys.config(mount.id), Config)
 
 
-def effective_config(context: Context, found: Found[Config] | None) -> Config:
-    """The configuration that counts: what is stored, and the environment; `CONFIG_MISSING` if that is not enough."""
-    config = effective(found.record if found else Config(), context.settings.environment)
-    if config.missing:
-        raise Refused(Code.CONFIG_MISSING)
-    return config
-
-
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
     found = await find_config(context, mount)
-    return client_of(context, mount, effective_config(context, found), found, deadline)
-
-
-def client_of(
-    context: Context, mount: Mount, config: Config, found: Found[Config] | None, deadline: Deadline
-) -> Client:
-    return Client(
-        context=context,
-        cloud=context.settings.clouds[config.cloud_name],
-        tenant=config.tenant_id,
-        credentials=config.credentials,
-        retry=config.retry,
-        owner=f"{mount.id}:{found.version if found else 0}",
-        deadline=deadline,
-    )
+    return client_of(context, mount, effective_config(context, Config, found), version_of(found), deadline)
 
 
 async def write_config(call: Call) -> Answer:

@@ -63,13 +63,13 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
         if named is not None:
             parts = named.written.split("/")
             verified["subscription_id"], verified["resource_group_name"] = parts[2], parts[4]
-            if named.family.is_virtual_machine:
+            if named.collection.is_virtual_machine:
                 verified["vm_name"] = parts[-1]
-            elif named.family.is_scale_set:
+            elif named.collection.is_scale_set:
                 verified["vmss_name"] = parts[-1]
             else:
                 verified["resource_id"] = named.written
-            if machine is not None and machine.scale_set and not named.family.is_scale_set:
+            if machine is not None and machine.scale_set and not named.collection.is_scale_set:
                 verified["vmss_name"] = machine.scale_set
             if machine is not None and machine.location:
                 verified["location"] = machine.location
@@ -88,7 +88,7 @@ def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machin
     rests_on_machine = named is not None and (
         bool(bounds.locations)
         or (bounds.bind_resources and machine_check == "always")
-        or (named.family.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name))
+        or (named.collection.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name))
     )
     rests_on_groups = claims.groups_overflow and bool(bounds.groups)
     if not (rests_on_machine or rests_on_groups):
@@ -124,25 +124,25 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
         if bounds.bind_resources:
             fail(Code.MACHINE_CLAIM_MISSING)
         return
-    family = named.family
-    if form.subscription_id != family.subscription != fold(form.subscription_id):
+    collection = named.collection
+    if form.subscription_id != collection.subscription != fold(form.subscription_id):
         fail(Code.SUBSCRIPTION_MISMATCH)
-    if form.resource_group_name != family.resource_group != fold(form.resource_group_name):
+    if form.resource_group_name != collection.resource_group != fold(form.resource_group_name):
         fail(Code.RESOURCE_GROUP_MISMATCH)
     if form.vmss_name:
-        if not (family.is_virtual_machine or (family.is_scale_set and fold(form.vmss_name) == named.name)):
+        if not (collection.is_virtual_machine or (collection.is_scale_set and fold(form.vmss_name) == named.name)):
             fail(Code.VMSS_NAME_MISMATCH)
     elif form.vm_name:
-        if not family.is_virtual_machine or form.vm_name != named.name != fold(form.vm_name):
+        if not collection.is_virtual_machine or form.vm_name != named.name != fold(form.vm_name):
             fail(Code.VM_NAME_MISMATCH)
     elif form.resource_id and fold(form.resource_id) != named.folded:
         fail(Code.RESOURCE_ID_MISMATCH)
-    if bounds.subscriptions and family.subscription not in bounds.subscriptions:
+    if bounds.subscriptions and collection.subscription not in bounds.subscriptions:
         fail(Code.BOUND_SUBSCRIPTION_MISMATCH)
-    if bounds.resource_groups and family.resource_group not in bounds.resource_groups:
+    if bounds.resource_groups and collection.resource_group not in bounds.resource_groups:
         fail(Code.BOUND_RESOURCE_GROUP_MISMATCH)
-    if bounds.scale_sets and not family.is_virtual_machine:  # the set of a virtual machine is the provider's to tell
-        is_admitted = family.is_scale_set and named.name in bounds.scale_sets
+    if bounds.scale_sets and not collection.is_virtual_machine:  # whose set is the provider's to tell
+        is_admitted = collection.is_scale_set and named.name in bounds.scale_sets
         if not is_admitted:
             fail(Code.BOUND_SCALE_SET_MISMATCH)
 
@@ -154,7 +154,7 @@ def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form:
         return
     if claims.principal_id not in machine.principals:
         fail(Code.MACHINE_IDENTITY_MISMATCH)
-    if claims.machine is not None and claims.machine.family.is_virtual_machine:
+    if claims.machine is not None and claims.machine.collection.is_virtual_machine:
         if form.vmss_name and fold(form.vmss_name) != fold(machine.scale_set):
             fail(Code.VMSS_NAME_MISMATCH)
         if bounds.scale_sets and fold(machine.scale_set) not in bounds.scale_sets:

@@ -13,12 +13,12 @@ from ..errors import Code, Conflict, Refused
 from ..fields import BOOLEAN, ENVIRONMENT, TEXT, setting, show
 from ..messages import NOTHING, Answer
 from ..mounts import Mount
-from ..provider.client import Client, Credentials
-from ..root_credential import RootCredential
+from ..provider.client import Client
+from ..root_credential import RootCredential, client_of, effective_config
 from ..rotation.expiration import root_password_expiration
 from ..routing import Call
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected
+from ..store.records import ATTEMPTS, Found, expected, version_of
 
 
 @frozen(kw_only=True)
@@ -58,31 +58,10 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
     return await context.records.find(keys.config(mount.id), Config)
 
 
-def effective_config(context: Context, found: Found[Config] | None) -> Config:
-    """The configuration that counts: what is stored, and the environment; `CONFIG_MISSING` if that is not enough."""
-    config = effective(found.record if found else Config(), context.settings.environment)
-    if config.missing:
-        raise Refused(Code.CONFIG_MISSING)
-    return config
-
-
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
     found = await find_config(context, mount)
-    return client_of(context, mount, effective_config(context, found), found, deadline)
-
-
-def client_of(
-    context: Context, mount: Mount, config: Config, found: Found[Config] | None, deadline: Deadline
-) -> Client:
-    return Client(
-        context=context,
-        cloud=context.settings.clouds[config.cloud_name],
-        tenant=config.tenant_id,
-        credentials=Credentials(client_id=config.client_id, client_secret=config.client_secret),
-        owner=f"{mount.id}:{found.version if found else 0}",
-        deadline=deadline,
-    )
+    return client_of(context, mount, effective_config(context, Config, found), version_of(found), deadline)
 
 
 async def write_config(call: Call) -> Answer:

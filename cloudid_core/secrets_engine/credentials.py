@@ -24,13 +24,14 @@ from ..provider.applications import NewPassword
 from ..provider.client import Client
 from ..provider.fresh import GRACE, Family
 from ..provider.prove import proven
+from ..root_credential import client_of, effective_config
 from ..routing import Call, capture_name
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected
+from ..store.records import ATTEMPTS, Found, expected, version_of
 from ..tokens.authenticate import owner_of
 from ..tokens.family import tie
 from ..tokens.text import new_id
-from .config import client_of, effective_config, find_config
+from .config import Config, find_config
 from .objects import PlannedAssignment, add_password_to, grant, ids_of, make_application, paths_of, plan_assignments
 from .roles import Role, find_role, refuse_self_target
 
@@ -95,8 +96,8 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         if role is None:
             raise Refused(Code.NOT_FOUND, NO_ROLE)
         found_config = await find_config(context, mount)
-        config = effective_config(context, found_config)
-        client = client_of(context, mount, config, found_config, call.deadline)
+        config = effective_config(context, Config, found_config)
+        client = client_of(context, mount, config, version_of(found_config), call.deadline)
         refuse_self_target(client, role.record.client_id)
         plan = await _plan(call, client, role.record, name)
         try:

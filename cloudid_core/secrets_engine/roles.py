@@ -16,11 +16,12 @@ from ..messages import Answer
 from ..mounts import Mount
 from ..provider import applications
 from ..provider.client import Client
+from ..root_credential import client_of, effective_config
 from ..routing import Call, capture_name
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected
+from ..store.records import ATTEMPTS, Found, expected, version_of
 from ..values import listing
-from .config import client_of, effective_config, find_config
+from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persisted import Persisted, forget, persist
 from .sign_in import SIGN_IN_AUDIENCES
@@ -118,8 +119,8 @@ async def write_role(call: Call) -> Answer:
 async def _write(call: Call, name: str) -> Answer:
     context, mount = call.context, call.mount
     found_config = await find_config(context, mount)
-    config = effective_config(context, found_config)
-    client = client_of(context, mount, config, found_config, call.deadline)
+    config = effective_config(context, Config, found_config)
+    client = client_of(context, mount, config, version_of(found_config), call.deadline)
     key = keys.role(mount.id, name)
     found = await find_role(context, mount, name)
     stored = found.record if found else Role()

@@ -49,9 +49,14 @@ class Found(Generic[T]):
         return {self.key: self.version}
 
 
+def version_of(found: Found[Any] | None) -> int:
+    """The version of a record, or of its absence."""
+    return found.version if found else ABSENT
+
+
 def expected(found: Found[Any] | None, key: str) -> dict[str, int]:
     """What a commit expects that rests on this record, or on its absence."""
-    return {key: found.version if found else ABSENT}
+    return {key: version_of(found)}
 
 
 class Records:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.auth_method.claims import Claims, Family, NamedMachine, check_claims, read
+from cloudid_core.auth_method.claims import Claims, Collection, NamedMachine, check_claims, read
 from cloudid_core.errors import Code, Refused
 
 from ...minting import (
@@ -58,7 +58,7 @@ def test_a_payload_is_read() -> None:
             written=VM,
             folded=VM.lower(),
             name="web",
-            family=Family(
+            collection=Collection(
                 head=VM.lower().removesuffix("web"),
                 subscription=SUBSCRIPTION,
                 resource_group=RESOURCE_GROUP.lower(),
@@ -93,8 +93,8 @@ def test_ids_are_folded_for_comparison_and_nothing_else_is() -> None:
     assert (upper.tenant_id, upper.principal_id, upper.issuer) == (TENANT, PRINCIPAL, ISSUER.upper())
     machine = upper.machine
     assert machine is not None
-    assert (machine.written, machine.family.resource_group, machine.name) == (VM.upper(), "prod", "web")
-    assert machine.family.is_virtual_machine
+    assert (machine.written, machine.collection.resource_group, machine.name) == (VM.upper(), "prod", "web")
+    assert machine.collection.is_virtual_machine
 
 
 def test_the_later_of_nbf_and_iat_counts() -> None:
@@ -117,7 +117,7 @@ def test_what_tokens_have_in_common_is_kept_once() -> None:
     assert first.groups is second.groups
     assert first.machine is not None
     assert second.machine is not None
-    assert first.machine.family is second.machine.family
+    assert first.machine.collection is second.machine.collection
 
 
 def test_more_groups_than_fit_are_known_to_the_directory() -> None:
@@ -226,8 +226,8 @@ def test_one_claim_names_the_machine(azure_rid: str | None, mirid: str, named: s
     if named:
         assert found.machine is not None
         assert (found.machine.written, found.machine.resource_id.folded) == (named, found.machine.folded)
-        family = found.machine.family
-        assert (family.is_virtual_machine, family.is_scale_set) == (named == VM, named == SCALE_SET)
+        collection = found.machine.collection
+        assert (collection.is_virtual_machine, collection.is_scale_set) == (named == VM, named == SCALE_SET)
     else:
         assert found.machine is None
 
@@ -244,7 +244,11 @@ def test_a_malformed_machine_is_refused_and_not_ignored(name: str, value: str) -
 def test_an_instance_of_a_set_is_neither_a_machine_nor_a_set_by_type() -> None:
     instance = claims(xms_mirid=f"{SCALE_SET}/virtualMachines/0").machine
     assert instance is not None
-    assert (instance.family.is_virtual_machine, instance.family.is_scale_set, instance.name) == (False, False, "0")
+    assert (instance.collection.is_virtual_machine, instance.collection.is_scale_set, instance.name) == (
+        False,
+        False,
+        "0",
+    )
 
 
 JSON = st.recursive(
