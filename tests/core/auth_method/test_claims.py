@@ -244,11 +244,9 @@ def test_a_malformed_machine_is_refused_and_not_ignored(name: str, value: str) -
 def test_an_instance_of_a_set_is_neither_a_machine_nor_a_set_by_type() -> None:
     instance = claims(xms_mirid=f"{SCALE_SET}/virtualMachines/0").machine
     assert instance is not None
-    assert (instance.collection.is_virtual_machine, instance.collection.is_scale_set, instance.name) == (
-        False,
-        False,
-        "0",
-    )
+    assert instance.name == "0"
+    assert not instance.collection.is_virtual_machine
+    assert not instance.collection.is_scale_set
 
 
 JSON = st.recursive(
