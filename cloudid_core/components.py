@@ -16,11 +16,12 @@ from .mounts import Mount, mount_table
 from .provider.client import Client
 from .root_credential import RootCredential
 from .routing import RouteTable
+from .store.records import Found
 
 ConfigForm: TypeAlias = type[RootCredential]
 
 
-async def _no_terms(context: Context, mount: Mount, role: str) -> Terms | None:
+async def _no_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
     return None
 
 
@@ -40,7 +41,8 @@ async def _nothing_against(context: Context, mount: Mount, client_id: str) -> No
 class Component:
     """A kind of mount: its routes, and what others ask of it.
 
-    `token_terms` and `lease_terms` answer what now limits the tokens or leases of a role, or `None` when it is gone;
+    `token_terms` and `lease_terms` answer what now limits the tokens or leases of a role, with the place of that role
+    in the store, or `None` when it is gone;
     `client` is how the mount talks to the provider, for work in the background. `release` gives up, through the journal
     and once more if need be, what the records of a retired mount hold at the provider. `check_root` refuses to work
     with a root application (by its client id) that the mount must not touch.
@@ -50,8 +52,8 @@ class Component:
     type: str
     routes: RouteTable
     doc: str
-    token_terms: Callable[[Context, Mount, str], Program[Terms | None]] = _no_terms
-    lease_terms: Callable[[Context, Mount, str], Program[Terms | None]] = _no_terms
+    token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
+    lease_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
     release: Callable[[Work, Mount], Program[None]] = _nothing_to_release
     check_root: Callable[[Context, Mount, str], Program[None]] = _nothing_against

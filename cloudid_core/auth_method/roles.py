@@ -112,7 +112,7 @@ async def role_exists(call: Call) -> bool:
     return await find_role(call.context, call.mount, capture_name(call)) is not None
 
 
-async def token_terms(context: Context, mount: Mount, role: str) -> Terms | None:
+async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
     """What now limits the tokens of a role; `None` when it is gone."""
     found = await find_role(context, mount, role)
-    return found.record.terms(mount, context.settings) if found else None
+    return found.with_record(found.record.terms(mount, context.settings)) if found else None

@@ -16,6 +16,7 @@ from ..values.secret import Secret
 from .sealing import NONCE_SIZE, Sealer
 
 T = TypeVar("T")
+U = TypeVar("U")
 ATTEMPTS: Final = 20
 PAGE: Final = 1000
 
@@ -47,6 +48,10 @@ class Found(Generic[T]):
     def expected(self) -> dict[str, int]:
         """What a commit that rests on this record expects."""
         return {self.key: self.version}
+
+    def with_record(self, record: U) -> Found[U]:
+        """Something that follows from this record, at its place."""
+        return Found(self.key, record, self.version)
 
 
 def version_of(found: Found[Any] | None) -> int:

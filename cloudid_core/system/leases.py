@@ -126,7 +126,7 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
     terms = mount and await context.components[mount.kind, mount.type].lease_terms(context, mount, lease.role)
     if not terms:
         raise Refused(Code.LEASE_NOT_RENEWABLE, "its role is gone")
-    return terms, expects
+    return terms.record, expects | terms.expected
 
 
 async def revoke(call: Call) -> Answer:

@@ -70,7 +70,7 @@ async def _renew(
             raise Refused(missing)
         if not found.record.renewable or found.record.expires_at is None:
             raise Refused(Code.TOKEN_NOT_RENEWABLE)
-        terms = await terms_of(context, mounts.record.by_id[found.record.mount_id], found.record)
+        terms, role_expects = await terms_of(context, mounts.record.by_id[found.record.mount_id], found.record)
         granted = grant(terms, start=found.record.created_at, now=call.now, increment=increment)
         expires_at = call.now + granted.ttl
         renewed = replace(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
@@ -78,7 +78,7 @@ async def _renew(
         if renewed.has_dependants:
             puts[renewed.due_key(expires_at)] = Due()
         try:
-            await context.records.commit({**mounts.expected, **found.expected}, puts)
+            await context.records.commit({**mounts.expected, **role_expects, **found.expected}, puts)
         except Conflict:
             continue
         block = auth_block(renewed, shown, accessor_of(context, renewed), granted.ttl)
@@ -86,14 +86,17 @@ async def _renew(
     raise Refused(Code.STORE_CONTENDED)
 
 
-async def terms_of(context: Context, mount: Mount, token: Token) -> Terms:
-    """What limits a token now: its role where it came from one, else what it was made with; `ROLE_NOT_FOUND`."""
-    terms: Terms | None = Terms(
-        default=mount.default_ttl(context.settings), max=mount.max_ttl(context.settings), period=token.period
-    )
+async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms, dict[str, int]]:
+    """What limits a token now, and what that rests on: its role where it came from one, else what it was made with.
+
+    `ROLE_NOT_FOUND` when the role is gone.
+    """
+    terms = Terms(default=mount.default_ttl(context.settings), max=mount.max_ttl(context.settings), period=token.period)
+    expects: dict[str, int] = {}
     if token.role:
-        terms = await context.components[mount.kind, mount.type].token_terms(context, mount, token.role)
-    if terms is None:
-        raise Refused(Code.ROLE_NOT_FOUND)
-    made_by_token = mount.id == TOKEN.id
-    return replace(terms, ttl=token.ttl if made_by_token else terms.ttl, explicit_max_ttl=token.explicit_max_ttl)
+        found = await context.components[mount.kind, mount.type].token_terms(context, mount, token.role)
+        if found is None:
+            raise Refused(Code.ROLE_NOT_FOUND)
+        terms, expects = found.record, found.expected
+    ttl = token.ttl if mount.id == TOKEN.id else terms.ttl
+    return replace(terms, ttl=ttl, explicit_max_ttl=token.explicit_max_ttl), expects

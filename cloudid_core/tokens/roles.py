@@ -111,14 +111,15 @@ async def role_exists(call: Call) -> bool:
     return await find_role(call.context, capture_name(call)) is not None
 
 
-async def token_terms(context: Context, mount: Mount, role: str) -> Terms | None:
+async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
     """What now limits the tokens of a role; `None` when it is gone."""
     found = await find_role(context, role)
     if found is None:
         return None
-    return Terms(
+    terms = Terms(
         default=mount.default_ttl(context.settings),
         max=mount.max_ttl(context.settings),
         period=found.record.token_period,
         explicit_max_ttl=found.record.token_explicit_max_ttl,
     )
+    return found.with_record(terms)

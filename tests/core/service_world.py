@@ -10,7 +10,7 @@ import msgspec
 
 from cloudid_core import HttpRequest, Request, Secret, Service, Settings, initialise, open_service
 from cloudid_core.clouds import CLOUDS, Cloud
-from cloudid_core.effects import Program
+from cloudid_core.effects import Commit, Program
 from cloudid_core.messages import Response
 from cloudid_core.mounts import Mount, mount_table
 from cloudid_core.testing import World
@@ -84,6 +84,10 @@ class ServiceWorld(World):
     def keys(self, prefix: str) -> tuple[str, ...]:
         """The keys of the store that start so."""
         return self.store.list(prefix, "", 1000)
+
+    def last_commit(self, name: str) -> int:
+        """Which effect was the last commit of a task."""
+        return max(at for at, (task, effect) in enumerate(self.trace) if task == name and isinstance(effect, Commit))
 
     def policy(self, name: str, *rules: tuple[str, list[str]]) -> str:
         """Write a policy; its name."""

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.effects import Commit
-
 from ..service_world import ServiceWorld
 
 LOGIN = "auth/cloud/login"
@@ -146,11 +144,6 @@ def test_a_login_rests_on_role_and_configuration_to_the_end(seed: int, change: s
     world.settle()
     assert deletion.result().status == 204
     if login.result().status == 200:
-        assert last_commit(world, login.name) < last_commit(world, deletion.name)
+        assert world.last_commit(login.name) < world.last_commit(deletion.name)
     else:
         assert login.result().status == 400
-
-
-def last_commit(world: ServiceWorld, name: str) -> int:
-    """Which effect of the world was the last commit of a task."""
-    return max(at for at, (task, effect) in enumerate(world.trace) if task == name and isinstance(effect, Commit))

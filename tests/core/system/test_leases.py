@@ -172,14 +172,15 @@ def test_a_lease_of_a_dead_token_is_not_renewed() -> None:
     assert (reply.status, reply.codes) == (400, ["lease_expired"])
 
 
-def test_a_renewal_rests_on_lease_token_and_mounts() -> None:
+def test_a_renewal_rests_on_lease_token_mounts_and_role() -> None:
     world = engine()
     lease_id = world.issue()
     lease = world.lease(lease_id)
     assert lease is not None
     world.must("PUT", "sys/leases/renew", {"lease_id": lease_id})
     (commit,) = (e for _, e in world.trace if isinstance(e, Commit) and lease.key in e.puts and lease.key in e.expects)
-    assert {lease.key, keys.token(lease.token_id), keys.MOUNTS} <= set(commit.expects)
+    role = keys.role(lease.mount_id, lease.role)
+    assert {lease.key, keys.token(lease.token_id), keys.MOUNTS, role} <= set(commit.expects)
 
 
 def test_a_renewal_that_loses_against_a_revocation_is_refused() -> None:

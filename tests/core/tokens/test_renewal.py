@@ -153,6 +153,19 @@ def test_a_token_of_a_role_that_is_gone_cannot_be_renewed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
+def test_a_renewal_rests_on_the_role_to_the_end(seed: int) -> None:
+    """Whatever the order: no renewal gives what a role no longer allows when it is written."""
+    world = ServiceWorld(seed)
+    token = world.log_in(world.furnish(token_ttl="1h"))["client_token"]
+    renewal = world.spawn(world.asking("POST", RENEW, {}, token))
+    change = world.spawn(world.asking("POST", "auth/cloud/role/dev", {"token_max_ttl": "5m", "token_ttl": "5m"}))
+    world.settle()
+    assert change.result().status == 204
+    if world.look_up(token)["ttl"] > 300:
+        assert world.last_commit(renewal.name) < world.last_commit(change.name)
+
+
+@pytest.mark.parametrize("seed", range(6))
 def test_a_token_that_is_revoked_meanwhile_stays_so(seed: int) -> None:
     world = ServiceWorld(seed)
     token = world.child()
