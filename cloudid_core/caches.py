@@ -40,10 +40,6 @@ class Bounded(Generic[K, V]):
     def drop(self, key: K) -> None:
         self._items.pop(key, None)
 
-    def drop_where(self, condition: Callable[[K], bool]) -> None:
-        for key in [key for key in self._items if condition(key)]:
-            del self._items[key]
-
     def clear(self) -> None:
         self._items.clear()
 

@@ -90,7 +90,7 @@ async def _fetched_keys(call: Call, basis: Basis) -> KeySet:
 
 
 async def _newer_keys(call: Call, basis: Basis, kid: str) -> KeySet:
-    """The tenant's signing keys, fetched anew where that has not just been done; `LOGIN_REFUSED` if one still lacks."""
+    """The tenant's signing keys, fetched anew where that was not just done; `LOGIN_REFUSED` if `kid` is not in them."""
     await basis.confirm()
     key_set = await refreshed_for(basis.client(call.deadline), kid)
     if kid not in key_set.keys:
