@@ -157,6 +157,9 @@ class Given(msgspec.Struct, frozen=True):
     spelled_old: Mapping[str, bool]
     ignored: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<Given {', '.join(self.values)}>"
+
     def __contains__(self, name: str) -> bool:
         return name in self.values
 

@@ -110,6 +110,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     holds: str = ""
     visit_at: Instant | None = None
 
+    def __repr__(self) -> str:
+        return f"<Answer {', '.join(self.data or ())}>"
+
     @property
     def is_empty(self) -> bool:
         return self.data is None and self.auth is None and not self.lease_id and not self.warnings

@@ -148,3 +148,11 @@ def test_what_is_shown_parses_to_the_same_value(name: str, raw: object) -> None:
     else:
         assert kind.parse(kind.show(value)) == value
     assert problem.startswith("must ")
+
+
+def test_what_was_given_prints_its_names_alone() -> None:
+    @frozen
+    class Form:
+        jwt: str = setting(fields.TEXT, "", "A secret.")
+
+    assert repr(parse(Form, {"jwt": "s3cret"})) == "<Given jwt>"

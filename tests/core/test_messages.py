@@ -126,3 +126,7 @@ def test_nothing_prints_what_may_be_secret() -> None:
     request = Request("POST", "/v1/auth/cloud/login", {"x-vault-token": "s.secret"}, b"s.secret")
     for value in (request, AUTH, dressed(Answer(auth=AUTH)), Answer(auth=AUTH)):
         assert "s.secret" not in repr(value)
+
+
+def test_an_answer_prints_the_names_of_its_members_alone() -> None:
+    assert repr(Answer(data={"client_id": "id", "client_secret": "s3cret"})) == "<Answer client_id, client_secret>"
