@@ -33,7 +33,7 @@ prove: $(READY) ## Go through all pairs of faults and thousands of random lives 
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
 
 docs: $(READY) ## Print the reference pages from the tables
-	@$(BIN)/python -m cloudid_core.documents > docs/reference.md
+	@$(BIN)/python -m cloudid_core.api.documents > docs/reference.md
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
 	@$(BIN)/python -m servers.provider_simulator.documents > docs/simulator.md
 

@@ -28,8 +28,8 @@ from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.effects import Entry, Event, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.store.memory import MemoryStore
+from servers.common.settings import clouds_at
 from servers.provider_simulator.simulator import Simulator
-from servers.settings import clouds_at
 
 BASE_URL: Final = "http://cloud.test"
 AUDIENCE: Final = "https://management.azure.com/"

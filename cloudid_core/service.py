@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from .caches import Caches
-from .context import Context
-from .dispatch import respond
+from .api.dispatch import respond
+from .api.response import Request, Response, render_refusal
+from .background.loop import Tick
 from .effects import Instant, Now, RandomBytes
 from .errors import Code, HostFailure, RecordFailed, Refused
+from .foundation.caches import Caches
+from .foundation.context import Context
 from .initialise import initialise
 from .leases.revocation import end_lease
-from .messages import Request, Response, dress_refusal
+from .mounts.catalog import COMPONENTS
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
-from .ring import open_ring
-from .routes import COMPONENTS
 from .settings import Settings
+from .store.keyring import open_keyring
 from .store.records import Records
 from .store.sealing import Sealer
-from .tick import Tick
-from .values.uuid import uuid_text
+from .values.guid import uuid_text
 
 UPKEEP_PAUSE: Final = 60.0
 
@@ -36,7 +36,7 @@ __all__ = ["Service", "initialise", "open_service"]
 async def open_service(settings: Settings) -> Service:
     """The service over an initialised store; fails as `open_ring` does."""
     caches = Caches(settings)
-    records = Records(Sealer(await open_ring(settings)), caches.records)
+    records = Records(Sealer(await open_keyring(settings)), caches.records)
     node = (await RandomBytes(8)).hex()
     return Service(Context(settings, records, caches, COMPONENTS), node)
 
@@ -64,7 +64,7 @@ class Service:
             refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
         except Exception as bug:  # noqa: BLE001  # its text may hold a secret: only the host's log sees it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
-        return dress_refusal(refusal, failure, request_id)
+        return render_refusal(refusal, failure, request_id)
 
     async def undelivered(self, response: Response) -> None:
         """Give back what an answer held that could not be delivered."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from attrs import Factory, field, frozen
 
+from .api.fields import BOOLEAN, INTEGER, NETWORKS, PAUSE, SECONDS, bounded, one_of, setting
 from .clouds import CLOUDS, Cloud
-from .fields import BOOLEAN, INTEGER, NETWORKS, PAUSE, SECONDS, bounded, one_of, setting
 from .values.secret import Secret
 
 

@@ -12,7 +12,8 @@ from cloudid_core.auth_method.decision import NO_FACTS, Facts, Needs, Verified, 
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.errors import Code, Refused
 from cloudid_core.provider.compute import Machine
-from cloudid_core.values import location, resource_id
+from cloudid_core.values import resource_id
+from cloudid_core.values.folding import fold_location
 
 from .minting import PRINCIPAL, RESOURCE_GROUP, SUBSCRIPTION, VM, new_caches, said
 
@@ -45,7 +46,7 @@ def machine(
     """What the provider says of a machine, in the shape that its adapter gives it."""
     return Machine(
         resource_id=resource_id.parse(named),
-        location=location.fold(at),
+        location=fold_location(at),
         principals=frozenset(principal.lower() for principal in principals),
         scale_set=scale_set,
     )

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cloudid_core import Request, Secret, Settings, initialise, open_service, run_now
+from cloudid_core.api.documents import reference
 from cloudid_core.clouds import CLOUDS, Cloud
-from cloudid_core.documents import reference
 from servers.provider_simulator import Simulator, start
 from servers.provider_simulator.documents import page
 

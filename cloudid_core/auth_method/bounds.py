@@ -6,8 +6,7 @@ from typing import Final, Protocol
 
 from attrs import field, frozen
 
-from ..values import location
-from ..values.folding import fold
+from ..values.folding import fold, fold_location
 
 ANY: Final = ("*",)
 """In `bound_service_principal_ids`: any principal of the tenant."""
@@ -61,7 +60,7 @@ class Bounds:
             principals=frozenset() if any_principal else _folded(role.bound_service_principal_ids),
             any_principal=any_principal,
             groups=_folded(role.bound_group_ids),
-            locations=frozenset(map(location.fold, role.bound_locations)),
+            locations=frozenset(map(fold_location, role.bound_locations)),
             subscriptions=_folded(role.bound_subscription_ids),
             resource_groups=_folded(role.bound_resource_groups),
             scale_sets=_folded(role.bound_scale_sets),

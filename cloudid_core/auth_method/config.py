@@ -6,19 +6,20 @@ from functools import cached_property
 
 from attrs import evolve, frozen
 
-from .. import root_credential
+from ..api.fields import ENVIRONMENT, INTEGER, PAUSE, TEXT, bounded, setting, show
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
-from ..context import Context, Deadline
-from ..environment import effective
 from ..errors import Code, Conflict, Refused
-from ..fields import ENVIRONMENT, INTEGER, PAUSE, TEXT, bounded, setting, show
-from ..messages import NOTHING, Answer
-from ..mounts import Mount
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..foundation.environment import effective
+from ..mounts.table import Mount
 from ..provider.client import Client
 from ..provider.retry import RetryPolicy
-from ..root_credential import RootCredential, client_of, effective_config
+from ..rotation import root_credential
 from ..rotation.expiration import root_password_expiration
-from ..routing import Call
+from ..rotation.root_credential import RootCredential, client_of, effective_config
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected, version_of
 from ..values.secret import Secret

@@ -8,11 +8,11 @@ from typing import Final
 
 from attrs import define
 
+from ..api.fields import TEXT, setting
 from ..errors import Code, Problem, Refused
-from ..fields import TEXT, setting
 from ..values import resource_id
 from ..values.guid import GUID, guid
-from ..values.name import NAME, name
+from ..values.names import NAME, name
 from ..values.resource_id import RESOURCE_GROUP, VM_NAME, resource_group, vm_name
 
 

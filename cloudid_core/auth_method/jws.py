@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from ..caches import Bounded
 from ..errors import Code, Refused
+from ..foundation.caches import Bounded
 
 ALGORITHM: Final = "RS256"
 _PADDING: Final = PKCS1v15()

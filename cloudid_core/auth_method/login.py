@@ -7,21 +7,21 @@ that the decision rested on, and so it is with a refusal: otherwise the login st
 
 from __future__ import annotations
 
+from ..api.response import Answer
+from ..api.routing import Call
 from ..effects import Instant, RandomBytes
 from ..errors import Code, Conflict, Refused
-from ..messages import Answer
 from ..provider.client import PROVIDER_FAILURES, Client
 from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
 from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
-from ..routing import Call
 from ..store.records import ATTEMPTS
 from ..store.sealing import NONCE_SIZE
 from ..tokens.issue import RANDOM_SIZE, issue
 from ..values import network
-from .basis import Basis, read_basis, recall_basis
 from .claims import Claims, check_claims
 from .decision import NOT_ASKED, Facts, Needs, Verified, decide
 from .form import LoginForm, validate
+from .snapshot import Snapshot, cached_snapshot, read_snapshot
 from .verification import UnknownKey, verify_login_jwt
 
 
@@ -30,69 +30,69 @@ async def log_in(call: Call) -> Answer:
     form = call.form(LoginForm)
     validate(form)
     context, place = call.context, (call.mount.id, form.role.lower())
-    basis = recall_basis(context, *place) or await read_basis(context, *place)
+    snapshot = cached_snapshot(context, *place) or await read_snapshot(context, *place)
     for _ in range(ATTEMPTS):
         try:
-            return await _attempt(call, form, basis)
+            return await _attempt(call, form, snapshot)
         except Conflict:
-            basis = await read_basis(context, *place)
+            snapshot = await read_snapshot(context, *place)
         except (Refused, *PROVIDER_FAILURES):
-            standing = await read_basis(context, *place)
-            if standing.expects == basis.expects:
+            standing = await read_snapshot(context, *place)
+            if standing.expects == snapshot.expects:
                 raise
-            basis = standing
+            snapshot = standing
     raise Refused(Code.STORE_CONTENDED)
 
 
-async def _attempt(call: Call, form: LoginForm, basis: Basis) -> Answer:
+async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     """A login on a basis; `Conflict` when that does not stand."""
-    key_set = known_keys(basis.identity, call.now) or await _fetched_keys(call, basis)
+    key_set = known_keys(snapshot.identity, call.now) or await _fetched_keys(call, snapshot)
     try:
         claims = _verify(call, form, key_set)
     except UnknownKey as unknown:
-        key_set = await _newer_keys(call, basis, unknown.kid)
+        key_set = await _newer_keys(call, snapshot, unknown.kid)
         claims = _verify(call, form, key_set)
-    role = basis.role
+    role = snapshot.role
     if not network.contains(role.token_bound_cidrs, call.remote_address):
         raise Refused(Code.SOURCE_ADDRESS_REFUSED)
     check_claims(
         claims,
         now=call.now,
         leeway=call.context.settings.leeway,
-        audience=basis.config.resource,
+        audience=snapshot.config.resource,
         issuers=key_set.issuers,
         tenant_id=key_set.tenant_id,
         max_jwt_exp=role.max_jwt_exp,
     )
-    facts = _facts_at_hand(basis.identity, claims, call.now)
+    facts = _facts_at_hand(snapshot.identity, claims, call.now)
     verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
     if type(verdict) is Needs:
-        facts = await _fetched_facts(call, basis, claims, facts, verdict)
+        facts = await _fetched_facts(call, snapshot, claims, facts, verdict)
         verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
     assert type(verdict) is Verified  # all facts that it can need are there
     random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
     issued = issue(
         call.context,
-        basis.template,
+        snapshot.template,
         random[:RANDOM_SIZE],
         now=call.now,
-        display_name=basis.display_prefix + claims.principal_id,
-        metadata={"role": basis.role_name, **verdict.metadata},
+        display_name=snapshot.display_prefix + claims.principal_id,
+        metadata={"role": snapshot.role_name, **verdict.metadata},
     )
-    await call.context.records.commit(basis.expects, issued.puts, nonces=random[RANDOM_SIZE:])
+    await call.context.records.commit(snapshot.expects, issued.puts, nonces=random[RANDOM_SIZE:])
     return Answer(auth=issued.block, warnings=issued.warnings)
 
 
-async def _fetched_keys(call: Call, basis: Basis) -> KeySet:
+async def _fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:
     """The tenant's signing keys, from the provider."""
-    await basis.confirm()
-    return await signing_keys(basis.client(call.deadline))
+    await snapshot.confirm()
+    return await signing_keys(snapshot.client(call.deadline))
 
 
-async def _newer_keys(call: Call, basis: Basis, kid: str) -> KeySet:
+async def _newer_keys(call: Call, snapshot: Snapshot, kid: str) -> KeySet:
     """The tenant's signing keys, fetched anew where that was not just done; `LOGIN_REFUSED` if `kid` is not in them."""
-    await basis.confirm()
-    key_set = await refreshed_for(basis.client(call.deadline), kid)
+    await snapshot.confirm()
+    key_set = await refreshed_for(snapshot.client(call.deadline), kid)
     if kid not in key_set.keys:
         raise Refused(Code.LOGIN_REFUSED)
     return key_set
@@ -110,10 +110,10 @@ def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
     return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
 
 
-async def _fetched_facts(call: Call, basis: Basis, claims: Claims, facts: Facts, needs: Needs) -> Facts:
+async def _fetched_facts(call: Call, snapshot: Snapshot, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell, beside what is known already."""
-    await basis.confirm()
-    client, machine, groups = basis.client(call.deadline), facts.machine, facts.groups
+    await snapshot.confirm()
+    client, machine, groups = snapshot.client(call.deadline), facts.machine, facts.groups
     if needs.machine and claims.machine is not None:
         machine = await machine_facts(client, claims.machine.resource_id)
     if needs.groups:

@@ -7,13 +7,13 @@ from typing import Final
 
 from attrs import frozen
 
-from ..context import Context
+from ..api.fields import SECONDS, TEXTS, setting, show
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, capture_name
 from ..errors import Code, Conflict, Problem, Refused
-from ..fields import SECONDS, TEXTS, setting, show
-from ..lifetime import Terms
-from ..messages import NOTHING, Answer
-from ..mounts import Mount
-from ..routing import Call, capture_name
+from ..foundation.context import Context
+from ..foundation.lifetime import Terms
+from ..mounts.table import Mount
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected
 from ..tokens.settings import TokenSettings, merged

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..components import Component
-from ..mounts import AUTH
+from ..api.routing import Operation, Route, RouteTable
+from ..foundation.components import Component
+from ..mounts.table import AUTH
 from ..rotation import routes as rotation
-from ..routing import Operation, Route, RouteTable
 from . import config, login, roles
 from .config import Config
 from .form import LoginForm

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from ..caches import Caches
 from ..errors import CloudidError, Code, Refused
+from ..foundation.caches import Caches
 from ..provider.signing_keys import KeySet
 from . import jws
 from .claims import Claims, read
@@ -31,13 +31,13 @@ def verify_login_jwt(token: str, key_set: KeySet, caches: Caches, mount_id: str,
     """
     if len(token) > limit or not token.isascii():
         raise Refused(Code.JWT_MALFORMED)
-    proven = (mount_id, key_set.generation, sha256(token.encode()).digest())
-    claims: Claims | None = caches.signatures.peek(proven)
+    wait_until_accepted = (mount_id, key_set.generation, sha256(token.encode()).digest())
+    claims: Claims | None = caches.signatures.peek(wait_until_accepted)
     if claims is None:
         parts = jws.split(token, caches.jws_headers)
         key = key_set.keys.get(parts.key_id)
         if key is None:
             raise UnknownKey(parts.key_id)
         claims = read(jws.verify(parts, key), caches)
-        caches.signatures.put(proven, claims)
+        caches.signatures.put(wait_until_accepted, claims)
     return claims

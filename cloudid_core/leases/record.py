@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from .. import due
-from ..context import Context
-from ..due import Due
+from ..background import queue
+from ..background.queue import Due
 from ..effects import Instant
-from ..holdings import Holdings
+from ..foundation.context import Context
+from ..provider.provisioned import Provisioned
 from ..store import keys
 from ..store.records import Found
 
@@ -25,7 +25,7 @@ class Lease:
     mount_id: str
     role: str
     token_id: str
-    holdings: Holdings
+    provisioned: Provisioned
     issued_at: Instant
     expires_at: Instant
     ends_at: Instant
@@ -41,7 +41,7 @@ class Lease:
 
     @property
     def due_key(self) -> str:
-        return keys.due(self.due_at, due.LEASE, self.mount_id, self.id)
+        return keys.due(self.due_at, queue.LEASE, self.mount_id, self.id)
 
     @property
     def stuck_key(self) -> str:

@@ -8,13 +8,13 @@ from typing import Final
 
 from attrs import evolve
 
-from .. import due
-from ..context import Context
-from ..due import Due, Work
+from ..background import queue
+from ..background.journal import UNDER_WAY, abandoned_intent, attempt, reason_text
+from ..background.queue import Due, Job
 from ..effects import Instant
 from ..errors import Code, Conflict, Refused
-from ..holdings import Removal
-from ..journal import UNDER_WAY, abandoned_intent, attempt, told
+from ..foundation.context import Context
+from ..provider.provisioned import Removal
 from ..store.records import ATTEMPTS, Found
 from .record import Lease, ending, find_lease, rescheduled
 
@@ -65,7 +65,7 @@ async def forget_lease(context: Context, lease_id: str, now: Instant) -> bool:
         if found is None:
             return False
         lease = found.record
-        puts = abandoned_intent(lease.id.rpartition("/")[2], lease.mount_id, lease.holdings, now)
+        puts = abandoned_intent(lease.id.rpartition("/")[2], lease.mount_id, lease.provisioned, now)
         try:
             await context.records.commit(found.expected, puts, lease.deletes())
         except Conflict:
@@ -74,7 +74,7 @@ async def forget_lease(context: Context, lease_id: str, now: Instant) -> bool:
     raise Refused(Code.STORE_CONTENDED)
 
 
-async def revoke(work: Work, found: Found[Lease]) -> None:
+async def revoke(job: Job, found: Found[Lease]) -> None:
     """Remove what a lease holds, and the lease when nothing is left. What could not be removed stays, with its reason.
 
     The attempt is claimed by a commit first: who has lost the duty does not touch the provider, and whatever becomes of
@@ -83,19 +83,19 @@ async def revoke(work: Work, found: Found[Lease]) -> None:
     lease = found.record
     attempts = lease.attempts + 1
     claimed = evolve(
-        lease, revoking=True, attempts=attempts, due_at=await due.retry_at(work, attempts), reason=UNDER_WAY
+        lease, revoking=True, attempts=attempts, due_at=await queue.retry_at(job, attempts), reason=UNDER_WAY
     )
     puts, deletes = rescheduled(lease, claimed)
     puts[claimed.stuck_key] = Due()
-    await work.context.records.commit({**work.fence, **found.expected}, puts, deletes)
-    await _note(work, lease.id, await attempt(work, lease.holdings, since=lease.issued_at))
+    await job.context.records.commit({**job.fence, **found.expected}, puts, deletes)
+    await _note(job, lease.id, await attempt(job, lease.provisioned, since=lease.issued_at))
 
 
-async def _note(work: Work, lease_id: str, removal: Removal) -> None:
+async def _note(job: Job, lease_id: str, removal: Removal) -> None:
     """Write down what is left of a lease. Only the duty holder changes what one holds, but anybody its due time."""
-    records = work.context.records
+    records = job.context.records
     for _ in range(ATTEMPTS):
-        found = await find_lease(work.context, lease_id)
+        found = await find_lease(job.context, lease_id)
         if found is None:
             return
         puts: dict[str, object] = {}
@@ -103,9 +103,9 @@ async def _note(work: Work, lease_id: str, removal: Removal) -> None:
         if removal.left.is_empty:
             deletes = found.record.deletes()
         else:
-            puts[found.key] = evolve(found.record, holdings=removal.left, reason=told(removal))
+            puts[found.key] = evolve(found.record, provisioned=removal.left, reason=reason_text(removal))
         try:
-            await records.commit({**work.fence, **found.expected}, puts, deletes)
+            await records.commit({**job.fence, **found.expected}, puts, deletes)
         except Conflict:
             continue
         return

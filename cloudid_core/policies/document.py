@@ -10,8 +10,8 @@ from typing import Final, NoReturn
 import msgspec
 from attrs import evolve, field, frozen
 
+from ..api.fields import Json
 from ..errors import Code, Refused
-from ..fields import Json
 from ..values import duration
 from . import hcl
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from ..api.fields import Json
 from ..errors import Code, Refused
-from ..fields import Json
 
 _MOST_TOKENS: Final = 10_000
 _DEEPEST: Final = 8

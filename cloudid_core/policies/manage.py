@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..context import Context
 from ..errors import Code, Refused
+from ..foundation.context import Context
 from ..store import keys
-from ..values.name import name as valid_name
+from ..values.names import name as valid_name
 from .builtin import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE
 from .document import Policy, parse
 from .store import load_policy

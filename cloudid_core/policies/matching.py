@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..fields import Json
+from ..api.fields import Json
 from ..values.folding import fold
 from . import parameters as constraints
 from .builtin import needs_sudo

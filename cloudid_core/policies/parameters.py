@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..fields import Json
+from ..api.fields import Json
 from ..values.folding import fold
 from .document import Rule, Values
 

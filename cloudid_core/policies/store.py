@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..context import Context
 from ..effects import ABSENT
+from ..foundation.context import Context
 from ..store import keys
 from .builtin import BUILT_IN, ROOT, normalised
 from .document import Policy

@@ -7,9 +7,9 @@ from typing import Final
 
 from attrs import frozen
 
-from ..context import Deadline
 from ..effects import CallProvider, HttpRequest, HttpResponse, Now, RandomBytes, Sleep
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
+from ..foundation.deadline import Deadline
 from .retry import RETRIED, RetryPolicy, is_uncertain, retry_after
 
 SHORTEST_TRY: Final = 0.5
@@ -17,7 +17,7 @@ SHORTEST_TRY: Final = 0.5
 
 
 @frozen(kw_only=True)
-class Patience:
+class RetryBudget:
     """How long one try may take, in seconds, how often it is repeated, and when all must be over."""
 
     timeout: float
@@ -25,26 +25,26 @@ class Patience:
     deadline: Deadline
 
 
-async def deliver(request: HttpRequest, patience: Patience, *, idempotent: bool = True) -> HttpResponse:
+async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool = True) -> HttpResponse:
     """The provider's last answer, whatever its status, after as many tries as patience allows.
 
     Raises `ProviderUnreachable` when there is none, `ProviderAmbiguous` when a call that is not idempotent may or may
     not have been carried out, and `Refused` with `DEADLINE_PASSED`.
     """
     for retry_number in count(1):
-        left = await patience.deadline.remaining()
-        answer = await _try(request, min(patience.timeout, left))
+        left = await budget.deadline.remaining()
+        answer = await _try(request, min(budget.timeout, left))
         if not idempotent and _is_ambiguous(answer):
             raise ProviderAmbiguous("a call that changes something got no definite answer")
-        if retry_number > patience.retry.max_retries or not _is_retried(answer):
+        if retry_number > budget.retry.max_retries or not _is_retried(answer):
             break
-        pause = await _pause(answer, retry_number, patience)
+        pause = await _pause(answer, retry_number, budget)
         if pause is None:
             break
         await Sleep(pause)
     if isinstance(answer, HttpResponse):
         return answer
-    if await Now() >= patience.deadline.at:
+    if await Now() >= budget.deadline.at:
         raise Refused(Code.DEADLINE_PASSED)
     raise answer
 
@@ -64,15 +64,15 @@ def _is_ambiguous(answer: HttpResponse | ProviderUnreachable) -> bool:
     return answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)
 
 
-async def _pause(answer: HttpResponse | ProviderUnreachable, retry_number: int, patience: Patience) -> float | None:
+async def _pause(answer: HttpResponse | ProviderUnreachable, retry_number: int, budget: RetryBudget) -> float | None:
     """Seconds to wait before a retry; `None` when the provider asks for too many, or too few are left."""
     now = await Now()
     asked = retry_after(answer.headers, now) if isinstance(answer, HttpResponse) else None
     if asked is None:
         jitter = int.from_bytes(await RandomBytes(2)) / 2**16
-        pause = patience.retry.pause(retry_number, jitter)
-    elif asked <= patience.retry.max_retry_delay:
+        pause = budget.retry.pause(retry_number, jitter)
+    elif asked <= budget.retry.max_retry_delay:
         pause = asked
     else:
         return None
-    return pause if now + pause + SHORTEST_TRY <= patience.deadline.at else None
+    return pause if now + pause + SHORTEST_TRY <= budget.deadline.at else None

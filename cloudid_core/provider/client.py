@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 from attrs import field, frozen
 
+from ..api.fields import Json
 from ..clouds import Cloud
-from ..context import Context, Deadline
 from ..effects import HttpRequest, HttpResponse, Now
 from ..errors import (
     Code,
@@ -21,11 +21,12 @@ from ..errors import (
     Refused,
     TimeIsUp,
 )
-from ..fields import Json
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
 from ..values.secret import Secret
-from .answers import nonsense, problem_of, read
-from .calls import Patience, deliver
+from .calls import RetryBudget, deliver
 from .oauth import access_token, forget
+from .responses import nonsense, problem_of, read
 from .retry import RetryPolicy
 from .urls import same_origin
 
@@ -91,8 +92,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy = RetryPolicy()
 
     @property
-    def patience(self) -> Patience:
-        return Patience(timeout=self.context.settings.provider_timeout, retry=self.retry, deadline=self.deadline)
+    def budget(self) -> RetryBudget:
+        return RetryBudget(timeout=self.context.settings.provider_timeout, retry=self.retry, deadline=self.deadline)
 
     async def call(self, call: ApiCall) -> HttpResponse:
         """The provider's successful answer. An access token that it no longer accepts is replaced, once.
@@ -123,7 +124,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         if token is not None:
             headers["authorization"] = f"Bearer {token.reveal()}"
         request = HttpRequest(call.method, call.url, headers, content)
-        return await deliver(request, self.patience, idempotent=call.idempotent)
+        return await deliver(request, self.budget, idempotent=call.idempotent)
 
 
 async def ask(client: Client, call: ApiCall, form: type[T]) -> T:

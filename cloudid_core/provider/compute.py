@@ -9,11 +9,11 @@ from attrs import frozen
 
 from ..effects import gather
 from ..errors import ProviderProblem
-from ..values import location
+from ..values.folding import fold_location
 from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, parse
-from .answers import nonsense
 from .api_versions import api_version
 from .client import Client, get_json
+from .responses import nonsense
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ async def find_machine(client: Client, resource_id: ResourceId) -> Machine | Non
         return None
     return Machine(
         resource_id=resource_id,
-        location=location.fold(document.location or ""),
+        location=fold_location(document.location or ""),
         principals=await _principals(client, document.identity or _Identity()),
         scale_set=_scale_set(resource_id, document),
     )

@@ -19,8 +19,8 @@ from ..clouds import Cloud
 from ..effects import HttpRequest, HttpResponse, Now, gather, together
 from ..errors import ProviderProblem
 from ..values.guid import guid
-from .answers import nonsense, problem_of, read
-from .calls import Patience, deliver
+from .calls import RetryBudget, deliver
+from .responses import nonsense, problem_of, read
 from .urls import same_origin, url
 
 SHORTEST_KEY: Final = 2048
@@ -61,14 +61,14 @@ class _KeySet(msgspec.Struct):
     keys: list[_Key]
 
 
-async def discover(cloud: Cloud, tenant: str, patience: Patience) -> Published:
+async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
     """Read both documents of a tenant, and the key sets that they name. Nothing is fetched but from the login host.
 
     A version of tokens that the cloud does not offer (400 or 404) is left out; any other failure fails the whole.
     """
     answers = await together(
-        _document(url(cloud.login, tenant, ".well-known", "openid-configuration"), patience),
-        _document(url(cloud.login, tenant, "v2.0", ".well-known", "openid-configuration"), patience),
+        _document(url(cloud.login, tenant, ".well-known", "openid-configuration"), budget),
+        _document(url(cloud.login, tenant, "v2.0", ".well-known", "openid-configuration"), budget),
     )
     documents = [answer for answer in answers if isinstance(answer, _Document)]
     if not documents and isinstance(answers[0], ProviderProblem):
@@ -76,32 +76,32 @@ async def discover(cloud: Cloud, tenant: str, patience: Patience) -> Published:
     addresses = list(dict.fromkeys(document.jwks_uri for document in documents))
     if not all(same_origin(cloud.login, address) for address in addresses):
         raise nonsense()
-    key_sets = await gather([_key_set(address, patience) for address in addresses])
+    key_sets = await gather([_key_set(address, budget) for address in addresses])
     keys = {kid: key for key_set in key_sets for kid, key in key_set.items()}
     if not keys:
         raise nonsense()
     return Published(_tenant_id(documents, tenant), frozenset(document.issuer for document in documents), keys)
 
 
-async def _document(address: str, patience: Patience) -> _Document | ProviderProblem:
+async def _document(address: str, budget: RetryBudget) -> _Document | ProviderProblem:
     try:
-        return read(await _get(address, patience), _Document)
+        return read(await _get(address, budget), _Document)
     except ProviderProblem as problem:
         if problem.status not in (400, 404):
             raise
         return problem
 
 
-async def _key_set(address: str, patience: Patience) -> dict[str, RSAPublicKey]:
-    answer = read(await _get(address, patience), _KeySet)
+async def _key_set(address: str, budget: RetryBudget) -> dict[str, RSAPublicKey]:
+    answer = read(await _get(address, budget), _KeySet)
     if len(answer.keys) > MOST_KEYS:
         raise nonsense()
     imported = ((key.kid or key.x5t or "", _import(key)) for key in answer.keys)
     return {kid: key for kid, key in imported if key is not None and 0 < len(kid) <= _LONGEST_TEXT}
 
 
-async def _get(address: str, patience: Patience) -> HttpResponse:
-    response = await deliver(HttpRequest("GET", address, {"accept": "application/json"}), patience)
+async def _get(address: str, budget: RetryBudget) -> HttpResponse:
+    response = await deliver(HttpRequest("GET", address, {"accept": "application/json"}), budget)
     if response.status != 200:
         raise problem_of(response, await Now())
     return response

@@ -12,13 +12,14 @@ from typing import Any, Generic, TypeVar
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..context import Context, Deadline
 from ..effects import Instant, Now
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
 from ..values.resource_id import ResourceId
 from .client import Client
 from .compute import Machine, find_machine
 from .directory import member_groups_of
-from .sharing import once
+from .single_flight import once
 
 T = TypeVar("T")
 

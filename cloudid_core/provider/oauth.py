@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from ..effects import HttpRequest, Instant, Now, ReadPlatformToken
 from ..errors import HostFailure, PlatformTokenUnavailable, ProviderProblem
 from ..values.secret import Secret
-from .answers import nonsense, problem_of, read
 from .calls import deliver
+from .responses import nonsense, problem_of, read
 from .retry import RetryPolicy
-from .sharing import once
+from .single_flight import once
 from .urls import url
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ async def _by_secret(client: Client, secret: Secret, scope: str) -> AccessToken:
         urlencode(form).encode(),
     )
     asked_at = await Now()
-    response = await deliver(request, client.patience)
+    response = await deliver(request, client.budget)
     if response.status != 200:
         raise problem_of(response, await Now())
     answer = read(response, _TokenAnswer)

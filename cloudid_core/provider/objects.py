@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 from msgspec import Meta
 
+from ..api.fields import Json
 from ..effects import Now
 from ..errors import ProviderProblem
-from ..fields import Json
-from .answers import read
 from .client import ApiCall, Client, get_json, pages
 from .directory import VERSION
-from .fresh import Family, while_fresh
+from .propagation import Family, while_fresh
+from .responses import read
 from .urls import url
 
 T = TypeVar("T")

@@ -15,14 +15,15 @@ from attrs import evolve, frozen
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from ..clouds import Cloud
-from ..context import Context, Deadline
 from ..effects import Instant, Now, Program, gather
 from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, Refused
-from .calls import Patience
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from .calls import RetryBudget
 from .client import Client, refusal_of
 from .discovery import Published, discover
 from .retry import RetryPolicy
-from .sharing import once
+from .single_flight import once
 
 REST: Final = 30.0
 """Seconds from the start of a refresh cycle to the earliest start of the next."""
@@ -156,9 +157,9 @@ async def _cycle(context: Context, state: _State, deadline: Deadline) -> KeySet:
     if state.rests(now):
         return state.left_over(now)
     state = _update(context, state, tried_at=now, under_way=True)
-    patience = Patience(timeout=context.settings.provider_timeout, retry=state.retry, deadline=deadline)
+    budget = RetryBudget(timeout=context.settings.provider_timeout, retry=state.retry, deadline=deadline)
     try:
-        keys = _key_set(await discover(state.cloud, state.tenant, patience), now)
+        keys = _key_set(await discover(state.cloud, state.tenant, budget), now)
     except (ProviderProblem, ProviderUnreachable, Refused) as failure:
         code = Code.PROVIDER_UNREACHABLE if isinstance(failure, Refused) else refusal_of(failure).code
         state = _update(context, state, under_way=False, failure=code)

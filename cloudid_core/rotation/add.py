@@ -12,19 +12,19 @@ from typing import Final
 
 from attrs import evolve
 
-from ..context import Context
+from ..background.journal import abandoned_intent, marker
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
-from ..holdings import Holdings
-from ..journal import abandoned_intent, marker
+from ..foundation.context import Context
 from ..provider.applications import add_password
 from ..provider.client import Client
-from ..provider.fresh import Family, while_fresh
-from ..root_credential import ROOT_PASSWORD_TTL, RootCredential
+from ..provider.propagation import Family, while_fresh
+from ..provider.provisioned import Provisioned
 from ..store.records import Found, expected
-from ..tokens.text import new_id
+from ..tokens.encoding import new_id
 from .record import Home, Key, Phase, Rotation, changed, given_up
 from .root import hinted_key, is_used_elsewhere, root_application
+from .root_credential import ROOT_PASSWORD_TTL, RootCredential
 
 CLOCK_SKEW: Final = 300.0
 """Seconds by which a password's start lies in the past, for front-ends whose clocks are behind."""
@@ -124,11 +124,11 @@ async def give_up(
 
 def abandoned_password(rotation: Rotation, now: Instant, *, key_id: str) -> dict[str, object]:
     """What a commit puts that has a password of a rotation removed, by its key or else by its name."""
-    holdings = Holdings(
+    provisioned = Provisioned(
         made_at=now,
         tenant=rotation.home.tenant,
         password_on=rotation.home.object_id,
         password_name=rotation.name,
         password_key_id=key_id,
     )
-    return abandoned_intent(f"rotation-{key_id or rotation.name}", rotation.mount_id, holdings, now)
+    return abandoned_intent(f"rotation-{key_id or rotation.name}", rotation.mount_id, provisioned, now)

@@ -6,12 +6,12 @@ from typing import Final
 
 from attrs import evolve
 
-from .. import due
-from ..components import mount_client
-from ..context import Deadline
-from ..due import Work
+from ..background import queue
+from ..background.queue import Job
 from ..errors import CloudidError, Conflict, reason_of
-from ..mounts import Mount, mount_table
+from ..foundation.components import mount_client
+from ..foundation.deadline import Deadline
+from ..mounts.table import Mount, mount_table
 from ..store import keys
 from ..store.records import Found
 from .add import give_up
@@ -26,38 +26,38 @@ INTERRUPTED: Final = "the rotation was interrupted before the new secret was sto
 NOT_ACCEPTED: Final = "the provider does not accept the new secret"
 
 
-async def advance(work: Work) -> None:
+async def advance(job: Job) -> None:
     """Take a rotation on. The attempt is claimed by a commit first; what goes wrong is noted, and tried again later."""
-    found = await find_rotation(work.context, work.mount_id)
-    mount = (await mount_table(work.context)).record.with_storage(work.mount_id)
-    if found is None or mount is None or found.record.is_idle or found.record.due_key != work.key:
-        await due.drop(work, keys.rotation(work.mount_id), found)
+    found = await find_rotation(job.context, job.mount_id)
+    mount = (await mount_table(job.context)).record.with_storage(job.mount_id)
+    if found is None or mount is None or found.record.is_idle or found.record.due_key != job.key:
+        await queue.drop(job, keys.rotation(job.mount_id), found)
         return
     attempts = found.record.attempts + 1
-    claimed = evolve(found.record, attempts=attempts, due_at=await due.retry_at(work, attempts))
+    claimed = evolve(found.record, attempts=attempts, due_at=await queue.retry_at(job, attempts))
     puts, deletes = changed(found.record, claimed)
-    version = await work.context.records.commit({**work.fence, **found.expected}, puts, deletes)
+    version = await job.context.records.commit({**job.fence, **found.expected}, puts, deletes)
     claim = Found(found.key, claimed, version)
     try:
-        await _step(work, mount, claim)
+        await _step(job, mount, claim)
     except Conflict:
         raise
     except CloudidError as failure:
         noted = evolve(claimed, error=reason_of(failure))
-        await work.context.records.commit({**work.fence, **claim.expected}, {claim.key: noted})
+        await job.context.records.commit({**job.fence, **claim.expected}, {claim.key: noted})
 
 
-async def _step(work: Work, mount: Mount, claim: Found[Rotation]) -> None:
-    context, rotation = work.context, claim.record
+async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:
+    context, rotation = job.context, claim.record
     root = await find_root(context, mount)
     if rotation.phase is Phase.OVERLAPPING:
-        await retire(work, root, claim)
+        await retire(job, root, claim)
     elif rotation.phase is Phase.ADDING:
-        await give_up(context, claim, work.now, INTERRUPTED, fence=work.fence)
+        await give_up(context, claim, job.now, INTERRUPTED, fence=job.fence)
     elif root is None or mount.retired_at is not None:
-        await give_up(context, claim, work.now, CHANGED, fence=work.fence)
-    elif work.now >= rotation.started_at + PROVING_LIMIT:
-        await give_up(context, claim, work.now, NOT_ACCEPTED, fence=work.fence)
+        await give_up(context, claim, job.now, CHANGED, fence=job.fence)
+    elif job.now >= rotation.started_at + PROVING_LIMIT:
+        await give_up(context, claim, job.now, NOT_ACCEPTED, fence=job.fence)
     else:
-        client = await mount_client(context, mount.id, Deadline(work.now + PROOF_SECONDS))
-        await prove_and_switch(context, mount, client, claim, work.fence)
+        client = await mount_client(context, mount.id, Deadline(job.now + PROOF_SECONDS))
+        await prove_and_switch(context, mount, client, claim, job.fence)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..context import Context
-from ..fields import Json
-from ..mounts import Mount
-from ..root_credential import RootCredential
+from ..api.fields import Json
+from ..foundation.context import Context
+from ..mounts.table import Mount
 from ..values import rfc3339
 from .record import find_rotation
+from .root_credential import RootCredential
 
 
 async def root_password_expiration(context: Context, mount: Mount, config: RootCredential) -> dict[str, Json]:

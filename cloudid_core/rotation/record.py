@@ -6,10 +6,10 @@ from enum import Enum
 
 from attrs import evolve, frozen
 
-from .. import due
-from ..context import Context
-from ..due import Due
+from ..background import queue
+from ..background.queue import Due
 from ..effects import Instant
+from ..foundation.context import Context
 from ..store import keys
 from ..store.records import Found
 from ..values.secret import Secret
@@ -79,7 +79,7 @@ class Rotation:
 
     @property
     def due_key(self) -> str:
-        return keys.due(self.due_at, due.ROTATION, self.mount_id, "root")
+        return keys.due(self.due_at, queue.ROTATION, self.mount_id, "root")
 
     @property
     def is_idle(self) -> bool:

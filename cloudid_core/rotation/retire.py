@@ -6,15 +6,15 @@ from typing import Final
 
 from attrs import evolve
 
-from ..components import mount_client
-from ..due import Work
+from ..background.queue import Job
 from ..effects import Instant
+from ..foundation.components import mount_client
 from ..provider.applications import find_application, remove_password
 from ..provider.client import Client
-from ..root_credential import RootCredential
 from ..store.records import Found
 from .record import Key, Phase, Rotation, changed, overruled
 from .root import is_used_elsewhere
+from .root_credential import RootCredential
 from .switch import accepted, is_home, switch_back
 
 OVERRULED: Final = "the configuration was changed: keys of the root application were left at the provider"
@@ -22,7 +22,7 @@ SHARED: Final = "a secret that was replaced was left at the provider: another mo
 STUCK: Final = "neither the new secret nor the one before it is accepted"
 
 
-async def retire(work: Work, root: Found[RootCredential] | None, found: Found[Rotation]) -> None:
+async def retire(job: Job, root: Found[RootCredential] | None, found: Found[Rotation]) -> None:
     """Remove what the configured secret has replaced; go back to the secret before it if it no longer works.
 
     Nothing is removed that any mount of this service is configured with, nor anything of a configuration that somebody
@@ -30,20 +30,20 @@ async def retire(work: Work, root: Found[RootCredential] | None, found: Found[Ro
     """
     rotation = found.record
     if rotation.current is None or root is None or root.record.client_secret != rotation.current.secret:
-        await _write(work, found, overruled(rotation, OVERRULED))
+        await _write(job, found, overruled(rotation, OVERRULED))
         return
-    client = await mount_client(work.context, work.mount_id, work.deadline)
+    client = await mount_client(job.context, job.mount_id, job.deadline)
     if not is_home(client, rotation) or client.credentials.client_secret != rotation.current.secret:
-        await _write(work, found, overruled(rotation, OVERRULED))
+        await _write(job, found, overruled(rotation, OVERRULED))
     elif await accepted(client, rotation, rotation.current):
-        await _remove_replaced(work, client, found)
+        await _remove_replaced(job, client, found)
     elif rotation.replaced and await accepted(client, rotation, rotation.replaced):
-        await switch_back(work.context, root, found, work.now, work.fence)
+        await switch_back(job.context, root, found, job.now, job.fence)
     else:
-        await _write(work, found, evolve(rotation, error=STUCK))
+        await _write(job, found, evolve(rotation, error=STUCK))
 
 
-async def _remove_replaced(work: Work, client: Client, found: Found[Rotation]) -> None:
+async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> None:
     rotation = found.record
     left: list[Key] = []
     shared: list[Key] = []
@@ -51,15 +51,15 @@ async def _remove_replaced(work: Work, client: Client, found: Found[Rotation]) -
     for key in (*rotation.outgoing, *((rotation.replaced,) if rotation.replaced else ())):
         if not key.id:
             continue  # which one it is cannot be told: it stays, as the note says
-        if await is_used_elsewhere(work.context, rotation.mount_id, key.secret):
+        if await is_used_elsewhere(job.context, rotation.mount_id, key.secret):
             note = SHARED
             shared.append(key)
-        elif not await _removed(client, rotation, key, work.now):
+        elif not await _removed(client, rotation, key, job.now):
             left.append(key)
     after = evolve(rotation, replaced=None, outgoing=(*left, *shared), note=note)
     if not left:
         after = evolve(after, phase=Phase.IDLE, attempts=0, error="")
-    await _write(work, found, after)
+    await _write(job, found, after)
 
 
 async def _removed(client: Client, rotation: Rotation, key: Key, now: Instant) -> bool:
@@ -71,6 +71,6 @@ async def _removed(client: Client, rotation: Rotation, key: Key, now: Instant) -
     return settled and all(password.key_id != key.id for password in (application.passwords if application else ()))
 
 
-async def _write(work: Work, found: Found[Rotation], after: Rotation) -> None:
+async def _write(job: Job, found: Found[Rotation], after: Rotation) -> None:
     puts, deletes = changed(found.record, after)
-    await work.context.records.commit({**work.fence, **found.expected}, puts, deletes)
+    await job.context.records.commit({**job.fence, **found.expected}, puts, deletes)

@@ -6,19 +6,19 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..components import mount_client
+from ..api.fields import BOOLEAN, Json, setting
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, Operation, Route
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
-from ..fields import BOOLEAN, Json, setting
-from ..messages import NOTHING, Answer
-from ..root_credential import RootCredential
-from ..routing import Call, Operation, Route
+from ..foundation.components import mount_client
 from ..store.records import ATTEMPTS, Found
 from ..values import rfc3339
 from .add import add
 from .expiration import root_password_expiration
 from .record import Phase, Rotation, changed, find_rotation
 from .root import find_root, is_managed, is_used_elsewhere
+from .root_credential import RootCredential
 from .switch import CHANGED, OVERLAP, prove_and_switch
 
 ACCEPTED: Final = 202
@@ -44,7 +44,7 @@ async def rotate_root(call: Call) -> Answer:
             return NOTHING
         case Phase.IDLE:
             raise Refused(Code.STORE_CONTENDED, CHANGED)
-    return Answer(data={"rotation": f"{call.mount.path}/rotation"}, status=ACCEPTED, visit_at=call.now)
+    return Answer(data={"rotation": f"{call.mount.path}/rotation"}, status=ACCEPTED, wake_at=call.now)
 
 
 async def _start(call: Call) -> Found[Rotation]:

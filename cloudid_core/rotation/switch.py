@@ -9,17 +9,18 @@ from typing import Final
 from attrs import evolve
 from msgspec.structs import replace
 
-from ..context import Context, Deadline
 from ..effects import Instant, Now
 from ..errors import Code, Conflict, ProviderProblem, Refused
-from ..mounts import Mount
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..mounts.table import Mount
+from ..provider.acceptance import wait_until_accepted
 from ..provider.client import Client
-from ..provider.prove import proven
-from ..root_credential import RootCredential
 from ..store.records import ATTEMPTS, Found
 from .add import give_up
 from .record import Key, Phase, Rotation, changed, find_rotation
 from .root import find_root
+from .root_credential import RootCredential
 
 PROOFS: Final = 3
 """How often in a row the provider must accept a secret."""
@@ -45,7 +46,7 @@ async def prove_and_switch(
     The rotation as it is then: `OVERLAPPING` if that succeeded (or somebody else did it), `PROVING` if the deadline
     came first. A configuration that was changed meanwhile keeps what it has: the new secret is given up.
     """
-    if found.record.new is None or not await proven(
+    if found.record.new is None or not await wait_until_accepted(
         client, found.record.home.client_id, found.record.new.secret, needed=PROOFS
     ):
         return found
@@ -81,7 +82,7 @@ async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
     """Whether the provider accepts a secret again and again."""
     patient = replace(client, deadline=Deadline(await Now() + PROOF_SECONDS))
     try:
-        return await proven(patient, rotation.home.client_id, key.secret, needed=PROOFS)
+        return await wait_until_accepted(patient, rotation.home.client_id, key.secret, needed=PROOFS)
     except ProviderProblem as problem:
         if problem.status not in (400, 401):
             raise

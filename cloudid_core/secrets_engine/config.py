@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from .. import root_credential
+from ..api.fields import BOOLEAN, ENVIRONMENT, TEXT, setting, show
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
-from ..context import Context, Deadline
 from ..effects import ListKeys
-from ..environment import effective
 from ..errors import Code, Conflict, Refused
-from ..fields import BOOLEAN, ENVIRONMENT, TEXT, setting, show
-from ..messages import NOTHING, Answer
-from ..mounts import Mount
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..foundation.environment import effective
+from ..mounts.table import Mount
 from ..provider.client import Client
-from ..root_credential import RootCredential, client_of, effective_config
+from ..rotation import root_credential
 from ..rotation.expiration import root_password_expiration
-from ..routing import Call
+from ..rotation.root_credential import RootCredential, client_of, effective_config
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected, version_of
 

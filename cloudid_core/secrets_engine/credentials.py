@@ -11,28 +11,36 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from ..api.response import Answer
+from ..api.routing import Call, capture_name
+from ..background.journal import Intent, abandon, closing, marker, open_intent
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused
-from ..holdings import Holdings
-from ..journal import Intent, abandon, closing, marker, open_intent
+from ..foundation.lifetime import grant as grant_life
 from ..leases.record import Lease
 from ..leases.revocation import end_lease
-from ..lifetime import grant as grant_life
-from ..messages import Answer
-from ..mounts import mount_table
+from ..mounts.table import mount_table
+from ..provider.acceptance import wait_until_accepted
 from ..provider.applications import NewPassword
 from ..provider.client import Client
-from ..provider.fresh import GRACE, Family
-from ..provider.prove import proven
-from ..root_credential import client_of, effective_config
-from ..routing import Call, capture_name
+from ..provider.propagation import GRACE, Family
+from ..provider.provisioned import Provisioned
+from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected, version_of
 from ..tokens.authenticate import owner_of
-from ..tokens.family import tie
-from ..tokens.text import new_id
+from ..tokens.encoding import new_id
+from ..tokens.hierarchy import tie
 from .config import Config, find_config
-from .objects import PlannedAssignment, add_password_to, grant, ids_of, make_application, paths_of, plan_assignments
+from .provisioning import (
+    PlannedAssignment,
+    add_password_to,
+    grant,
+    ids_of,
+    make_application,
+    paths_of,
+    plan_assignments,
+)
 from .roles import Role, find_role, refuse_self_target
 
 SECRET_MARGIN: Final = 3600
@@ -47,7 +55,7 @@ class Plan:
     id: str
     role_name: str
     role: Role
-    holdings: Holdings
+    provisioned: Provisioned
     assignments: tuple[PlannedAssignment, ...]
     ttl: int
     ends_at: Instant
@@ -59,7 +67,7 @@ class Plan:
 class Made:
     """What was made: all of it with its ids, and the password."""
 
-    holdings: Holdings
+    provisioned: Provisioned
     password: NewPassword
 
 
@@ -77,13 +85,13 @@ async def generate_credentials(call: Call) -> Answer:
         await _take_back(call, intent, lease_id)
         raise
     return Answer(
-        data={"client_id": made.holdings.client_id, "client_secret": made.password.secret.reveal()},
+        data={"client_id": made.provisioned.client_id, "client_secret": made.password.secret.reveal()},
         lease_id=lease.id,
         lease_duration=round(lease.expires_at - lease.issued_at),
         renewable=True,
         warnings=plan.warnings,
         holds=lease.id,
-        visit_at=lease.due_at,
+        wake_at=lease.due_at,
     )
 
 
@@ -105,7 +113,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
                 context,
                 intent_id=plan.id,
                 mount_id=mount.id,
-                holdings=evolve(plan.holdings, purge=True),
+                provisioned=evolve(plan.provisioned, purge=True),
                 now=call.now,
                 until=call.deadline.at,
                 expects={**role.expected, **expected(found_config, keys.config(mount.id))},
@@ -120,19 +128,23 @@ async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
     terms = role.terms(call.context, call.mount)
     granted = grant_life(terms, start=call.now, now=call.now)
     intent_id = await new_id()
-    holdings = Holdings(made_at=call.now, tenant=client.tenant)
+    provisioned = Provisioned(made_at=call.now, tenant=client.tenant)
     mark = marker(call.context, intent_id)
     planned: tuple[PlannedAssignment, ...] = ()
     if role.existing_id:
-        holdings = evolve(holdings, password_on=role.existing_id, password_name=mark, client_id=role.existing_client_id)
+        provisioned = evolve(
+            provisioned, password_on=role.existing_id, password_name=mark, client_id=role.existing_client_id
+        )
     else:
         planned = await plan_assignments(role.azure_roles)
-        holdings = evolve(holdings, unique_name=mark, assignments=paths_of(planned), purge=role.permanently_delete)
+        provisioned = evolve(
+            provisioned, unique_name=mark, assignments=paths_of(planned), purge=role.permanently_delete
+        )
     return Plan(
         id=intent_id,
         role_name=name,
         role=role,
-        holdings=holdings,
+        provisioned=provisioned,
         assignments=planned,
         ttl=granted.ttl,
         ends_at=call.now + min(terms.effective_max + SECRET_MARGIN, role.cap),
@@ -142,25 +154,29 @@ async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
 
 async def _make(client: Client, plan: Plan) -> Made:
     """Make what was planned."""
-    role, holdings = plan.role, plan.holdings
-    if holdings.password_on:
-        fresh = role.persisted is not None and holdings.made_at < role.persisted.holdings.made_at + GRACE
+    role, provisioned = plan.role, plan.provisioned
+    if provisioned.password_on:
+        fresh = (
+            role.persistent_app is not None and provisioned.made_at < role.persistent_app.provisioned.made_at + GRACE
+        )
         family = Family.APPLICATION if fresh else Family.SHARED
-        password = await add_password_to(client, holdings.password_on, holdings.password_name, plan.ends_at, family)
-        return Made(evolve(holdings, password_key_id=password.key_id), password)
-    holdings = await make_application(client, holdings, role.tags, role.sign_in_audience)
+        password = await add_password_to(
+            client, provisioned.password_on, provisioned.password_name, plan.ends_at, family
+        )
+        return Made(evolve(provisioned, password_key_id=password.key_id), password)
+    provisioned = await make_application(client, provisioned, role.tags, role.sign_in_audience)
     password = await add_password_to(
-        client, holdings.application_id, holdings.unique_name, plan.ends_at, Family.APPLICATION
+        client, provisioned.application_id, provisioned.unique_name, plan.ends_at, Family.APPLICATION
     )
-    await grant(client, holdings.principal_id, plan.assignments, role.azure_groups)
-    return Made(evolve(holdings, groups=ids_of(role.azure_groups)), password)
+    await grant(client, provisioned.principal_id, plan.assignments, role.azure_groups)
+    return Made(evolve(provisioned, groups=ids_of(role.azure_groups)), password)
 
 
 async def _prove(client: Client, made: Made) -> None:
     """Wait until the provider accepts the secret; `DEADLINE_PASSED` when that takes too long."""
     if not client.context.settings.verify_credentials:
         return
-    if not await proven(client, made.holdings.client_id, made.password.secret):
+    if not await wait_until_accepted(client, made.provisioned.client_id, made.password.secret):
         raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
 
 
@@ -186,7 +202,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
             mount_id=mount.id,
             role=plan.role_name,
             token_id=owner.record.id if owner else "",
-            holdings=made.holdings,
+            provisioned=made.provisioned,
             issued_at=now,
             expires_at=now + ttl,
             ends_at=ends_at,

@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve, frozen
 
+from ..api.fields import FieldType, Json
 from ..errors import Code, Problem, Refused
-from ..fields import Json, Kind
 from ..provider import assignments, groups
 from ..provider.client import Client
 
@@ -89,8 +89,8 @@ def _show_group_grants(grants: tuple[GroupGrant, ...]) -> Json:
     return [{"group_name": grant.group_name, "object_id": grant.object_id} for grant in grants]
 
 
-ROLE_GRANTS: Final = Kind("JSON array of role assignments", _role_grants, _show_role_grants)
-GROUP_GRANTS: Final = Kind("JSON array of groups", _group_grants, _show_group_grants)
+ROLE_GRANTS: Final = FieldType("JSON array of role assignments", _role_grants, _show_role_grants)
+GROUP_GRANTS: Final = FieldType("JSON array of groups", _group_grants, _show_group_grants)
 
 
 async def resolve_roles(client: Client, grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:

@@ -13,22 +13,22 @@ from typing import Final
 
 from attrs import frozen
 
+from ..api.fields import INTEGER, Json, bounded, setting
+from ..api.response import Answer
+from ..api.routing import Call
+from ..background.journal import abandoned_intent
 from ..effects import ABSENT, Instant
 from ..errors import Conflict
-from ..fields import INTEGER, Json, bounded, setting
-from ..holdings import Holdings
-from ..journal import abandoned_intent
 from ..leases.record import find_lease
 from ..leases.revocation import end_leases
-from ..messages import Answer
-from ..mounts import mount_table
+from ..mounts.table import mount_table
 from ..provider.client import Client
-from ..routing import Call
+from ..provider.provisioned import Provisioned
 from ..store import keys
 from ..values import rfc3339
 from . import config
-from .accounts import Accounts, read_accounts, roles_of
-from .marked import Object, Shown, holdings_of, look_around, look_up, objects_of
+from .inventory import Object, Shown, look_around, look_up, objects_of, provisioned_of
+from .ownership import Ownership, read_ownership, roles_of
 from .roles import find_role
 
 ACCEPTED: Final = 202
@@ -53,7 +53,7 @@ class RepairForm:
 class Holder:
     """A lease or a role, and what it holds since some time."""
 
-    holdings: Holdings
+    provisioned: Provisioned
     since: Instant
     lease_id: str = ""
     role: str = ""
@@ -108,7 +108,7 @@ async def repair(call: Call) -> Answer:
     for first in range(0, len(ended), PAGE):
         await end_leases(call.context, ended[first : first + PAGE], call.now)
     left = len(findings.unaccounted) + len(findings.missing) + findings.unexamined - repaired
-    return Answer(data={"repaired": repaired, "left": left}, status=ACCEPTED, visit_at=call.now)
+    return Answer(data={"repaired": repaired, "left": left}, status=ACCEPTED, wake_at=call.now)
 
 
 async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
@@ -118,7 +118,7 @@ async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int
     for one in objects:
         intent_id = f"reconcile-{one.id}"
         expects[keys.intent(call.mount.id, intent_id)] = ABSENT
-        puts |= abandoned_intent(intent_id, call.mount.id, holdings_of(one, client.tenant), call.now)
+        puts |= abandoned_intent(intent_id, call.mount.id, provisioned_of(one, client.tenant), call.now)
     if call.mount.id not in mounts.record.by_id:
         return 0
     try:
@@ -136,9 +136,9 @@ async def _examine(call: Call, client: Client) -> Findings:
     """
     holders = {role.existing_id for role in (await roles_of(call, call.mount)).values()} - {""}
     shown, holders_shown = await look_around(client, call.context.marker_prefix, holders)
-    accounts = await read_accounts(call)
+    accounts = await read_ownership(call)
     suspected = [
-        one for one in shown.marked(call.context.marker_prefix, sorted(holders_shown)) if not accounts.account_for(one)
+        one for one in shown.marked(call.context.marker_prefix, sorted(holders_shown)) if not accounts.covers(one)
     ]
     settled = call.now - call.context.settings.settle_time
     unaccounted = [one for one in suspected if one.made_at <= settled]
@@ -148,7 +148,9 @@ async def _examine(call: Call, client: Client) -> Findings:
         if holder.since <= settled and _gone(shown, holder) is not None
     ]
     examined, questioned = unaccounted[:MOST_EXAMINED], doubted[:MOST_EXAMINED]
-    again = await look_up(client, [*examined, *(one for holder in questioned for one in objects_of(holder.holdings))])
+    again = await look_up(
+        client, [*examined, *(one for holder in questioned for one in objects_of(holder.provisioned))]
+    )
     missing = [
         Missing(one, holder)
         for holder in questioned
@@ -162,26 +164,26 @@ async def _examine(call: Call, client: Client) -> Findings:
     )
 
 
-def _holders(accounts: Accounts, tenant: str) -> Iterator[Holder]:
+def _holders(accounts: Ownership, tenant: str) -> Iterator[Holder]:
     """The leases of the mount that are not ending and its roles that keep something, as far as that is in a tenant."""
     leases = (
-        Holder(holdings=lease.holdings, since=lease.issued_at, lease_id=lease.id)
+        Holder(provisioned=lease.provisioned, since=lease.issued_at, lease_id=lease.id)
         for lease in accounts.leases
         if not lease.revoking
     )
     roles = (
-        Holder(holdings=role.persisted.holdings, since=role.persisted.holdings.made_at, role=name)
+        Holder(provisioned=role.persistent_app.provisioned, since=role.persistent_app.provisioned.made_at, role=name)
         for name, role in accounts.roles.items()
-        if role.persisted
+        if role.persistent_app
     )
     for holder in (*leases, *roles):
-        if holder.holdings.tenant.lower() in ("", tenant.lower()):
+        if holder.provisioned.tenant.lower() in ("", tenant.lower()):
             yield holder
 
 
 def _gone(shown: Shown, holder: Holder) -> Object | None:
     """The first object of a holder that is not shown; others that go with it are not worth a word."""
-    return next((one for one in objects_of(holder.holdings) if not shown.has(one)), None)
+    return next((one for one in objects_of(holder.provisioned) if not shown.has(one)), None)
 
 
 async def _still_holds(call: Call, holder: Holder) -> bool:
@@ -190,8 +192,8 @@ async def _still_holds(call: Call, holder: Holder) -> bool:
         lease = await find_lease(call.context, holder.lease_id)
         return lease is not None and not lease.record.revoking
     role = await find_role(call.context, call.mount, holder.role)
-    kept = role.record.persisted if role else None
-    return kept is not None and kept.holdings == holder.holdings
+    kept = role.record.persistent_app if role else None
+    return kept is not None and kept.provisioned == holder.provisioned
 
 
 def _described(one: Object) -> dict[str, Json]:

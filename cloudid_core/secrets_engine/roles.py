@@ -7,23 +7,23 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..context import Context
-from ..due import Work
+from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, one_of, setting, show
+from ..api.response import Answer
+from ..api.routing import Call, capture_name
+from ..background.queue import Job
 from ..errors import Code, Conflict, Problem, Refused
-from ..fields import BOOLEAN, SECONDS, TEXT, Kind, one_of, setting, show
-from ..lifetime import Terms
-from ..messages import Answer
-from ..mounts import Mount
+from ..foundation.context import Context
+from ..foundation.lifetime import Terms
+from ..mounts.table import Mount
 from ..provider import applications
 from ..provider.client import Client
-from ..root_credential import client_of, effective_config
-from ..routing import Call, capture_name
+from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected, version_of
 from ..values import listing
 from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
-from .persisted import Persisted, forget, persist
+from .persistent_app import PersistentApp, forget, persist
 from .sign_in import SIGN_IN_AUDIENCES
 
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
@@ -37,7 +37,7 @@ def _tags(raw: object) -> tuple[str, ...]:
     return tuple(tags)
 
 
-TAGS: Final = Kind("list of tags", _tags, list)
+TAGS: Final = FieldType("list of tags", _tags, list)
 
 
 @frozen(kw_only=True)
@@ -56,7 +56,7 @@ class Role:
     sign_in_audience: str = setting(one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications.")
     tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")
     client_id: str = ""
-    persisted: Persisted | None = None
+    persistent_app: PersistentApp | None = None
 
     @property
     def cap(self) -> int:
@@ -66,11 +66,11 @@ class Role:
     @property
     def existing_id(self) -> str:
         """The object id of the application that gets the passwords; empty when each lease gets one of its own."""
-        return self.persisted.holdings.application_id if self.persisted else self.application_object_id
+        return self.persistent_app.provisioned.application_id if self.persistent_app else self.application_object_id
 
     @property
     def existing_client_id(self) -> str:
-        return self.persisted.holdings.client_id if self.persisted else self.client_id
+        return self.persistent_app.provisioned.client_id if self.persistent_app else self.client_id
 
     def terms(self, context: Context, mount: Mount) -> Terms:
         return Terms(
@@ -131,14 +131,14 @@ async def _write(call: Call, name: str) -> Answer:
     if role.persist_app:
         await persist(call, client, key, role, expects)
     else:
-        puts = forget(stored.persisted, mount, call.now) if stored.persisted else {}
-        await context.records.commit(expects, {key: evolve(role, persisted=None), **puts})
-    return Answer(visit_at=call.now if stored.persisted else None)
+        puts = forget(stored.persistent_app, mount, call.now) if stored.persistent_app else {}
+        await context.records.commit(expects, {key: evolve(role, persistent_app=None), **puts})
+    return Answer(wake_at=call.now if stored.persistent_app else None)
 
 
 def _changes(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that were given. Who writes back what was read also names the application that the role keeps."""
-    kept = stored.persisted.holdings.application_id if stored.persisted else ""
+    kept = stored.persistent_app.provisioned.application_id if stored.persistent_app else ""
     return {
         name: value for name, value in given.items() if not (name == "application_object_id" and value == kept != "")
     }
@@ -195,24 +195,24 @@ async def delete_role(call: Call) -> Answer:
         found = await find_role(call.context, call.mount, name)
         if found is None:
             raise Refused(Code.NOT_FOUND, "the role does not exist")
-        persisted = found.record.persisted
-        puts = forget(persisted, call.mount, call.now) if persisted else {}
+        persistent_app = found.record.persistent_app
+        puts = forget(persistent_app, call.mount, call.now) if persistent_app else {}
         try:
             await call.context.records.commit(found.expected, puts, (found.key,))
         except Conflict:
             continue
-        return Answer(visit_at=call.now if persisted else None)
+        return Answer(wake_at=call.now if persistent_app else None)
     raise Refused(Code.STORE_CONTENDED)
 
 
-async def release(work: Work, mount: Mount) -> None:
+async def release(job: Job, mount: Mount) -> None:
     """Give up the applications that the roles of a retired mount keep."""
-    records = work.context.records
+    records = job.context.records
     for name in await records.names(keys.roles(mount.id)):
-        found = await find_role(work.context, mount, name)
-        if found is not None and found.record.persisted is not None:
-            puts = forget(found.record.persisted, mount, work.now)
-            await records.commit({**work.fence, **found.expected}, puts, (found.key,))
+        found = await find_role(job.context, mount, name)
+        if found is not None and found.record.persistent_app is not None:
+            puts = forget(found.record.persistent_app, mount, job.now)
+            await records.commit({**job.fence, **found.expected}, puts, (found.key,))
 
 
 async def role_exists(call: Call) -> bool:

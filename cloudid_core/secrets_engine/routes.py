@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..components import Component
-from ..mounts import SECRET
+from ..api.routing import Operation, Route, RouteTable
+from ..foundation.components import Component
+from ..mounts.table import SECRET
 from ..rotation import routes as rotation
-from ..routing import Operation, Route, RouteTable
 from . import config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role

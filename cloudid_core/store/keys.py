@@ -103,8 +103,8 @@ def stuck(mount_id: str, lease_id: str) -> str:
 
 
 DUE: Final = "due/"
-DUTY_TERM: Final = "duty/term"
-DUTY_UNTIL: Final = "duty/until"
+LEADER_TERM: Final = "duty/term"
+LEADER_UNTIL: Final = "duty/until"
 
 
 def due_queue(mount_id: str, kind: str) -> str:

@@ -9,11 +9,12 @@ import msgspec
 from attrs import frozen
 from cattrs.preconf.msgspec import make_converter
 
-from ..caches import Bounded
 from ..effects import ABSENT, Commit, Entry, ListKeys, RandomBytes, ReadEntry
 from ..errors import Code, Conflict, OutcomeUnknown, Refused
+from ..foundation.caches import Bounded
 from ..values.secret import Secret
 from .sealing import NONCE_SIZE, Sealer
+from .upgrades import register_upgrades
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -24,6 +25,7 @@ converter: Final = make_converter()
 """The one converter between records and bytes."""
 converter.register_unstructure_hook(Secret, Secret.reveal)
 converter.register_structure_hook(Secret, lambda text, _: Secret(text))
+register_upgrades(converter)
 
 
 def _revealed(value: object) -> str:

@@ -68,7 +68,7 @@ class BlockCipher:
 
 
 @frozen(kw_only=True)
-class KeyRing:
+class Keyring:
     """Everything secret that the installation made for itself; sealed under the master key."""
 
     installation: str
@@ -91,7 +91,7 @@ class KeyRing:
     def current(self) -> DataKey:
         return self.data_keys[-1]
 
-    def with_reserve(self, now: Instant, fresh_key: bytes) -> KeyRing:
+    def with_reserve(self, now: Instant, fresh_key: bytes) -> Keyring:
         """The ring with another block of seals reserved, under a new term where the current one has served enough."""
         *older, current = self.data_keys
         if current.reserved < TURN_OVER:
@@ -134,16 +134,16 @@ def term_of(sealed: bytes) -> int:
 class Sealer:
     """Seals and opens under a ring. It counts its seals: before `reserve` is used up, a new ring must be adopted."""
 
-    def __init__(self, ring: KeyRing) -> None:
-        self.adopt(ring)
+    def __init__(self, keyring: Keyring) -> None:
+        self.adopt(keyring)
 
-    def adopt(self, ring: KeyRing) -> None:
+    def adopt(self, keyring: Keyring) -> None:
         """Go on with this ring; its newest reserve is ours."""
-        self.ring = ring
+        self.keyring = keyring
         self.left = RESERVE
-        self._ciphers = {key.term: AESGCM(bytes.fromhex(key.key.reveal())) for key in ring.data_keys}
-        self._cipher = self._ciphers[ring.current.term]
-        self._header = header_of(ring.current.term)
+        self._ciphers = {key.term: AESGCM(bytes.fromhex(key.key.reveal())) for key in keyring.data_keys}
+        self._cipher = self._ciphers[keyring.current.term]
+        self._header = header_of(keyring.current.term)
 
     def knows(self, sealed: bytes) -> bool:
         return term_of(sealed) in self._ciphers

@@ -6,13 +6,13 @@ from typing import Final
 
 from attrs import frozen
 
+from ..api.fields import TEXT, TEXTS, Json, setting
+from ..api.response import Answer
+from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
-from ..fields import TEXT, TEXTS, Json, setting
-from ..messages import Answer
-from ..mounts import mount_table
+from ..mounts.table import mount_table
 from ..policies.matching import Acl
 from ..policies.store import load_acl
-from ..routing import Call, Operation, Route
 from ..tokens.authenticate import find_by_accessor, find_by_text, is_good
 from ..tokens.record import Token
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from attrs import frozen
 
+from ..api.fields import BOOLEAN, INTEGER, Json, bounded, setting
+from ..api.response import Answer
+from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
-from ..fields import BOOLEAN, INTEGER, Json, bounded, setting
-from ..messages import Answer
-from ..routing import Call, Operation, Route
 from ..version import VERSION
 
 STATUS: Final = bounded(INTEGER, 200, 599)

@@ -7,19 +7,19 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of, setting
+from ..api.response import Answer
+from ..api.routing import Call, Operation, Route
 from ..effects import ListKeys
 from ..errors import Code, Conflict, Refused
-from ..fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of, setting
+from ..foundation.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, end_leases, forget_lease
-from ..lifetime import Terms, grant
-from ..messages import Answer
-from ..mounts import mount_table
-from ..routing import Call, Operation, Route
+from ..mounts.table import mount_table
 from ..store import keys
 from ..store.records import ATTEMPTS
 from ..tokens.authenticate import find_token, lineage
-from ..tokens.family import revoke as revoke_token
+from ..tokens.hierarchy import revoke as revoke_token
 from ..values import rfc3339
 
 ACCEPTED: Final = 202
@@ -106,7 +106,7 @@ async def renew(call: Call) -> Answer:
             await context.records.commit({**found.expected, **expects}, puts, deletes)
         except Conflict:
             continue
-        return Answer(lease_id=lease.id, lease_duration=ttl, renewable=True, warnings=warnings, visit_at=expires_at)
+        return Answer(lease_id=lease.id, lease_duration=ttl, renewable=True, warnings=warnings, wake_at=expires_at)
     raise Refused(Code.STORE_CONTENDED)
 
 
@@ -174,7 +174,7 @@ async def revoke_force(call: Call) -> Answer:
     if not dropped:
         return Answer()
     told = f"{dropped} leases were dropped; the removal of what they hold at the provider goes on without them"
-    return Answer(warnings=(told,), visit_at=call.now)
+    return Answer(warnings=(told,), wake_at=call.now)
 
 
 def _prefix(call: Call) -> str:
@@ -186,7 +186,7 @@ def _prefix(call: Call) -> str:
 
 
 def _ending(call: Call, *, sync: bool) -> Answer:
-    return Answer(status=None if sync else ACCEPTED, visit_at=call.now)
+    return Answer(status=None if sync else ACCEPTED, wake_at=call.now)
 
 
 async def list_leases(call: Call) -> Answer:

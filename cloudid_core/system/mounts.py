@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..context import Context
+from ..api.fields import BOOLEAN, TEXT, FieldType, Json, ParsedFields, one_of, parse, setting
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, Operation, Route
 from ..effects import RandomBytes
 from ..errors import Code, Refused
-from ..fields import BOOLEAN, TEXT, Given, Json, Kind, one_of, parse, setting
-from ..messages import NOTHING, Answer
-from ..mounts import (
+from ..foundation.context import Context
+from ..mounts.retirement import retire
+from ..mounts.table import (
     AUTH,
     BUILT_IN,
     ID_BYTES,
@@ -25,11 +27,9 @@ from ..mounts import (
     mount_table,
     new_mount,
 )
-from ..retirement import retire
-from ..routing import Call, Operation, Route
 from ..settings import Settings
 from ..values import duration, listing
-from ..values.mount_path import mount_path
+from ..values.names import mount_path
 from ..version import VERSION
 
 MOST_SECONDS: Final = 2**31
@@ -42,7 +42,7 @@ def _lease_ttl(raw: object) -> int:
     return seconds
 
 
-LEASE_TTL: Final = Kind('duration, or "system"', _lease_ttl, null_is_absent=True)
+LEASE_TTL: Final = FieldType('duration, or "system"', _lease_ttl, null_is_absent=True)
 
 
 def _object(raw: object) -> Mapping[str, Any]:
@@ -51,8 +51,8 @@ def _object(raw: object) -> Mapping[str, Any]:
     return raw
 
 
-OPTIONS: Final[Kind[Mapping[str, str] | None]] = Kind("object", listing.key_values, null_is_absent=True)
-CONFIG: Final = Kind("object", _object, null_is_absent=True)
+OPTIONS: Final[FieldType[Mapping[str, str] | None]] = FieldType("object", listing.key_values, null_is_absent=True)
+CONFIG: Final = FieldType("object", _object, null_is_absent=True)
 
 
 @frozen(kw_only=True)
@@ -151,7 +151,7 @@ async def disable(kind: str, call: Call) -> Answer:
         return NOTHING
     _refuse_built_in(mount)
     await retire(call.context, mount, call.now)
-    return Answer(visit_at=call.now)
+    return Answer(wake_at=call.now)
 
 
 def path_of(kind: str, raw: str) -> str:
@@ -238,7 +238,7 @@ def _mountable(context: Context) -> set[tuple[str, str]]:
     return set(context.components) - {(mount.kind, mount.type) for mount in BUILT_IN}
 
 
-def _ignored(given: Given, config: Mapping[str, Any]) -> tuple[str, ...]:
+def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
     """Clients send all members of `config`, most of them empty; a warning is due only for those that say something."""
     names = [f"config.{name}" for name in given.ignored if config[name]]
     return (f"Endpoint ignored these unrecognized parameters: [{' '.join(names)}]",) if names else ()

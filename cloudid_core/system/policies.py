@@ -6,12 +6,12 @@ from typing import Final
 
 from attrs import frozen
 
+from ..api.fields import TEXT, setting
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
-from ..fields import TEXT, setting
-from ..messages import NOTHING, Answer
 from ..policies import manage
 from ..policies.document import Policy
-from ..routing import Call, Operation, Route
 
 
 @frozen(kw_only=True)

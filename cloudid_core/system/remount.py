@@ -6,14 +6,14 @@ from typing import Final
 
 from attrs import frozen
 
+from ..api.fields import TEXT, setting
+from ..api.response import Answer
+from ..api.routing import Call, Operation, Route
 from ..effects import RandomBytes
 from ..errors import Code, Refused
-from ..fields import TEXT, setting
-from ..messages import Answer
-from ..mounts import AUTH, BUILT_IN, Mount, MountTable, change_mounts, mount_table
-from ..routing import Call, Operation, Route
-from ..values.mount_path import mount_path
-from ..values.uuid import uuid_text
+from ..mounts.table import AUTH, BUILT_IN, Mount, MountTable, change_mounts, mount_table
+from ..values.guid import uuid_text
+from ..values.names import mount_path
 
 
 @frozen(kw_only=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..components import Component
-from ..mounts import SYSTEM
-from ..routing import RouteTable
-from . import capabilities, health, leases, mounts, policies, remount, visible_mounts
+from ..api.routing import RouteTable
+from ..foundation.components import Component
+from ..mounts.table import SYSTEM
+from . import capabilities, health, leases, mounts, policies, remount, ui_mounts
 
 ROUTES: Final = RouteTable(
     (
@@ -16,7 +16,7 @@ ROUTES: Final = RouteTable(
         *capabilities.ROUTES,
         *mounts.ROUTES,
         *remount.ROUTES,
-        *visible_mounts.ROUTES,
+        *ui_mounts.ROUTES,
         *leases.ROUTES,
     )
 )

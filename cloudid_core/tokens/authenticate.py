@@ -6,15 +6,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..context import Context
 from ..effects import Instant
 from ..errors import Code, Conflict, Refused
-from ..mounts import MountTable
+from ..foundation.context import Context
+from ..mounts.table import MountTable
 from ..policies.store import load_acl
 from ..store import keys
 from ..store.records import ATTEMPTS, Found
 from ..values import network
-from . import batch, text
+from . import batch, encoding
 from .record import Caller, Token
 
 DEPTH: Final = 64
@@ -28,17 +28,17 @@ async def find_token(context: Context, token_id: str) -> Found[Token] | None:
 
 async def find_by_text(context: Context, shown: str) -> Token | None:
     """The token with this text, alive or not."""
-    ring = context.records.sealer.ring
-    if shown.startswith(text.BATCH_PREFIX):
-        return batch.unseal(shown, ring)
-    token_id = text.id_of(shown, ring)
+    keyring = context.records.sealer.keyring
+    if shown.startswith(encoding.BATCH_PREFIX):
+        return batch.unseal(shown, keyring)
+    token_id = encoding.id_of(shown, keyring)
     found = await find_token(context, token_id) if token_id else None
-    return found.record if found and text.is_token(shown, found.record.mac, ring) else None
+    return found.record if found and encoding.is_token(shown, found.record.mac, keyring) else None
 
 
 async def find_by_accessor(context: Context, accessor: str) -> Token | None:
     """The service token with this accessor, alive or not."""
-    token_id = text.id_of_accessor(accessor, context.records.sealer.ring)
+    token_id = encoding.id_of_accessor(accessor, context.records.sealer.keyring)
     found = await find_token(context, token_id) if token_id else None
     return found.record if found else None
 

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..errors import Code, Refused
 from ..store.records import converter
-from ..store.sealing import NONCE_SIZE, KeyRing
+from ..store.sealing import NONCE_SIZE, Keyring
+from .encoding import BATCH_PREFIX
 from .record import Token
-from .text import BATCH_PREFIX
 
 SALT_SIZE: Final = 16
 RANDOM_SIZE: Final = SALT_SIZE + NONCE_SIZE
@@ -29,17 +29,17 @@ _KEY: Final = b"\x01"
 _PURPOSE: Final = b"batch token"
 
 
-def seal(token: Token, ring: KeyRing, random: bytes) -> str:
+def seal(token: Token, keyring: Keyring, random: bytes) -> str:
     """The text of a batch token. Takes `RANDOM_SIZE` random bytes; refused when policies and metadata are too long."""
     salt, nonce = random[:SALT_SIZE], random[SALT_SIZE:]
-    sealed = _cipher(ring, salt).encrypt(nonce, converter.dumps(token), _PURPOSE)
+    sealed = _cipher(keyring, salt).encrypt(nonce, converter.dumps(token), _PURPOSE)
     text = BATCH_PREFIX + urlsafe_b64encode(_KEY + random + sealed).decode().rstrip("=")
     if len(text) > TEXT_LIMIT:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "policies and metadata are too long")
     return text
 
 
-def unseal(text: str, ring: KeyRing) -> Token | None:
+def unseal(text: str, keyring: Keyring) -> Token | None:
     """The token with this text; `None` when no key of ours has sealed it."""
     encoded = text.removeprefix(BATCH_PREFIX)
     if len(text) > TEXT_LIMIT or encoded == text:
@@ -49,11 +49,11 @@ def unseal(text: str, ring: KeyRing) -> Token | None:
         salt, rest = raw[1 : 1 + SALT_SIZE], raw[1 + SALT_SIZE :]
         if raw[:1] != _KEY:
             return None
-        plain = _cipher(ring, salt).decrypt(rest[:NONCE_SIZE], rest[NONCE_SIZE:], _PURPOSE)
+        plain = _cipher(keyring, salt).decrypt(rest[:NONCE_SIZE], rest[NONCE_SIZE:], _PURPOSE)
         return converter.loads(plain, Token)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         return None
 
 
-def _cipher(ring: KeyRing, salt: bytes) -> AESGCM:
-    return AESGCM(hmac.digest(bytes.fromhex(ring.batch_key.reveal()), _PURPOSE + salt, "sha256"))
+def _cipher(keyring: Keyring, salt: bytes) -> AESGCM:
+    return AESGCM(hmac.digest(bytes.fromhex(keyring.batch_key.reveal()), _PURPOSE + salt, "sha256"))

@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..context import Context
+from ..api.response import Answer
+from ..api.routing import Call, capture_name
 from ..effects import ListKeys, RandomBytes
 from ..errors import Code, Conflict, Refused
-from ..lifetime import Grant, Terms, grant
-from ..messages import Answer
-from ..mounts import mount_table
+from ..foundation.context import Context
+from ..foundation.lifetime import Grant, Terms, grant
+from ..mounts.table import mount_table
 from ..policies.store import load_policy
-from ..routing import Call, capture_name
 from ..store import keys
 from ..store.records import ATTEMPTS, Found
 from .authenticate import DEPTH, lineage, owner_of
-from .family import tie
+from .create_request import CreateForm, check_caller, check_sudo, least, policies_of, type_of
+from .encoding import custom_token
+from .hierarchy import tie
 from .issue import RANDOM_SIZE, mint
 from .record import Token
 from .roles import TokenRole, find_role
 from .settings import BATCH
-from .text import custom_token
-from .wishes import CreateForm, check_caller, check_sudo, least, policies_of, type_of
 
 _NAME_LIMIT: Final = 128
 
@@ -140,7 +140,7 @@ async def _check_id(context: Context, chosen: str, draft: Token) -> None:
     if draft.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'they have no "id" of choice')
     try:
-        token_id = custom_token(chosen, context.records.sealer.ring).id
+        token_id = custom_token(chosen, context.records.sealer.keyring).id
     except ValueError as error:
         raise Refused(Code.FIELD_INVALID, f'"id" {error}') from None
     for prefix in (keys.token(token_id), keys.children(token_id), keys.token_leases(token_id)):

@@ -8,18 +8,18 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ..context import Context
-from ..due import Due
+from ..api.response import AuthBlock
+from ..background.queue import Due
 from ..effects import ABSENT, Instant
 from ..errors import Code, Refused
-from ..lifetime import grant
-from ..messages import AuthBlock
-from ..mounts import Mount
-from . import batch, text
+from ..foundation.context import Context
+from ..foundation.lifetime import grant
+from ..mounts.table import Mount
+from . import batch, encoding
 from .record import Token
 from .settings import BATCH, SERVICE, TokenSettings
 
-RANDOM_SIZE: Final = max(text.RANDOM_SIZE, text.ID_RANDOM_SIZE + batch.RANDOM_SIZE)
+RANDOM_SIZE: Final = max(encoding.RANDOM_SIZE, encoding.ID_RANDOM_SIZE + batch.RANDOM_SIZE)
 
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def auth_block(token: Token, shown: str, accessor: str, ttl: int) -> AuthBlock:
 
 def accessor_of(context: Context, token: Token) -> str:
     """The accessor of a token; a batch token has none."""
-    return "" if token.is_batch else text.accessor_of(token.id, context.records.sealer.ring)
+    return "" if token.is_batch else encoding.accessor_of(token.id, context.records.sealer.keyring)
 
 
 def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: bytes, chosen: str = "") -> Issue:
@@ -65,19 +65,19 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
 
     Takes `RANDOM_SIZE` random bytes.
     """
-    ring = context.records.sealer.ring
+    keyring = context.records.sealer.keyring
     if draft.is_batch:
-        token_id = text.time_ordered_id(draft.created_at, random[: text.ID_RANDOM_SIZE])
+        token_id = encoding.time_ordered_id(draft.created_at, random[: encoding.ID_RANDOM_SIZE])
         token = replace(draft, id=token_id, renewable=False)
-        shown = batch.seal(token, ring, random[text.ID_RANDOM_SIZE :])
+        shown = batch.seal(token, keyring, random[encoding.ID_RANDOM_SIZE :])
         return Issue(token=token, text=shown, accessor="", expects={}, puts={}, warnings=warnings)
-    fresh = text.custom_token(chosen, ring) if chosen else text.new_token(draft.created_at, random)
-    token = replace(draft, id=fresh.id, mac=text.mac_of(fresh.text, ring))
+    fresh = encoding.custom_token(chosen, keyring) if chosen else encoding.new_token(draft.created_at, random)
+    token = replace(draft, id=fresh.id, mac=encoding.mac_of(fresh.text, keyring))
     key = token.key
     return Issue(
         token=token,
         text=fresh.text,
-        accessor=text.accessor_of(fresh.id, ring),
+        accessor=encoding.accessor_of(fresh.id, keyring),
         expects={key: ABSENT},
         puts={key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token},
         warnings=warnings,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from ..api.fields import TEXT, Json, setting
+from ..api.response import Answer
+from ..api.routing import Call
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..fields import TEXT, Json, setting
-from ..messages import Answer
-from ..mounts import mount_table
-from ..routing import Call
+from ..mounts.table import mount_table
 from ..store import keys
 from ..values import rfc3339
-from . import text
+from . import encoding
 from .authenticate import find_by_accessor, find_by_text, lineage
 from .issue import accessor_of
 from .record import Token
@@ -93,8 +93,8 @@ async def _look_up(call: Call, token: Token | None, shown: str) -> Answer:
 
 async def list_accessors(call: Call) -> Answer:
     """The accessors of all service tokens in the store."""
-    ring = call.context.records.sealer.ring
+    keyring = call.context.records.sealer.keyring
     token_ids = await call.context.records.names(keys.TOKENS)
     if not token_ids:
         raise Refused(Code.NOT_FOUND)
-    return Answer(data={"keys": [text.accessor_of(token_id, ring) for token_id in token_ids]})
+    return Answer(data={"keys": [encoding.accessor_of(token_id, keyring) for token_id in token_ids]})

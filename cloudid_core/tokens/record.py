@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from attrs import field, frozen
 
-from .. import due
-from ..due import Due
+from ..background import queue
+from ..background.queue import Due
 from ..effects import Instant
-from ..mounts import TOKEN
+from ..mounts.table import TOKEN
 from ..store import keys
 from .settings import BATCH, SERVICE
 
@@ -84,7 +84,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def due_key(self, at: Instant) -> str:
         """The due entry that has the dependants of this token looked after at a time."""
-        return keys.due(at, due.TOKEN, TOKEN.id, self.id)
+        return keys.due(at, queue.TOKEN, TOKEN.id, self.id)
 
     def ending(self, now: Instant) -> tuple[dict[str, object], tuple[str, ...]]:
         """What a commit puts and deletes that ends this token at once; what hangs on it is then due."""

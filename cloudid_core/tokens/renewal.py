@@ -5,14 +5,14 @@ from __future__ import annotations
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..context import Context
-from ..due import Due
+from ..api.fields import SECONDS, TEXT, setting
+from ..api.response import Answer
+from ..api.routing import Call
+from ..background.queue import Due
 from ..errors import Code, Conflict, Refused
-from ..fields import SECONDS, TEXT, setting
-from ..lifetime import Terms, grant
-from ..messages import Answer
-from ..mounts import TOKEN, Mount, mount_table
-from ..routing import Call
+from ..foundation.context import Context
+from ..foundation.lifetime import Terms, grant
+from ..mounts.table import TOKEN, Mount, mount_table
 from ..store.records import ATTEMPTS
 from .authenticate import find_by_accessor, find_by_text, find_token, is_good
 from .issue import accessor_of, auth_block

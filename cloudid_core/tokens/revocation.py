@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from ..api.fields import TEXT, setting
+from ..api.response import Answer
+from ..api.routing import Call
 from ..errors import Code, Refused
-from ..fields import TEXT, setting
-from ..messages import Answer
-from ..routing import Call
-from . import family
+from . import hierarchy
 from .authenticate import find_by_accessor, find_by_text
 from .look_up import AccessorForm
 from .record import Token
@@ -44,14 +44,14 @@ async def revoke_orphan(call: Call) -> Answer:
     if token is None:
         raise Refused(Code.TOKEN_NOT_FOUND)
     _refuse_batch(token)
-    is_left = await family.revoke_orphan(call.context, token.id, call.now)
-    return Answer(visit_at=call.now if is_left else None)
+    is_left = await hierarchy.revoke_orphan(call.context, token.id, call.now)
+    return Answer(wake_at=call.now if is_left else None)
 
 
 async def _revoke(call: Call, token: Token) -> Answer:
     _refuse_batch(token)
-    is_left = await family.revoke(call.context, token.id, call.now)
-    return Answer(visit_at=call.now if is_left else None)
+    is_left = await hierarchy.revoke(call.context, token.id, call.now)
+    return Answer(wake_at=call.now if is_left else None)
 
 
 def _refuse_batch(token: Token) -> None:

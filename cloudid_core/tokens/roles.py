@@ -8,14 +8,14 @@ from typing import Final
 
 from attrs import frozen
 
-from ..context import Context
+from ..api.fields import BOOLEAN, SECONDS, TEXT, one_of, setting, show
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, capture_name
 from ..errors import Code, Conflict, Refused
-from ..fields import BOOLEAN, SECONDS, TEXT, one_of, setting, show
-from ..lifetime import Terms
-from ..messages import NOTHING, Answer
-from ..mounts import TOKEN, Mount
+from ..foundation.context import Context
+from ..foundation.lifetime import Terms
+from ..mounts.table import TOKEN, Mount
 from ..policies.builtin import DEFAULT as DEFAULT_POLICY
-from ..routing import Call, capture_name
 from ..store import keys
 from ..store.records import ATTEMPTS, Found, expected
 from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..components import Component
-from ..mounts import TOKEN
-from ..routing import Operation, Route, RouteTable
+from ..api.routing import Operation, Route, RouteTable
+from ..foundation.components import Component
+from ..mounts.table import TOKEN
 from . import create, look_up, renewal, revocation, roles, sweep
+from .create_request import CreateForm
 from .look_up import AccessorForm, TokenForm
 from .renewal import IncrementForm, RenewAccessorForm, RenewForm
 from .revocation import RevokeForm
 from .roles import TokenRole
-from .wishes import CreateForm
 
 ROUTES: Final = RouteTable(
     (

@@ -7,10 +7,21 @@ from typing import Final, TypeVar
 
 from attrs import evolve, frozen
 
+from ..api.fields import (
+    BOOLEAN,
+    INTEGER,
+    NETWORKS,
+    SECONDS,
+    FieldType,
+    ParsedFields,
+    bounded,
+    fields_of,
+    one_of,
+    setting,
+)
 from ..errors import Code, Refused
-from ..fields import BOOLEAN, INTEGER, NETWORKS, SECONDS, Given, Kind, bounded, fields_of, one_of, setting
-from ..lifetime import Terms
-from ..mounts import Mount
+from ..foundation.lifetime import Terms
+from ..mounts.table import Mount
 from ..policies.builtin import DEFAULT as DEFAULT_POLICY
 from ..policies.builtin import RESPONSE_WRAPPING, ROOT, normalised
 from ..settings import Settings
@@ -19,7 +30,7 @@ from ..values.listing import comma_list
 SERVICE: Final = "service"
 BATCH: Final = "batch"
 DEFAULT: Final = "default"
-POLICIES: Final = Kind("list of policies", lambda raw: normalised(comma_list(raw)), list)
+POLICIES: Final = FieldType("list of policies", lambda raw: normalised(comma_list(raw)), list)
 
 
 @frozen(kw_only=True)
@@ -73,7 +84,7 @@ class TokenSettings(TokenLimits):
 R = TypeVar("R", bound=TokenLimits)
 
 
-def merged(role: R, given: Given) -> R:
+def merged(role: R, given: ParsedFields) -> R:
     """The role with what was given; what was not stays as it is."""
     old = {name: name in role.spelled_old for field in fields_of(type(role)) if (name := field.old_name)}
     old.update(given.spelled_old)

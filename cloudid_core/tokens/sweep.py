@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..context import Context
+from ..api.response import Answer
+from ..api.routing import Call
 from ..effects import Instant, ListKeys
 from ..errors import Conflict
-from ..messages import Answer
-from ..routing import Call
+from ..foundation.context import Context
 from ..store import keys
 from .record import Token
 
@@ -50,5 +50,5 @@ async def tidy(call: Call) -> Answer:
     return Answer(
         status=ACCEPTED,
         warnings=("dead tokens are removed in the background; another round has been asked for",),
-        visit_at=call.now,
+        wake_at=call.now,
     )

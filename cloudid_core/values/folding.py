@@ -12,3 +12,13 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     return "".join(lower if (lower := letter.lower()).upper() == letter else letter for letter in text)
+
+
+def fold_location(raw: object) -> str:
+    """A location (region) of the cloud, for comparison: in lower case, without blanks.
+
+    "West US 2" and "westus2" are the same location. Raises `ValueError` for anything but a text.
+    """
+    if not isinstance(raw, str):
+        raise ValueError("must be a location")
+    return "".join(fold(raw).split())

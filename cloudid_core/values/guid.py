@@ -1,4 +1,4 @@
-"""GUIDs: 32 hexadecimal digits in groups of 8-4-4-4-12 (RFC 9562 section 4), without braces."""
+"""GUIDs, also called UUIDs: 32 hexadecimal digits in groups of 8-4-4-4-12 (RFC 9562 section 4), without braces."""
 
 from __future__ import annotations
 
@@ -13,3 +13,9 @@ def guid(raw: object) -> str:
     if not isinstance(raw, str) or not GUID.fullmatch(raw):
         raise ValueError("must be a GUID")
     return raw.lower()
+
+
+def uuid_text(random: bytes) -> str:
+    """The text of a version 4 UUID (RFC 9562 section 5.4), made of sixteen random bytes."""
+    digits = random.hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"

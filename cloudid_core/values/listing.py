@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import weak
+from . import coercion
 
 
 def comma_list(raw: object) -> tuple[str, ...]:
@@ -13,7 +13,7 @@ def comma_list(raw: object) -> tuple[str, ...]:
     """
     if isinstance(raw, (list, tuple)):
         return tuple(element.strip() for element in _elements(raw))
-    text = weak.text(raw).strip()
+    text = coercion.text(raw).strip()
     return tuple(piece.strip() for piece in text.split(",")) if text else ()
 
 
@@ -21,19 +21,19 @@ def string_list(raw: object) -> tuple[str, ...]:
     """The elements of a list as they are; a string is one element, commas and all. Null and "" are the empty list."""
     if isinstance(raw, (list, tuple)):
         return _elements(raw)
-    text = weak.text(raw)
+    text = coercion.text(raw)
     return (text,) if text else ()
 
 
 def key_values(raw: object) -> dict[str, str]:
     """The members of an object, or of a list of `key=value` strings (or a single one); of equal keys the last wins."""
     if isinstance(raw, dict):
-        return {weak.text(key): weak.text(value) for key, value in raw.items()}
+        return {coercion.text(key): coercion.text(value) for key, value in raw.items()}
     return dict(_pair(element) for element in string_list(raw))
 
 
 def _elements(raw: list[object] | tuple[object, ...]) -> tuple[str, ...]:
-    return tuple(weak.text(element) for element in raw)
+    return tuple(coercion.text(element) for element in raw)
 
 
 def _pair(element: str) -> tuple[str, str]:

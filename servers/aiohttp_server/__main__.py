@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..command import main
+from ..common.cli import main
 from .serve import perform, serve
 
 if __name__ == "__main__":

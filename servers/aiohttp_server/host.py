@@ -16,8 +16,8 @@ from cloudid_core.effects import HttpRequest, HttpResponse, Program
 from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
-from .. import host, runtime
-from ..platform import Platform
+from ..common import host, runtime
+from ..common.platform_identity import Platform
 from ..stores import Store
 
 T = TypeVar("T")

@@ -11,13 +11,13 @@ from aiohttp import web
 from cloudid_core.effects import Program
 from cloudid_core.run import run
 
-from ..front import Front
-from ..logs import adopt_libraries, open_log
-from ..platform import Platform
-from ..setup import Setup
+from ..common.app import Front
+from ..common.bootstrap import Setup
+from ..common.logs import adopt_libraries, open_log
+from ..common.platform_identity import Platform
 from ..stores import Store
 from .host import open_host
-from .http import Server
+from .protocol import Server
 
 T = TypeVar("T")
 

@@ -11,14 +11,14 @@ import trio
 from cloudid_core.effects import Program
 from cloudid_core.run import run
 
-from .. import wire
-from ..front import Front
-from ..logs import adopt_libraries, open_log, told
-from ..platform import Platform
-from ..setup import Setup
+from ..common import wire
+from ..common.app import Front
+from ..common.bootstrap import Setup
+from ..common.logs import adopt_libraries, describe_error, open_log
+from ..common.platform_identity import Platform
 from ..stores import Store
+from .connection import Connection
 from .host import open_host
-from .http import Connection
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ async def _serve(setup: Setup) -> None:
                 else:
                     await connection.serve()
             except Exception as bug:  # noqa: BLE001  # one connection must not end the others
-                log.error("connection failed", **told(bug))
+                log.error("connection failed", **describe_error(bug))
 
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with trio.open_nursery() as connections:

@@ -10,12 +10,12 @@ import msgspec
 from attrs import frozen
 
 from cloudid_core import HttpRequest, Request, Response, Secret, Settings, initialise, open_service
+from cloudid_core.background.queue import parse
 from cloudid_core.clouds import CLOUDS, Cloud
-from cloudid_core.context import Context
-from cloudid_core.due import parse
 from cloudid_core.effects import CallProvider, Instant, Program
+from cloudid_core.foundation.context import Context
 from cloudid_core.leases.record import Lease, find_lease
-from cloudid_core.mounts import Mount, mount_table
+from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.rotation.record import Rotation, find_rotation
 from cloudid_core.store.keys import DUE
 from cloudid_core.store.memory import MemoryStore

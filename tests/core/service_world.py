@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from cloudid_core import HttpRequest, Request, Secret, Service, Settings, initialise, open_service
+from cloudid_core.api.response import Response
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import Commit, Program
-from cloudid_core.messages import Response
-from cloudid_core.mounts import Mount, mount_table
+from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.testing import World
 from servers.provider_simulator import Simulator
 

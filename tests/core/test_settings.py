@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.fields import Field, fields_of
+from cloudid_core.api.fields import Field, fields_of
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 

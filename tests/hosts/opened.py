@@ -16,8 +16,8 @@ from cloudid_core.effects import HttpRequest
 from cloudid_core.testing import scripted_provider
 from cloudid_core.testing.conformance import Scripted
 from servers.aiohttp_server import host as aiohttp_host
-from servers.host import Host
-from servers.platform import Platform
+from servers.common.host import Host
+from servers.common.platform_identity import Platform
 from servers.stores import Store
 from servers.stores.memory import MemoryStore
 from servers.trio_server import host as trio_host

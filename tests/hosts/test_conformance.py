@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cloudid_core.testing import check_host, provider_checks
-from servers.host import Host
+from servers.common.host import Host
 from servers.stores import Store
 from servers.stores.memory import MemoryStore
 from servers.stores.sqlite import SqliteStore

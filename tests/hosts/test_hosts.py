@@ -11,23 +11,13 @@ from typing import Any, Final
 
 import pytest
 
-from cloudid_core.effects import (
-    ABSENT,
-    Commit,
-    HttpRequest,
-    HttpResponse,
-    Sleep,
-    gather,
-    shared,
-    together,
-    within,
-)
+from cloudid_core.effects import ABSENT, Commit, HttpRequest, HttpResponse, Sleep, gather, shared, together, within
 from cloudid_core.errors import Conflict, OutcomeUnknown, PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
-from servers.host import PROVIDER_BODY_LIMIT, Host
-from servers.platform import Platform
+from servers.common.host import PROVIDER_BODY_LIMIT, Host
+from servers.common.platform_identity import Platform
 from servers.stores import Outcome
 from servers.stores.memory import MemoryStore
 

@@ -18,7 +18,8 @@ from cloudid_core.auth_method.decision import NO_FACTS, NOT_ASKED, Facts, Needs,
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.errors import Refused
 from cloudid_core.provider.compute import Machine
-from cloudid_core.values import location, resource_id
+from cloudid_core.values import resource_id
+from cloudid_core.values.folding import fold_location
 
 from ..minting import new_caches, said
 
@@ -178,7 +179,7 @@ def facts_of(cloud: dict[str, Any], needs: Needs) -> Facts:
 def machine_of(machine: dict[str, Any]) -> Machine:
     return Machine(
         resource_id=resource_id.parse(f"/subscriptions/{SUBSCRIPTIONS[0]}/resourceGroups/a/providers/B/c/d"),
-        location=location.fold(machine["location"]),
+        location=fold_location(machine["location"]),
         principals=frozenset(principal.lower() for principal in machine["principals"]),
         scale_set=machine["scale_set"],
     )

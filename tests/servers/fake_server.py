@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from cloudid_core.api.fields import parse
+from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Sleep
-from cloudid_core.fields import parse
-from cloudid_core.messages import Request, Response
-from servers.settings import ServerSettings
-from servers.setup import Setup
+from servers.common.bootstrap import Setup
+from servers.common.settings import ServerSettings
 from servers.stores.memory import MemoryStore
 
 BODY_LIMIT: Final = 4096
@@ -44,7 +44,7 @@ class FakeService:
                 await Sleep(float(query))
                 return replace(answer(), holds="a lease")
             case "/visit":
-                return replace(answer(), visit_at=await Now())
+                return replace(answer(), wake_at=await Now())
             case "/count":
                 return answer(count=await count(query, 0))
         raise LookupError("a bug, with a secret in its text: hunter2")

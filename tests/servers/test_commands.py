@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.values.secret import Secret
-from servers.options import Options, read_options
+from servers.common.options import Options, read_options
 
 from .running import ROOT, Running
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cloudid_core.errors import ProviderUnreachable
-from servers.logs import adopt_libraries, open_log, told
+from servers.common.logs import adopt_libraries, describe_error, open_log
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -37,14 +37,17 @@ def test_events_are_lines_of_json_of_some_importance() -> None:
 
 
 def test_of_an_error_kind_and_place_are_told_but_not_its_text() -> None:
-    facts = told(failed())
+    facts = describe_error(failed())
     assert facts["error"] == "ValueError"
     assert facts["where"][0].endswith(" failed")
     assert "hunter2" not in json.dumps(facts)
 
 
 def test_our_own_errors_have_texts_for_the_log() -> None:
-    assert told(ProviderUnreachable("no answer", sent=True)) == {"error": "ProviderUnreachable", "reason": "no answer"}
+    assert describe_error(ProviderUnreachable("no answer", sent=True)) == {
+        "error": "ProviderUnreachable",
+        "reason": "no answer",
+    }
 
 
 @pytest.fixture

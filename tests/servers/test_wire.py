@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
+from cloudid_core.api.request import TARGET_LIMIT
+from cloudid_core.api.response import Response
 from cloudid_core.errors import Code, Refused
-from cloudid_core.messages import Response
-from cloudid_core.parsing import TARGET_LIMIT
-from servers import wire
+from servers.common import wire
 
 
 def head(

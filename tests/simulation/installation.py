@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from attrs import evolve, field, frozen
 
-from cloudid_core import HttpRequest, Request, Response, Secret, Service, Settings, due, initialise, open_service
+from cloudid_core import HttpRequest, Request, Response, Secret, Service, Settings, initialise, open_service
+from cloudid_core.background import queue
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import Effect, Instant, Program
 from cloudid_core.errors import CloudidError
@@ -190,8 +191,10 @@ class Installation(World):
     def open_keys(self) -> list[str]:
         """What the background still has to do: everything due but what waits for the end of a live lease or token."""
         horizon = self.clock + 2 * SETTLE_TIME
-        waiting = {key: due.parse(key) for key in self.store.list(keys.DUE, "", 10_000)}
-        return [key for key, (at, kind, _, _) in waiting.items() if at <= horizon or kind not in (due.LEASE, due.TOKEN)]
+        waiting = {key: queue.parse(key) for key in self.store.list(keys.DUE, "", 10_000)}
+        return [
+            key for key, (at, kind, _, _) in waiting.items() if at <= horizon or kind not in (queue.LEASE, queue.TOKEN)
+        ]
 
 
 def _request(method: str, path: str, body: object, token: str) -> Request:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cloudid_core.holdings import Holdings
-from cloudid_core.journal import Intent
+from cloudid_core.background.journal import Intent
 from cloudid_core.leases.record import Lease
-from cloudid_core.mounts import MountTable
+from cloudid_core.mounts.table import MountTable
+from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
@@ -96,15 +96,15 @@ def held_ids(installation: Installation) -> Iterator[str]:
         if key.startswith(keys.LEASES):
             lease = installation.peek(records.find_fresh(key, Lease))
             assert lease is not None
-            yield from ids_of(lease.record.holdings)
+            yield from ids_of(lease.record.provisioned)
         elif "/role/" in key:
             role = installation.peek(records.find(key, Role)) if _is_engine(installation, key) else None
-            if role is not None and role.record.persisted is not None:
-                yield from ids_of(role.record.persisted.holdings)
+            if role is not None and role.record.persistent_app is not None:
+                yield from ids_of(role.record.persistent_app.provisioned)
         elif "/intent/" in key and not key.startswith(keys.DUE):
             intent = installation.peek(records.find_fresh(key, Intent))
             assert intent is not None
-            yield from ids_of(intent.record.holdings)
+            yield from ids_of(intent.record.provisioned)
         elif key.endswith("/rotation"):
             rotation = installation.peek(records.find_fresh(key, Rotation))
             assert rotation is not None
@@ -118,6 +118,11 @@ def _is_engine(installation: Installation, key: str) -> bool:
     return mount is not None and mount.kind == "secret"
 
 
-def ids_of(holdings: Holdings) -> Iterator[str]:
-    yield from (holdings.application_id, holdings.principal_id, holdings.password_key_id, *holdings.assignments)
-    yield from (f"{group}/{holdings.member_id}" for group in holdings.groups)
+def ids_of(provisioned: Provisioned) -> Iterator[str]:
+    yield from (
+        provisioned.application_id,
+        provisioned.principal_id,
+        provisioned.password_key_id,
+        *provisioned.assignments,
+    )
+    yield from (f"{group}/{provisioned.member_id}" for group in provisioned.groups)

@@ -8,14 +8,14 @@ import pytest
 from attrs import evolve
 from msgspec.structs import replace
 
-from cloudid_core import due
-from cloudid_core.due import Due
+from cloudid_core.background import queue
+from cloudid_core.background.queue import Due
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases import expiry
 from cloudid_core.store import keys
 from cloudid_core.testing.faults import Crashed, FaultKind, every_fault
 from cloudid_core.tokens.authenticate import find_token
-from cloudid_core.tokens.family import revoke, tie
+from cloudid_core.tokens.hierarchy import revoke, tie
 from cloudid_core.tokens.record import Token
 
 from ..engine import SETTLE_TIME, Engine, engine
@@ -94,21 +94,21 @@ def test_expiry_survives_a_restart_however_long() -> None:
 def test_a_renewed_lease_is_left_alone_at_its_old_time() -> None:
     world = engine()
     lease_id = world.issue()
-    old = world.due(due.LEASE)
+    old = world.due(queue.LEASE)
     world.pass_time(1800)
     world.must("PUT", "sys/leases/renew", {"lease_id": lease_id})
-    assert not set(old) & set(world.due(due.LEASE))
+    assert not set(old) & set(world.due(queue.LEASE))
     world.pass_time(3500)
     assert world.lease(lease_id)
     world.pass_time(200)
     assert world.lease(lease_id) is None
 
 
-@pytest.mark.parametrize("kind", [due.LEASE, due.INTENT, due.TOKEN, due.ROTATION])
+@pytest.mark.parametrize("kind", [queue.LEASE, queue.INTENT, queue.TOKEN, queue.ROTATION])
 def test_a_due_entry_that_no_record_knows_is_dropped(kind: str) -> None:
     world = engine()
     lease_id = world.issue()
-    ref = lease_id if kind == due.LEASE else "unknown"
+    ref = lease_id if kind == queue.LEASE else "unknown"
     stale = keys.due(world.clock - 1, kind, world.mount().id, ref)
     world.perform(world.context.records.commit({}, {stale: Due()}))
     world.tick()
@@ -128,16 +128,16 @@ def test_leases_end_with_a_token_that_expires() -> None:
     assert world.lease(other)
     assert leases(world) == 1
     assert world.perform(find_token(world.context, "t")) is None
-    assert world.due(due.TOKEN) == []
+    assert world.due(queue.TOKEN) == []
 
 
 def test_leases_end_with_a_token_that_is_revoked() -> None:
     world = engine()
     token(world, ttl=None, leases=2)
-    assert world.due(due.TOKEN) == []
+    assert world.due(queue.TOKEN) == []
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(3)
-    assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], [])
+    assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])
 
 
 def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
@@ -149,7 +149,7 @@ def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
     world.perform(world.context.records.commit(found.expected, {found.key: renewed}))
     world.pass_time(700)
     assert leases(world) == 1
-    assert world.due(due.TOKEN) == [renewed.due_key(world.clock + 500)]
+    assert world.due(queue.TOKEN) == [renewed.due_key(world.clock + 500)]
     world.pass_time(510)
     assert leases(world) == 0
 
@@ -161,7 +161,7 @@ def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
     assert found is not None
     world.perform(world.context.records.commit({}, {found.key: replace(found.record, expires_at=None)}))
     world.pass_time(700)
-    assert (leases(world), world.due(due.TOKEN)) == (1, [])
+    assert (leases(world), world.due(queue.TOKEN)) == (1, [])
 
 
 def family(world: Engine) -> None:
@@ -176,7 +176,7 @@ def test_children_end_with_their_parent_and_so_do_their_leases() -> None:
     family(world)
     world.perform(revoke(world.context, "a", world.clock))
     world.pass_time(5)
-    assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], [])
+    assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])
     assert [world.perform(find_token(world.context, name)) for name in "abc"] == [None] * 3
 
 
@@ -195,7 +195,7 @@ def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:
     world.perform(world.context.records.commit({}, {keys.token_lease("t", "cloud/creds/x/gone"): Due()}))
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(5)
-    assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], [])
+    assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])
 
 
 def revoked_family() -> Engine:
@@ -211,5 +211,5 @@ def test_no_fault_leaves_a_lease_or_a_child_behind() -> None:
             world.tick()
         world.start()
         world.pass_time(2 * SETTLE_TIME)
-        assert (leases(world), left(world), world.due(due.TOKEN)) == (0, [], []), world
+        assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], []), world
         assert world.alive("password") == [], world

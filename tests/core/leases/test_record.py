@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from cloudid_core.holdings import Holdings
 from cloudid_core.leases.record import Lease, ending, rescheduled
+from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
 
 LEASE = Lease(
@@ -13,7 +13,7 @@ LEASE = Lease(
     mount_id="m",
     role="web",
     token_id="t",
-    holdings=Holdings(made_at=0.0),
+    provisioned=Provisioned(made_at=0.0),
     issued_at=0.0,
     expires_at=100.0,
     ends_at=500.0,

@@ -6,11 +6,11 @@ from contextlib import suppress
 
 import pytest
 
-from cloudid_core import due
-from cloudid_core.due import LONGEST_PAUSE, Due
+from cloudid_core.background import queue
+from cloudid_core.background.journal import UNDER_WAY
+from cloudid_core.background.queue import LONGEST_PAUSE, Due
 from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError, Conflict
-from cloudid_core.journal import UNDER_WAY
 from cloudid_core.leases.revocation import end_lease, end_leases, forget_lease
 from cloudid_core.store import keys
 from cloudid_core.testing.faults import Crashed, Fault, FaultKind, every_fault
@@ -59,7 +59,7 @@ def test_a_lease_that_ends_is_dead_at_once() -> None:
     lease = world.lease(lease_id)
     assert lease is not None
     assert not lease.is_alive(world.clock)
-    assert world.due(due.LEASE) == [lease.due_key]
+    assert world.due(queue.LEASE) == [lease.due_key]
 
 
 def test_what_cannot_be_removed_stays_in_sight_with_its_reason_for_ever() -> None:
@@ -72,7 +72,7 @@ def test_what_cannot_be_removed_stays_in_sight_with_its_reason_for_ever() -> Non
         assert hours < lease.attempts < hours + 30
         assert "403 Authorization_RequestDenied" in lease.reason
         assert world.store.read(lease.stuck_key)
-        assert world.due(due.LEASE) == [lease.due_key]
+        assert world.due(queue.LEASE) == [lease.due_key]
     world.heal()
     world.pass_time(2 * LONGEST_PAUSE)
     assert entries(world, lease_id) == []
@@ -133,8 +133,8 @@ def test_what_was_removed_is_not_tried_again() -> None:
     world.pass_time(5)
     lease = world.lease(lease_id)
     assert lease is not None
-    assert (lease.holdings.assignments, lease.holdings.principal_id) == ((), "")
-    assert lease.holdings.application_id
+    assert (lease.provisioned.assignments, lease.provisioned.principal_id) == ((), "")
+    assert lease.provisioned.application_id
     world.heal()
     end(world, lease_id)
     world.tick()
@@ -174,7 +174,7 @@ def test_many_end_although_one_of_them_changes_at_the_same_time() -> None:
 def test_a_fence_is_expected() -> None:
     world = engine()
     lease_id = world.issue()
-    stale = {keys.DUTY_TERM: 99}
+    stale = {keys.LEADER_TERM: 99}
     with pytest.raises(CloudidError):
         world.perform(end_lease(world.context, lease_id, world.clock, fence=stale))
     with pytest.raises(CloudidError):
@@ -196,7 +196,7 @@ def test_a_lease_that_is_dropped_leaves_its_objects_to_the_journal() -> None:
     world.pass_time(2 * LONGEST_PAUSE)
     for kind in ("application", "principal", "password", "assignment"):
         assert world.alive(kind) == []
-    assert world.due(due.INTENT) == []
+    assert world.due(queue.INTENT) == []
 
 
 def test_a_lease_may_be_dropped_while_it_is_being_revoked() -> None:
@@ -209,7 +209,7 @@ def test_a_lease_may_be_dropped_while_it_is_being_revoked() -> None:
     world.pass_time(2 * SETTLE_TIME)
     assert entries(world, lease_id) == []
     assert world.alive("password") == []
-    assert world.due(due.INTENT) == []
+    assert world.due(queue.INTENT) == []
 
 
 @pytest.mark.parametrize("role", ["existing", "fresh"])
@@ -224,11 +224,11 @@ def test_no_fault_loses_a_lease_or_leaves_an_object(role: str) -> None:
         for key in leases:
             lease = world.lease(key.removeprefix(keys.LEASES))
             assert lease is not None
-            assert world.due(due.LEASE) == [lease.due_key], world
+            assert world.due(queue.LEASE) == [lease.due_key], world
         world.pass_time(3 * SETTLE_TIME)
         assert not world.store.list(keys.LEASES, "", 10), world
         assert not any(world.alive(kind) for kind in ("application", "principal", "password", "assignment")), world
-        assert world.due(due.LEASE) == [], world
+        assert world.due(queue.LEASE) == [], world
 
 
 def test_conflicts_that_do_not_end_are_given_up() -> None:

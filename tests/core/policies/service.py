@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cloudid_core.caches import Caches
-from cloudid_core.context import Context
-from cloudid_core.ring import RING_BYTES, make_ring
+from cloudid_core.foundation.caches import Caches
+from cloudid_core.foundation.context import Context
 from cloudid_core.settings import Settings
+from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.store.records import Records
 from cloudid_core.store.sealing import Sealer
 from cloudid_core.values.secret import Secret
@@ -14,4 +14,4 @@ from cloudid_core.values.secret import Secret
 def new_context() -> Context:
     settings = Settings(master_key=Secret("00" * 32))
     caches = Caches(settings)
-    return Context(settings, Records(Sealer(make_ring(0.0, bytes(RING_BYTES))), caches.records), caches, {})
+    return Context(settings, Records(Sealer(make_keyring(0.0, bytes(KEYRING_BYTES))), caches.records), caches, {})

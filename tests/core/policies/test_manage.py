@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cloudid_core.context import Context
 from cloudid_core.effects import Program
 from cloudid_core.errors import Code, Refused
+from cloudid_core.foundation.context import Context
 from cloudid_core.policies.builtin import BUILT_IN
 from cloudid_core.policies.document import parse
 from cloudid_core.policies.manage import delete_policy, list_policies, read_policy, write_policy

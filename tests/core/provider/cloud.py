@@ -9,15 +9,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec.structs import replace
 
-from cloudid_core.caches import Caches
 from cloudid_core.clouds import Cloud
-from cloudid_core.context import Context, Deadline
 from cloudid_core.effects import HttpRequest, HttpResponse, Sleep
 from cloudid_core.errors import ProviderUnreachable
+from cloudid_core.foundation.caches import Caches
+from cloudid_core.foundation.context import Context
+from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import Client, Credentials
 from cloudid_core.provider.retry import RetryPolicy
-from cloudid_core.ring import RING_BYTES, make_ring
 from cloudid_core.settings import Settings
+from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.store.records import Records
 from cloudid_core.store.sealing import Sealer
 from cloudid_core.testing import World
@@ -109,7 +110,7 @@ class Setting:
 def context(**settings: Any) -> Context:
     chosen = Settings(master_key=Secret("00" * 32), **settings)
     caches = Caches(chosen)
-    records = Records(Sealer(make_ring(START, bytes(RING_BYTES))), caches.records)
+    records = Records(Sealer(make_keyring(START, bytes(KEYRING_BYTES))), caches.records)
     return Context(settings=chosen, records=records, caches=caches, components={})
 
 

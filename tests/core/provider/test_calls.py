@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.context import Deadline
 from cloudid_core.effects import CallProvider, HttpRequest, HttpResponse
 from cloudid_core.errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
-from cloudid_core.provider.calls import Patience, deliver
+from cloudid_core.foundation.deadline import Deadline
+from cloudid_core.provider.calls import RetryBudget, deliver
 from cloudid_core.provider.retry import RETRIED, RetryPolicy
 from cloudid_core.testing import Answer, World
 
@@ -24,8 +24,8 @@ def call(
     setting: Setting, *replies: Reply, idempotent: bool = True, seconds: float = 300, retry: RetryPolicy | None = None
 ) -> HttpResponse:
     setting.cloud.script("GET /x", *replies)
-    patience = Patience(timeout=30, retry=retry or RetryPolicy(), deadline=Deadline(START + seconds))
-    return setting.world.perform(deliver(GET, patience, idempotent=idempotent))
+    budget = RetryBudget(timeout=30, retry=retry or RetryPolicy(), deadline=Deadline(START + seconds))
+    return setting.world.perform(deliver(GET, budget, idempotent=idempotent))
 
 
 def tries(setting: Setting) -> int:
@@ -119,9 +119,9 @@ def silent(request: HttpRequest) -> Answer:
 
 def test_an_answer_that_does_not_come_before_the_deadline_is_the_deadline() -> None:
     world = World(provider=silent, start=START)
-    patience = Patience(timeout=30, retry=RetryPolicy(), deadline=Deadline(START + 20))
+    budget = RetryBudget(timeout=30, retry=RetryPolicy(), deadline=Deadline(START + 20))
     with pytest.raises(Refused) as caught:
-        world.perform(deliver(GET, patience))
+        world.perform(deliver(GET, budget))
     assert caught.value.code is Code.DEADLINE_PASSED
     assert world.clock == START + 20
 

@@ -16,7 +16,6 @@ from cloudid_core.errors import (
     ProviderUnreachable,
     TimeIsUp,
 )
-from cloudid_core.provider.answers import NONSENSE
 from cloudid_core.provider.client import (
     MOST_PAGES,
     PROVIDER_FAILURES,
@@ -27,6 +26,7 @@ from cloudid_core.provider.client import (
     pages,
     refusal_of,
 )
+from cloudid_core.provider.responses import NONSENSE
 
 from .cloud import ARM, SCOPE, TOKEN_PATH, Setting, error, form_of, reply, token, unreachable
 

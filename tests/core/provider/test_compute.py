@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cloudid_core.errors import ProviderProblem
-from cloudid_core.provider.answers import NONSENSE
 from cloudid_core.provider.compute import AT_ONCE, MOST_IDENTITIES, UNKNOWN, Machine, find_machine
+from cloudid_core.provider.responses import NONSENSE
 from cloudid_core.values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, parse
 
 from .cloud import ARM, Setting, error, reply

@@ -8,15 +8,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from cloudid_core.errors import ProviderProblem, ProviderUnreachable
-from cloudid_core.provider.answers import NONSENSE
 from cloudid_core.provider.discovery import MOST_KEYS, Published, discover
+from cloudid_core.provider.responses import NONSENSE
 
 from .cloud import CLOUD, LOGIN, TENANT, Reply, Setting, error, reply, unreachable
 from .keys import V1, V1_ISSUER, V1_KEYS, V2, V2_ISSUER, V2_KEYS, encode, jwk, numbers, publish
 
 
 def read(setting: Setting, tenant: str = TENANT) -> Published:
-    return setting.world.perform(discover(CLOUD, tenant, setting.client.patience))
+    return setting.world.perform(discover(CLOUD, tenant, setting.client.budget))
 
 
 def published(*keys: dict[str, Any]) -> Setting:

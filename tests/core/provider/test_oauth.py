@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from cloudid_core.clouds import Cloud
-from cloudid_core.context import Deadline
 from cloudid_core.effects import PlatformToken
 from cloudid_core.errors import Code, PlatformTokenUnavailable, ProviderProblem, Refused
-from cloudid_core.provider.answers import NONSENSE
+from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import Credentials
 from cloudid_core.provider.oauth import LONGEST_LIFE, access_token, forget, prove_secret
+from cloudid_core.provider.responses import NONSENSE
 from cloudid_core.values.secret import Secret
 
 from .cloud import CLOUD, LOGIN, SCOPE, START, TOKEN_PATH, Reply, Setting, error, form_of, reply, token, unreachable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.errors import ProviderProblem
-from cloudid_core.provider.fresh import Family, may_pass
 from cloudid_core.provider.principals import TAKEN, delete_principal, ensure_principal, principal_of
+from cloudid_core.provider.propagation import Family, may_pass
 
 from .cloud import Reply, Setting, error, reply, unreachable
 

@@ -7,13 +7,7 @@ from msgspec.structs import replace
 
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable, Refused
 from cloudid_core.provider.retry import RetryPolicy
-from cloudid_core.provider.signing_keys import (
-    REFRESH_AGE,
-    KeySet,
-    refresh_ahead,
-    refreshed_for,
-    signing_keys,
-)
+from cloudid_core.provider.signing_keys import REFRESH_AGE, KeySet, refresh_ahead, refreshed_for, signing_keys
 
 from .cloud import CLOUD, START, TENANT, Setting, error, reply, unreachable
 from .keys import V1, V1_KEYS, V2, V2_KEYS, jwk, publish

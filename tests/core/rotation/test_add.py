@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core import due
+from cloudid_core.background import queue
 from cloudid_core.errors import Code
-from cloudid_core.root_credential import ROOT_PASSWORD_TTL
 from cloudid_core.rotation.add import UNIDENTIFIED
 from cloudid_core.rotation.record import Phase
+from cloudid_core.rotation.root_credential import ROOT_PASSWORD_TTL
 
 from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
@@ -22,7 +22,7 @@ def check_nothing_is_left(world: Rotating, keys_before: list[str]) -> None:
     world.pass_time(4 * SETTLE_TIME)
     assert world.key_ids == keys_before
     assert world.rotation().is_idle
-    assert (world.due(due.INTENT), world.due(due.ROTATION)) == ([], [])
+    assert (world.due(queue.INTENT), world.due(queue.ROTATION)) == ([], [])
     assert world.accepts(world.configured())
 
 

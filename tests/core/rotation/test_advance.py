@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from cloudid_core import due
+from cloudid_core.background import queue
 from cloudid_core.errors import CloudidError
 from cloudid_core.rotation.record import Phase
 from cloudid_core.testing.faults import Crashed, FaultKind, every_fault
@@ -58,7 +58,7 @@ def test_no_fault_locks_out_or_leaves_a_key(story: object, make: object) -> None
         assert world.accepts(world.configured()), world
         assert len(world.key_ids) == 1, world
         assert world.status()["phase"] == "idle", world
-        assert (world.due(due.INTENT), world.due(due.ROTATION)) == ([], []), world
+        assert (world.due(queue.INTENT), world.due(queue.ROTATION)) == ([], []), world
 
 
 def test_a_failure_is_noted_and_tried_again_later() -> None:
@@ -68,7 +68,7 @@ def test_a_failure_is_noted_and_tried_again_later() -> None:
     first = world.rotation()
     assert (first.phase, first.attempts) == (Phase.OVERLAPPING, 1)
     assert "503" in first.error
-    assert world.due(due.ROTATION) == [first.due_key]
+    assert world.due(queue.ROTATION) == [first.due_key]
     assert first.due_at > overlapping().clock
 
 
@@ -80,7 +80,7 @@ def test_a_rotation_that_was_renewed_is_left_alone_at_its_old_time() -> None:
     stale = before.due_key
     world.perform(world.context.records.commit({}, {stale: before}))
     world.tick()
-    assert world.due(due.ROTATION) == []
+    assert world.due(queue.ROTATION) == []
     assert world.rotation().is_idle
 
 
@@ -90,4 +90,4 @@ def test_the_secret_that_a_retired_mount_was_to_get_is_removed() -> None:
     world.must("DELETE", "sys/mounts/cloud")
     world.pass_time(LONG)
     assert world.key_ids == before
-    assert (world.due(due.INTENT), world.due(due.ROTATION)) == ([], [])
+    assert (world.due(queue.INTENT), world.due(queue.ROTATION)) == ([], [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core import due
+from cloudid_core.background import queue
 from cloudid_core.rotation.record import Phase
 from cloudid_core.rotation.retire import OVERRULED, SHARED
 from cloudid_core.rotation.switch import OVERLAP
@@ -30,7 +30,7 @@ def test_both_secrets_live_through_the_overlap_and_then_only_the_new_one() -> No
     world.pass_time(40)
     assert not world.accepts(old)
     assert world.accepts(world.configured())
-    assert (world.rotation().phase, world.due(due.ROTATION)) == (Phase.IDLE, [])
+    assert (world.rotation().phase, world.due(queue.ROTATION)) == (Phase.IDLE, [])
 
 
 def test_a_removal_that_fails_is_tried_again_and_shows() -> None:
@@ -40,7 +40,7 @@ def test_a_removal_that_fails_is_tried_again_and_shows() -> None:
     assert world.accepts(old)
     assert "403 Authorization_RequestDenied" in world.status()["last_error"]
     world.heal()
-    world.pass_time(2 * due.LONGEST_PAUSE)
+    world.pass_time(2 * queue.LONGEST_PAUSE)
     assert not world.accepts(old)
     assert (world.status()["phase"], world.status()["last_error"]) == ("idle", "")
 

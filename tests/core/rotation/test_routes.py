@@ -80,7 +80,7 @@ def test_when_the_deadline_comes_first_the_answer_says_where_to_look() -> None:
     world.cloud("POST", "behaviour", {"delays": {"sign_in": 100}})
     reply = world.ask("POST", "cloud/rotate-root", x_service_deadline="10")
     assert (reply.status, reply.data) == (202, {"rotation": "cloud/rotation"})
-    assert reply.response.visit_at is not None
+    assert reply.response.wake_at is not None
     assert world.status()["phase"] == "proving"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core import due
+from cloudid_core.background import queue
 from cloudid_core.rotation.record import Phase
 from cloudid_core.rotation.switch import CHANGED, OVERLAP, STOPPED_WORKING
 
@@ -70,7 +70,7 @@ def test_a_configuration_that_was_changed_meanwhile_keeps_what_it_has(field: str
     assert world.rotation().is_idle
     assert world.status()["last_error"] == CHANGED
     assert world.alive("password") == []
-    assert (world.due(due.INTENT), world.due(due.ROTATION)) == ([], [])
+    assert (world.due(queue.INTENT), world.due(queue.ROTATION)) == ([], [])
 
 
 def test_a_change_of_something_else_does_not_matter() -> None:
@@ -88,21 +88,21 @@ def test_a_configuration_that_was_removed_meanwhile_leaves_no_secret_behind() ->
     world.must("DELETE", "cloud/config")
     world.pass_time(600)
     assert world.rotation().is_idle
-    assert world.due(due.INTENT) != []  # it waits for a configuration
+    assert world.due(queue.INTENT) != []  # it waits for a configuration
     root = world.cloud("GET", "world")["applications"][0]
     subscription = world.cloud("GET", "world")["subscriptions"][0]
     given = {"tenant_id": world.simulator.world.tenant_id, "subscription_id": subscription}
     world.must("POST", "cloud/config", {**given, "client_id": root["client_id"], "client_secret": secret})
-    world.pass_time(2 * due.LONGEST_PAUSE)
+    world.pass_time(2 * queue.LONGEST_PAUSE)
     assert world.key_ids == before
-    assert world.due(due.INTENT) == []
+    assert world.due(queue.INTENT) == []
 
 
 def test_a_secret_that_never_comes_to_be_accepted_is_given_up() -> None:
     world = proving()
     old = world.configured()
     world.kill_secret(world.rotation().known_keys[0].secret.reveal())
-    world.pass_time(3 * due.LONGEST_PAUSE)
+    world.pass_time(3 * queue.LONGEST_PAUSE)
     assert world.configured() == old
     assert world.rotation().is_idle
     assert "does not accept" in world.status()["last_error"]
@@ -133,7 +133,7 @@ def test_when_neither_is_accepted_nothing_is_removed(status: int) -> None:
     assert world.key_ids == before
     assert world.status()["last_error"]
     world.heal()
-    world.pass_time(2 * due.LONGEST_PAUSE)
+    world.pass_time(2 * queue.LONGEST_PAUSE)
     assert world.rotation().is_idle
     assert len(world.key_ids) == 1
 

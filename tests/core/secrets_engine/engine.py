@@ -9,9 +9,9 @@ import msgspec
 from attrs import evolve
 
 from cloudid_core import HttpRequest, Request, Secret, open_service
-from cloudid_core.journal import Intent
+from cloudid_core.api.response import Response
+from cloudid_core.background.journal import Intent
 from cloudid_core.leases.record import Lease
-from cloudid_core.messages import Response
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
 from servers.provider_simulator.ledger import Made

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from cloudid_core.holdings import Holdings
 from cloudid_core.leases.record import ending, find_lease
-from cloudid_core.mounts import change_mounts, mount_table
-from cloudid_core.tokens.text import time_ordered_id
+from cloudid_core.mounts.table import change_mounts, mount_table
+from cloudid_core.provider.provisioned import Provisioned
+from cloudid_core.tokens.encoding import time_ordered_id
 from cloudid_core.values import rfc3339
 from tests.simulation.installation import SETTLE_TIME
 
@@ -57,13 +57,13 @@ def issue(engine: Engine) -> str:
     return lease_id
 
 
-def lose(engine: Engine, lease_id: str) -> Holdings:
+def lose(engine: Engine, lease_id: str) -> Provisioned:
     """Lose a lease, as the service never does; what it held."""
     records = engine.service.context.records
     lease = engine.perform(find_lease(engine.service.context, lease_id))
     assert lease is not None
     engine.perform(records.commit({}, deletes=lease.record.deletes()))
-    return lease.record.holdings
+    return lease.record.provisioned
 
 
 def second_mount(engine: Engine) -> None:
@@ -156,7 +156,7 @@ def test_a_namesake_of_what_is_held_is_reported(engine: Engine) -> None:
     engine.role()
     lease = engine.lease(issue(engine))
     assert lease is not None
-    twin = engine.simulator.world.directory.add_application(lease.holdings.unique_name)
+    twin = engine.simulator.world.directory.add_application(lease.provisioned.unique_name)
     settle(engine)
     assert found(engine) == [("application", twin.id)]
 
@@ -231,7 +231,7 @@ def test_a_marker_from_the_future_is_too_fresh(engine: Engine) -> None:
 # What is missing
 
 
-def remove_application(engine: Engine, held: Holdings) -> tuple[str, str]:
+def remove_application(engine: Engine, held: Provisioned) -> tuple[str, str]:
     directory = engine.simulator.world.directory
     application = directory.applications.get(held.application_id or held.password_on)
     assert application is not None
@@ -239,7 +239,7 @@ def remove_application(engine: Engine, held: Holdings) -> tuple[str, str]:
     return ("application", application.id) if held.application_id else ("password", held.password_key_id)
 
 
-def remove_principal(engine: Engine, held: Holdings) -> tuple[str, str]:
+def remove_principal(engine: Engine, held: Provisioned) -> tuple[str, str]:
     directory = engine.simulator.world.directory
     principal = directory.principals.get(held.principal_id)
     assert principal is not None
@@ -247,7 +247,7 @@ def remove_principal(engine: Engine, held: Holdings) -> tuple[str, str]:
     return "principal", principal.id
 
 
-def remove_password(engine: Engine, held: Holdings) -> tuple[str, str]:
+def remove_password(engine: Engine, held: Provisioned) -> tuple[str, str]:
     directory = engine.simulator.world.directory
     application = directory.applications.get(held.password_on)
     assert application is not None
@@ -270,12 +270,12 @@ def test_a_lease_whose_object_is_gone_is_reported_and_ended_on_request(engine: E
     other = issue(engine) if remove is not remove_application else ""
     lease = engine.lease(lease_id)
     assert lease is not None
-    gone = remove(engine, lease.holdings)
+    gone = remove(engine, lease.provisioned)
     assert is_clean(engine)
     settle(engine)
     (told,) = report(engine)["missing"]
     assert (told["kind"], told["id"]) == gone
-    assert (told["lease_id"], told["made_at"]) == (lease_id, rfc3339.show(lease.holdings.made_at))
+    assert (told["lease_id"], told["made_at"]) == (lease_id, rfc3339.show(lease.provisioned.made_at))
     assert repair(engine) == {"repaired": 1, "left": 0}
     assert is_clean(engine)
     engine.converge()
@@ -285,9 +285,9 @@ def test_a_lease_whose_object_is_gone_is_reported_and_ended_on_request(engine: E
 def test_a_role_whose_application_is_gone_is_reported(engine: Engine) -> None:
     """It can be deleted and written anew; a repair leaves it alone."""
     engine.role(persist_app=True)
-    kept = engine.stored_role().persisted
+    kept = engine.stored_role().persistent_app
     assert kept is not None
-    gone = remove_application(engine, kept.holdings)
+    gone = remove_application(engine, kept.provisioned)
     settle(engine)
     (told,) = report(engine)["missing"]
     assert (told["kind"], told["id"], told["role"]) == (*gone, "web")
@@ -305,10 +305,10 @@ def test_what_was_renamed_is_not_missing(engine: Engine) -> None:
     engine.role()
     lease = engine.lease(issue(engine))
     assert lease is not None
-    path = f"/graph/v1.0/applications/{lease.holdings.application_id}"
+    path = f"/graph/v1.0/applications/{lease.provisioned.application_id}"
     directory = engine.simulator.world.directory
-    application = directory.applications.get(lease.holdings.application_id)
-    principal = directory.principals.get(lease.holdings.principal_id)
+    application = directory.applications.get(lease.provisioned.application_id)
+    principal = directory.principals.get(lease.provisioned.principal_id)
     assert application is not None
     assert principal is not None
     directory.replace(evolve(application, display_name="another"))
@@ -325,7 +325,7 @@ def test_what_is_being_revoked_is_not_missing(engine: Engine) -> None:
     lease = engine.lease(issue(engine))
     assert lease is not None
     settle(engine)
-    _, object_id = remove_application(engine, lease.holdings)
+    _, object_id = remove_application(engine, lease.provisioned)
     engine.must("PUT", "sys/leases/revoke", {"lease_id": lease.id})
     since = len(engine.trace)
     assert is_clean(engine)
@@ -340,12 +340,12 @@ def test_what_is_revoked_meanwhile_is_not_missing(engine: Engine) -> None:
     engine.must("DELETE", ROLE)
     settle(engine)
     directory, context = engine.simulator.world.directory, engine.service.context
-    application = directory.applications.get(lease.holdings.password_on)
+    application = directory.applications.get(lease.provisioned.password_on)
     assert application is not None
 
     def revoke() -> None:
         engine.perform(context.records.commit({}, *ending(lease, engine.clock)))
-        directory.remove_password(application, lease.holdings.password_key_id)
+        directory.remove_password(application, lease.provisioned.password_key_id)
 
     def restore() -> None:
         engine.perform(context.records.commit({}, lease.puts()))
@@ -364,9 +364,9 @@ def test_what_is_in_another_tenant_is_not_missing(engine: Engine) -> None:
     engine.role()
     lease = engine.lease(issue(engine))
     assert lease is not None
-    elsewhere = evolve(lease, holdings=evolve(lease.holdings, tenant=NOBODY))
+    elsewhere = evolve(lease, provisioned=evolve(lease.provisioned, tenant=NOBODY))
     engine.perform(engine.service.context.records.commit({}, {lease.key: elsewhere}))
-    remove_application(engine, lease.holdings)
+    remove_application(engine, lease.provisioned)
     settle(engine)
     assert is_clean(engine)
 
@@ -413,7 +413,7 @@ def test_a_repair_does_no_more_than_it_was_told(engine: Engine) -> None:
     lease = engine.lease(issue(engine))
     assert lease is not None
     settle(engine)
-    remove_application(engine, lease.holdings)
+    remove_application(engine, lease.provisioned)
     assert repair(engine, max=2) == {"repaired": 2, "left": 2}
     engine.converge()
     assert len(engine.alive("application")) == 1
@@ -527,7 +527,7 @@ def test_leases_of_other_mounts_are_theirs_to_report(engine: Engine) -> None:
     engine.role()
     lease = engine.lease(issue(engine))
     assert lease is not None
-    gone = remove_application(engine, lease.holdings)
+    gone = remove_application(engine, lease.provisioned)
     settle(engine)
     assert found(engine, "missing") == [gone]
     assert is_clean(engine, TEAM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.routing import Operation
+from cloudid_core.api.routing import Operation
 from cloudid_core.secrets_engine.routes import COMPONENT
 
 from .engine import CONFIG, CREDS, ROLE, Engine

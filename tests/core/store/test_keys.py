@@ -70,7 +70,7 @@ def test_families_of_entries_do_not_mix() -> None:
         keys.DUE: keys.due(1, "a", "m", "b"),
         keys.STUCK: keys.stuck("m", "a"),
     }
-    single = [keys.RING, keys.MOUNTS, keys.config("m"), keys.rotation("m"), keys.DUTY_TERM, keys.DUTY_UNTIL]
+    single = [keys.RING, keys.MOUNTS, keys.config("m"), keys.rotation("m"), keys.LEADER_TERM, keys.LEADER_UNTIL]
     for prefix in entries:
         assert [key for key in (*entries.values(), *single) if key.startswith(prefix)] == [entries[prefix]]
     assert len({*entries.values(), *single}) == len(entries) + len(single)

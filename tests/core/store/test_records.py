@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from attrs import evolve, frozen
 
-from cloudid_core.caches import Bounded
 from cloudid_core.effects import ABSENT, Commit, Entry, ListKeys, Program, ReadEntry
 from cloudid_core.errors import CloudidError, Code, Conflict, Refused
+from cloudid_core.foundation.caches import Bounded
 from cloudid_core.store.records import ATTEMPTS, PAGE, Found, Records, converter, expected
-from cloudid_core.store.sealing import DataKey, KeyRing, SealBroken, Sealer
+from cloudid_core.store.sealing import DataKey, Keyring, SealBroken, Sealer
 from cloudid_core.testing import Crashed, Fault, FaultKind, World, every_fault
 from cloudid_core.values.secret import Secret
 
@@ -27,7 +27,7 @@ class Note:
     secret: Secret = Secret()
 
 
-RING = KeyRing(
+RING = Keyring(
     installation="00" * 8,
     data_keys=(DataKey(1, Secret("11" * 32), 0.0),),
     token_key=Secret(),

@@ -12,7 +12,7 @@ from cloudid_core.store.sealing import (
     RESERVE,
     TURN_OVER,
     DataKey,
-    KeyRing,
+    Keyring,
     SealBroken,
     Sealer,
     master_cipher,
@@ -25,8 +25,8 @@ from cloudid_core.values.secret import Secret
 NONCE = bytes(range(NONCE_SIZE))
 
 
-def ring(*data_keys: DataKey) -> KeyRing:
-    return KeyRing(
+def ring(*data_keys: DataKey) -> Keyring:
+    return Keyring(
         installation="00" * 8,
         data_keys=data_keys or (DataKey(1, Secret("11" * 32), 0.0),),
         token_key=Secret("c4n4ry-token"),

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from cloudid_core import Request, due
-from cloudid_core.due import LONGEST_PAUSE
+from cloudid_core import Request
+from cloudid_core.background import queue
+from cloudid_core.background.queue import LONGEST_PAUSE
 from cloudid_core.effects import Commit
 from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
@@ -192,7 +193,7 @@ def test_a_renewal_that_loses_against_a_revocation_is_refused() -> None:
     lease = world.lease(lease_id)
     assert lease is not None
     assert lease.revoking
-    assert world.due(due.LEASE) == [lease.due_key]
+    assert world.due(queue.LEASE) == [lease.due_key]
 
 
 def request(action: str, lease_id: str) -> Any:
@@ -206,7 +207,7 @@ def test_a_revoked_lease_is_gone_with_its_objects_after_the_next_round() -> None
     world = engine()
     lease_id = world.issue("fresh")
     reply = world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id})
-    assert (reply.status, reply.response.visit_at) == (204, world.clock)
+    assert (reply.status, reply.response.wake_at) == (204, world.clock)
     assert look_up(world, lease_id)["revoking"] is True
     world.tick()
     assert world.ask("PUT", LOOK_UP, {"lease_id": lease_id}).status == 400

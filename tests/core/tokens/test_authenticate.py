@@ -60,7 +60,7 @@ def test_every_use_is_counted_also_one_that_is_denied() -> None:
     assert world.look_up(token)["num_uses"] == 2
     assert world.code("GET", "auth/token/accessors", token=token)[0] == 403
     assert world.look_up(token)["num_uses"] == 0
-    assert world.last.visit_at is not None
+    assert world.last.wake_at is not None
     assert world.code("GET", SELF, token=token) == DENIED
     world.tick()
     assert len(world.keys("token/")) == 1

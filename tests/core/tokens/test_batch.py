@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cloudid_core.errors import Code, Refused
-from cloudid_core.ring import RING_BYTES, make_ring
+from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.tokens import batch
 
 from ..service_world import ServiceWorld
 from .test_record import token
 
-RING = make_ring(0.0, bytes(range(256))[:RING_BYTES])
+RING = make_keyring(0.0, bytes(range(256))[:KEYRING_BYTES])
 TOKEN = token(type="batch", mac="", renewable=False, metadata={"role": "dev"}, policies=("default", "dev"))
 SEALED = batch.seal(TOKEN, RING, bytes(batch.RANDOM_SIZE))
 
@@ -52,7 +52,7 @@ def test_what_only_looks_like_one_is_none(shown: str) -> None:
 
 
 def test_another_installation_does_not_know_it() -> None:
-    assert batch.unseal(SEALED, make_ring(0.0, bytes(RING_BYTES))) is None
+    assert batch.unseal(SEALED, make_keyring(0.0, bytes(KEYRING_BYTES))) is None
 
 
 def test_a_token_that_would_not_travel_in_a_header_is_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloudid_core import due
+from cloudid_core.background import queue
 from cloudid_core.tokens.record import Token
 
 
@@ -46,7 +46,7 @@ def test_the_end_of_a_token_is_due_work_only_where_something_hangs_on_it() -> No
     puts, deletes = token(parent="b").ending(20.0)
     assert (puts, deletes) == ({}, ("token/a", "child/b/a"))
     puts, _ = token(has_dependants=True).ending(20.0)
-    assert [due.parse(key) for key in puts] == [(20.0, due.TOKEN, "token", "a")]
+    assert [queue.parse(key) for key in puts] == [(20.0, queue.TOKEN, "token", "a")]
 
 
 def test_the_keyed_hash_is_not_printed() -> None:

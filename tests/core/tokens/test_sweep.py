@@ -55,4 +55,4 @@ def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
 def test_tidying_asks_for_the_next_round_now() -> None:
     world = ServiceWorld()
     status, told = world.ask("POST", "auth/token/tidy")
-    assert (status, len(told["warnings"]), world.last.visit_at) == (202, 1, world.clock)
+    assert (status, len(told["warnings"]), world.last.wake_at) == (202, 1, world.clock)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.values.folding import fold
+from cloudid_core.values.folding import fold, fold_location
 
 KELVIN = "\N{KELVIN SIGN}"
 DOTLESS_I = "\N{LATIN SMALL LETTER DOTLESS I}"
@@ -50,3 +50,23 @@ def test_folding_is_done_once(text: str) -> None:
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_ascii_folds_as_ever(text: str) -> None:
     assert fold(text) == text.casefold()
+
+
+@pytest.mark.parametrize("raw", ["westus2", "West US 2", " WEST US\t2 ", "WestUS2"])
+def test_spellings_of_one_location(raw: str) -> None:
+    assert fold_location(raw) == "westus2"
+
+
+def test_different_locations_stay_apart() -> None:
+    assert fold_location("West US 2") != fold_location("West US 3")
+
+
+@pytest.mark.parametrize("raw", [None, 2, ["westus2"]])
+def test_what_is_no_location(raw: object) -> None:
+    with pytest.raises(ValueError, match=r"^must be a location$"):
+        fold_location(raw)
+
+
+@given(st.text())
+def test_folding_a_location_is_done_once(raw: str) -> None:
+    assert fold_location(fold_location(raw)) == fold_location(raw)

@@ -1,0 +1,146 @@
+"""Dispatch: from a request to the program of its route, in the order that clients can observe.
+
+Understand the request, find who calls, ask the policies, and only then say whether the path exists: without a good
+token every path answers alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ..effects import Now, Record
+from ..errors import Code, RecordFailed, Refused
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..leases.revocation import end_lease
+from ..mounts.table import Mount, MountTable, mount_table
+from ..tokens.authenticate import authenticate
+from ..tokens.record import Caller
+from .fields import ParsedFields, parse, require
+from .request import ParsedRequest, deadline_seconds, parse_request
+from .response import Request, Response, render
+from .routing import Call, Operation, Route
+
+CREATE: Final = "create"
+NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
+
+
+class Match(msgspec.Struct, frozen=True):
+    """Where a path leads: a route with its captures, or the code that says why there is none."""
+
+    mount: Mount | None
+    route: Route | None = None
+    captures: Mapping[str, str] = {}
+    failure: Code = Code.NO_HANDLER
+
+
+async def respond(context: Context, request: Request, request_id: str) -> Response:
+    """The response to a request; `Refused` where there is none."""
+    ask = parse_request(request, context.settings)
+    now = await Now()
+    deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
+    mounts = (await mount_table(context)).record
+    match = match_route(context, mounts, ask)
+    caller: Caller | None = None
+    if match.route is None or not match.route.public:
+        caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
+    if match.route is None or match.mount is None:
+        authorise(caller, ask, ask.operation.value)
+        raise Refused(match.failure)
+    make_call = partial(
+        Call,
+        context=context,
+        mount=match.mount,
+        captures=match.captures,
+        body=ask.body,
+        caller=caller,
+        remote_address=request.remote_address,
+        deadline=deadline,
+        now=now,
+        request_id=request_id,
+    )
+    if not match.route.public:
+        creates = match.route.exists is not None and not await match.route.exists(make_call(given=NOTHING_GIVEN))
+        authorise(caller, ask, CREATE if creates else ask.operation.value)
+    call = make_call(given=read_form(match.route, ask.body))
+    await Record(event("request", call, ask))
+    answer = await match.route.program(call)
+    try:
+        await Record(event("response", call, ask))
+    except RecordFailed:
+        if answer.holds:
+            await end_lease(context, answer.holds, await Now())
+        raise
+    if told := warnings(match.route, call, ask):
+        answer = replace(answer, warnings=(*answer.warnings, *told))
+    if caller is not None and caller.last_use:
+        answer = replace(answer, wake_at=now)
+    return render(answer, request_id=request_id, mount_type=match.mount.type)
+
+
+def match_route(context: Context, mounts: MountTable, ask: ParsedRequest) -> Match:
+    """Find the mount of a path, and in its component's table the route."""
+    found = mounts.route(ask.path)
+    if found is None:
+        return Match(None)
+    mount, rest = found
+    match = context.components[mount.kind, mount.type].routes.find(rest, ask.operation)
+    if isinstance(match, Code):
+        return Match(mount, failure=match)
+    route, captures = match
+    if ask.is_head and route.has_side_effect:
+        return Match(mount, failure=Code.UNSUPPORTED_OPERATION)
+    return Match(mount, route, captures)
+
+
+def authorise(caller: Caller | None, ask: ParsedRequest, capability: str) -> None:
+    """Refuse what the caller's policies do not allow; that protected paths need `sudo` besides is theirs to know."""
+    if caller is None or not caller.acl.allows(capability, ask.path, ask.body):
+        raise Refused(Code.PERMISSION_DENIED)
+
+
+def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
+    """The fields of the route's form that a request gave."""
+    given = parse(route.form, body)
+    if route.requires_all:
+        require(route.form, given)
+    return given
+
+
+def warnings(route: Route, call: Call, ask: ParsedRequest) -> tuple[str, ...]:
+    """What a misspelt or overruled field of a write is told; it must not vanish in silence."""
+    if ask.operation is not Operation.WRITE:
+        return ()
+    overruled = sorted(name for name, value in call.captures.items() if ask.body.get(name, value) != value)
+    unknown = [name for name in call.given.ignored if name not in call.captures]
+    told = []
+    if unknown and not route.takes_anything:
+        told.append(f"Endpoint ignored these unrecognized parameters: [{' '.join(unknown)}]")
+    if overruled:
+        told.append(
+            "Endpoint replaced the value of these parameters with the values captured from the endpoint's path: "
+            f"[{' '.join(overruled)}]"
+        )
+    return tuple(told)
+
+
+def event(kind: str, call: Call, ask: ParsedRequest) -> dict[str, Any]:
+    """What the audit log learns of a request or of its answer; no field's value is in it."""
+    token = call.caller.token if call.caller else None
+    return {
+        "type": kind,
+        "time": call.now,
+        "request_id": call.request_id,
+        "operation": ask.operation.value,
+        "path": ask.path,
+        "mount_accessor": call.mount.accessor,
+        "remote_address": call.remote_address,
+        "token_id": token.id if token else "",
+        "display_name": token.display_name if token else "",
+        "policies": token.policies if token else (),
+    }

@@ -1,0 +1,90 @@
+"""Documents: the reference pages, printed from the tables that the service itself runs on.
+
+`python -m cloudid_core.documents` prints the page that is kept as `docs/reference.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from attrs import NOTHING, Factory
+
+from ..errors import Code
+from ..foundation.components import Component
+from ..mounts.catalog import COMPONENTS
+from ..settings import Settings
+from ..values.secret import Secret
+from .fields import Field, fields_of
+from .routing import NoFields, Operation
+
+VERBS: Final[Mapping[Operation, str]] = MappingProxyType(
+    {
+        Operation.READ: "GET",
+        Operation.LIST: "LIST",
+        Operation.WRITE: "POST",
+        Operation.DELETE: "DELETE",
+    }
+)
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    lines = [list(heads), *map(list, rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def fields_table(form: type) -> str:
+    """The fields of a form or record: name, type, default, environment variable, meaning."""
+    return table(("field", "type", "default", "environment", "meaning"), map(_field_row, fields_of(form)))
+
+
+def _field_row(field: Field) -> tuple[str, ...]:
+    name = f"`{field.name}`" + (f" (`{field.old_name}`)" if field.old_name else "")
+    default = "required" if field.required else _default(field)
+    return name, field.kind.name, default, f"`CLOUD_{field.env}`" if field.env else "", field.doc
+
+
+def _default(field: Field) -> str:
+    if field.default is NOTHING or isinstance(field.default, Factory):  # type: ignore[arg-type]
+        return ""
+    shown = "" if isinstance(field.default, Secret) else field.kind.show(field.default)
+    return f"`{shown}`" if shown not in ("", []) else "empty"
+
+
+def routes_table(component: Component) -> str:
+    """The routes of a component, relative to its mount."""
+    return table(
+        ("method", "path", "token", "what it does"),
+        (
+            (VERBS[route.operation], f"`{route.path}`", "no" if route.public else "yes", route.doc)
+            for route in component.routes.routes
+        ),
+    )
+
+
+def codes_table() -> str:
+    """Every error code, with its status and text."""
+    return table(("code", "status", "text"), ((f"`{code.wire}`", str(code.status), code.text) for code in Code))
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [
+        "# Reference",
+        "Printed by `python -m cloudid_core.documents` from the tables that the service runs on; a test compares them.",
+        "POST and PUT are the same, and so are `LIST` and `GET ?list=true`. All paths are below `/v1/`.",
+    ]
+    for component in COMPONENTS.values():
+        parts += [f"## {component.kind} component `{component.type}`", component.doc, routes_table(component)]
+        forms = {route.form: route for route in component.routes.routes if route.form is not NoFields}
+        for form, route in forms.items():
+            parts += [f"### Fields of `{VERBS[route.operation]} {route.path}`", fields_table(form)]
+    parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")  # noqa: T201  # that is what it is for

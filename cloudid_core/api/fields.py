@@ -1,0 +1,210 @@
+"""Fields: one table for each form and record, from which parsing, defaults, environment variables and documents come.
+
+A class of settings declares its fields once:
+
+    @frozen(kw_only=True)
+    class Config:
+        tenant_id: str = setting(TEXT, "", env="TENANT_ID", doc="Directory tenant id.")
+
+and this module derives the rest: `parse` reads what a request gave, `show` is what a read answers, `fields_of` is the
+table itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+import msgspec
+from attrs import frozen
+
+from ..clouds import environment_name
+from ..errors import Code, Problem, Refused
+from ..values import coercion, duration, listing, network
+from ..values.schedule import Schedule
+from ..values.secret import Secret
+
+T = TypeVar("T")
+Json = Any
+"""A JSON value: None, bool, int, float, str, list or dict of them."""
+
+
+def _as_is(value: Any) -> Json:
+    return value
+
+
+@frozen
+class FieldType(Generic[T]):
+    """A type on the wire. `parse` raises `ValueError` with a text that names the rule, never the input."""
+
+    name: str
+    parse: Callable[[object], T]
+    show: Callable[[T], Json] = _as_is
+    null_is_absent: bool = False
+
+
+def one_of(*choices: str) -> FieldType[str]:
+    """A text that is one of few; the empty text stands for the default."""
+
+    def parse(raw: object) -> str:
+        text = coercion.text(raw)
+        if text and text not in choices:
+            raise ValueError("must be one of " + ", ".join(choices))
+        return text
+
+    return FieldType("one of " + ", ".join(choices), parse)
+
+
+def _schedule(raw: object) -> str:
+    text = coercion.text(raw).strip()
+    if text:
+        Schedule.parse(text)
+    return text
+
+
+def _environment(raw: object) -> str:
+    spelling = coercion.text(raw)
+    if spelling:
+        environment_name(spelling)
+    return spelling
+
+
+def bounded(kind: FieldType[int], least: int, most: int) -> FieldType[int]:
+    """An integer kind whose values lie between two bounds, both included."""
+
+    def parse(raw: object) -> int:
+        number = kind.parse(raw)
+        if not least <= number <= most:
+            raise ValueError(f"must be between {least} and {most}")
+        return number
+
+    return FieldType(f"{kind.name} from {least} to {most}", parse, kind.show, kind.null_is_absent)
+
+
+TEXT: Final = FieldType("string", coercion.text)
+SECRET: Final = FieldType("string", lambda raw: Secret(coercion.text(raw)), Secret.reveal)
+INTEGER: Final = FieldType("integer", coercion.integer)
+BOOLEAN: Final = FieldType("bool", coercion.boolean)
+SECONDS: Final = FieldType("duration", duration.seconds, null_is_absent=True)
+PAUSE: Final = FieldType("duration", duration.precise_seconds, duration.show, null_is_absent=True)
+TEXTS: Final = FieldType("list", listing.comma_list, list)
+NETWORKS: Final = FieldType("list of CIDR blocks", network.networks, list)
+SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
+ENVIRONMENT: Final = FieldType("environment name", _environment)
+OBJECT: Final = FieldType("object", lambda raw: listing.key_values(raw), dict)
+ANY: Final = FieldType("any JSON value", _as_is)
+
+
+@frozen
+class Field:
+    """One row of the table."""
+
+    name: str
+    kind: FieldType[Any]
+    default: Any
+    doc: str
+    env: str = ""
+    old_name: str = ""
+    """A deprecated spelling that is still accepted."""
+    required: bool = False
+
+
+def setting(
+    kind: FieldType[T],
+    default: T,
+    doc: str,
+    *,
+    env: str = "",
+    old_name: str = "",
+    required: bool = False,
+    repr: bool = True,  # noqa: A002  # as `attrs.field` has it
+) -> Any:
+    """Declare one field of a class of settings; goes where `attrs.field` would."""
+    metadata = {"kind": kind, "doc": doc, "env": env, "old_name": old_name, "required": required}
+    return attrs.field(default=default, metadata=metadata, repr=repr)
+
+
+def fields_of(form: Any) -> tuple[Field, ...]:
+    """The table of a class: its `setting`s in the order of their declaration."""
+    return _table(form)
+
+
+@cache
+def _table(form: type) -> tuple[Field, ...]:
+    return tuple(
+        Field(name=attribute.name, default=attribute.default, **attribute.metadata)
+        for attribute in attrs.fields(form)
+        if "kind" in attribute.metadata
+    )
+
+
+@cache
+def _required(form: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields_of(form) if field.required)
+
+
+@cache
+def _spellings(form: type) -> Mapping[str, Field]:
+    return {name: field for field in fields_of(form) for name in (field.name, field.old_name) if name}
+
+
+class ParsedFields(msgspec.Struct, frozen=True):
+    """What a request supplied: parsed values by field name, and which old spellings were used or superseded."""
+
+    values: Mapping[str, Any]
+    spelled_old: Mapping[str, bool]
+    ignored: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Given {', '.join(self.values)}>"
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
+    """Parse the fields of `form` out of a body; a new spelling beats the old one. All problems are reported at once."""
+    values: dict[str, Any] = {}
+    spelled_old: dict[str, bool] = {}
+    problems: list[Problem] = []
+    spellings = _spellings(form)
+    for name, raw in body.items():
+        field = spellings.get(name)
+        if field is None or (raw is None and field.kind.null_is_absent):
+            continue
+        if name != field.name and field.name in body:
+            continue
+        try:
+            values[field.name] = field.kind.parse(raw)
+        except ValueError as error:
+            problems.append(Problem(Code.FIELD_INVALID, f'"{name}" {error}'))
+        if field.old_name:
+            spelled_old[field.old_name] = name != field.name
+    if problems:
+        raise Refused.because(problems) from None
+    return ParsedFields(values, spelled_old, tuple(sorted(body.keys() - spellings.keys())))
+
+
+def require(form: type, given: ParsedFields) -> None:
+    """Refuse unless every required field was supplied and is not empty."""
+    missing = [name for name in _required(form) if not given.values.get(name)]
+    if missing:
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
+
+
+def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str] = ()) -> dict[str, Json]:
+    """The JSON members of a record, in the order of its table; old spellings in use are shown beside the new ones."""
+    hidden, old = frozenset(omit), frozenset(spelled_old)
+    shown: dict[str, Json] = {}
+    for field in fields_of(type(record)):
+        if field.name in hidden:
+            continue
+        shown[field.name] = field.kind.show(getattr(record, field.name))
+        if field.old_name in old and shown[field.name]:
+            shown[field.old_name] = shown[field.name]
+    return shown

@@ -1,0 +1,195 @@
+"""What a request asks for: its path, operation, parameters and token, taken from the raw message and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from ..errors import Code, Refused
+from ..settings import Settings
+from ..values import duration
+from ..values.coercion import boolean
+from .response import Request
+from .routing import Operation
+
+PREFIX: Final = "/v1/"
+TARGET_LIMIT: Final = 8192
+DEPTH_LIMIT: Final = 32
+QUERY_LIMIT: Final = 100
+TOKEN_LIMIT: Final = 16_384
+TOKEN_HEADERS: Final = ("x-service-token", "x-vault-token")
+DEADLINE_HEADER: Final = "x-service-deadline"
+NAMESPACE_HEADER: Final = "x-vault-namespace"
+WRAP_HEADER: Final = "x-vault-wrap-ttl"
+MERGE_PATCH: Final = "application/merge-patch+json"
+_decode_json: Final = msgspec.json.Decoder().decode
+
+
+class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, understood as far as that is possible without looking anything up."""
+
+    path: str
+    operation: Operation
+    body: Mapping[str, Any]
+    token: str
+    is_head: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Ask {self.operation.name} {self.path}>"
+
+
+def parse_request(request: Request, settings: Settings) -> ParsedRequest:
+    """Take a request apart; `Refused` when it cannot be understood."""
+    path, query = _split(request.target)
+    operation, is_head = _operation(request, query)
+    if operation is Operation.WRITE:
+        if path.endswith("/"):
+            raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
+        body = parse_body(request.body, settings.body_limit)
+    else:
+        body = {name: value for name, value in query.items() if name != "list"}
+    _check_headers(request.headers)
+    return ParsedRequest(
+        path=path.removesuffix("/"), operation=operation, body=body, token=token_in(request.headers), is_head=is_head
+    )
+
+
+def _split(target: str) -> tuple[str, dict[str, Any]]:
+    if len(target) > TARGET_LIMIT:
+        raise Refused(Code.TARGET_TOO_LONG)
+    raw_path, _, raw_query = target.partition("?")
+    if not raw_path.startswith(PREFIX):
+        raise Refused(Code.NOT_FOUND)
+    raw_path = raw_path.removeprefix(PREFIX)
+    if "%" in raw_path:
+        if "%2f" in raw_path.lower():
+            raise Refused(Code.MALFORMED_PATH)
+        raw_path = unquote(raw_path, errors="strict") if _is_utf8(raw_path) else "\0"
+    segments = raw_path.removesuffix("/").split("/")
+    if not raw_path.isprintable() or any(segment in ("", ".", "..") for segment in segments):
+        raise Refused(Code.MALFORMED_PATH)
+    return raw_path, _query(raw_query) if raw_query else {}
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _query(raw: str) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(raw, keep_blank_values=True, max_num_fields=QUERY_LIMIT)
+    except ValueError:
+        raise Refused(Code.MALFORMED_REQUEST, "the query has too many fields") from None
+    query: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in query:
+            earlier = query[name]
+            query[name] = [*earlier, value] if isinstance(earlier, list) else [earlier, value]
+        else:
+            query[name] = value
+    return query
+
+
+def _operation(request: Request, query: Mapping[str, Any]) -> tuple[Operation, bool]:
+    match request.method:
+        case "GET" | "HEAD":
+            try:
+                listing = boolean(query.get("list", False))
+            except ValueError:
+                raise Refused(Code.FIELD_INVALID, '"list"') from None
+            return (Operation.LIST if listing else Operation.READ), request.method == "HEAD"
+        case "LIST":
+            return Operation.LIST, False
+        case "POST" | "PUT":
+            return Operation.WRITE, False
+        case "DELETE":
+            return Operation.DELETE, False
+        case "PATCH" if _media_type(request.headers) != MERGE_PATCH:
+            raise Refused(Code.UNSUPPORTED_MEDIA_TYPE)
+        case _:
+            raise Refused(Code.UNSUPPORTED_OPERATION)
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def parse_body(raw: bytes, limit: int) -> Mapping[str, Any]:
+    """The JSON object of a body; nothing and `null` stand for an empty one."""
+    if len(raw) > limit:
+        raise Refused(Code.BODY_TOO_LARGE)
+    if not raw or raw.isspace():
+        return {}
+    try:
+        body = _decode_json(raw)
+    except RecursionError:
+        raise Refused(Code.BODY_TOO_COMPLEX) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Refused(Code.MALFORMED_JSON) from None
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise Refused(Code.MALFORMED_JSON, "the top level must be an object")
+    if raw.count(b"{") + raw.count(b"[") > DEPTH_LIMIT and is_deeper(body, DEPTH_LIMIT):
+        raise Refused(Code.BODY_TOO_COMPLEX)
+    return body
+
+
+def is_deeper(value: object, limit: int) -> bool:
+    """Whether containers are nested more than `limit` times."""
+    level: list[object] = [value]
+    for _ in range(limit + 1):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+            else:
+                continue
+            below.append(None)
+        if not below:
+            return False
+        level = below
+    return True
+
+
+def token_in(headers: Mapping[str, str]) -> str:
+    """The token that a request shows; of several headers the first one counts."""
+    for name in TOKEN_HEADERS:
+        if shown := headers.get(name):
+            return shown[:TOKEN_LIMIT]
+    scheme, _, shown = headers.get("authorization", "").partition(" ")
+    return shown.strip()[:TOKEN_LIMIT] if scheme.lower() == "bearer" else ""
+
+
+def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
+    """How long the request may take: the header can only ask for less."""
+    wish = headers.get(DEADLINE_HEADER)
+    if wish is None:
+        return most
+    try:
+        seconds = float(wish)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise Refused(Code.MALFORMED_REQUEST, "X-Service-Deadline must be a positive number of seconds")
+    return min(seconds, most)
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    if headers.get(NAMESPACE_HEADER, "").strip("/") not in ("", "root"):
+        raise Refused(Code.NOT_FOUND)
+    try:
+        wrapping = duration.precise_seconds(headers.get(WRAP_HEADER, ""))
+    except ValueError:
+        raise Refused(Code.MALFORMED_REQUEST, "X-Vault-Wrap-TTL must be a duration") from None
+    if wrapping:
+        raise Refused(Code.MALFORMED_REQUEST, "response wrapping is not offered")

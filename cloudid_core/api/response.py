@@ -1,0 +1,163 @@
+"""Messages: what hosts hand in and send out, and the JSON envelope between.
+
+`Request` and `Response` are the border to a server. `Answer` is what a program of a route gives back; `dress` turns it
+into a response. Every decision about the wire (status, headers, members, their order) is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from attrs import field, frozen
+
+from ..effects import Instant
+from ..errors import Code, Problem, Refused
+from .fields import Json
+
+HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
+"""The headers of every answer. The content type is exact: existing clients compare the whole string."""
+
+
+@frozen
+class Request:
+    """A request as a host received it.
+
+    `target` is path and query as they came. Header names are in lower case. `remote_address` is that of the peer, or
+    what a trusted proxy said of it.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+    remote_address: str = ""
+
+
+class Response(msgspec.Struct, frozen=True):
+    """An answer for a host to write: status, headers and body are final, whatever the server.
+
+    `holds` names what must be given back when the answer cannot be delivered: hand the response to
+    `Service.undelivered` then. `visit_at` asks the host to run `tick` by that time. `failure` is for the host's log:
+    what went wrong on our side or at the provider, where the body tells less.
+    """
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = HEADERS
+    holds: str = ""
+    wake_at: Instant | None = None
+    failure: Exception | None = None
+    request_id: str = ""
+    """For the host's log; the envelope has it too."""
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status} to {self.request_id}>"
+
+
+class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """The `auth` member of the envelope: a token, as its holder sees it."""
+
+    client_token: str
+    accessor: str
+    policies: tuple[str, ...]
+    metadata: Mapping[str, str] | None
+    lease_duration: int
+    renewable: bool
+    token_type: str = "service"
+    orphan: bool = True
+    num_uses: int = 0
+
+    def __repr__(self) -> str:
+        return f"<AuthBlock {self.accessor}>"
+
+    def members(self) -> dict[str, Json]:
+        return {
+            "client_token": self.client_token,
+            "accessor": self.accessor,
+            "policies": self.policies,
+            "token_policies": self.policies,
+            "metadata": self.metadata,
+            "lease_duration": self.lease_duration,
+            "renewable": self.renewable,
+            "entity_id": "",
+            "token_type": self.token_type,
+            "orphan": self.orphan,
+            "mfa_requirement": None,
+            "num_uses": self.num_uses,
+        }
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program gives back. Nothing at all means 204.
+
+    `plain` answers `data` itself, without an envelope; `copy_up` repeats the members of `data` beside it, as old
+    clients of the `sys` routes expect. `status` is set where it is not the usual one.
+    """
+
+    data: Mapping[str, Json] | None = None
+    auth: AuthBlock | None = None
+    lease_id: str = ""
+    lease_duration: int = 0
+    renewable: bool = False
+    warnings: tuple[str, ...] = ()
+    status: int | None = None
+    plain: bool = False
+    copy_up: bool = False
+    headers: Mapping[str, str] = HEADERS
+    holds: str = ""
+    wake_at: Instant | None = None
+
+    def __repr__(self) -> str:
+        return f"<Answer {', '.join(self.data or ())}>"
+
+    @property
+    def is_empty(self) -> bool:
+        return self.data is None and self.auth is None and not self.lease_id and not self.warnings
+
+
+NOTHING: Final = Answer()
+"""The answer of a write or delete that has nothing to say."""
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
+    """The response of an answer: 204 when there is nothing to say, else 200 (or its own status) with the envelope."""
+    if answer.is_empty:
+        return Response(answer.status or 204, b"", answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+    members: Mapping[str, Any]
+    if answer.plain:
+        members = answer.data or {}
+    else:
+        members = {
+            "request_id": request_id,
+            "lease_id": answer.lease_id,
+            "renewable": answer.renewable,
+            "lease_duration": answer.lease_duration,
+            "data": answer.data,
+            "wrap_info": None,
+            "warnings": answer.warnings or None,
+            "auth": answer.auth.members() if answer.auth else None,
+            "mount_type": mount_type,
+        }
+        if answer.copy_up and answer.data:
+            members = {**answer.data, **members}
+    body = encode(members) + b"\n"
+    return Response(answer.status or 200, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+
+
+def error_body(problems: tuple[Problem, ...]) -> bytes:
+    """`{"errors": […], "codes": […]}`, one of each for every problem; both empty where simply nothing is."""
+    told = [problem for problem in problems if problem.detail or problem.code is not Code.NOT_FOUND]
+    return encode({"errors": [p.text for p in told], "codes": [p.code.wire for p in told]}) + b"\n"
+
+
+def render_refusal(refusal: Refused, failure: Exception | None = None, request_id: str = "") -> Response:
+    """The response of a refusal, and what a host should log about it."""
+    headers = HEADERS
+    if refusal.retry_after is not None:
+        headers = {**HEADERS, "retry-after": str(max(1, round(refusal.retry_after)))}
+    return Response(refusal.status, error_body(refusal.problems), headers, failure=failure, request_id=request_id)

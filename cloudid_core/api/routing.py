@@ -1,0 +1,152 @@
+"""Routing: tables of routes, and the call that a route's program gets.
+
+Each component has one table; a row is one operation at one path. Dispatch, validation, capabilities, and the documents
+about endpoints are all read from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from attrs import frozen
+
+from ..effects import Instant, Program
+from ..errors import Code, Refused
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..mounts.table import Mount
+from ..values.names import name as parse_name
+from .fields import ParsedFields
+from .response import Answer
+
+if TYPE_CHECKING:
+    from ..tokens.record import Caller
+
+F = TypeVar("F")
+
+
+@frozen
+class NoFields:
+    """The form of a route that takes no fields."""
+
+
+class Operation(Enum):
+    """What a request does, whatever verb said so."""
+
+    READ = "read"
+    LIST = "list"
+    WRITE = "update"
+    DELETE = "delete"
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request that found its route."""
+
+    context: Context
+    mount: Mount
+    captures: Mapping[str, str]
+    given: ParsedFields
+    body: Mapping[str, Any]
+    caller: Caller | None
+    remote_address: str
+    deadline: Deadline
+    now: Instant
+    request_id: str
+
+    def __repr__(self) -> str:
+        return f"<Call {self.request_id} at {self.mount.path}>"
+
+    def form(self, form: type[F]) -> F:
+        """The fields that were given as an instance of the route's form; the others have their defaults."""
+        return form(**self.given.values)
+
+    @property
+    def token(self) -> Caller:
+        """Who calls; routes that need a token always have one."""
+        if self.caller is None:
+            raise Refused(Code.PERMISSION_DENIED)
+        return self.caller
+
+
+@frozen(kw_only=True)
+class Route:
+    """One row. `path` is relative to the mount: `:name` captures one segment, `*rest` all that is left
+    but for the segments that follow it."""
+
+    path: str
+    operation: Operation
+    program: Callable[[Call], Program[Answer]]
+    doc: str
+    form: type = NoFields
+    exists: Callable[[Call], Program[bool]] | None = None
+    """Tells create from update, where the two need different capabilities."""
+    public: bool = False
+    """Needs no token."""
+    requires_all: bool = False
+    """The required fields of the form must be in the request itself."""
+    takes_anything: bool = False
+    """Unknown fields are no mistake here."""
+    has_side_effect: bool = False
+    """A read that changes something: not offered to HEAD."""
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.split("/"))
+
+    def match(self, segments: list[str]) -> Mapping[str, str] | None:
+        """The captures when a path is this route's, else `None`."""
+        captures: dict[str, str] = {}
+        for number, pattern in enumerate(self.segments):
+            if pattern.startswith("*"):
+                tail = self.segments[number + 1 :]
+                end = len(segments) - len(tail)
+                if tail and (end <= number or tuple(segments[end:]) != tail):
+                    return None
+                captures[pattern[1:]] = "/".join(segments[number:end])
+                return captures
+            if number >= len(segments):
+                return None
+            if pattern.startswith(":"):
+                captures[pattern[1:]] = segments[number]
+            elif pattern != segments[number]:
+                return None
+        return captures if len(segments) == len(self.segments) else None
+
+
+@frozen
+class RouteTable:
+    """The rows of one component."""
+
+    routes: tuple[Route, ...]
+
+    @cached_property
+    def fixed(self) -> Mapping[tuple[str, Operation], Route]:
+        return {(route.path, route.operation): route for route in self.routes if ":" not in route.path}
+
+    def find(self, path: str, operation: Operation) -> tuple[Route, Mapping[str, str]] | Code:
+        """The row for a path and an operation with its captures, or why there is none. Specific rows go first."""
+        route = self.fixed.get((path, operation))
+        if route is not None and "*" not in route.path:
+            return route, {}
+        segments = path.split("/")
+        known = False
+        for candidate in self.routes:
+            captures = candidate.match(segments)
+            if captures is None:
+                continue
+            if candidate.operation is operation:
+                return candidate, captures
+            known = True
+        return Code.UNSUPPORTED_OPERATION if known else Code.UNSUPPORTED_PATH
+
+
+def capture_name(call: Call, capture: str = "name") -> str:
+    """A captured name in lower case; `NAME_INVALID` when it is not one."""
+    try:
+        return parse_name(call.captures[capture])
+    except ValueError as error:
+        raise Refused(Code.NAME_INVALID, str(error)) from None

@@ -1,0 +1,102 @@
+"""The basis of a login: mount, configuration and role as they were last read, and all that follows from them alone.
+
+It is remembered, so that a login needs no look at the store. Nothing may come of one that is out of date: a token is
+committed only if everything still is at the versions that the basis `expects`; a refusal is given, and the provider is
+asked, only after a new look has found the same versions.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from attrs import field, frozen
+from msgspec.structs import replace
+
+from ..errors import Code, Conflict, Refused
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..mounts.table import Mount, mount_table
+from ..provider.client import Client
+from ..rotation.root_credential import client_of, effective_config
+from ..store import keys
+from ..store.records import Found, expected, version_of
+from ..tokens.issue import Template, template
+from .config import Config, find_config
+from .roles import Role, find_role
+
+
+@frozen(kw_only=True)
+class Snapshot:
+    """What the logins of one role at one mount rest on."""
+
+    context: Context
+    mount: Mount
+    role_name: str
+    expects: dict[str, int]
+    """Versions of the entries that it was made of."""
+    _config: Found[Config] | None = field(repr=False)
+    _role: Found[Role] | None
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration that counts; `CONFIG_MISSING` if there is not enough."""
+        return effective_config(self.context, Config, self._config)
+
+    @property
+    def role(self) -> Role:
+        """The role; `ROLE_NOT_FOUND` if there is none."""
+        if self._role is None:
+            raise Refused(Code.ROLE_NOT_FOUND)
+        return self._role.record
+
+    @cached_property
+    def template(self) -> Template:
+        """What the tokens of the role have in common."""
+        return template(self.context, self.mount, self.role, self.role_name, path=f"{self.mount.path}/login")
+
+    @cached_property
+    def display_prefix(self) -> str:
+        """How the display names of the tokens start."""
+        return f"{self.mount.path.removeprefix('auth/').replace('/', '-')}-"
+
+    async def confirm(self) -> None:
+        """Make sure that it still stands: `Conflict` if not."""
+        standing = await read_snapshot(self.context, self.mount.id, self.role_name)
+        if standing.expects != self.expects:
+            raise Conflict("a login's basis is out of date")
+
+    @cached_property
+    def identity(self) -> Client:
+        """Who asks the provider, for what is known already; it has no time to ask."""
+        return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
+
+    def client(self, deadline: Deadline) -> Client:
+        """How the provider is talked to."""
+        return replace(self.identity, deadline=deadline)
+
+
+def cached_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot | None:
+    """The basis as it was last read, if that is remembered."""
+    snapshot: Snapshot | None = context.caches.snapshots.peek((mount_id, role_name))
+    return snapshot
+
+
+async def read_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot:
+    """The basis as it stands; `NO_HANDLER` when the mount is gone."""
+    mounts = await mount_table(context)
+    mount = mounts.record.by_id.get(mount_id)
+    if mount is None:
+        raise Refused(Code.NO_HANDLER)
+    config = await find_config(context, mount)
+    role = await find_role(context, mount, role_name)
+    expects = {
+        **mounts.expected,
+        **expected(config, keys.config(mount_id)),
+        **expected(role, keys.role(mount_id, role_name)),
+    }
+    snapshot = Snapshot(context=context, mount=mount, role_name=role_name, expects=expects, config=config, role=role)
+    if role is None:  # names that nobody has given are not worth remembering
+        context.caches.snapshots.drop((mount_id, role_name))
+    else:
+        context.caches.snapshots.put((mount_id, role_name), snapshot)
+    return snapshot

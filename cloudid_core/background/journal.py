@@ -1,0 +1,157 @@
+"""The journal: what may come to be at the provider is written down before the first call that could make it.
+
+An intent names every object that is about to be made. The commit that accounts for the objects (a lease, a role)
+removes it. An intent that is still there when its request can no longer live is undone: its objects are removed, and
+looked for until the directory's settle time has passed, since an object that is not shown yet is not an object that is
+not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..effects import ABSENT, Instant
+from ..errors import REASON_LIMIT, CloudidError, reason_of
+from ..foundation.components import mount_client
+from ..foundation.context import Context
+from ..provider.provisioned import Provisioned, Removal, remove
+from ..store import keys
+from ..store.records import Found
+from . import queue
+from .queue import Due, Job
+
+UNDER_WAY: Final = "an attempt is under way, or did not come to its end"
+OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
+
+
+@frozen(kw_only=True)
+class Intent:
+    """Objects that may exist at the provider although no record accounts for them yet."""
+
+    id: str
+    mount_id: str
+    provisioned: Provisioned
+    made_at: Instant
+    last_call_at: Instant
+    """When the last call ends, at the latest, that could make one of them."""
+    due_at: Instant
+    attempts: int = 0
+    reason: str = ""
+
+    @property
+    def key(self) -> str:
+        return keys.intent(self.mount_id, self.id)
+
+    @property
+    def due_key(self) -> str:
+        return keys.due(self.due_at, queue.INTENT, self.mount_id, self.id)
+
+    def puts(self) -> dict[str, object]:
+        """Everything that a commit writes for an intent."""
+        return {self.key: self, self.due_key: Due()}
+
+
+def marker(context: Context, intent_id: str) -> str:
+    """The name under which everything that an intent makes is found again."""
+    return f"{context.marker_prefix}{intent_id}"
+
+
+async def open_intent(
+    context: Context,
+    *,
+    intent_id: str,
+    mount_id: str,
+    provisioned: Provisioned,
+    now: Instant,
+    until: Instant,
+    expects: Mapping[str, int],
+) -> Found[Intent]:
+    """Write an intent before the provider is touched. `until`: the deadline of the request that works on it.
+
+    Whatever it raises, the provider must not be touched then: an intent that was written all the same finds nothing.
+    """
+    earliest = until + context.settings.request_grace
+    intent = Intent(
+        id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=earliest, due_at=earliest
+    )
+    version = await context.records.commit({**expects, intent.key: ABSENT}, intent.puts())
+    return Found(intent.key, intent, version)
+
+
+def closing(intent: Found[Intent]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """What the commit expects and deletes that accounts for the objects of an intent."""
+    return intent.expected, (intent.key, intent.record.due_key)
+
+
+def abandoned_intent(intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant) -> dict[str, object]:
+    """What a commit puts that gives objects up: an intent that is to be undone at once."""
+    return Intent(
+        id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=now, due_at=now
+    ).puts()
+
+
+async def abandon(context: Context, intent: Found[Intent], now: Instant) -> None:
+    """Have an intent undone as soon as possible: the request that worked on it has given up.
+
+    Never fails, so that the reason for giving up is what the caller hears. An intent that cannot be written now is
+    undone when it is due anyway, and one that has been changed or closed is in other hands.
+    """
+    old = intent.record
+    new = evolve(old, last_call_at=now, due_at=now)
+    puts = new.puts()
+    with suppress(CloudidError):
+        await context.records.commit(intent.expected, puts, without(puts, old.due_key))
+
+
+async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:
+    return await context.records.find_fresh(keys.intent(mount_id, intent_id), Intent)
+
+
+async def undo(job: Job, found: Found[Intent]) -> None:
+    """Remove the objects of an abandoned intent; it stays until that is certain.
+
+    The attempt is claimed by a commit first: who has lost the duty does not touch the provider, and whatever becomes of
+    the attempt, the next one is due.
+    """
+    records, intent = job.context.records, found.record
+    attempts = intent.attempts + 1
+    claimed = evolve(intent, attempts=attempts, due_at=await queue.retry_at(job, attempts), reason=UNDER_WAY)
+    puts = claimed.puts()
+    version = await records.commit({**job.fence, **found.expected}, puts, without(puts, intent.due_key))
+    removal = await attempt(job, intent.provisioned, since=intent.last_call_at)
+    expects = {**job.fence, claimed.key: version}
+    if removal.left.is_empty:
+        await records.commit(expects, deletes=(claimed.key, claimed.due_key))
+    else:
+        await records.commit(
+            expects, {claimed.key: evolve(claimed, provisioned=removal.left, reason=reason_text(removal))}
+        )
+
+
+async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Removal:
+    """Try to remove what a record holds; nothing that the provider does makes this fail.
+
+    `since`: when the last call ended, at the latest, that could make any of it.
+    """
+    settled = job.now >= since + job.context.settings.settle_time
+    try:
+        client = await mount_client(job.context, job.mount_id, job.deadline)
+        if provisioned.tenant and provisioned.tenant.lower() != client.tenant.lower():
+            return Removal(provisioned, (OTHER_TENANT,))
+        return await remove(client, provisioned, settled=settled)
+    except CloudidError as failure:
+        return Removal(provisioned, (reason_of(failure),))
+
+
+def reason_text(removal: Removal) -> str:
+    """Why something is left, for those who look at the record."""
+    return "; ".join(removal.reasons)[:REASON_LIMIT]
+
+
+def without(puts: Mapping[str, object], key: str) -> tuple[str, ...]:
+    """A key to delete, unless the same commit writes it anew."""
+    return () if key in puts else (key,)

@@ -1,0 +1,55 @@
+"""The duty: only one node does background work.
+
+`duty/term` changes when the duty is taken over, and is expected by every background commit: whoever has lost it cannot
+write any more. So it can be taken over at any time, and a node that starts does that: after a restart nothing has to
+wait until the duty of a dead node has run out. `duty/until` is renewed without touching the term.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from ..effects import Instant
+from ..errors import Conflict
+from ..foundation.context import Context
+from ..store import keys
+from ..store.records import expected
+
+LENGTH: Final = 120.0
+"""Seconds for which a node holds the duty without renewing it."""
+
+
+@frozen
+class Term:
+    holder: str
+
+
+@frozen
+class Until:
+    at: Instant
+
+
+async def hold_leadership(
+    context: Context, node: str, now: Instant, *, take_over: bool = False
+) -> dict[str, int] | None:
+    """Take, keep or renew the duty: what background commits must expect, or `None` while another node has it."""
+    term = await context.records.find_fresh(keys.LEADER_TERM, Term)
+    until = await context.records.find_fresh(keys.LEADER_UNTIL, Until)
+    left = until.record.at - now if until else 0.0
+    ours = term is not None and term.record.holder == node
+    if not ours and not take_over and 0 < left <= 2 * LENGTH:  # more than that is left only if a clock was set back
+        return None
+    if term is not None and ours and LENGTH / 2 < left <= LENGTH:
+        return term.expected
+    expects = {**expected(term, keys.LEADER_TERM), **expected(until, keys.LEADER_UNTIL)}
+    renewal: dict[str, object] = {keys.LEADER_UNTIL: Until(now + LENGTH)}
+    try:
+        if term is not None and ours:
+            await context.records.commit(expects, renewal)
+            return term.expected
+        version = await context.records.commit(expects, {keys.LEADER_TERM: Term(node), **renewal})
+    except Conflict:
+        return None
+    return {keys.LEADER_TERM: version}

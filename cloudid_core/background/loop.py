@@ -1,0 +1,152 @@
+"""The duty holder's background work: everything that is due, a budget for each queue, and when to come again.
+
+There is a queue for each mount and kind of work, and each runs in a few lanes: a slow or broken provider of one mount
+holds up no other for longer than a round, and a backlog is worked off at a bounded pace. No lane fails, so lanes that
+run in parallel never cut each other short: what goes wrong at the provider is noted where it belongs and due again
+later. A bug sets its piece of work aside for a while, and is raised when the round is over, for the host's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+from ..effects import Instant, ListKeys, Now, Program, gather
+from ..errors import Conflict, HostFailure, Refused
+from ..foundation.caches import Bounded
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..leases.expiry import end_intent, end_lease_when_due, end_token
+from ..mounts.retirement import wipe_mount
+from ..rotation.advance import advance
+from ..store import keys
+from ..store.keyring import keep_reserve
+from ..tokens.sweep import Sweep
+from . import queue
+from .leadership import hold_leadership
+from .queue import Job
+
+PAUSE: Final = 60.0
+"""Seconds between two rounds at the most."""
+BREATH: Final = 1.0
+"""Seconds between two rounds when what is due could not be done in the first."""
+BUDGET: Final = 64
+"""How much of a queue is done in one round."""
+LANES: Final = 4
+"""How many pieces of work of one queue are done at the same time."""
+MOST_LANES: Final = 64
+ROUND_SECONDS: Final = 10.0
+"""How long a round goes on starting work."""
+WORK_SECONDS: Final = 60.0
+"""How long one piece of work may take."""
+MOST_ASIDE: Final = 1000
+
+Handler = Callable[[Job], Program[None]]
+HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
+    {
+        queue.LEASE: end_lease_when_due,
+        queue.INTENT: end_intent,
+        queue.TOKEN: end_token,
+        queue.ROTATION: advance,
+        queue.MOUNT: wipe_mount,
+    }
+)
+
+
+@frozen
+class Backlog:
+    """What is due of one kind for one mount, a little more than its budget at the most; when its first entry is due."""
+
+    due_keys: tuple[str, ...]
+    next_at: Instant
+
+
+class Tick:
+    """The background work of one node."""
+
+    def __init__(self, context: Context, node: str) -> None:
+        self._context = context
+        self._node = node
+        self._sweep = Sweep()
+        self._has_started = False
+        self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
+        """Due entries whose work met a bug, and until when they are left alone."""
+
+    async def run(self) -> Instant:
+        """One round; the instant at which to come again. Raises what bugs the work met, when all else is done."""
+        await keep_reserve(self._context)
+        now = await Now()
+        fence = await hold_leadership(self._context, self._node, now, take_over=not self._has_started)
+        if fence is None:
+            return now + PAUSE
+        self._has_started = True
+        backlogs = [backlog for backlog in await self._backlogs(now) if backlog.due_keys]
+        chosen = sorted(backlogs, key=lambda backlog: backlog.next_at)[:MOST_LANES]
+        bugs = await self._work_off(chosen, fence, now + ROUND_SECONDS)
+        await self._sweep.run(self._context, fence, now)
+        if bugs:
+            raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
+        is_behind = len(chosen) < len(backlogs) or any(len(backlog.due_keys) > BUDGET for backlog in chosen)
+        return await self._next_visit(BREATH if not is_behind else 0.0)
+
+    async def _backlogs(self, now: Instant) -> list[Backlog]:
+        """All queues that have entries, found without looking at more of them than can be done."""
+        backlogs = []
+        after = ""
+        while first := await ListKeys(keys.DUE, after, 1):
+            at, kind, mount_id, _ = queue.parse(first[0])
+            prefix = keys.due_queue(mount_id, kind)
+            listed = first if at > now else await ListKeys(prefix, "", BUDGET + 1 + len(self._aside))
+            ready = [key for key in listed if not now < (self._aside.get(key) or 0.0)]
+            times = [queue.parse(key)[0] for key in ready]
+            due_keys = tuple(key for key, at in zip(ready, times, strict=True) if at <= now)
+            backlogs.append(Backlog(due_keys, times[0] if times else inf))
+            after = f"{prefix}:"  # sorts after all digits
+        return backlogs
+
+    async def _work_off(self, backlogs: list[Backlog], fence: Mapping[str, int], until: Instant) -> list[Exception]:
+        """Do what is due, within the budget of each queue; the bugs that were met."""
+        lanes_each = max(1, min(LANES, MOST_LANES // max(1, len(backlogs))))
+        lanes = [
+            self._lane(backlog.due_keys[number:BUDGET:lanes_each], fence, until)
+            for backlog in backlogs
+            for number in range(min(lanes_each, len(backlog.due_keys)))
+        ]
+        return [bug for bugs in await gather(lanes) for bug in bugs]
+
+    async def _lane(self, due_keys: tuple[str, ...], fence: Mapping[str, int], until: Instant) -> list[Exception]:
+        """One piece of work after the other, until the round is over or the store is in trouble; the bugs they met."""
+        bugs: list[Exception] = []
+        for key in due_keys:
+            now = await Now()
+            if now >= until:
+                break
+            _, kind, mount_id, ref = queue.parse(key)
+            job = Job(
+                context=self._context,
+                key=key,
+                mount_id=mount_id,
+                ref=ref,
+                now=now,
+                deadline=Deadline(now + WORK_SECONDS),
+                fence=fence,
+            )
+            try:
+                await HANDLERS[kind](job)
+            except Conflict:
+                continue  # somebody else was faster: what is still due is looked at again
+            except (HostFailure, Refused):
+                break
+            except Exception as bug:  # noqa: BLE001  # one broken record must not hold up the others
+                self._aside.put(key, now + queue.LONGEST_PAUSE)
+                bugs.append(bug)
+        return bugs
+
+    async def _next_visit(self, pause: float) -> Instant:
+        now = await Now()
+        first = min((backlog.next_at for backlog in await self._backlogs(now)), default=inf)
+        return min(now + PAUSE, max(now + pause, first))

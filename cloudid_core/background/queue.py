@@ -1,0 +1,64 @@
+"""What must happen later: entries in queues that are sorted by time, and the work that they stand for.
+
+A record that has something due knows its `due_at`, and every commit that changes one writes the other with it: there is
+exactly one due entry for each such record, and it is found from the record. An entry that no record knows is dropped.
+
+There is a queue for each mount and kind of work, so that a backlog in one never hides what waits in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from ..effects import Instant, RandomBytes
+from ..foundation.context import Context
+from ..foundation.deadline import Deadline
+from ..store import keys
+from ..store.records import Found, expected
+
+LEASE: Final = "lease"
+INTENT: Final = "intent"
+TOKEN: Final = "token"
+ROTATION: Final = "rotation"
+MOUNT: Final = "mount"
+
+FIRST_PAUSE: Final = 2.0
+LONGEST_PAUSE: Final = 3600.0
+
+
+@frozen
+class Due:
+    """The value of a due entry: nothing but its name matters."""
+
+
+@frozen(kw_only=True)
+class Job:
+    """One piece of background work that is due. Every commit of it expects `fence`: the duty must still be ours."""
+
+    context: Context
+    key: str
+    mount_id: str
+    ref: str
+    now: Instant
+    deadline: Deadline
+    fence: Mapping[str, int]
+
+
+def parse(key: str) -> tuple[Instant, str, str, str]:
+    """Time, kind, mount id and reference of a due entry's key."""
+    mount_id, kind, instant, ref = key.removeprefix(keys.DUE).split("/", 3)
+    return int(instant) / 1000, kind, mount_id, ref
+
+
+async def retry_at(job: Job, attempts: int) -> Instant:
+    """When to try again what was tried so often: after 2 s, doubling to an hour, ±50 %."""
+    jitter = (await RandomBytes(1))[0] / 256
+    return job.now + min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 12), LONGEST_PAUSE) * (0.5 + jitter)
+
+
+async def drop(job: Job, record_key: str, found: Found[Any] | None) -> None:
+    """Delete a due entry that its record, as it was found, does not know."""
+    await job.context.records.commit({**job.fence, **expected(found, record_key)}, deletes=(job.key,))

@@ -1,0 +1,1 @@
+"""What every program stands on: the context, deadlines, bounded caches, mountable components, lifetimes."""

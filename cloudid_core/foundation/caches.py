@@ -1,0 +1,77 @@
+"""Caches: one bounded object that holds facts and decoded records, never decisions and never tokens.
+
+A key is the full identity of what it describes, generation of its configuration included; what can become wrong carries
+its own time or version and is checked by whoever reads it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Generic, TypeVar
+
+from ..settings import Settings
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Bounded(Generic[K, V]):
+    """A map of limited size that forgets what was not used for longest."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._items: OrderedDict[K, V] = OrderedDict()
+        self.peek: Callable[[K], V | None] = self._items.get
+        """As `get`, but it does not count as a use: for what is as cheap to make anew as to keep in order."""
+
+    def get(self, key: K) -> V | None:
+        value = self._items.get(key)
+        if value is not None:
+            self._items.move_to_end(key)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        self._items[key] = value
+        self._items.move_to_end(key)
+        while len(self._items) > self._size:
+            self._items.popitem(last=False)
+
+    def drop(self, key: K) -> None:
+        self._items.pop(key, None)
+
+    def clear(self) -> None:
+        self._items.clear()
+
+    def __iter__(self) -> Iterator[K]:
+        """The keys at this moment, the longest unused first."""
+        return iter(list(self._items))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Caches:
+    """All caches of one service."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.records: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        """Decoded records by entry key; each knows the version that it was decoded from."""
+        self.snapshots: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
+        """What logins rest on, by mount and role; each knows the versions that it was made of."""
+        self.signatures: Bounded[Hashable, Any] = Bounded(settings.signature_cache_size)
+        """Claims of JWTs whose signature held."""
+        self.jws_headers: Bounded[str, str] = Bounded(64)
+        """Key ids by the header, still encoded, that names them."""
+        self.groups: Bounded[bytes, frozenset[str]] = Bounded(256)
+        """Groups by the JSON of the claim that lists them."""
+        self.collections: Bounded[str, Any] = Bounded(256)
+        """What is known of a collection of resources, by all that their ids have in common, as it was written."""
+        self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
+        """What the provider said about machines, principals and api-versions."""
+        self.signing_keys: Bounded[Hashable, Any] = Bounded(64)
+        """Key sets of tenants."""
+        self.access_tokens: Bounded[Hashable, Any] = Bounded(256)
+        """Our own access tokens at the provider."""
+        self.acls: Bounded[Hashable, Any] = Bounded(1024)
+        """What sets of policies allow, by the names and versions of those policies."""

@@ -1,0 +1,63 @@
+"""How long a token or lease may live: one algorithm for issue and renewal."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..effects import Instant
+from ..errors import Code, Refused
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits a life, in whole seconds; zero is unset. `default` and `max` come from the mount, never zero."""
+
+    default: int
+    max: int
+    ttl: int = 0
+    max_ttl: int = 0
+    period: int = 0
+    explicit_max_ttl: int = 0
+
+    @property
+    def effective_max(self) -> int:
+        return min(limit for limit in (self.max, self.max_ttl, self.explicit_max_ttl) if limit)
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """So many seconds from now, and what the caller should know about it."""
+
+    ttl: int
+    warnings: tuple[str, ...] = ()
+
+
+def grant(terms: Terms, *, start: Instant, now: Instant, increment: int = 0) -> Grant:
+    """The life that is granted now to what was made at `start`.
+
+    `increment` is a wish, counted from now; zero asks for the usual. Periodic: the period again and again; only the
+    explicit maximum limits the whole life. Raises `TOKEN_PAST_MAX_TTL` when nothing is left.
+    """
+    if terms.period:
+        limit = min(terms.period, terms.effective_max)
+        warnings = _capped("period", terms.period, limit)
+        if terms.explicit_max_ttl:
+            limit = min(limit, _left(start, terms.explicit_max_ttl, now))
+        return _some(Grant(limit, warnings))
+    wish = increment or terms.ttl or terms.default
+    ttl = min(wish, _left(start, terms.effective_max, now))
+    return _some(Grant(ttl, _capped("TTL", wish, ttl)))
+
+
+def _left(start: Instant, limit: int, now: Instant) -> int:
+    return int(start + limit - now)
+
+
+def _capped(what: str, wished: int, granted: int) -> tuple[str, ...]:
+    if granted >= wished:
+        return ()
+    return (f"{what} of {wished}s exceeded the effective maximum; it is capped to {granted}s",)
+
+
+def _some(granted: Grant) -> Grant:
+    if granted.ttl <= 0:
+        raise Refused(Code.TOKEN_PAST_MAX_TTL)
+    return granted

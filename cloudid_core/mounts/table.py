@@ -1,0 +1,207 @@
+"""Mounts: which component answers below which path.
+
+The whole table is one record: it is small, every request needs it, and one version of it is what a commit rests on.
+A mount's storage is keyed by its id: a move keeps its data, a new mount at an old path starts empty.
+
+A mount that was disabled is retired: it answers to nobody, and its path is free; it stays in the table until its leases
+are revoked, for which its configuration is needed, and its storage is wiped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..effects import Instant
+from ..errors import Code, Conflict, Refused
+from ..foundation.context import Context
+from ..settings import Settings
+from ..store import keys
+from ..store.records import ATTEMPTS, Found
+from ..values.folding import fold
+
+AUTH: Final = "auth"
+SECRET: Final = "secret"
+LIMIT: Final = 1000
+MOVES_KEPT: Final = 32
+TYPE_ALIASES: Final[Mapping[str, str]] = MappingProxyType({"azure": "cloud"})
+"""Other names of types, as existing clients spell them."""
+ID_BYTES: Final = 12
+"""How many random bytes a mount is made of."""
+MOUNT_BYTES: Final = 2 * ID_BYTES
+"""How many random bytes the default mounts are made of."""
+
+
+@frozen(kw_only=True)
+class Mount:
+    """One mounted component. `path` has no slash at either end; `kind` is `auth` or `secret`.
+
+    Where its type was given by another name, `type_alias` is that name. Lifetimes are in seconds; 0: the service's.
+    """
+
+    id: str
+    path: str
+    kind: str
+    type: str
+    accessor: str
+    description: str = ""
+    default_lease_ttl: int = 0
+    max_lease_ttl: int = 0
+    token_type: str = "default-service"
+    listing_visibility: str = ""
+    options: Mapping[str, str] | None = None
+    type_alias: str = ""
+    retired_at: Instant | None = None
+
+    def default_ttl(self, settings: Settings) -> int:
+        """The TTL of what is issued here when nothing else says: seconds."""
+        return min(self.default_lease_ttl or settings.default_lease_ttl, self.max_ttl(settings))
+
+    def max_ttl(self, settings: Settings) -> int:
+        """The longest life of what is issued here: seconds."""
+        return self.max_lease_ttl or settings.max_lease_ttl
+
+
+SYSTEM: Final = Mount(id="sys", path="sys", kind=SECRET, type="system", accessor="system_00000000")
+TOKEN: Final = Mount(id="token", path="auth/token", kind=AUTH, type="token", accessor="auth_token_00000000")
+BUILT_IN: Final = (SYSTEM, TOKEN)
+"""Always there, and never changed."""
+RESERVED: Final = frozenset({"sys", "auth", "audit", "identity", "cubbyhole"})
+"""No secrets engine is below these; below `auth` are the authentication methods."""
+
+
+@frozen
+class Move:
+    """A mount that was given another path."""
+
+    id: str
+    source: str
+    target: str
+
+
+@frozen
+class MountTable:
+    """All mounts that were made and not wiped, and the last few moves."""
+
+    mounts: tuple[Mount, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+    @cached_property
+    def live(self) -> tuple[Mount, ...]:
+        """The mounts that answer, built-in ones first."""
+        return (*BUILT_IN, *(mount for mount in self.mounts if mount.retired_at is None))
+
+    @cached_property
+    def by_path(self) -> Mapping[str, Mount]:
+        return {mount.path: mount for mount in self.live}
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Mount]:
+        return {mount.id: mount for mount in self.live}
+
+    @cached_property
+    def retired(self) -> Mapping[str, Mount]:
+        """By id, the mounts that are being wiped."""
+        return {mount.id: mount for mount in self.mounts if mount.retired_at is not None}
+
+    def with_storage(self, mount_id: str) -> Mount | None:
+        """The mount of an id, live or retired: what was made by it can still be undone."""
+        return self.by_id.get(mount_id) or self.retired.get(mount_id)
+
+    def route(self, path: str) -> tuple[Mount, str] | None:
+        """The mount that a path belongs to, and what is left of the path; no mount is a prefix of another."""
+        end = path.find("/")
+        while end != -1:
+            mount = self.by_path.get(path[:end])
+            if mount is not None:
+                return mount, path[end + 1 :]
+            end = path.find("/", end + 1)
+        mount = self.by_path.get(path)
+        return (mount, "") if mount else None
+
+    def with_mount(self, mount: Mount) -> MountTable:
+        """The table with one mount more; `MOUNT_PATH_IN_USE` when a path would contain another."""
+        self._check_path(mount)
+        if len(self.mounts) >= LIMIT:
+            raise Refused(Code.MALFORMED_REQUEST, "there are too many mounts")
+        return evolve(self, mounts=(*self.mounts, mount))
+
+    def without(self, mount_id: str) -> MountTable:
+        return evolve(self, mounts=tuple(mount for mount in self.mounts if mount.id != mount_id))
+
+    def with_changed(self, changed: Mount) -> MountTable:
+        """The table with another version of a mount; its path is checked against all others."""
+        self.without(changed.id)._check_path(changed)
+        return self._with(changed)
+
+    def with_moved(self, mount: Mount, path: str, move_id: str) -> MountTable:
+        """The table with a mount at another path, and a note of the move."""
+        moves = (*self.moves, Move(move_id, mount.path, path))[-MOVES_KEPT:]
+        return evolve(self.with_changed(evolve(mount, path=path)), moves=moves)
+
+    def with_retired(self, mount: Mount, now: Instant) -> MountTable:
+        """The table in which a mount no longer answers."""
+        return self._with(evolve(mount, retired_at=now))
+
+    def _with(self, changed: Mount) -> MountTable:
+        return evolve(self, mounts=tuple(changed if mount.id == changed.id else mount for mount in self.mounts))
+
+    def _check_path(self, mount: Mount) -> None:
+        """Paths that differ only in the case of their letters are one: policies do not tell them apart."""
+        path = fold(mount.path)
+        if mount.kind != AUTH and path.partition("/")[0] in RESERVED:
+            raise Refused(Code.MOUNT_PATH_IN_USE, "the path is reserved")
+        for other in map(fold, self.by_path):
+            if f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/"):
+                raise Refused(Code.MOUNT_PATH_IN_USE)
+
+
+async def mount_table(context: Context) -> Found[MountTable]:
+    """The table of mounts as it stands."""
+    found = await context.records.find(keys.MOUNTS, MountTable)
+    if found is None:
+        raise Refused(Code.NOT_INITIALISED)
+    return found
+
+
+async def change_mounts(
+    context: Context, change: Callable[[MountTable], MountTable], puts: Mapping[str, object] | None = None
+) -> None:
+    """Replace the table by a pure function of itself, and write `puts` with it; nothing where nothing changes."""
+    for _ in range(ATTEMPTS):
+        found = await mount_table(context)
+        table = change(found.record)
+        if table is found.record:
+            return
+        try:
+            await context.records.commit(found.expected, {keys.MOUNTS: table, **(puts or {})})
+        except Conflict:
+            continue
+        return
+    raise Refused(Code.STORE_CONTENDED)
+
+
+def new_mount(kind: str, path: str, type_name: str, random: bytes) -> Mount:
+    """A mount with an id and an accessor of its own, made of `ID_BYTES` random bytes. The type may be an alias."""
+    canonical = TYPE_ALIASES.get(type_name, type_name)
+    return Mount(
+        id=random[:8].hex(),
+        path=path,
+        kind=kind,
+        type=canonical,
+        type_alias=type_name if type_name != canonical else "",
+        accessor=f"{'auth_' if kind == AUTH else ''}{type_name}_{random[8:ID_BYTES].hex()}",
+    )
+
+
+def default_mounts(random: bytes) -> MountTable:
+    """What an installation starts with: both components at their usual paths. Takes `MOUNT_BYTES` random bytes."""
+    return (
+        MountTable()
+        .with_mount(new_mount(AUTH, "auth/cloud", "cloud", random[:ID_BYTES]))
+        .with_mount(new_mount(SECRET, "cloud", "cloud", random[ID_BYTES:]))
+    )

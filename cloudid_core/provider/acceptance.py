@@ -1,0 +1,41 @@
+"""Proof that new credentials work: the token endpoint accepts them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..errors import Code, ProviderProblem, Refused
+from ..values.secret import Secret
+from .client import Client, Credentials
+from .oauth import prove_secret
+from .propagation import Family, may_pass, rest
+
+PAUSE: Final = 2.0
+"""Seconds between two questions: the endpoint's servers learn of a secret one after the other."""
+
+
+async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *, needed: int = 1) -> bool:
+    """Whether the token endpoint accepts a secret `needed` times in a row, before the client's deadline passes.
+
+    A secret or an application that it does not know yet is asked for again. Raises what else the endpoint answers.
+    """
+    bearer = replace(client, credentials=Credentials(client_id=client_id))
+    in_a_row = 0
+    while True:
+        try:
+            await prove_secret(bearer, secret)
+            in_a_row += 1
+        except ProviderProblem as problem:
+            if not may_pass(Family.SECRET, problem):
+                raise
+            in_a_row = 0
+        except Refused as refusal:
+            if refusal.code is not Code.DEADLINE_PASSED:
+                raise
+            return False
+        if in_a_row >= needed:
+            return True
+        if not await rest(client, PAUSE):
+            return False

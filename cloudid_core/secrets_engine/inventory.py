@@ -1,0 +1,213 @@
+"""Marked objects: what the provider shows of everything that carries the marker of this installation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Final, TypeVar
+
+import msgspec
+from attrs import frozen
+
+from ..effects import Instant, Program, gather
+from ..provider.applications import Application, applications_by_client_id, find_application, marked_applications
+from ..provider.client import Client
+from ..provider.objects import Id, find_by_id, literal, select
+from ..provider.provisioned import Provisioned
+from ..tokens.encoding import is_id
+
+T = TypeVar("T")
+
+LANES: Final = 8
+"""How many look-ups run at the same time."""
+TIME_DIGITS: Final = 12
+"""How many digits of an id are its time of making, in milliseconds."""
+LATEST: Final = 253_402_300_799.0
+"""The end of the year 9999: the latest time that has a text."""
+
+
+class ObjectKind(Enum):
+    """Kinds of objects that are found by a marker."""
+
+    APPLICATION = "application"
+    PRINCIPAL = "principal"
+    PASSWORD = "password"
+
+
+@frozen(kw_only=True)
+class Object:
+    """An object at the provider. `client_id` is that of the application that it is, or belongs to.
+
+    A password stands on `application_id`; `hint` is how its text starts.
+    """
+
+    kind: ObjectKind
+    id: str
+    name: str
+    made_at: Instant
+    client_id: str = ""
+    application_id: str = ""
+    hint: str = ""
+
+
+class Principal(msgspec.Struct, rename="camel", frozen=True):
+    """What the provider shows of a principal."""
+
+    id: Id
+    app_id: str | None = None
+    display_name: str | None = None
+
+
+@frozen
+class Shown:
+    """Applications and principals that the provider has shown, by object id."""
+
+    applications: Mapping[str, Application]
+    principals: Mapping[str, Principal]
+
+    def has(self, one: Object) -> bool:
+        match one.kind:
+            case ObjectKind.APPLICATION:
+                return one.id in self.applications
+            case ObjectKind.PRINCIPAL:
+                return one.id in self.principals
+        holder = self.applications.get(one.application_id)
+        return holder is not None and any(password.key_id == one.id for password in holder.passwords)
+
+    def marked(self, prefix: str, holders: Iterable[str]) -> Iterator[Object]:
+        """The objects whose name is a marker: applications, passwords on `holders`, and principals without the former.
+
+        A principal comes and goes with its application, and so do the passwords of one that is nobody's holder.
+        """
+        for application in self.applications.values():
+            made_at = marked_at(prefix, application.display_name)
+            if made_at is not None:
+                yield Object(
+                    kind=ObjectKind.APPLICATION,
+                    id=application.object_id,
+                    name=application.display_name,
+                    made_at=made_at,
+                    client_id=application.client_id,
+                )
+        for holder in (self.applications[each] for each in holders if each in self.applications):
+            for password in holder.passwords:
+                made_at = marked_at(prefix, password.display_name)
+                if made_at is not None:
+                    yield Object(
+                        kind=ObjectKind.PASSWORD,
+                        id=password.key_id,
+                        name=password.display_name,
+                        made_at=made_at,
+                        client_id=holder.client_id,
+                        application_id=holder.object_id,
+                        hint=password.hint,
+                    )
+        clients = {application.client_id for application in self.applications.values()}
+        for principal in self.principals.values():
+            name = principal.display_name or ""
+            made_at = marked_at(prefix, name)
+            if made_at is not None and principal.app_id not in clients:
+                yield Object(
+                    kind=ObjectKind.PRINCIPAL,
+                    id=principal.id,
+                    name=name,
+                    made_at=made_at,
+                    client_id=principal.app_id or "",
+                )
+
+
+def marked_at(prefix: str, name: str) -> Instant | None:
+    """When that was made whose name is a marker of this installation; `None` for any other name."""
+    marked_id = name.removeprefix(prefix)
+    if marked_id == name or not is_id(marked_id):
+        return None
+    return min(int(marked_id[:TIME_DIGITS], 16) / 1000, LATEST)
+
+
+def objects_of(provisioned: Provisioned) -> Iterator[Object]:
+    """The objects of holdings that can be looked up by their ids, those first that others go with."""
+    name, made_at, client_id = provisioned.unique_name, provisioned.made_at, provisioned.client_id
+    if provisioned.application_id:
+        yield Object(
+            kind=ObjectKind.APPLICATION, id=provisioned.application_id, name=name, made_at=made_at, client_id=client_id
+        )
+    if provisioned.principal_id:
+        yield Object(
+            kind=ObjectKind.PRINCIPAL, id=provisioned.principal_id, name=name, made_at=made_at, client_id=client_id
+        )
+    if provisioned.password_on and provisioned.password_key_id:
+        yield Object(
+            kind=ObjectKind.PASSWORD,
+            id=provisioned.password_key_id,
+            name=provisioned.password_name,
+            made_at=made_at,
+            client_id=client_id,
+            application_id=provisioned.password_on,
+        )
+
+
+def provisioned_of(one: Object, tenant: str) -> Provisioned:
+    """Holdings of one object alone."""
+    match one.kind:
+        case ObjectKind.APPLICATION:
+            return Provisioned(made_at=one.made_at, tenant=tenant, application_id=one.id, client_id=one.client_id)
+        case ObjectKind.PRINCIPAL:
+            return Provisioned(made_at=one.made_at, tenant=tenant, principal_id=one.id, member_id=one.id)
+    return Provisioned(
+        made_at=one.made_at,
+        tenant=tenant,
+        password_on=one.application_id,
+        password_name=one.name,
+        password_key_id=one.id,
+    )
+
+
+async def look_around(client: Client, prefix: str, holders: Iterable[str]) -> tuple[Shown, frozenset[str]]:
+    """What the provider lists under a marker, and the applications that may hold marked passwords; their ids.
+
+    These are `holders`, and the application that the client proves itself as. Lists lag behind.
+    """
+    own = client.credentials.client_id
+    roots = await applications_by_client_id(client, own) if own else []
+    listed = [*await marked_applications(client, prefix), *roots]
+    condition = f"startswith(displayName,{literal(prefix)})"
+    principals = await select(client, "servicePrincipals", condition, Principal)
+    known = {application.object_id: application for application in listed}
+    known |= await _applications(client, {each for each in holders if each not in known})
+    holder_ids = frozenset((*holders, *(root.object_id for root in roots)))
+    return Shown(known, {principal.id: principal for principal in principals}), holder_ids
+
+
+async def look_up(client: Client, objects: Iterable[Object]) -> Shown:
+    """What the provider shows of objects when it is asked for each."""
+    applications: set[str] = set()
+    principals: set[str] = set()
+    for one in objects:
+        if one.kind is ObjectKind.PRINCIPAL:
+            principals.add(one.id)
+        else:
+            applications.add(one.application_id or one.id)
+    return Shown(await _applications(client, applications), await _principals(client, principals))
+
+
+async def _applications(client: Client, ids: Iterable[str]) -> dict[str, Application]:
+    found = await _all([find_application(client, each) for each in sorted(ids)])
+    return {application.object_id: application for application in found}
+
+
+async def _principals(client: Client, ids: Iterable[str]) -> dict[str, Principal]:
+    found = await _all([find_by_id(client, "servicePrincipals", each, Principal) for each in sorted(ids)])
+    return {principal.id: principal for principal in found}
+
+
+async def _all(look_ups: list[Program[T | None]]) -> list[T]:
+    """What look-ups have found, a few of them at a time."""
+    found: list[T] = []
+    try:
+        for first in range(0, len(look_ups), LANES):
+            answers = await gather(look_ups[first : first + LANES])
+            found.extend(answer for answer in answers if answer is not None)
+    finally:
+        for look_up in look_ups:
+            look_up.close()
+    return found

@@ -1,0 +1,137 @@
+"""Accounts: what the records of this installation, whichever mount they are of, hold or use at the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from attrs import frozen
+
+from ..api.routing import Call
+from ..background.journal import Intent
+from ..effects import ListKeys
+from ..foundation.environment import effective
+from ..leases.record import Lease
+from ..mounts.table import Mount, mount_table
+from ..provider.provisioned import Provisioned
+from ..rotation.record import Rotation, find_rotation
+from ..rotation.root import HINT_LENGTH
+from ..rotation.root_credential import RootCredential
+from ..store import keys
+from ..store.records import PAGE, Found
+from .inventory import Object, ObjectKind
+from .roles import Role
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Ownership:
+    """What some record mentions: by id, and by name what it knows no id of yet; the leases and roles of one mount."""
+
+    leases: tuple[Lease, ...]
+    roles: Mapping[str, Role]
+    ids: frozenset[str]
+    names: frozenset[tuple[ObjectKind, str]]
+    roots: frozenset[str]
+    """Client ids that mounts prove themselves as."""
+    hints: frozenset[tuple[str, str]]
+    """Such client ids with the start of the secret that is used."""
+
+    def covers(self, one: Object) -> bool:
+        """Whether some record holds an object, or uses it. A secret that a mount uses may be nobody's but its own."""
+        if one.id in self.ids or (one.kind, one.name) in self.names:
+            return True
+        client_id = one.client_id.lower()
+        if one.kind is ObjectKind.PASSWORD:
+            return client_id in self.roots and (not one.hint or (client_id, one.hint) in self.hints)
+        return client_id in self.roots
+
+
+async def roles_of(call: Call, mount: Mount) -> dict[str, Role]:
+    """All roles of an engine, by name."""
+    prefix = keys.roles(mount.id)
+    return {found.key.removeprefix(prefix): found.record for found in await _records(call, prefix, Role)}
+
+
+async def read_ownership(call: Call) -> Ownership:
+    """The accounts of the whole installation. What the provider has shown before is accounted for here, if at all.
+
+    Objects go from an intent to a lease or a role, and from there to an intent again, each time in one commit: intents
+    are read first and once more at the end, so that none is missed on its way.
+    """
+    mounts = (await mount_table(call.context)).record.mounts
+    before = await _intents(call, mounts)
+    leases = [found.record for found in await _records(call, keys.LEASES, Lease)]
+    roles = {
+        mount.id: await roles_of(call, mount)
+        for mount in mounts
+        if (mount.kind, mount.type) == (call.mount.kind, call.mount.type)
+    }
+    rotations = [found.record for mount in mounts if (found := await find_rotation(call.context, mount.id))]
+    configs = [config for mount in mounts if (config := await _config(call, mount))]
+    after = await _intents(call, mounts)
+    every_role = [role for by_name in roles.values() for role in by_name.values()]
+    held = [
+        *(intent.provisioned for intent in (*before, *after)),
+        *(lease.provisioned for lease in leases),
+        *(role.persistent_app.provisioned for role in every_role if role.persistent_app),
+    ]
+    return Ownership(
+        leases=tuple(lease for lease in leases if lease.mount_id == call.mount.id),
+        roles=roles[call.mount.id],
+        ids=frozenset(_ids(held, every_role, rotations)),
+        names=frozenset(_names(held, rotations)),
+        roots=frozenset(config.client_id.lower() for config in configs) - {""},
+        hints=frozenset((config.client_id.lower(), config.client_secret.reveal()[:HINT_LENGTH]) for config in configs),
+    )
+
+
+def _ids(held: Iterable[Provisioned], roles: Iterable[Role], rotations: Iterable[Rotation]) -> Iterator[str]:
+    for provisioned in held:
+        yield from (provisioned.application_id, provisioned.principal_id, provisioned.member_id)
+        yield from (provisioned.password_on, provisioned.password_key_id)
+    yield from (role.existing_id for role in roles)
+    yield from (key.id for rotation in rotations for key in rotation.known_keys)
+
+
+def _names(held: Iterable[Provisioned], rotations: Iterable[Rotation]) -> Iterator[tuple[ObjectKind, str]]:
+    """Names that stand for an object whose id is not known; one that is held by its id does not protect its namesakes.
+
+    The password of an application that is held goes by the name of that.
+    """
+    for provisioned in held:
+        if not provisioned.application_id:
+            yield ObjectKind.APPLICATION, provisioned.unique_name
+        if not provisioned.principal_id:
+            yield ObjectKind.PRINCIPAL, provisioned.unique_name
+        yield ObjectKind.PASSWORD, provisioned.unique_name
+        if not provisioned.password_key_id:
+            yield ObjectKind.PASSWORD, provisioned.password_name
+    yield from ((ObjectKind.PASSWORD, rotation.name) for rotation in rotations)
+
+
+async def _intents(call: Call, mounts: Iterable[Mount]) -> list[Intent]:
+    return [found.record for mount in mounts for found in await _records(call, keys.intents(mount.id), Intent)]
+
+
+async def _config(call: Call, mount: Mount) -> RootCredential | None:
+    """The root credential that counts for a mount, if it is of a kind that has one."""
+    context = call.context
+    form = context.components[mount.kind, mount.type].config
+    if form is None:
+        return None
+    found = await context.records.find(keys.config(mount.id), form)
+    return effective(found.record if found else form(), context.settings.environment)
+
+
+async def _records(call: Call, prefix: str, form: type[T]) -> list[Found[T]]:
+    """All records below a prefix, page by page, as long as the request has time."""
+    records: list[Found[T]] = []
+    after = ""
+    while page := await ListKeys(prefix, after, PAGE):
+        await call.deadline.remaining()
+        found = [await call.context.records.find_fresh(key, form) for key in page]
+        records += [each for each in found if each]
+        after = page[-1]
+    return records

@@ -1,0 +1,194 @@
+"""The application that a role with `persist_app` keeps: made once, brought up to date, and given back with the role.
+
+One change of it is under way at a time: its intent has a fixed id, and is still there while a failed change is undone,
+or what a finished one left behind is removed. What a later change made could be taken for that otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve, frozen
+
+from ..api.routing import Call
+from ..background.journal import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent, without
+from ..effects import Instant
+from ..errors import CloudidError, Code, Refused
+from ..mounts.table import Mount
+from ..provider.applications import describe_application
+from ..provider.client import Client
+from ..provider.provisioned import Provisioned
+from ..store.records import Found
+from ..tokens.encoding import new_id
+from .grants import GroupGrant, RoleGrant
+from .provisioning import PlannedAssignment, grant, ids_of, make_application, paths_of, plan_assignments
+from .sign_in import provider_spelling
+
+if TYPE_CHECKING:
+    from .roles import Role
+
+COME_AGAIN: Final = 30.0
+"""Seconds after which a change may be asked for again that has to wait for another."""
+
+
+@frozen(kw_only=True)
+class PersistentApp:
+    """What a role keeps at the provider: `holdings` are all of it, the rest tells what they were made for."""
+
+    id: str
+    provisioned: Provisioned
+    assignments: tuple[PlannedAssignment, ...]
+    groups: tuple[GroupGrant, ...]
+    tags: tuple[str, ...]
+    sign_in_audience: str
+
+    @property
+    def change_id(self) -> str:
+        """The id of the intent that changes it."""
+        return f"{self.id}-change"
+
+
+@frozen(kw_only=True)
+class Change:
+    """The difference between what a role keeps and what it should."""
+
+    stay: tuple[PlannedAssignment, ...]
+    added: tuple[RoleGrant, ...]
+    removed: tuple[PlannedAssignment, ...]
+    joined: tuple[GroupGrant, ...]
+    left: tuple[GroupGrant, ...]
+    described: bool
+    """Whether the application's own properties differ."""
+
+    @property
+    def is_none(self) -> bool:
+        return not (self.added or self.removed or self.joined or self.left or self.described)
+
+
+async def persist(call: Call, client: Client, key: str, role: Role, expects: Mapping[str, int]) -> None:
+    """Make what the role should keep, and store the role with it; what it no longer should is removed afterwards.
+
+    Raises `Conflict` when something expected has changed, and `ROLE_CHANGE_PENDING`.
+    """
+    kept = role.persistent_app
+    if kept is None:
+        await _make(call, client, key, role, expects)
+        return
+    change = _difference(kept, role)
+    if change.is_none:
+        provisioned = evolve(kept.provisioned, purge=role.permanently_delete)
+        await call.context.records.commit(
+            expects, {key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))}
+        )
+        return
+    if await find_intent(call.context, call.mount.id, kept.change_id):
+        raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
+    await _change(call, client, key, role, kept, change, expects)
+
+
+def forget(persistent_app: PersistentApp, mount: Mount, now: Instant) -> dict[str, object]:
+    """What a commit puts that gives up a role's application: an intent to be undone at once."""
+    return abandoned_intent(persistent_app.id, mount.id, persistent_app.provisioned, now)
+
+
+async def _make(call: Call, client: Client, key: str, role: Role, expects: Mapping[str, int]) -> None:
+    intent_id = await new_id()
+    planned = await plan_assignments(role.azure_roles)
+    at_stake = Provisioned(
+        made_at=call.now,
+        tenant=client.tenant,
+        unique_name=marker(call.context, intent_id),
+        assignments=paths_of(planned),
+        purge=True,
+    )
+    intent = await _open(call, intent_id, at_stake, expects)
+    try:
+        made = await make_application(client, at_stake, role.tags, role.sign_in_audience)
+        await grant(client, made.member_id, planned, role.azure_groups)
+        persistent_app = _persisted(intent_id, made, planned, role)
+        intent_expects, intent_deletes = closing(intent)
+        puts: dict[str, object] = {key: evolve(role, persistent_app=persistent_app)}
+        await call.context.records.commit({**expects, **intent_expects}, puts, intent_deletes)
+    except CloudidError:
+        await abandon(call.context, intent, call.now)
+        raise
+
+
+async def _change(
+    call: Call, client: Client, key: str, role: Role, kept: PersistentApp, change: Change, expects: Mapping[str, int]
+) -> None:
+    """Make what is new, then store the role; the same commit turns the intent into one to remove what is old."""
+    records = call.context.records
+    planned = await plan_assignments(change.added)
+    member_id = kept.provisioned.member_id
+    nothing = Provisioned(made_at=call.now, tenant=client.tenant, member_id=member_id)
+    at_stake = evolve(nothing, assignments=paths_of(planned), groups=ids_of(change.joined))
+    intent = await _open(call, kept.change_id, at_stake, expects)
+    try:
+        if change.described:
+            await describe_application(
+                client, kept.provisioned.application_id, role.tags, provider_spelling(role.sign_in_audience)
+            )
+        await grant(client, member_id, planned, change.joined)
+        provisioned = evolve(kept.provisioned, made_at=call.now)
+        persistent_app = _persisted(kept.id, provisioned, (*change.stay, *planned), role)
+        old = evolve(nothing, assignments=paths_of(change.removed), groups=ids_of(change.left))
+        puts: dict[str, object] = {key: evolve(role, persistent_app=persistent_app)}
+        if not old.is_empty:
+            puts |= abandoned_intent(kept.change_id, call.mount.id, old, call.now)
+        intent_expects, intent_deletes = closing(intent)
+        deletes = tuple(name for each in intent_deletes for name in without(puts, each))
+        await records.commit({**expects, **intent_expects}, puts, deletes)
+    except CloudidError:
+        await abandon(call.context, intent, call.now)
+        raise
+
+
+async def _open(call: Call, intent_id: str, at_stake: Provisioned, expects: Mapping[str, int]) -> Found[Intent]:
+    return await open_intent(
+        call.context,
+        intent_id=intent_id,
+        mount_id=call.mount.id,
+        provisioned=at_stake,
+        now=call.now,
+        until=call.deadline.at,
+        expects=expects,
+    )
+
+
+def _persisted(
+    persisted_id: str, provisioned: Provisioned, assignments: tuple[PlannedAssignment, ...], role: Role
+) -> PersistentApp:
+    return PersistentApp(
+        id=persisted_id,
+        provisioned=evolve(
+            provisioned,
+            assignments=paths_of(assignments),
+            groups=ids_of(role.azure_groups),
+            purge=role.permanently_delete,
+        ),
+        assignments=assignments,
+        groups=role.azure_groups,
+        tags=role.tags,
+        sign_in_audience=role.sign_in_audience,
+    )
+
+
+def _difference(kept: PersistentApp, role: Role) -> Change:
+    wanted = {_assignment_key(one): one for one in role.azure_roles}
+    assigned = {_assignment_key(one) for one in kept.assignments}
+    wished = {one.object_id.lower() for one in role.azure_groups}
+    joined = {one.object_id.lower() for one in kept.groups}
+    return Change(
+        stay=tuple(one for one in kept.assignments if _assignment_key(one) in wanted),
+        added=tuple(one for name, one in wanted.items() if name not in assigned),
+        removed=tuple(one for one in kept.assignments if _assignment_key(one) not in wanted),
+        joined=tuple(one for one in role.azure_groups if one.object_id.lower() not in joined),
+        left=tuple(one for one in kept.groups if one.object_id.lower() not in wished),
+        described=(role.tags, role.sign_in_audience) != (kept.tags, kept.sign_in_audience),
+    )
+
+
+def _assignment_key(one: RoleGrant | PlannedAssignment) -> tuple[str, str]:
+    return one.role_id.lower(), one.scope.lower()

@@ -1,0 +1,108 @@
+"""What credentials are made of at the provider: planned with ids of our choice, then made, one call after the other.
+
+A plan is known before the first call, so the journal can hold it; making it is idempotent but for the password, whose
+lost answer ends the attempt.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..effects import Instant, Now, RandomBytes
+from ..provider.applications import NewPassword, add_password, ensure_application
+from ..provider.assignments import assign, assignment_path
+from ..provider.client import Client
+from ..provider.groups import add_member
+from ..provider.principals import ensure_principal
+from ..provider.propagation import Family, while_fresh
+from ..provider.provisioned import Provisioned
+from ..values.guid import uuid_text
+from .grants import GroupGrant, RoleGrant
+from .sign_in import provider_spelling
+
+CLOCK_SKEW: Final = 300.0
+"""Seconds by which a password's start lies in the past, for front-ends whose clocks are behind."""
+UUID_BYTES: Final = 16
+
+
+@frozen(kw_only=True)
+class PlannedAssignment:
+    """A role assignment under the id that we chose for it."""
+
+    path: str
+    role_id: str
+    scope: str
+
+
+async def plan_assignments(grants: tuple[RoleGrant, ...]) -> tuple[PlannedAssignment, ...]:
+    """Role assignments with fresh ids."""
+    random = await RandomBytes(UUID_BYTES * len(grants)) if grants else b""
+    return tuple(
+        PlannedAssignment(
+            path=assignment_path(one.scope, uuid_text(random[UUID_BYTES * number : UUID_BYTES * (number + 1)])),
+            role_id=one.role_id,
+            scope=one.scope,
+        )
+        for number, one in enumerate(grants)
+    )
+
+
+def paths_of(planned: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
+    return tuple(one.path for one in planned)
+
+
+def ids_of(groups: tuple[GroupGrant, ...]) -> tuple[str, ...]:
+    return tuple(group.object_id for group in groups)
+
+
+async def make_application(
+    client: Client, provisioned: Provisioned, tags: tuple[str, ...], sign_in_audience: str
+) -> Provisioned:
+    """Make the application that holdings name, and its principal; the holdings with their ids."""
+    application = await ensure_application(
+        client,
+        unique_name=provisioned.unique_name,
+        display_name=provisioned.unique_name,
+        tags=tags,
+        sign_in_audience=provider_spelling(sign_in_audience),
+    )
+    principal = await while_fresh(
+        client,
+        lambda: ensure_principal(client, application.client_id),
+        family=Family.PRINCIPAL,
+        made_at=await Now(),
+    )
+    return evolve(
+        provisioned,
+        application_id=application.object_id,
+        client_id=application.client_id,
+        principal_id=principal,
+        member_id=principal,
+    )
+
+
+async def grant(
+    client: Client, principal_id: str, planned: tuple[PlannedAssignment, ...], joined: tuple[GroupGrant, ...]
+) -> None:
+    """Give a principal its role assignments and memberships; it may be fresh."""
+    made_at = await Now()
+    for one in planned:
+        attempt = partial(assign, client, one.path, one.role_id, principal_id)
+        await while_fresh(client, attempt, family=Family.ASSIGNMENT, made_at=made_at)
+    for group in joined:
+        attempt = partial(add_member, client, group.object_id, principal_id)
+        await while_fresh(client, attempt, family=Family.MEMBERSHIP, made_at=made_at)
+
+
+async def add_password_to(
+    client: Client, application_id: str, name: str, ends_at: Instant, family: Family
+) -> NewPassword:
+    """Give an application one more password, valid from a little ago. `family`: which of its errors may pass."""
+    now = await Now()
+    attempt = partial(
+        add_password, client, application_id, display_name=name, starts_at=now - CLOCK_SKEW, ends_at=ends_at
+    )
+    return await while_fresh(client, attempt, family=family, made_at=now)

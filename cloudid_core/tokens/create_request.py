@@ -1,0 +1,98 @@
+"""Wishes: what somebody who creates a token asks for, and what of it the parent, the role and `sudo` let through."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from ..api.fields import BOOLEAN, INTEGER, OBJECT, SECONDS, TEXT, bounded, one_of, setting
+from ..errors import Code, Problem, Refused
+from ..policies.builtin import DEFAULT, RESPONSE_WRAPPING, ROOT, normalised
+from .record import Token
+from .roles import TokenRole
+from .settings import BATCH, POLICIES, SERVICE
+
+
+@frozen(kw_only=True)
+class CreateForm:
+    """The token that is wished for."""
+
+    id: str = setting(TEXT, "", "Text of the token, instead of a random one. Needs sudo.", repr=False)
+    policies: tuple[str, ...] = setting(POLICIES, (), "Policies; none: those of the parent.")
+    meta: dict[str, str] = setting(OBJECT, {}, "Metadata that look-ups repeat.")
+    no_parent: bool = setting(BOOLEAN, False, "Make an orphan. Needs sudo.")
+    no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
+    renewable: bool = setting(BOOLEAN, True, "Whether it can be renewed.")
+    ttl: int = setting(SECONDS, 0, "Lifetime; 0: that of the mount.", old_name="lease")
+    explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime, whatever renewals allow.")
+    display_name: str = setting(TEXT, "", "What logs call it, after `token-`.")
+    num_uses: int = setting(bounded(INTEGER, 0, 2**31), 0, "How often it can be used; 0: without limit.")
+    period: int = setting(SECONDS, 0, "Makes it periodic: every renewal grants this. Needs sudo.")
+    type: str = setting(one_of(SERVICE, BATCH), "", "`service` or `batch`.")
+
+
+SUDO_FIELDS: Final = ("id", "no_parent", "period")
+
+
+def check_caller(caller: Token, *, last_use: bool) -> None:
+    """Refuse callers that cannot have children."""
+    if caller.is_batch:
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot create tokens")
+    if caller.num_uses or last_use:
+        raise Refused(Code.TOKEN_RESTRICTED)
+
+
+def check_sudo(form: CreateForm, role: TokenRole | None, *, has_sudo: bool) -> None:
+    """Refuse what only `sudo` gives; a role that makes orphans makes that one free."""
+    wished = [name for name in SUDO_FIELDS if getattr(form, name)]
+    if role is not None and role.orphan and "no_parent" in wished:
+        wished.remove("no_parent")
+    if wished and not has_sudo:
+        raise Refused.because([Problem(Code.TOKEN_SUDO_REQUIRED, f'"{name}"') for name in wished])
+
+
+def type_of(form: CreateForm, role: TokenRole | None) -> str:
+    """A role may force a type; otherwise the request chooses."""
+    ruled = role.token_type if role else SERVICE
+    if role is not None and ruled in (SERVICE, BATCH):
+        return ruled
+    return form.type or (BATCH if ruled.endswith(BATCH) else SERVICE)
+
+
+def least(first: int, second: int) -> int:
+    """The smaller of two limits, of which 0 is none."""
+    return min(first or second, second or first)
+
+
+def policies_of(form: CreateForm, role: TokenRole | None, parent: Token, *, has_sudo: bool) -> tuple[str, ...]:
+    """The policies of the new token; refused when they are more than the parent or the role allows."""
+    wants_default = not (form.no_default_policy or (role and role.token_no_default_policy))
+    if role is not None and role.rules_policies:
+        policies = _by_role(form.policies, role, parent, wants_default)
+    else:
+        policies = _by_parent(form.policies, parent, wants_default, has_sudo)
+    if ROOT in policies and not parent.is_root:
+        raise Refused(Code.POLICY_NOT_SUBSET, "only root tokens create root tokens")
+    if RESPONSE_WRAPPING in policies:
+        raise Refused(Code.FIELD_INVALID, f'"policies": {RESPONSE_WRAPPING} cannot be given away')
+    return policies
+
+
+def _by_role(wished: tuple[str, ...], role: TokenRole, parent: Token, wants_default: bool) -> tuple[str, ...]:
+    policies = wished or role.allowed_policies or parent.policies
+    if wants_default and role.allows(DEFAULT):
+        policies = (*policies, DEFAULT)
+    if not all(role.allows(policy) for policy in policies):
+        raise Refused(Code.POLICY_NOT_SUBSET, "the role does not allow one of them")
+    return normalised(policies)
+
+
+def _by_parent(wished: tuple[str, ...], parent: Token, wants_default: bool, has_sudo: bool) -> tuple[str, ...]:
+    if not wished:
+        return tuple(policy for policy in parent.policies if policy != DEFAULT or wants_default)
+    if not has_sudo and not set(wished) <= set(parent.policies):
+        raise Refused(Code.POLICY_NOT_SUBSET)
+    if wants_default and (has_sudo or DEFAULT in parent.policies):
+        return normalised((*wished, DEFAULT))
+    return wished

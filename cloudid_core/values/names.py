@@ -1,0 +1,27 @@
+"""Names of roles and policies, and paths of mounts."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
+_LONGEST_PATH: Final = 256
+_PATH: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*")
+
+
+def name(raw: object) -> str:
+    """A name in lower case: 1 to 128 ASCII letters, digits and `_`, with `-` and `.` inside."""
+    if not isinstance(raw, str) or not NAME.fullmatch(raw):
+        raise ValueError("must be 1 to 128 letters, digits and underscores, with hyphens and dots inside only")
+    return raw.lower()
+
+
+def mount_path(raw: str) -> str:
+    """A path without slashes at its ends: segments of ASCII letters, digits and `_~-`, with `.` after the first."""
+    path = raw.strip("/")
+    if len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
+        raise ValueError(
+            f"must be segments of letters, digits, and any of _~-. with at most {_LONGEST_PATH} characters in all"
+        )
+    return path

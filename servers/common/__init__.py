@@ -1,0 +1,1 @@
+"""What both servers share: command line, settings, bootstrap, the host's effects, the HTTP wire, logs."""

@@ -1,0 +1,104 @@
+"""The front: what both servers do with a request between reading it and writing the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from cloudid_core.api.response import Request, Response, render_refusal
+from cloudid_core.effects import Instant, Program
+from cloudid_core.errors import Code, Refused
+from cloudid_core.run import run
+
+from . import wire
+from .host import Host
+from .logs import describe_error
+from .periodic import Periodic
+from .wire import Head
+
+
+class Service(Protocol):
+    """What `cloudid_core.service.Service` offers to a host."""
+
+    def handle(self, request: Request) -> Program[Response]: ...
+
+    def undelivered(self, response: Response) -> Program[None]: ...
+
+    def tick(self) -> Program[Instant]: ...
+
+    def upkeep(self) -> Program[Instant]: ...
+
+
+class Front:
+    """One opened service on one host, and its background work."""
+
+    def __init__(
+        self,
+        service: Service,
+        host: Host,
+        log: FilteringBoundLogger,
+        body_limit: int,
+        trusted_proxies: tuple[str, ...],
+    ) -> None:
+        self.body_limit = body_limit
+        self.is_draining = False
+        self._service = service
+        self._host = host
+        self._log = log
+        self._trusted_proxies = trusted_proxies
+        self._ticks = Periodic("tick", service.tick, host, log)
+        self._upkeep = Periodic("upkeep", service.upkeep, host, log)
+
+    async def answer(self, head: Head, body: bytes, peer: str) -> Response:
+        """The service's answer to a request."""
+        started = time.perf_counter()
+        address = wire.remote_address(peer, head.headers, self._trusted_proxies)
+        request = Request(head.method, head.target, head.headers, body, address)
+        try:
+            response = await run(self._service.handle(request), self._host)
+        except Exception as bug:  # noqa: BLE001  # the connection is not to blame
+            response = render_refusal(Refused(Code.INTERNAL_ERROR), bug)
+        if response.wake_at is not None:
+            self._ticks.wake_by(response.wake_at)
+        self._log_request(request, response, time.perf_counter() - started)
+        return response
+
+    @contextmanager
+    def delivering(self, response: Response) -> Iterator[None]:
+        """Around the writing of an answer: what it holds is given back if that fails."""
+        try:
+            yield
+        except BaseException:
+            if response.holds:
+                self._host.start(partial(self._give_back, response))
+            raise
+
+    async def _give_back(self, response: Response) -> None:
+        try:
+            await run(self._service.undelivered(response), self._host)
+        except Exception as error:  # noqa: BLE001  # there is nobody to tell
+            self._log.error("undelivered answer not given back", **describe_error(error))
+
+    def refuse(self, refusal: Refused) -> Response:
+        """The answer to what is not a request that the service could be asked."""
+        self._log.info("refused", status=refusal.status, code=refusal.code.wire)
+        return render_refusal(refusal)
+
+    def _log_request(self, request: Request, response: Response, seconds: float) -> None:
+        facts = {
+            "request_id": response.request_id,
+            "method": request.method,
+            "path": request.target.partition("?")[0],
+            "status": response.status,
+            "ms": round(seconds * 1000, 2),
+            "remote_address": request.remote_address,
+        }
+        if response.failure is None:
+            self._log.info("request", **facts)
+        else:
+            self._log.warning("request", **facts, **describe_error(response.failure))

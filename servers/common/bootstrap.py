@@ -1,0 +1,128 @@
+"""Setup: everything that a server is started with, made from options, settings and the machine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import ssl
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from attrs import evolve, field, frozen
+
+from cloudid_core.effects import Program
+from cloudid_core.service import initialise, open_service
+from cloudid_core.settings import Settings
+from cloudid_core.values.secret import Secret
+
+from ..stores import Store
+from ..stores.memory import MemoryStore
+from ..stores.sqlite import SqliteStore
+from . import master_key, next_commands
+from .app import Service
+from .options import Options
+from .platform_identity import Platform
+from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
+
+
+@frozen(kw_only=True)
+class Setup:
+    """What a server needs to know. `open` is the program that opens its service."""
+
+    server: ServerSettings
+    store: Store
+    open: Callable[[], Program[Service]]
+    body_limit: int
+    trusted_proxies: tuple[str, ...] = ()
+    introduction: str = field(default="", repr=False)
+    """Lines for stdout before the server is ready."""
+
+    next_commands: Callable[[str], str] = field(default=lambda url: "", repr=False)
+    """What somebody could try next, given the server's URL; for stderr."""
+
+    @property
+    def platform(self) -> Platform:
+        return Platform.of(self.server.metadata_address, os.environ)
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Raises `SettingsError` when certificate or key cannot be used."""
+        if not self.server.tls_certificate:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(self.server.tls_certificate, self.server.tls_key or None)
+        except OSError as error:
+            raise SettingsError(f"certificate or key cannot be used: {error}") from None
+        return context
+
+    def tell_ready(self, host: str, port: int) -> None:
+        """The one line that says so, and for people what to do next."""
+        url = f"{self.server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        sys.stdout.write(f"{self.introduction}listening on {url}\n")
+        sys.stdout.flush()
+        sys.stderr.write(self.next_commands(url))
+
+
+@contextmanager
+def set_up(options: Options) -> Iterator[Setup]:
+    """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
+    file = _file_of(options)
+    with ExitStack() as opened:
+        yield _dev(file, options, opened) if options.is_dev else _durable(file, opened)
+
+
+def _file_of(options: Options) -> SettingsFile:
+    """The settings that count: the options go before the file."""
+    file = read_file(options.settings) if options.settings else SettingsFile()
+    if options.listen:
+        file = evolve(file, server=evolve(file.server, listen=options.listen))
+    return evolve(file, clouds=clouds_at(options.provider)) if options.provider else file
+
+
+def _durable(file: SettingsFile, opened: ExitStack) -> Setup:
+    settings = file.settings(master_key.find(file.server))
+    store = opened.enter_context(closing(SqliteStore(Path(file.server.store))))
+    return Setup(
+        server=file.server,
+        store=store,
+        open=lambda: open_service(settings),
+        body_limit=settings.body_limit,
+        trusted_proxies=settings.trusted_proxies,
+    )
+
+
+def _dev(file: SettingsFile, options: Options, opened: ExitStack) -> Setup:
+    provider = options.provider
+    if not provider:
+        from ..provider_simulator import Simulator, start  # no server in earnest loads it
+
+        provider = opened.enter_context(start(Simulator())).url
+        file = evolve(file, clouds=clouds_at(provider))
+    settings = file.settings(master_key.make())
+    root_token = options.root_token or Secret(f"root.{secrets.token_urlsafe(24)}")
+
+    async def open_initialised() -> Service:
+        await initialise(settings, root_token)
+        return await open_service(settings)
+
+    introduction = f"root token: {root_token.reveal()}\n"
+    if not options.provider:
+        introduction += f"provider simulator: {provider}\n"
+    return Setup(
+        server=file.server,
+        store=MemoryStore(),
+        open=open_initialised,
+        body_limit=settings.body_limit,
+        trusted_proxies=settings.trusted_proxies,
+        introduction=introduction,
+        next_commands=lambda url: next_commands.text(url, root_token, provider),
+    )
+
+
+def initial(file: SettingsFile) -> tuple[Settings, SqliteStore]:
+    """What `init` works on: the key file is made if it is not there. Raises as `set_up` does."""
+    key = master_key.find_or_make(file.server)
+    return file.settings(key), SqliteStore(Path(file.server.store))

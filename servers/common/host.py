@@ -1,0 +1,137 @@
+"""Host: what the hosts of both servers have in common. A runtime adds the words of its event loop, and HTTP."""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from attrs import Factory, define
+
+from cloudid_core.effects import Commit, Entry, Event, HttpRequest, HttpResponse, Instant, PlatformToken, Program
+from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+
+from ..stores import Store
+from ..stores.group_commit import GroupCommit
+from . import platform_identity, runtime
+from .platform_identity import Platform
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+PROVIDER_HEADERS: Final = {"user-agent": "cloudid", "accept-encoding": "identity"}
+"""What every request to the provider says. Answers come uncompressed, so that their bound is a bound."""
+
+PROVIDER_BODY_LIMIT: Final = 8 * 2**20
+"""Largest answer of the provider, in bytes."""
+
+PROVIDER_CONNECTIONS: Final = 100
+SHARED_SECONDS: Final = 300.0
+"""A shared program that takes longer is stuck, and is closed for all who wait for it."""
+
+
+@define(eq=False)
+class _Flight:
+    """A shared program on its way, and in the end its answer or failure."""
+
+    program: Program[Any]
+    landed: runtime.Event
+    answer: Any = None
+    failure: Exception | None = Factory(lambda: TimeIsUp("the host was closed"))
+
+
+class Host:
+    """The effects that are the same on every runtime; see `cloudid_core.effects` for what each one means."""
+
+    def __init__(self, store: Store, platform: Platform) -> None:
+        self._store = store
+        self._platform = platform
+        self._batches = GroupCommit(store, self)
+        self._flights: dict[str, _Flight] = {}
+
+    # The words of the runtime
+
+    @abstractmethod
+    def new_event(self) -> runtime.Event: ...
+
+    @abstractmethod
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
+
+    @abstractmethod
+    async def in_thread(self, work: Callable[[A], T], argument: A) -> T: ...
+
+    @abstractmethod
+    async def wait(self, event: runtime.Event, seconds: float) -> None: ...
+
+    # The effects that need more of it
+
+    @abstractmethod
+    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse: ...
+
+    @abstractmethod
+    async def sleep(self, seconds: float) -> None: ...
+
+    @abstractmethod
+    async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]: ...
+
+    @abstractmethod
+    async def within(self, seconds: float, program: Program[Any]) -> Any: ...
+
+    # The rest
+
+    async def read_entry(self, key: str) -> Entry | None:
+        return self._store.read(key)
+
+    async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        return self._store.list(prefix, after, limit)
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        return await self._batches.commit(Commit(expects, puts, deletes))
+
+    async def read_platform_token(self, resource: str, client_id: str) -> PlatformToken:
+        try:
+            response = await self.call_provider(self._platform.ask(resource, client_id), platform_identity.TIMEOUT)
+        except ProviderUnreachable as failure:
+            raise PlatformTokenUnavailable(str(failure)) from None
+        return platform_identity.read(response)
+
+    async def now(self) -> Instant:
+        return time.time()
+
+    async def random_bytes(self, count: int) -> bytes:
+        return os.urandom(count)
+
+    async def record(self, event: Event) -> None:
+        """There is no audit device yet, so nothing can fail to be written to one."""
+
+    async def shared(self, key: str, program: Program[Any]) -> Any:
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight(program, self.new_event())
+            self.start(partial(self._fly, key, flight))
+        else:
+            program.close()
+        await flight.landed.wait()
+        if flight.failure is not None:
+            raise flight.failure
+        return flight.answer
+
+    async def _fly(self, key: str, flight: _Flight) -> None:
+        try:
+            flight.answer = await self.within(SHARED_SECONDS, flight.program)
+            flight.failure = None
+        except Exception as error:  # noqa: BLE001  # every failure belongs to those who wait
+            flight.failure = error
+        finally:
+            del self._flights[key]
+            flight.landed.set()
+
+    def abandon(self) -> None:
+        """The runtime is closed: end what it did not even start."""
+        for flight in self._flights.values():
+            flight.program.close()
+            flight.landed.set()
+        self._flights.clear()

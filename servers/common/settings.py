@@ -1,0 +1,181 @@
+"""Settings: the file that an operator writes, its tables, and their documentation.
+
+`[server]` is declared here, `[service]` by the core, and `[clouds.<Name>]` changes endpoints of one environment. Every
+key may be left out; an unknown one is an error. `python -m servers.settings` prints the tables.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import msgspec
+from attrs import evolve, frozen
+
+from cloudid_core.api.fields import INTEGER, PAUSE, TEXT, Field, bounded, fields_of, one_of, parse, setting
+from cloudid_core.clouds import CLOUDS, Cloud, environment_name
+from cloudid_core.errors import Refused
+from cloudid_core.settings import Settings
+from cloudid_core.values.secret import Secret
+
+from .platform_identity import METADATA_ADDRESS
+
+MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
+PATHS: Final = ("tls_certificate", "tls_key", "store", "key_file")
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; the text tells the operator why."""
+
+
+@frozen(kw_only=True)
+class ServerSettings:
+    """The `[server]` table: what concerns a server and not the service behind it. Paths start at the file's folder."""
+
+    listen: str = setting(TEXT, "127.0.0.1:8200", "Address to listen on, `HOST:PORT`; port 0: any that is free.")
+    tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; empty: no TLS.")
+    tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate.")
+    store: str = setting(TEXT, "cloudid.sqlite", "SQLite file that keeps everything.")
+    key_file: str = setting(
+        TEXT, "cloudid.key", f"File with the master key; the environment variable {MASTER_KEY_VARIABLE} goes first."
+    )
+    metadata_address: str = setting(TEXT, METADATA_ADDRESS, "Address of this machine's own metadata service.")
+    connection_limit: int = setting(bounded(INTEGER, 1, 2**16), 1024, "Most connections at a time.")
+    head_timeout: float = setting(PAUSE, 10.0, "How long the head of a request may take.")
+    body_timeout: float = setting(PAUSE, 30.0, "How long the body of a request may take.")
+    idle_timeout: float = setting(PAUSE, 300.0, "How long a connection may be idle.")
+    write_timeout: float = setting(PAUSE, 30.0, "How long a client may take to read an answer.")
+    drain: float = setting(PAUSE, 30.0, "How long requests under way may take once the server is told to stop.")
+    log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Least important events to log.")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return parse_address(self.listen)
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls_certificate else "http"
+
+
+@frozen(kw_only=True)
+class SettingsFile:
+    """A file of settings, read. The master key and the process environment are not part of it."""
+
+    server: ServerSettings = ServerSettings()
+    service: Mapping[str, Any] = attrs.field(factory=dict)
+    clouds: Mapping[str, Cloud] = CLOUDS
+
+    def settings(self, master_key: Secret) -> Settings:
+        """The core's settings. The `CLOUD_*` and `AZURE_*` variables of the process environment are part of them."""
+        environment = {
+            name: Secret(value) for name, value in os.environ.items() if name.startswith(("CLOUD_", "AZURE_"))
+        }
+        return Settings(master_key=master_key, environment=environment, clouds=self.clouds, **self.service)
+
+
+def read_file(path: Path) -> SettingsFile:
+    """Read a TOML file. Raises `SettingsError`."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path}: {error}") from None
+    try:
+        return _file_of(document, path.parent)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
+    server = ServerSettings(**_table("server", ServerSettings, document.pop("server", {})))
+    service = _table("service", Settings, document.pop("service", {}))
+    clouds = dict(CLOUDS)
+    for name, table in _tables("clouds", document.pop("clouds", {})).items():
+        try:
+            name = environment_name(name)
+            clouds[name] = _changed(clouds[name], table)
+        except ValueError as error:
+            raise SettingsError(f"[clouds.{name}] {error}") from None
+    _refuse_unknown("", document)
+    parse_address(server.listen)
+    paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
+    return SettingsFile(server=evolve(server, **paths), service=service, clouds=clouds)
+
+
+def _table(name: str, form: type, table: Any) -> Mapping[str, Any]:
+    if not isinstance(table, dict):
+        raise SettingsError(f"[{name}] is not a table")
+    try:
+        given = parse(form, table)
+    except Refused as refusal:
+        raise SettingsError(f"[{name}] " + "; ".join(problem.detail for problem in refusal.problems)) from None
+    _refuse_unknown(f"[{name}] ", given.ignored)
+    return {name: value for name, value in given.values.items() if value != ""}  # an empty text is no text
+
+
+def _tables(name: str, tables: Any) -> dict[str, dict[str, Any]]:
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise SettingsError(f"[{name}] holds something that is not a table")
+    return tables
+
+
+def _changed(cloud: Cloud, table: dict[str, Any]) -> Cloud:
+    endpoints = set(Cloud.__struct_fields__)
+    for name, value in table.items():
+        if name not in endpoints:
+            raise ValueError(f'"{name}" is unknown')
+        if not isinstance(value, str) or not re.fullmatch(r"https?://[!-~]+", value):
+            raise ValueError(f'"{name}" must be an address')
+    return msgspec.structs.replace(
+        cloud, **{n: v if n == "resource_audience" else v.rstrip("/") for n, v in table.items()}
+    )
+
+
+def _refuse_unknown(where: str, names: Any) -> None:
+    for name in names:
+        raise SettingsError(f'{where}"{name}" is unknown')
+
+
+def clouds_at(provider: str) -> Mapping[str, Cloud]:
+    """Every environment at one address, as the provider simulator has them."""
+    at = provider.rstrip("/")
+    return {
+        name: msgspec.structs.replace(cloud, login=f"{at}/login", resource_manager=f"{at}/arm", directory=f"{at}/graph")
+        for name, cloud in CLOUDS.items()
+    }
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`; an IPv6 address is in brackets. Raises `SettingsError`."""
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]/\s]+)):([0-9]{1,5})", text)
+    if found is None or int(found[3]) > 65535:
+        raise SettingsError(f"{text} is not HOST:PORT")
+    return found[1] or found[2], int(found[3])
+
+
+def markdown() -> str:
+    """The documentation of the tables."""
+    sections = (("server", ServerSettings), ("service", Settings))
+    lines: list[str] = []
+    for name, form in sections:
+        lines += [f"### `[{name}]`", "", "| Key | Type | Default | Meaning |", "|---|---|---|---|"]
+        lines += [_row(row) for row in fields_of(form)]
+        lines.append("")
+    lines += ["### `[clouds.<Name>]`", "", "| Key | Default for `CloudPublicCloud` |", "|---|---|"]
+    lines += [f"| `{name}` | `{value}` |" for name, value in msgspec.structs.asdict(CLOUDS["CloudPublicCloud"]).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _row(row: Field) -> str:
+    default = row.kind.show(row.default)
+    shown = "" if default in ("", []) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return f"| `{row.name}` | {row.kind.name} | {shown} | {row.doc} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

@@ -1,0 +1,220 @@
+"""Dispatch: what a request meets, in which order, before and after its program."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.api.dispatch import authorise, match_route, read_form
+from cloudid_core.api.request import ParsedRequest, parse_request
+from cloudid_core.api.response import Request
+from cloudid_core.errors import Code, Refused
+from cloudid_core.mounts.table import default_mounts, mount_table
+from cloudid_core.policies.document import parse
+from cloudid_core.policies.matching import Acl
+from cloudid_core.tokens.record import Caller
+
+from ..service_world import ServiceWorld
+from ..tokens.test_record import token
+
+WORLD = ServiceWorld()
+CONTEXT = WORLD.service.context
+MOUNTS = WORLD.perform(mount_table(CONTEXT)).record
+
+
+def ask(method: str, target: str) -> ParsedRequest:
+    return parse_request(Request(method, f"/v1/{target}"), CONTEXT.settings)
+
+
+def caller(policy: str) -> Caller:
+    return Caller(token=token(), text="t", acl=Acl([parse("p", policy)]))
+
+
+# Where a path leads
+
+
+@pytest.mark.parametrize(
+    "method, target, mount, path, captures",
+    [
+        ("GET", "auth/cloud/role/web", "auth/cloud", "role/:name", {"name": "web"}),
+        ("LIST", "auth/cloud/role", "auth/cloud", "role", {}),
+        ("GET", "auth/cloud/role/?list=true", "auth/cloud", "role", {}),
+        ("GET", "cloud/creds/web", "cloud", "creds/:name", {"name": "web"}),
+        ("POST", "auth/token/create", "auth/token", "create", {}),
+        ("HEAD", "auth/token/lookup-self", "auth/token", "lookup-self", {}),
+        ("GET", "sys/health", "sys", "health", {}),
+    ],
+)
+def test_a_path_leads_to_a_mount_and_a_route(
+    method: str, target: str, mount: str, path: str, captures: dict[str, str]
+) -> None:
+    place = match_route(CONTEXT, MOUNTS, ask(method, target))
+    assert place.mount is not None
+    assert place.route is not None
+    assert (place.mount.path, place.route.path, dict(place.captures)) == (mount, path, captures)
+
+
+@pytest.mark.parametrize(
+    "method, target, code",
+    [
+        ("GET", "nowhere/x", Code.NO_HANDLER),
+        ("GET", "auth/cloud/nothing", Code.UNSUPPORTED_PATH),
+        ("DELETE", "auth/cloud/login", Code.UNSUPPORTED_OPERATION),
+        ("HEAD", "cloud/creds/web", Code.UNSUPPORTED_OPERATION),
+    ],
+)
+def test_or_it_says_why_not(method: str, target: str, code: Code) -> None:
+    place = match_route(CONTEXT, MOUNTS, ask(method, target))
+    assert (place.route, place.failure) == (None, code)
+
+
+def test_a_mount_of_another_table_is_not_found() -> None:
+    others = default_mounts(bytes(24)).without(default_mounts(bytes(24)).mounts[0].id)
+    assert match_route(CONTEXT, others, ask("GET", "auth/cloud/config")).failure is Code.NO_HANDLER
+
+
+# Who may
+
+
+@pytest.mark.parametrize(
+    "policy, allowed",
+    [
+        ('path "cloud/roles/" { capabilities = ["list"] }', True),
+        ('path "cloud/roles" { capabilities = ["list"] }', True),
+        ('path "cloud/roles/*" { capabilities = ["list"] }', True),
+        ('path "cloud/roles" { capabilities = ["list"] } path "cloud/roles/" { capabilities = ["deny"] }', False),
+        ('path "cloud/roles" { capabilities = ["deny"] } path "cloud/roles/" { capabilities = ["list"] }', True),
+        ('path "cloud/roles/" { capabilities = ["read"] }', False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["cloud/roles", "cloud/roles/"])
+def test_the_path_of_a_list_is_asked_about_with_its_final_slash(policy: str, allowed: bool, target: str) -> None:
+    asked = ask("LIST", target)
+    if allowed:
+        authorise(caller(policy), asked, asked.operation.value)
+    else:
+        with pytest.raises(Refused) as refusal:
+            authorise(caller(policy), asked, asked.operation.value)
+        assert refusal.value.code is Code.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("has_sudo", [True, False])
+def test_protected_paths_need_sudo_besides(has_sudo: bool) -> None:
+    capabilities = '["list", "sudo"]' if has_sudo else '["list"]'
+    who = caller(f'path "auth/token/accessors/" {{ capabilities = {capabilities} }}')
+    if has_sudo:
+        authorise(who, ask("LIST", "auth/token/accessors"), "list")
+    else:
+        with pytest.raises(Refused):
+            authorise(who, ask("LIST", "auth/token/accessors"), "list")
+
+
+def test_nobody_may_do_nothing() -> None:
+    with pytest.raises(Refused):
+        authorise(None, ask("GET", "cloud/config"), "read")
+
+
+def test_parameters_of_a_request_count() -> None:
+    world = ServiceWorld()
+    text = 'path "auth/token/create" { capabilities = ["update"] denied_parameters = { "ttl" = [] } }'
+    world.must("POST", "sys/policies/acl/p", {"policy": text})
+    maker = world.child(policies=["p"])
+    assert world.code("POST", "auth/token/create", {"ttl": 5}, maker) == (403, "permission_denied")
+    world.must("POST", "auth/token/create", {}, maker)
+
+
+def test_creating_and_changing_need_different_capabilities() -> None:
+    world = ServiceWorld()
+    world.policy("creator", ("auth/token/roles/*", ["create"]))
+    world.policy("changer", ("auth/token/roles/*", ["update"]))
+    creator, changer = (world.child(policies=[name]) for name in ("creator", "changer"))
+    assert world.ask("POST", "auth/token/roles/r", {}, changer)[0] == 403
+    assert world.ask("POST", "auth/token/roles/r", {}, creator)[0] == 204
+    assert world.ask("POST", "auth/token/roles/r", {}, creator)[0] == 403
+    assert world.ask("POST", "auth/token/roles/r", {}, changer)[0] == 204
+
+
+# The order that clients see
+
+
+@pytest.mark.parametrize("path", ["cloud/config", "cloud/nothing", "nowhere/at/all"])
+def test_without_a_good_token_every_path_answers_alike(path: str) -> None:
+    world = ServiceWorld()
+    for token_text in ("", "unknown"):
+        assert world.code("GET", path, token=token_text) == (403, "permission_denied")
+        assert world.last.body == b'{"errors":["permission denied"],"codes":["permission_denied"]}\n'
+
+
+@pytest.mark.parametrize(
+    "method, path, answer",
+    [
+        ("GET", "nowhere/at/all", (404, "no_handler")),
+        ("GET", "cloud/nothing", (404, "unsupported_path")),
+        ("DELETE", "cloud/roles", (405, "unsupported_operation")),
+    ],
+)
+def test_with_permission_it_is_told_that_nothing_is_there(method: str, path: str, answer: tuple[int, str]) -> None:
+    world = ServiceWorld()
+    assert world.code(method, path) == answer
+    assert world.code(method, path, None, world.child(policies=["default"])) == (403, "permission_denied")
+
+
+def test_a_request_that_cannot_be_understood_is_refused_before_its_token_is_looked_at() -> None:
+    assert ServiceWorld().code("GET", "cloud/../sys", token="unknown") == (400, "malformed_path")
+
+
+# Fields
+
+
+def test_fields_are_read_by_the_form_of_the_route() -> None:
+    place = match_route(CONTEXT, MOUNTS, ask("POST", "auth/token/renew"))
+    assert place.route is not None
+    given = read_form(place.route, {"token": "t", "increment": "1m", "other": 1})
+    assert (dict(given.values), given.ignored) == ({"token": "t", "increment": 60}, ("other",))
+    with pytest.raises(Refused) as refusal:
+        read_form(place.route, {"increment": "1m"})
+    assert refusal.value.code is Code.FIELD_REQUIRED
+
+
+def test_a_misspelt_field_of_a_write_is_told() -> None:
+    """A write that would have had nothing to say then answers 200."""
+    world = ServiceWorld()
+    assert world.ask("POST", "auth/token/roles/r", {"oprhan": True, "beta": 1})[1]["warnings"] == [
+        "Endpoint ignored these unrecognized parameters: [beta oprhan]"
+    ]
+    assert world.last.status == 200
+    assert world.must("GET", "auth/token/roles/r?unknown=1")["warnings"] is None
+
+
+@pytest.mark.parametrize("name, warnings", [("r", None), ("other", 1)])
+def test_the_path_beats_a_field_of_the_same_name(name: str, warnings: int | None) -> None:
+    world = ServiceWorld()
+    _, told = world.ask("POST", "auth/token/roles/r", {"name": name})
+    assert (told and len(told["warnings"])) == warnings
+    assert world.must("GET", "auth/token/roles/r")["data"]["name"] == "r"
+    assert world.code("GET", "auth/token/roles/other")[0] == 404
+
+
+# The audit log
+
+
+def test_a_request_and_its_answer_are_recorded_without_secrets() -> None:
+    world = ServiceWorld()
+    world.child(id="s3cret")
+    before = len(world.events)
+    world.must("POST", "auth/token/lookup", {"token": "s3cret"})
+    request, response = world.events[before:]
+    assert (request["type"], response["type"]) == ("request", "response")
+    assert (request["operation"], request["path"], request["display_name"]) == ("update", "auth/token/lookup", "root")
+    assert request["request_id"] == response["request_id"]
+    assert "s3cret" not in repr(world.events)
+
+
+def test_the_last_use_of_a_token_asks_for_background_work() -> None:
+    world = ServiceWorld()
+    limited = world.child(num_uses=2, policies=["default"])
+    visits = []
+    for _ in range(2):
+        world.look_up(limited)
+        visits.append(world.last.wake_at)
+    assert visits == [None, world.clock]

@@ -1,0 +1,158 @@
+"""Fields: one table, and the parsing, defaults and reading that are derived from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.api import fields
+from cloudid_core.api.fields import Field, FieldType, bounded, fields_of, one_of, parse, require, setting, show
+from cloudid_core.errors import Code, Refused
+from cloudid_core.values.secret import Secret
+
+KINDS: dict[str, FieldType[Any]] = {name: kind for name, kind in vars(fields).items() if isinstance(kind, FieldType)}
+CANARY = "c4n4ry"
+
+
+@frozen(kw_only=True)
+class Form:
+    """A class of settings as features declare them."""
+
+    plain: int = 0
+    name: str = setting(fields.TEXT, "", "A name.", required=True)
+    ttl: int = setting(fields.SECONDS, 60, "A time.", old_name="lease", env="TTL")
+    tags: tuple[str, ...] = setting(fields.TEXTS, (), "Some tags.")
+    password: Secret = setting(fields.SECRET, Secret(), "A secret.")
+    count: int = setting(bounded(fields.INTEGER, 1, 9), 1, "A number.")
+    color: str = setting(one_of("red", "blue"), "red", "A color.")
+
+
+def test_the_table_has_a_row_for_each_setting_in_order() -> None:
+    assert [field.name for field in fields_of(Form)] == ["name", "ttl", "tags", "password", "count", "color"]
+    assert fields_of(Form)[1] == Field("ttl", fields.SECONDS, 60, "A time.", "TTL", "lease", False)
+
+
+def test_what_was_given_is_parsed_and_the_rest_is_not_there() -> None:
+    given_values = parse(Form, {"ttl": "1m", "tags": "a, b", "count": "7", "other": 1, "plain": 2})
+    assert dict(given_values.values) == {"ttl": 60, "tags": ("a", "b"), "count": 7}
+    assert "ttl" in given_values
+    assert given_values["ttl"] == 60
+    assert "name" not in given_values
+    assert given_values.ignored == ("other", "plain")
+
+
+def test_an_old_spelling_is_accepted_and_remembered() -> None:
+    old = parse(Form, {"lease": 5})
+    assert (old["ttl"], old.spelled_old) == (5, {"lease": True})
+    new = parse(Form, {"ttl": 5})
+    assert (new["ttl"], new.spelled_old) == (5, {"lease": False})
+
+
+@pytest.mark.parametrize("body", [{"lease": 5, "ttl": 7}, {"ttl": 7, "lease": 5}, {"ttl": 7, "lease": "nonsense"}])
+def test_the_new_spelling_beats_the_old_one(body: dict[str, object]) -> None:
+    assert parse(Form, body)["ttl"] == 7
+
+
+def test_null_leaves_a_duration_alone_and_empties_other_fields() -> None:
+    given_values = parse(Form, {"ttl": None, "name": None, "tags": None})
+    assert dict(given_values.values) == {"name": "", "tags": ()}
+
+
+def test_all_problems_are_told_at_once_and_none_tells_the_input() -> None:
+    bad = {
+        "name": [CANARY],
+        "ttl": CANARY,
+        "count": CANARY,
+        "color": CANARY,
+        "password": {CANARY: 1},
+        "tags": [[CANARY]],
+    }
+    with pytest.raises(Refused) as refusal:
+        parse(Form, bad)
+    problems = refusal.value.problems
+    assert {problem.code for problem in problems} == {Code.FIELD_INVALID}
+    assert [problem.detail.split()[0] for problem in problems] == [f'"{name}"' for name in bad]
+    assert CANARY not in str(refusal.value)
+    assert refusal.value.__suppress_context__
+
+
+def test_a_problem_names_the_spelling_that_was_used() -> None:
+    with pytest.raises(Refused, match='"lease" must be'):
+        parse(Form, {"lease": "soon"})
+
+
+@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": None}])
+def test_a_required_field_must_be_there_and_not_empty(body: dict[str, object]) -> None:
+    with pytest.raises(Refused) as refusal:
+        require(Form, parse(Form, body))
+    assert (refusal.value.code, refusal.value.problems[0].detail) == (Code.FIELD_REQUIRED, '"name"')
+
+
+def test_a_required_field_that_is_there_is_enough() -> None:
+    require(Form, parse(Form, {"name": "x"}))
+
+
+def test_a_record_is_shown_in_the_order_of_its_table() -> None:
+    shown = show(Form(name="x", ttl=5, tags=("a",), password=Secret("p")), omit=["password"])
+    assert list(shown.items()) == [("name", "x"), ("ttl", 5), ("tags", ["a"]), ("count", 1), ("color", "red")]
+
+
+def test_an_old_spelling_in_use_is_shown_beside_the_new_one() -> None:
+    assert show(Form(ttl=5), spelled_old=["lease"])["lease"] == 5
+    assert "lease" not in show(Form(ttl=0), spelled_old=["lease"])
+    assert "lease" not in show(Form(ttl=5))
+
+
+@pytest.mark.parametrize("raw, fits", [(1, True), ("9", True), (0, False), (10, False)])
+def test_a_bounded_integer_lies_between_its_bounds(raw: object, fits: bool) -> None:
+    kind = bounded(fields.INTEGER, 1, 9)
+    if fits:
+        assert kind.parse(raw) == int(str(raw))
+    else:
+        with pytest.raises(ValueError, match="must be between 1 and 9"):
+            kind.parse(raw)
+
+
+@pytest.mark.parametrize("raw, fits", [("red", True), ("", True), ("Red", False), ("green", False), (1, False)])
+def test_a_choice_is_one_of_few_or_the_empty_text(raw: object, fits: bool) -> None:
+    kind = one_of("red", "blue")
+    if fits:
+        assert kind.parse(raw) == raw
+    else:
+        with pytest.raises(ValueError, match="must be one of red, blue"):
+            kind.parse(raw)
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-10, 10**6)
+    | st.text(max_size=8)
+    | st.sampled_from(["5m", "1h30m", "10.0.0.0/8,::1", "0 3 * * *", "a,b", "true", "0x10", "k=v"])
+)
+
+
+@given(st.sampled_from(sorted(KINDS)), SCALARS | st.lists(SCALARS, max_size=3))
+def test_what_is_shown_parses_to_the_same_value(name: str, raw: object) -> None:
+    """And what does not parse fails with `ValueError`, which tells a rule."""
+    kind = KINDS[name]
+    problem = "must "
+    try:
+        value = kind.parse(raw)
+    except ValueError as error:
+        problem = str(error)
+    else:
+        assert kind.parse(kind.show(value)) == value
+    assert problem.startswith("must ")
+
+
+def test_what_was_given_prints_its_names_alone() -> None:
+    @frozen
+    class Form:
+        jwt: str = setting(fields.TEXT, "", "A secret.")
+
+    assert repr(parse(Form, {"jwt": "s3cret"})) == "<Given jwt>"

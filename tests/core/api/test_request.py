@@ -1,0 +1,266 @@
+"""What a request asks for, before anything is looked up."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core import Secret, Settings
+from cloudid_core.api.request import (
+    DEPTH_LIMIT,
+    TARGET_LIMIT,
+    TOKEN_LIMIT,
+    ParsedRequest,
+    deadline_seconds,
+    is_deeper,
+    parse_body,
+    parse_request,
+    token_in,
+)
+from cloudid_core.api.response import Request
+from cloudid_core.api.routing import Operation
+from cloudid_core.errors import Code, Refused
+
+SETTINGS = Settings(master_key=Secret("00" * 32))
+
+
+def ask(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> ParsedRequest:
+    return parse_request(Request(method, target, headers or {}, body), SETTINGS)
+
+
+def refusal(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> Code:
+    with pytest.raises(Refused) as refused:
+        ask(method, target, headers, body)
+    return refused.value.code
+
+
+@pytest.mark.parametrize(
+    "method, target, operation, is_head",
+    [
+        ("GET", "/v1/a", Operation.READ, False),
+        ("HEAD", "/v1/a", Operation.READ, True),
+        ("LIST", "/v1/a", Operation.LIST, False),
+        ("GET", "/v1/a?list=true", Operation.LIST, False),
+        ("GET", "/v1/a/?list=1", Operation.LIST, False),
+        ("HEAD", "/v1/a?list=T", Operation.LIST, True),
+        ("GET", "/v1/a?list=false", Operation.READ, False),
+        ("POST", "/v1/a", Operation.WRITE, False),
+        ("PUT", "/v1/a", Operation.WRITE, False),
+        ("POST", "/v1/a?list=true", Operation.WRITE, False),
+        ("DELETE", "/v1/a", Operation.DELETE, False),
+    ],
+)
+def test_verbs(method: str, target: str, operation: Operation, is_head: bool) -> None:
+    asked = ask(method, target)
+    assert (asked.path, asked.operation, asked.is_head) == ("a", operation, is_head)
+
+
+@pytest.mark.parametrize(
+    "method, target, headers, code",
+    [
+        ("GET", "/v1/a?list=junk", {}, Code.FIELD_INVALID),
+        ("GET", "/v1/a?list=1&list=1", {}, Code.FIELD_INVALID),
+        ("TRACE", "/v1/a", {}, Code.UNSUPPORTED_OPERATION),
+        ("get", "/v1/a", {}, Code.UNSUPPORTED_OPERATION),
+        ("PATCH", "/v1/a", {}, Code.UNSUPPORTED_MEDIA_TYPE),
+        ("PATCH", "/v1/a", {"content-type": "application/merge-patch+jsonx"}, Code.UNSUPPORTED_MEDIA_TYPE),
+        ("PATCH", "/v1/a", {"content-type": "Application/Merge-Patch+JSON; charset=utf-8"}, Code.UNSUPPORTED_OPERATION),
+        ("POST", "/v1/a/", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a/../b", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a/%2e%2E/b", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/./a", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a//b", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a//", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a%2Fb", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a%2fb", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a%00", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a%0ab", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/a%ff", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1/", {}, Code.MALFORMED_PATH),
+        ("GET", "/v1", {}, Code.NOT_FOUND),
+        ("GET", "/v2/a", {}, Code.NOT_FOUND),
+        ("GET", "/", {}, Code.NOT_FOUND),
+        ("GET", "/v1/" + "a" * TARGET_LIMIT, {}, Code.TARGET_TOO_LONG),
+        ("GET", "/v1/a?" + "&".join(f"f{number}=" for number in range(101)), {}, Code.MALFORMED_REQUEST),
+        ("GET", "/v1/a", {"x-vault-namespace": "team"}, Code.NOT_FOUND),
+        ("GET", "/v1/a", {"x-vault-wrap-ttl": "5m"}, Code.MALFORMED_REQUEST),
+        ("GET", "/v1/a", {"x-vault-wrap-ttl": "0.5s"}, Code.MALFORMED_REQUEST),
+        ("GET", "/v1/a", {"x-vault-wrap-ttl": "-1"}, Code.MALFORMED_REQUEST),
+        ("GET", "/v1/a", {"x-vault-wrap-ttl": "soon"}, Code.MALFORMED_REQUEST),
+    ],
+)
+def test_what_is_refused_before_anything_is_looked_up(
+    method: str, target: str, headers: dict[str, str], code: Code
+) -> None:
+    assert refusal(method, target, headers) is code
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-vault-namespace": ""},
+        {"x-vault-namespace": "root"},
+        {"x-vault-namespace": "root/"},
+        {"x-vault-wrap-ttl": ""},
+        {"x-vault-wrap-ttl": "0"},
+        {"x-vault-wrap-ttl": "0s"},
+        {"x-vault-request": "true"},
+    ],
+)
+def test_headers_that_ask_for_nothing_special(headers: dict[str, str]) -> None:
+    assert ask("GET", "/v1/a", headers).path == "a"
+
+
+@pytest.mark.parametrize(
+    "target, path",
+    [
+        ("/v1/a%20b", "a b"),
+        ("/v1/%61", "a"),
+        ("/v1/a%252fb", "a%2fb"),
+        ("/v1/%C3%A4", "ä"),
+        ("/v1/a/b/", "a/b"),
+        ("/v1/...", "..."),
+    ],
+)
+def test_a_path_is_decoded_once(target: str, path: str) -> None:
+    assert ask("GET", target).path == path
+
+
+def test_the_query_is_the_body_of_what_has_none() -> None:
+    """Repeated names make a list, `list` is no parameter; the query of a write is ignored."""
+    assert ask("DELETE", "/v1/a?force=true&x=1&x=2&x=3&y=", body=b"{").body == {
+        "force": "true",
+        "x": ["1", "2", "3"],
+        "y": "",
+    }
+    assert ask("GET", "/v1/a?list=false&a=b").body == {"a": "b"}
+    assert ask("POST", "/v1/a?a=b", body=b'{"c":1}').body == {"c": 1}
+
+
+@pytest.mark.parametrize(
+    "raw, body",
+    [
+        (b"", {}),
+        (b" \n", {}),
+        (b"null", {}),
+        (b"{}", {}),
+        (b' {"a": 1} \n', {"a": 1}),
+        (b'{"a": 1, "a": 2}', {"a": 2}),
+        (b'{"a": 12345678901234567890123}', {"a": 12345678901234567890123}),
+    ],
+)
+def test_bodies(raw: bytes, body: dict[str, Any]) -> None:
+    """Nothing and `null` are an empty object; of equal keys the last wins; numbers keep all their digits."""
+    assert parse_body(raw, 1024) == body
+
+
+@pytest.mark.parametrize(
+    "raw, code",
+    [
+        (b"[]", Code.MALFORMED_JSON),
+        (b'"text"', Code.MALFORMED_JSON),
+        (b"1", Code.MALFORMED_JSON),
+        (b"a=b&c=d", Code.MALFORMED_JSON),
+        (b"{", Code.MALFORMED_JSON),
+        (b"{} {}", Code.MALFORMED_JSON),
+        (b'{"a": NaN}', Code.MALFORMED_JSON),
+        (b'{"a": 1e999}', Code.MALFORMED_JSON),
+        (b'{"a": "\xff"}', Code.MALFORMED_JSON),
+        (b'{"a": ' + b"9" * 5000 + b"}", Code.MALFORMED_JSON),
+        (b'{"a": ' + b"[" * 500 + b"]" * 500 + b"}", Code.BODY_TOO_COMPLEX),
+        (b" " * 8193, Code.BODY_TOO_LARGE),
+    ],
+)
+def test_bodies_that_are_refused(raw: bytes, code: Code) -> None:
+    with pytest.raises(Refused) as refused:
+        parse_body(raw, 8192)
+    assert refused.value.code is code
+
+
+def test_a_body_too_deep_for_the_decoder_is_too_deep() -> None:
+    with pytest.raises(Refused) as refused:
+        parse_body(b"[" * 100_000, 2**20)
+    assert refused.value.code is Code.BODY_TOO_COMPLEX
+
+
+def nested(depth: int) -> bytes:
+    return b'{"a":' * depth + b"1" + b"}" * depth
+
+
+def test_the_depth_of_a_body_is_bounded() -> None:
+    """Exactly as deep as is allowed is allowed; many shallow containers are no depth."""
+    parse_body(nested(DEPTH_LIMIT), 2**20)
+    parse_body(b'{"a":[' + b"[]," * 1000 + b"[]]}", 2**20)
+    with pytest.raises(Refused):
+        parse_body(nested(DEPTH_LIMIT + 1), 2**20)
+
+
+def depth_of(value: object) -> int:
+    """As one would define it."""
+    match value:
+        case dict():
+            return 1 + max(map(depth_of, value.values()), default=0)
+        case list():
+            return 1 + max(map(depth_of, value), default=0)
+        case _:
+            return 0
+
+
+@given(
+    st.recursive(st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    st.integers(0, 6),
+)
+def test_depth_is_counted_as_one_would(value: object, limit: int) -> None:
+    assert is_deeper(value, limit) == (depth_of(value) > limit)
+
+
+@pytest.mark.parametrize(
+    "headers, token",
+    [
+        ({}, ""),
+        ({"x-service-token": "a", "x-vault-token": "b", "authorization": "Bearer c"}, "a"),
+        ({"x-vault-token": "b", "authorization": "Bearer c"}, "b"),
+        ({"x-service-token": "", "x-vault-token": "b"}, "b"),
+        ({"authorization": "Bearer c"}, "c"),
+        ({"authorization": "bearer  c "}, "c"),
+        ({"authorization": "Basic c"}, ""),
+        ({"authorization": "Bearer"}, ""),
+        ({"x-service-token": "t" * (TOKEN_LIMIT + 1)}, "t" * TOKEN_LIMIT),
+    ],
+)
+def test_the_first_header_that_holds_a_token_counts(headers: dict[str, str], token: str) -> None:
+    assert token_in(headers) == token
+
+
+@pytest.mark.parametrize(
+    "wish, seconds", [(None, 90.0), ("5", 5.0), ("0.5", 0.5), ("1e1", 10.0), ("90", 90.0), ("1000", 90.0)]
+)
+def test_a_deadline_can_only_be_nearer(wish: str | None, seconds: float) -> None:
+    assert deadline_seconds({} if wish is None else {"x-service-deadline": wish}, 90.0) == seconds
+
+
+@pytest.mark.parametrize("wish", ["", "0", "-1", "soon", "nan", "inf", "1m"])
+def test_a_deadline_is_a_positive_number(wish: str) -> None:
+    with pytest.raises(Refused) as refused:
+        deadline_seconds({"x-service-deadline": wish}, 90.0)
+    assert refused.value.code is Code.MALFORMED_REQUEST
+
+
+@given(st.binary(max_size=200))
+def test_whatever_the_body_is_it_is_an_object_or_refused(raw: bytes) -> None:
+    with suppress(Refused):
+        assert isinstance(parse_body(raw, 1000), dict)
+
+
+@given(st.text(max_size=60))
+def test_whatever_the_target_is_its_path_is_clean_or_refused(target: str) -> None:
+    try:
+        path = ask("GET", f"/v1/{target}").path
+    except Refused:
+        return
+    assert path.isprintable()
+    assert not {"", ".", ".."} & set(path.split("/"))

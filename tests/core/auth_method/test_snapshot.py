@@ -1,0 +1,115 @@
+"""The basis of a login: remembered, and never believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core import open_service
+from cloudid_core.auth_method.snapshot import cached_snapshot, read_snapshot
+from cloudid_core.effects import CallProvider, ReadEntry
+from cloudid_core.errors import Code, Refused
+from cloudid_core.store import keys
+
+from ..service_world import ServiceWorld
+
+LOGIN = "auth/cloud/login"
+
+
+class TwoNodes(ServiceWorld):
+    """Two services over one store. The one that logs in remembers; changes are made at the other."""
+
+    def __init__(self, **role: Any) -> None:
+        super().__init__()
+        self.machine = self.furnish(**role)
+        self.here, self.there = self.service, self.perform(open_service(self.settings))
+        self.body = self.credentials(self.machine)
+
+    def change(self, method: str, path: str, body: object = None) -> None:
+        self.service = self.there
+        try:
+            self.must(method, path, body)
+        finally:
+            self.service = self.here
+
+    def try_login(self) -> object:
+        """The policies of the token, or the code of the refusal."""
+        status, told = self.ask("POST", LOGIN, self.body, "")
+        return told["auth"]["policies"] if status == 200 else told["codes"][0]
+
+
+CHANGES = {
+    "a role gives other policies": ("POST", "auth/cloud/role/dev", {"token_policies": "ops"}, ["default", "ops"]),
+    "a role is gone": ("DELETE", "auth/cloud/role/dev", None, "role_not_found"),
+    "a role is bound": ("POST", "auth/cloud/role/dev", {"bound_locations": "x"}, "bound_location_mismatch"),
+    "a configuration is gone": ("DELETE", "auth/cloud/config", None, "config_missing"),
+    "a configuration wants more": ("POST", "auth/cloud/config", {"resource": "x"}, "jwt_audience_mismatch"),
+    "a mount is disabled": ("DELETE", "sys/auth/cloud", None, "permission_denied"),
+}
+
+
+@pytest.mark.parametrize("method, path, body, outcome", CHANGES.values(), ids=CHANGES)
+def test_a_change_at_another_node_counts_at_once(method: str, path: str, body: object, outcome: object) -> None:
+    nodes = TwoNodes()
+    assert nodes.try_login() == ["default"]
+    nodes.change(method, path, body)
+    assert nodes.try_login() == outcome
+
+
+@pytest.mark.parametrize(
+    "path, wrong, right",
+    [
+        ("auth/cloud/role/dev", {"bound_locations": "x"}, {"bound_locations": ""}),
+        ("auth/cloud/config", {"resource": "x"}, {"resource": "https://management.azure.com/"}),
+        ("auth/cloud/config", {"client_secret": "wrong"}, None),
+    ],
+)
+def test_nobody_is_refused_on_what_is_out_of_date(path: str, wrong: Any, right: Any) -> None:
+    nodes = TwoNodes()
+    secret = nodes.sim("/simulator/world")["applications"][0]["client_secret"]
+    nodes.change("POST", path, wrong)
+    assert isinstance(nodes.try_login(), str)
+    nodes.change("POST", path, right or {"client_secret": secret})
+    assert nodes.try_login() == ["default"]
+
+
+def test_a_remembered_basis_is_not_read() -> None:
+    nodes = TwoNodes()
+    nodes.try_login()
+    before = len(nodes.trace)
+    nodes.try_login()
+    read = [effect.key for _, effect in nodes.trace[before:] if isinstance(effect, ReadEntry)]
+    assert read == [keys.MOUNTS]  # by dispatch, to find the way
+
+
+def test_the_provider_is_never_asked_on_what_is_out_of_date() -> None:
+    """The old client secret may be the one that had to be replaced."""
+    nodes = TwoNodes(bound_locations="westus2")
+    nodes.try_login()
+    nodes.advance(120)
+    nodes.change("POST", "auth/cloud/config", {"client_id": "00000000-0000-0000-0000-000000000000"})
+    before = len(nodes.trace)
+    assert nodes.try_login() == "provider_refused"
+    asked = [effect.request for _, effect in nodes.trace[before:] if isinstance(effect, CallProvider)]
+    assert [b"client_id=00000000-" in request.body for request in asked] == [True]
+
+
+def test_a_role_that_is_not_there_is_not_remembered() -> None:
+    world = ServiceWorld()
+    world.furnish()
+    mount = next(mount for mount in world.mounts if mount.path == "auth/cloud")
+    for name in ("nobody", "dev"):
+        world.perform(read_snapshot(world.service.context, mount.id, name))
+    assert cached_snapshot(world.service.context, mount.id, "nobody") is None
+    assert cached_snapshot(world.service.context, mount.id, "dev") is not None
+    world.must("DELETE", "auth/cloud/role/dev")
+    world.perform(read_snapshot(world.service.context, mount.id, "dev"))
+    assert cached_snapshot(world.service.context, mount.id, "dev") is None
+
+
+def test_a_mount_that_is_gone_has_no_basis() -> None:
+    world = ServiceWorld()
+    with pytest.raises(Refused) as refusal:
+        world.perform(read_snapshot(world.service.context, "gone", "dev"))
+    assert refusal.value.code is Code.NO_HANDLER

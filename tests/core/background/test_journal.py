@@ -1,0 +1,282 @@
+"""The journal: whatever becomes of a request, nothing that it may have made is forgotten."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+import pytest
+from attrs import evolve
+
+from cloudid_core.background import journal, queue
+from cloudid_core.background.journal import Intent, abandon, closing, find_intent, marker, open_intent, undo
+from cloudid_core.background.queue import Due, Job
+from cloudid_core.effects import Instant, Now
+from cloudid_core.errors import CloudidError, Conflict, ProviderProblem, Refused, StoreFailed
+from cloudid_core.foundation.components import mount_client
+from cloudid_core.foundation.context import Context
+from cloudid_core.foundation.deadline import Deadline
+from cloudid_core.provider.applications import ensure_application
+from cloudid_core.provider.provisioned import Provisioned
+from cloudid_core.store import keys
+from cloudid_core.store.records import Found
+from cloudid_core.testing.faults import Crashed, Fault, FaultKind, every_fault
+
+from ..engine import SETTLE_TIME, Engine, engine
+
+GUARD: Final = "guard"
+RECORD: Final = "record"
+"""Stands for a lease or role that accounts for what was made."""
+DEADLINE: Final = 60.0
+GRACE: Final = 30.0
+KINDS: Final = frozenset(FaultKind) - {FaultKind.CRASH_BEFORE}
+"""A crash before an effect is one after the effect before it, or nothing has happened yet."""
+
+
+async def begin(context: Context, mount_id: str, now: Instant, intent_id: str = "i") -> Found[Intent]:
+    return await open_intent(
+        context,
+        intent_id=intent_id,
+        mount_id=mount_id,
+        provisioned=Provisioned(made_at=now, unique_name=marker(context, intent_id)),
+        now=now,
+        until=now + DEADLINE,
+        expects={GUARD: 0},
+    )
+
+
+async def make(context: Context, mount_id: str) -> None:
+    """What a request does: intent, call, account."""
+    now = await Now()
+    intent = await begin(context, mount_id, now)
+    try:
+        client = await mount_client(context, mount_id, Deadline(now + DEADLINE))
+        name = marker(context, "i")
+        await ensure_application(client, unique_name=name, display_name=name)
+        expects, deletes = closing(intent)
+        await context.records.commit(expects, {RECORD: Due()}, deletes)
+    except CloudidError:
+        await abandon(context, intent, await Now())
+        raise
+
+
+def story(world: Engine) -> None:
+    world.perform(make(world.context, world.mount().id))
+
+
+def opened(world: Engine) -> Found[Intent]:
+    return world.perform(begin(world.context, world.mount().id, world.clock))
+
+
+def made_and_abandoned(world: Engine) -> Engine:
+    world.perform(abandon(world.context, made(world), world.clock))
+    return world
+
+
+def found(world: Engine) -> Intent | None:
+    intent = world.perform(find_intent(world.context, world.mount().id, "i"))
+    return intent.record if intent else None
+
+
+def made(world: Engine) -> Found[Intent]:
+    """An application whose request died."""
+    intent = opened(world)
+    client = world.perform(mount_client(world.context, world.mount().id, Deadline(world.clock + DEADLINE)))
+    name = marker(world.context, "i")
+    world.perform(ensure_application(client, unique_name=name, display_name=name))
+    return intent
+
+
+def test_an_intent_is_written_before_the_provider_is_touched() -> None:
+    world = engine()
+    story(world)
+    kinds = [type(effect).__name__ for _, effect in world.trace]
+    assert kinds.index("Commit") < kinds.index("CallProvider")
+    assert found(world) is None
+    assert world.due(queue.INTENT) == []
+
+
+def test_no_intent_where_what_it_rests_on_has_changed() -> None:
+    world = engine()
+    world.perform(world.context.records.commit({}, {GUARD: Due()}))
+    with pytest.raises(Conflict):
+        opened(world)
+    assert (found(world), world.due(queue.INTENT)) == (None, [])
+
+
+def test_an_intent_of_a_dead_request_waits_until_that_can_no_longer_live() -> None:
+    world = engine()
+    made(world)
+    world.pass_time(DEADLINE + GRACE - 5)
+    assert world.alive("application")
+    world.pass_time(10)
+    assert world.alive("application") == []
+
+
+def test_what_was_certainly_removed_is_done_at_once() -> None:
+    world = engine()
+    intent = made(world)
+    world.perform(abandon(world.context, intent, world.clock))
+    world.tick()
+    assert (found(world), world.alive("application"), world.due(queue.INTENT)) == (None, [], [])
+
+
+def test_what_is_not_shown_is_looked_for_until_the_directory_has_settled() -> None:
+    world = engine()
+    intent = opened(world)
+    world.perform(abandon(world.context, intent, world.clock))
+    world.pass_time(SETTLE_TIME - 10)
+    waiting = found(world)
+    assert waiting is not None
+    assert "settle time" in waiting.reason
+    world.pass_time(600)
+    assert found(world) is None
+
+
+def test_an_object_that_shows_late_is_removed() -> None:
+    """The answer was lost, and the directory does not show it yet when it is looked for first."""
+    world = engine()
+    world.cloud("POST", "behaviour", {"delays": {"reads": 100, "writes": 100, "lists": 100}})
+    intent = made(world)
+    world.perform(abandon(world.context, intent, world.clock))
+    world.pass_time(50)
+    assert world.alive("application")
+    world.pass_time(2 * SETTLE_TIME)
+    assert (world.alive("application"), found(world)) == ([], None)
+
+
+def test_failures_are_kept_with_their_reason_and_tried_again_later_and_later() -> None:
+    world = engine()
+    world.fail(status=403, code="Authorization_RequestDenied")
+    world.perform(abandon(world.context, opened(world), world.clock))
+    attempts = []
+    for _ in range(5):
+        world.pass_time(600)
+        failing = found(world)
+        assert failing is not None
+        assert "403 Authorization_RequestDenied" in failing.reason
+        attempts.append(failing.attempts)
+    assert attempts[0] >= 3
+    assert attempts[-1] - attempts[-2] <= 2
+    world.heal()
+    world.pass_time(2 * queue.LONGEST_PAUSE)
+    assert found(world) is None
+
+
+def test_without_a_configuration_it_waits_for_one() -> None:
+    world = engine()
+    intent = made(world)
+    config = world.store.read(keys.config(world.mount().id))
+    assert config is not None
+    world.store.commit({}, {}, (keys.config(world.mount().id),))
+    world.perform(abandon(world.context, intent, world.clock))
+    world.pass_time(600)
+    waiting = found(world)
+    assert waiting is not None
+    assert waiting.reason == "the mount is not configured"
+    world.store.commit({}, {keys.config(world.mount().id): config.value}, ())
+    world.pass_time(2 * queue.LONGEST_PAUSE)
+    assert (found(world), world.alive("application")) == (None, [])
+
+
+def test_nothing_is_taken_for_gone_because_another_tenant_does_not_know_it() -> None:
+    world = engine()
+    intent = opened(world)
+    elsewhere = evolve(intent.record, provisioned=evolve(intent.record.provisioned, tenant="elsewhere"))
+    world.perform(world.context.records.commit(intent.expected, elsewhere.puts()))
+    world.pass_time(4 * SETTLE_TIME)
+    waiting = found(world)
+    assert waiting is not None
+    assert waiting.reason == journal.OTHER_TENANT
+
+
+def test_abandoning_never_hides_why() -> None:
+    """Neither when the background has the intent already, nor when the store is gone."""
+    world = engine()
+    intent = made(world)
+    world.perform(world.context.records.commit(intent.expected, {intent.key: evolve(intent.record, attempts=1)}))
+    world.perform(abandon(world.context, intent, world.clock))
+    again = opened_again(world)
+    world.inject(Fault(len(world.trace) + 1, FaultKind.FAIL))
+    world.perform(abandon(world.context, again, world.clock))
+    assert found(world) == again.record
+
+
+def opened_again(world: Engine) -> Found[Intent]:
+    intent = world.perform(find_intent(world.context, world.mount().id, "i"))
+    assert intent is not None
+    return intent
+
+
+def test_a_request_that_is_late_finds_its_intent_taken() -> None:
+    """It cannot account any more for what the background is removing."""
+    world = engine()
+    intent = made(world)
+    world.fail(status=403)
+    world.pass_time(DEADLINE + GRACE + 1)
+    expects, deletes = closing(intent)
+    with pytest.raises(Conflict):
+        world.perform(world.context.records.commit(expects, {RECORD: Due()}, deletes))
+
+
+def test_who_has_lost_the_duty_does_not_touch_the_provider() -> None:
+    world = engine()
+    intent = opened_again(made_and_abandoned(world))
+    calls = len(world.calls)
+    job = Job(
+        context=world.context,
+        key=intent.record.due_key,
+        mount_id=world.mount().id,
+        ref="i",
+        now=world.clock,
+        deadline=Deadline(world.clock + 60),
+        fence={keys.LEADER_TERM: 12345},
+    )
+    with pytest.raises(Conflict):
+        world.perform(undo(job, intent))
+    assert len(world.calls) == calls
+    assert found(world) == intent.record
+
+
+def test_no_fault_at_a_request_leaves_anything_behind() -> None:
+    """Made and accounted for, or neither; whatever goes wrong where."""
+    for world in every_fault(story, engine, kinds=KINDS):
+        with suppress(Crashed, CloudidError):
+            story(world)
+        check_accounted(world)
+        world.start()
+        world.pass_time(DEADLINE + GRACE + 3 * SETTLE_TIME)
+        recorded = world.store.read(RECORD) is not None
+        assert (len(world.alive("application")) == 1) == recorded, world
+        assert (found(world), world.due(queue.INTENT)) == (None, []), world
+
+
+def check_accounted(world: Engine) -> None:
+    """At every instant: what is alive has an intent or a record, and an intent has its due entry."""
+    world.start()
+    intent = found(world)
+    if world.alive("application"):
+        assert intent is not None or world.store.read(RECORD) is not None
+    assert world.due(queue.INTENT) == ([intent.due_key] if intent else [])
+
+
+def test_no_fault_at_an_undoing_forgets_anything() -> None:
+    for world in every_fault(Engine.tick, lambda: made_and_abandoned(engine()), kinds=KINDS):
+        with suppress(Crashed, StoreFailed, ProviderProblem, Refused):
+            world.tick()
+        check_accounted(world)
+        world.pass_time(4 * SETTLE_TIME)
+        assert (world.alive("application"), found(world), world.due(queue.INTENT)) == ([], None, []), world
+
+
+def test_a_stale_due_entry_is_dropped_and_does_nothing() -> None:
+    world = engine()
+    made(world)
+    stale = keys.due(world.clock - 5, queue.INTENT, world.mount().id, "i")
+    unknown = keys.due(world.clock - 5, queue.INTENT, world.mount().id, "unknown")
+    world.perform(world.context.records.commit({}, {stale: Due(), unknown: Due()}))
+    world.tick()
+    intent = found(world)
+    assert intent is not None
+    assert world.due(queue.INTENT) == [intent.due_key]
+    assert world.alive("application")

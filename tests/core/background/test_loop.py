@@ -1,0 +1,288 @@
+"""The round of background work: fair, bounded, and not to be brought down by anything that is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.background import loop as module
+from cloudid_core.background import queue
+from cloudid_core.background.loop import BUDGET, LANES, MOST_LANES, PAUSE, ROUND_SECONDS, Tick
+from cloudid_core.background.queue import Due, Job
+from cloudid_core.effects import Commit, Program, Sleep
+from cloudid_core.errors import Code, Conflict, Refused, StoreFailed
+from cloudid_core.store import keys
+from cloudid_core.store.sealing import RESERVE
+from cloudid_core.testing.faults import Fault, FaultKind
+
+from ..engine import Engine, engine
+from ..provider.cloud import START, Setting
+
+KIND: Final = "kind"
+OTHER: Final = "other"
+
+
+class Round:
+    """A tick whose work is written here: what was done, in its order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, do: Callable[[Job], Program[None]] | None = None) -> None:
+        self.setting = Setting()
+        self.tick = Tick(self.setting.context, "node")
+        self.done: list[str] = []
+        self.at_once = 0
+        self.most_at_once = 0
+        self.do = do or self.finish
+        monkeypatch.setattr(module, "HANDLERS", {KIND: self.job, OTHER: self.job})
+
+    async def job(self, job: Job) -> None:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await self.do(job)
+        finally:
+            self.at_once -= 1
+
+    async def finish(self, job: Job) -> None:
+        self.done.append(f"{job.mount_id}/{job.ref}")
+        await job.context.records.commit(job.fence, deletes=(job.key,))
+
+    def put(self, mount: str, *refs: object, at: float = 0.0, kind: str = KIND) -> None:
+        entries = {keys.due(START + at, kind, mount, str(ref)): Due() for ref in refs}
+        self.setting.world.perform(self.setting.context.records.commit({}, entries))
+
+    def run(self) -> float:
+        """One round; when to come again, in seconds after its end."""
+        again = self.setting.world.perform(self.tick.run())
+        return again - self.setting.world.clock
+
+    @property
+    def left(self) -> int:
+        return len(self.setting.world.store.list(keys.DUE, "", 100_000))
+
+
+def test_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Round(monkeypatch).run() == PAUSE
+
+
+def test_what_is_due_is_done_and_what_is_not_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.put("m", "now", "too")
+    round_.put("m", "soon", at=10)
+    round_.put("n", "late", at=1000)
+    assert round_.run() == 10
+    assert sorted(round_.done) == ["m/now", "m/too"]
+    assert round_.left == 2
+
+
+def test_a_queue_has_a_budget_and_the_rest_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.put("m", *range(100, 100 + BUDGET + 10))
+    assert round_.run() == 0
+    assert round_.left == 10
+    assert round_.run() == PAUSE
+    assert round_.left == 0
+    assert round_.most_at_once <= LANES
+
+
+def test_a_backlog_of_one_mount_hides_nothing_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.put("m", *range(3000), at=-1000)
+    round_.put("n", "mine")
+    round_.put("m", "other work", kind=OTHER)
+    round_.run()
+    assert {"n/mine", "m/other work"} <= set(round_.done)
+    assert len(round_.done) == BUDGET + 2
+
+
+def test_the_oldest_of_a_backlog_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.put("m", "new")
+    for age in range(BUDGET):
+        round_.put("m", age, at=-1 - age)
+    round_.run()
+    assert "m/new" not in round_.done
+
+
+def test_more_queues_than_lanes_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    for number in range(MOST_LANES + 5):
+        round_.put(f"m{number:03}", "a", at=-1000 + number)
+    assert round_.run() == 0
+    assert len(round_.done) == MOST_LANES
+    assert f"m{MOST_LANES + 4:03}/a" not in round_.done
+    round_.run()
+    assert round_.left == 0
+
+
+def test_slow_work_of_one_mount_ends_the_round_in_time_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def crawl(job: Job) -> None:
+        if job.mount_id == "slow":
+            await Sleep(4)
+        await round_.finish(job)
+
+    round_ = Round(monkeypatch, crawl)
+    round_.put("slow", *range(60))
+    round_.put("quick", *range(60))
+    assert round_.run() == module.BREATH
+    assert round_.setting.world.clock - START <= ROUND_SECONDS + 4
+    assert sum(done.startswith("quick") for done in round_.done) == 60
+    assert 0 < sum(done.startswith("slow") for done in round_.done) < 60
+
+
+def test_work_has_a_deadline_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadlines: list[float] = []
+
+    async def look(job: Job) -> None:
+        deadlines.append(job.deadline.at - job.now)
+        assert job.now == round_.setting.world.clock
+        await Sleep(1)
+
+    round_ = Round(monkeypatch, look)
+    round_.put("m", *range(5))
+    round_.run()
+    assert deadlines == [module.WORK_SECONDS] * 5
+
+
+def test_a_conflict_stops_nothing_and_is_looked_at_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def clash(job: Job) -> None:
+        if job.ref == "0":
+            raise Conflict("somebody else was faster")
+        await round_.finish(job)
+
+    round_ = Round(monkeypatch, clash)
+    round_.put("m", *range(6))
+    assert round_.run() == module.BREATH
+    assert len(round_.done) == 5
+
+
+@pytest.mark.parametrize("trouble", [StoreFailed("gone"), Refused(Code.COMMIT_UNRESOLVED)])
+def test_trouble_with_the_store_ends_a_lane(monkeypatch: pytest.MonkeyPatch, trouble: Exception) -> None:
+    tried: list[str] = []
+
+    async def fail(job: Job) -> None:
+        tried.append(job.ref)
+        raise trouble
+
+    round_ = Round(monkeypatch, fail)
+    round_.put("m", *range(50))
+    assert round_.run() == module.BREATH
+    assert len(tried) == LANES
+
+
+def broken(round_: Round) -> Callable[[Job], Program[None]]:
+    async def do(job: Job) -> None:
+        if job.ref.startswith("broken"):
+            raise ZeroDivisionError(job.ref)
+        await round_.finish(job)
+
+    return do
+
+
+def test_a_bug_is_raised_when_all_else_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.do = broken(round_)
+    round_.put("m", "broken", *range(5))
+    with pytest.raises(ZeroDivisionError):
+        round_.run()
+    assert len(round_.done) == 5
+    assert round_.left == 1
+
+
+def test_what_met_a_bug_is_set_aside_for_a_while_and_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.do = broken(round_)
+    round_.put("m", *(f"broken {number}" for number in range(BUDGET + 5)), at=-5)
+    round_.put("m", *range(5))
+    with pytest.raises(ExceptionGroup):
+        round_.run()
+    with pytest.raises(ExceptionGroup):
+        round_.run()
+    assert sorted(round_.done) == [f"m/{number}" for number in range(5)]
+    assert round_.run() == PAUSE
+    round_.setting.world.advance(queue.LONGEST_PAUSE)
+    with pytest.raises(ExceptionGroup):
+        round_.run()
+
+
+def test_an_unknown_kind_of_work_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.put("m", "a", kind="unheard-of")
+    round_.put("m", "b")
+    with pytest.raises(KeyError):
+        round_.run()
+    assert round_.done == ["m/b"]
+
+
+def test_only_the_duty_holder_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = Round(monkeypatch)
+    round_.run()
+    other = Tick(round_.setting.context, "other")
+    round_.setting.world.perform(other.run())
+    round_.put("m", "a")
+    assert round_.run() == PAUSE
+    assert round_.done == []
+    round_.setting.world.perform(other.run())
+    assert round_.done == ["m/a"]
+
+
+def test_every_node_keeps_its_reserve_of_seals() -> None:
+    world = engine()
+    Engine.tick(world)
+    standby = engine_beside(world)
+    standby.context.records.sealer.left = 0
+    for _ in range(2):
+        standby.perform(world.service.tick())
+    standby.tick()
+    assert standby.context.records.sealer.left > RESERVE // 2
+
+
+def engine_beside(world: Engine) -> Engine:
+    """Another node over the same store."""
+    return type(world)(1, world.store, world.simulator)
+
+
+def test_every_commit_of_the_background_is_fenced() -> None:
+    """But those that keep the duty and the key ring themselves."""
+    world = engine()
+    world.issue()
+    world.issue("fresh")
+    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
+    world.must("POST", "cloud/rotate-root", {})
+    start = len(world.trace)
+    world.pass_time(400)
+    unfenced = [commit for commit in commits(world, start) if keys.LEADER_TERM not in commit.expects]
+    assert all(set(commit.puts) <= {keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL} for commit in unfenced)
+
+
+def commits(world: Engine, start: int) -> Iterator[Commit]:
+    return (effect for _, effect in world.trace[start:] if isinstance(effect, Commit))
+
+
+def test_every_attempt_is_claimed_before_the_provider_is_asked_to_change_anything() -> None:
+    world = engine()
+    world.issue("fresh")
+    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
+    start = len(world.trace)
+    world.tick()
+    changes = [kind_of(effect) for _, effect in world.trace[start:]]
+    assert "change" in changes
+    assert "claim" in changes[: changes.index("change")]
+
+
+def kind_of(effect: Any) -> str:
+    if isinstance(effect, Commit):
+        return "claim" if any(key.startswith(keys.LEASES) for key in effect.puts) else "commit"
+    request = getattr(effect, "request", None)
+    return "change" if request is not None and request.method != "GET" and "/token" not in request.url else ""
+
+
+def test_a_store_that_cannot_be_listed_is_no_secret() -> None:
+    """The host hears of it, and comes again."""
+    world = engine()
+    world.tick()
+    world.inject(Fault(len(world.trace) + 3, FaultKind.FAIL))
+    with pytest.raises(StoreFailed):
+        world.tick()
+    world.tick()

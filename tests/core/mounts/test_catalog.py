@@ -1,0 +1,21 @@
+"""The table of everything that can be mounted."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.foundation.components import Component
+from cloudid_core.mounts.catalog import COMPONENTS
+
+
+@pytest.mark.parametrize("component", COMPONENTS.values(), ids=lambda component: f"{component.kind} {component.type}")
+def test_no_two_rows_are_the_same(component: Component) -> None:
+    """One way to do a thing: no operation stands twice at a path, and every row says what it does."""
+    rows = [(route.path, route.operation) for route in component.routes.routes]
+    assert len(rows) == len(set(rows))
+    assert all(route.doc.endswith(".") for route in component.routes.routes)
+
+
+def test_both_components_are_there() -> None:
+    """The authentication method and the secrets engine, each under its kind."""
+    assert {("auth", "cloud"), ("secret", "cloud"), ("auth", "token"), ("secret", "system")} == set(COMPONENTS)

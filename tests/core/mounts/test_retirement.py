@@ -1,0 +1,171 @@
+"""The end of a mount: dead at once, then undone at the provider, then wiped; whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core import Request
+from cloudid_core.errors import CloudidError
+from cloudid_core.mounts.table import MountTable
+from cloudid_core.store import keys
+from cloudid_core.testing import Crashed, FaultKind, every_fault
+from tests.simulation.installation import SETTINGS, Installation
+from tests.simulation.invariants import check_in_the_end
+from tests.simulation.operations import copy_of, furnished, with_leases
+
+CRASHES = frozenset({FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER})
+
+
+def table(service: Installation) -> MountTable:
+    found = service.peek(service.service.context.records.find(keys.MOUNTS, MountTable))
+    assert found is not None
+    return found.record
+
+
+def disable(service: Installation, path: str = "sys/mounts/cloud") -> None:
+    service.give_back("")
+    service.must("DELETE", path)
+
+
+def assert_wiped(service: Installation, mount_id: str) -> None:
+    assert service.store.list(keys.mount(mount_id), "", 10) == ()
+    assert table(service).with_storage(mount_id) is None
+    check_in_the_end(service)
+
+
+def test_leases_and_kept_applications_go_before_the_storage() -> None:
+    """The configuration is there for as long as it is needed to undo something."""
+    service = copy_of(with_leases())
+    mount = table(service).by_path["cloud"]
+    leases = list(service.answered)
+    disable(service)
+    assert service.store.read(keys.config(mount.id))
+    for lease_id in leases:
+        assert service.ask("PUT", "sys/leases/renew", {"lease_id": lease_id}).status == 400
+    disabled_at = service.clock
+    service.converge()
+    assert service.clock < disabled_at + 1800, "nobody waited for the leases to run out"
+    assert_wiped(service, mount.id)
+    assert service.ask("LIST", "sys/leases/lookup").status == 404
+
+
+def test_nothing_is_wiped_while_a_request_may_be_alive_that_found_the_mount() -> None:
+    service = Installation()
+    mount = table(service).by_path["cloud"]
+    disable(service)
+    service.tick()
+    assert mount.id in table(service).retired
+    service.advance(SETTINGS.request_deadline)
+    service.tick()
+    assert mount.id in table(service).retired
+    service.converge()
+    assert_wiped(service, mount.id)
+
+
+def test_while_a_lease_cannot_be_revoked_the_mount_stays_as_it_is() -> None:
+    """It is retired until the provider lets it go."""
+    service = copy_of(with_leases())
+    mount = table(service).by_path["cloud"]
+    provider, service.provider = service.provider, None
+    disable(service)
+    for _ in range(4):
+        service.advance(max(1.0, service.tick() - service.clock))
+    assert mount.id in table(service).retired
+    assert service.store.read(keys.config(mount.id))
+    service.must("POST", "sys/mounts/cloud", {"type": "cloud"})
+    service.provider = provider
+    service.converge()
+    assert_wiped(service, mount.id)
+    assert "cloud" in table(service).by_path
+
+
+def test_the_tokens_of_an_authentication_method_end_with_it() -> None:
+    """And so do their children and their leases."""
+    service = copy_of(furnished())
+    rule = (
+        'path "cloud/creds/fresh" { capabilities = ["read"] }\npath "auth/token/create" { capabilities = ["update"] }'
+    )
+    service.must("PUT", "sys/policies/acl/app", {"policy": rule})
+    token = login(service)
+    child = service.must("POST", "auth/token/create", {}, token).body["auth"]["client_token"]
+    for each in (token, child):
+        service.must("GET", "cloud/creds/fresh", token=each)
+    mount = table(service).by_path["auth/cloud"]
+    disable(service, "sys/auth/cloud")
+    for each in (token, child):
+        assert service.ask("GET", "auth/token/lookup-self", token=each).status == 403
+    service.converge()
+    assert_wiped(service, mount.id)
+    assert len(service.store.list(keys.TOKENS, "", 10)) == 1, "only the root token is left"
+    assert service.ask("LIST", "sys/leases/lookup").status == 404
+
+
+def login(service: Installation) -> str:
+    """The token of a machine, under a role that is made for it."""
+    world = service.cloud("GET", "/simulator/world")
+    machine = world["machines"][0]
+    resource = "https://management.azure.com/"
+    credentials = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
+    service.must("POST", "auth/cloud/config", {"tenant_id": world["tenant"], "resource": resource, **credentials})
+    role = {"bound_subscription_ids": world["subscriptions"], "token_policies": "app"}
+    service.must("POST", "auth/cloud/role/app", role)
+    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
+    jwt = service.cloud("GET", f"{path}?api-version=2018-02-01&resource={resource}")["access_token"]
+    form = {
+        "role": "app",
+        "jwt": jwt,
+        "subscription_id": machine["subscription"],
+        "resource_group_name": machine["resource_group"],
+        "vm_name": machine["name"],
+    }
+    token: str = service.must("POST", "auth/cloud/login", form, token="").body["auth"]["client_token"]
+    return token
+
+
+def disable_and_wipe(service: Installation) -> None:
+    disable(service)
+    for _ in range(6):
+        again = service.tick()
+        service.advance(max(1.0, again - service.clock))
+
+
+def test_a_crash_anywhere_only_delays_it() -> None:
+    """After a restart the background goes on where it was; no provider object is left, and no entry."""
+    start = Installation()
+    configured(start)
+    for number, service in enumerate(every_fault(disable_and_wipe, lambda: copy_of(start), kinds=CRASHES)):
+        mount_id = table(service).by_path["cloud"].id
+        try:
+            disable_and_wipe(service)
+        except Crashed:
+            service.restart()
+        except CloudidError:
+            pytest.fail(f"run {number} met more than its crash")
+        if mount_id in table(service).by_id:
+            disable(service)
+        service.converge()
+        assert_wiped(service, mount_id)
+    assert number > 50
+
+
+def configured(service: Installation) -> None:
+    """One role that keeps an application, and one lease."""
+    world = service.cloud("GET", "/simulator/world")
+    application = world["applications"][0]
+    config = {name: application[name] for name in ("client_id", "client_secret")}
+    config |= {"tenant_id": world["tenant"], "subscription_id": world["subscriptions"][0]}
+    service.must("POST", "cloud/config", config)
+    role = {"application_object_id": world["applications"][1]["object_id"], "ttl": "1h"}
+    service.must("POST", "cloud/roles/existing", role)
+    service.must("GET", "cloud/creds/existing")
+    service.converge()
+
+
+def test_disabling_twice_is_one_end() -> None:
+    """Somebody else was faster: nothing more is to be done."""
+    service = Installation()
+    request = Request("DELETE", "/v1/sys/mounts/cloud", {"x-service-token": "root"}, b"", "127.0.0.1")
+    first, second = (service.spawn(service.service.handle(request)) for _ in range(2))
+    service.settle()
+    assert (first.result().status, second.result().status) == (204, 204)
+    assert len(service.store.list(keys.DUE, "", 10)) == 1

@@ -1,0 +1,176 @@
+"""The table of mounts: which path leads where, and which paths go together."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core import Secret, Settings
+from cloudid_core.errors import Code, Refused
+from cloudid_core.mounts.table import (
+    AUTH,
+    BUILT_IN,
+    ID_BYTES,
+    LIMIT,
+    MOUNT_BYTES,
+    MOVES_KEPT,
+    SECRET,
+    Mount,
+    MountTable,
+    default_mounts,
+    new_mount,
+)
+from cloudid_core.store.records import converter
+
+SETTINGS = Settings(master_key=Secret("00" * 32), default_lease_ttl=100, max_lease_ttl=1000)
+
+
+def mount(path: str, kind: str = SECRET, default_lease_ttl: int = 0, max_lease_ttl: int = 0) -> Mount:
+    return Mount(
+        id=path,
+        path=path,
+        kind=kind,
+        type="cloud",
+        accessor=f"cloud_{path}",
+        default_lease_ttl=default_lease_ttl,
+        max_lease_ttl=max_lease_ttl,
+    )
+
+
+def table(*paths: str) -> MountTable:
+    made = MountTable()
+    for path in paths:
+        made = made.with_mount(mount(path, AUTH if path.startswith("auth/") else SECRET))
+    return made
+
+
+@pytest.mark.parametrize(
+    "path, found",
+    [
+        ("cloud/creds/web", ("cloud", "creds/web")),
+        ("cloud", ("cloud", "")),
+        ("team/a/config", ("team/a", "config")),
+        ("auth/cloud/login", ("auth/cloud", "login")),
+        ("auth/token/lookup-self", ("auth/token", "lookup-self")),
+        ("sys/health", ("sys", "health")),
+        ("clouds/config", None),
+        ("team/b", None),
+        ("auth", None),
+        ("Cloud/config", None),
+    ],
+)
+def test_a_path_belongs_to_the_mount_that_it_starts_with(path: str, found: tuple[str, str] | None) -> None:
+    routed = table("cloud", "team/a", "auth/cloud").route(path)
+    assert (routed and (routed[0].path, routed[1])) == found
+
+
+@pytest.mark.parametrize("path", ["cloud", "cloud/sub", "team", "team/a/b", "TEAM/A", "Cloud"])
+def test_no_path_contains_another_whatever_their_case(path: str) -> None:
+    """Nor may two differ only in case: policies could not tell them apart."""
+    with pytest.raises(Refused) as refused:
+        table("cloud", "team/a").with_mount(mount(path))
+    assert refused.value.code is Code.MOUNT_PATH_IN_USE
+
+
+@pytest.mark.parametrize(
+    "path, kind",
+    [
+        ("sys", SECRET),
+        ("Sys/x", SECRET),
+        ("auth", SECRET),
+        ("auth/x", SECRET),
+        ("identity/x", SECRET),
+        ("audit", SECRET),
+        ("cubbyhole", SECRET),
+        ("auth/token", AUTH),
+        ("auth/Token/x", AUTH),
+    ],
+)
+def test_reserved_paths_are_not_given_away(path: str, kind: str) -> None:
+    with pytest.raises(Refused) as refused:
+        MountTable().with_mount(mount(path, kind))
+    assert refused.value.code is Code.MOUNT_PATH_IN_USE
+
+
+@pytest.mark.parametrize(
+    "path, kind", [("cloudy", SECRET), ("team/b", SECRET), ("auth/sys", AUTH), ("auth/clou", AUTH)]
+)
+def test_neighbours_are_no_conflict(path: str, kind: str) -> None:
+    made = table("cloud", "team/a", "auth/cloud").with_mount(mount(path, kind))
+    assert made.by_path[path].kind == kind
+
+
+def test_there_is_an_end_to_mounts() -> None:
+    full = MountTable(tuple(mount(f"m{number}") for number in range(LIMIT)))
+    with pytest.raises(Refused, match="too many"):
+        full.with_mount(mount("one-more"))
+
+
+def test_a_retired_mount_is_found_by_its_id_only() -> None:
+    """Its path is free, and it answers to nobody; but what it made can still be undone."""
+    made = table("cloud")
+    retired = made.with_retired(made.by_path["cloud"], 5.0)
+    assert retired.route("cloud/config") is None
+    assert "cloud" not in retired.by_id
+    assert retired.retired["cloud"].retired_at == 5.0
+    assert retired.with_storage("cloud") is retired.retired["cloud"]
+    again = retired.with_mount(mount("cloud", default_lease_ttl=1))
+    assert again.by_path["cloud"].default_lease_ttl == 1
+    assert retired.without("cloud") == MountTable()
+
+
+def test_the_storage_of_a_mount_that_never_was_is_nowhere() -> None:
+    assert table("cloud").with_storage("other") is None
+    assert table("cloud").with_storage("sys") is BUILT_IN[0]
+
+
+def test_a_move_changes_the_path_alone_and_is_noted() -> None:
+    made = table("cloud", "team/a")
+    moved = made.with_moved(made.by_path["cloud"], "team/b", "move-1")
+    assert moved.by_path["team/b"].id == "cloud"
+    assert "cloud" not in moved.by_path
+    assert [(move.id, move.source, move.target) for move in moved.moves] == [("move-1", "cloud", "team/b")]
+    with pytest.raises(Refused):
+        moved.with_moved(moved.by_path["team/b"], "team/a/x", "move-2")
+
+
+def test_a_mount_can_move_within_its_own_path() -> None:
+    made = table("cloud")
+    assert "cloud/sub" in made.with_moved(made.by_path["cloud"], "cloud/sub", "").by_path
+
+
+def test_only_the_last_moves_are_remembered() -> None:
+    made = table("m0")
+    for number in range(MOVES_KEPT + 5):
+        made = made.with_moved(made.by_path[f"m{number}"], f"m{number + 1}", str(number))
+    assert len(made.moves) == MOVES_KEPT
+    assert made.moves[-1].id == str(MOVES_KEPT + 4)
+
+
+@pytest.mark.parametrize(
+    "own_default, own_most, default, most",
+    [(0, 0, 100, 1000), (50, 0, 50, 1000), (0, 60, 60, 60), (3000, 5000, 3000, 5000)],
+)
+def test_a_mount_has_its_own_lifetimes_or_those_of_the_service(
+    own_default: int, own_most: int, default: int, most: int
+) -> None:
+    made = mount("cloud", SECRET, own_default, own_most)
+    assert (made.default_ttl(SETTINGS), made.max_ttl(SETTINGS)) == (default, most)
+
+
+def test_a_new_mount_is_named_by_chance_and_keeps_the_spelling_of_its_type() -> None:
+    plain = new_mount(SECRET, "cloud", "cloud", bytes(range(ID_BYTES)))
+    alias = new_mount(AUTH, "auth/azure", "azure", bytes(ID_BYTES))
+    assert (plain.id, plain.accessor, plain.type_alias) == ("0001020304050607", "cloud_08090a0b", "")
+    assert (alias.type, alias.type_alias, alias.accessor) == ("cloud", "azure", "auth_azure_00000000")
+
+
+def test_both_components_are_mounted_from_the_start() -> None:
+    made = default_mounts(bytes(range(MOUNT_BYTES)))
+    assert set(made.by_path) == {"sys", "auth/token", "auth/cloud", "cloud"}
+    assert len(made.by_id) == 4
+
+
+def test_a_table_reads_back_from_the_store_as_it_was() -> None:
+    made = table("cloud", "auth/x")
+    made = made.with_moved(made.by_path["cloud"], "c", "1").with_retired(made.by_path["auth/x"], 7.0)
+    assert converter.loads(converter.dumps(made), MountTable) == made

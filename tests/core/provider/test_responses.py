@@ -1,0 +1,89 @@
+"""Answers of the provider."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudid_core.effects import HttpResponse
+from cloudid_core.errors import ProviderProblem
+from cloudid_core.provider.responses import LARGEST, NONSENSE, nonsense, problem_of, read
+
+from .cloud import START, error, reply
+
+
+class Shape(msgspec.Struct):
+    name: str
+    inner: dict[str, int] = {}
+
+
+def test_an_answer_of_the_shape_is_read_and_what_else_it_has_is_ignored() -> None:
+    assert read(reply(200, {"name": "a", "inner": {"b": 1}, "more": [[]]}), Shape) == Shape("a", {"b": 1})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"<html>",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"name": 1}',
+        b'{"name": null}',
+        b'{"name": "\xff"}',
+        b'{"name": "a"} trailing',
+        b'{"name": "a", "inner": {"b": "1"}}',
+        b'{"more": ' + b"[" * 100_000,
+        b'{"name": "' + b"a" * LARGEST + b'"}',
+    ],
+    ids=lambda body: repr(body[:20]),
+)
+def test_anything_else_is_nonsense(body: bytes) -> None:
+    with pytest.raises(ProviderProblem) as caught:
+        read(HttpResponse(200, {"x-ms-request-id": "r-1"}, body), Shape)
+    assert (caught.value.status, caught.value.code, caught.value.request_id) == (200, NONSENSE, "r-1")
+
+
+def test_nonsense_may_be_found_later() -> None:
+    assert nonsense().code == NONSENSE
+
+
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        ({"error": {"code": "ResourceNotFound", "message": "m", "details": []}}, "ResourceNotFound"),
+        ({"error": "invalid_client", "error_codes": [7000215, 1]}, "AADSTS7000215"),
+        ({"error": "invalid_tenant", "error_description": "AADSTS90002: ..."}, "invalid_tenant"),
+        ({"error": "invalid_tenant", "error_codes": []}, "invalid_tenant"),
+        ({"error": {"message": "no code"}}, ""),
+        ({"error": {"code": 7}}, ""),
+        ({"error": {"code": "with blank\n"}}, ""),
+        ({"error": {"code": "x" * 129}}, ""),
+        (None, ""),
+        ([], ""),
+    ],
+)
+def test_the_code_of_an_error(body: Any, code: str) -> None:
+    assert problem_of(HttpResponse(400, {}, json.dumps(body).encode()), START).code == code
+
+
+def test_an_error_carries_status_request_and_pause_but_no_words() -> None:
+    problem = problem_of(error(429, "TooManyRequests", request_id="r-2", retry_after="7"), START)
+    assert (problem.status, problem.request_id, problem.retry_after) == (429, "r-2", 7)
+    assert "repeat" not in str(problem)
+
+
+def test_a_request_id_with_odd_letters_is_left_out() -> None:
+    assert problem_of(error(500, request_id="a b\n"), START).request_id == ""
+
+
+@given(st.binary(max_size=60))
+def test_no_body_breaks_the_reading_of_errors(body: bytes) -> None:
+    assert problem_of(HttpResponse(500, {}, body), START).status == 500

@@ -1,0 +1,52 @@
+"""The fields that both configurations share, and their rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core.errors import Code, Refused
+from cloudid_core.rotation import root_credential
+from cloudid_core.rotation.root_credential import RootCredential
+from cloudid_core.values.secret import Secret
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"rotation_period": 5},
+        {"rotation_schedule": "0 3 * * *"},
+        {"rotation_schedule": "0 3 * * *", "rotation_window": 3600},
+        {"client_secret": Secret("x")},
+        {"identity_token_audience": "x"},
+    ],
+)
+def test_what_agrees_is_accepted(fields: dict[str, Any]) -> None:
+    root_credential.check(RootCredential(**fields))
+
+
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        ({"client_secret": Secret("x"), "identity_token_audience": "x"}, Code.FIELDS_EXCLUSIVE),
+        ({"rotation_period": 5, "rotation_schedule": "0 3 * * *"}, Code.ROTATION_CONFLICT),
+        ({"rotation_window": 3600}, Code.ROTATION_WINDOW_CONFLICT),
+        ({"rotation_window": 3600, "rotation_period": 5}, Code.ROTATION_WINDOW_CONFLICT),
+        ({"rotation_period": 4}, Code.FIELD_INVALID),
+        ({"rotation_schedule": "0 3 * * *", "rotation_window": 3599}, Code.FIELD_INVALID),
+    ],
+)
+def test_what_contradicts_itself_is_refused(fields: dict[str, Any], code: Code) -> None:
+    """Each rule with its own code."""
+    with pytest.raises(Refused) as refused:
+        root_credential.check(RootCredential(**fields))
+    assert code in [problem.code for problem in refused.value.problems]
+
+
+def test_defaults() -> None:
+    """An hour for identity tokens, 182 days for passwords, no rotation."""
+    default = RootCredential()
+    assert (default.identity_token_ttl, default.root_password_ttl) == (3600, 15_724_800)
+    assert (default.rotation_period, default.rotation_schedule, default.rotation_window) == (0, "", 0)
