@@ -61,6 +61,28 @@ class AiohttpHost(host.Host):
             async with asyncio.timeout(max(0.0, seconds)):
                 await event.wait()
 
+    async def wait_readable(self, fd: int, seconds: float) -> bool:
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(seconds, _answer, ready, False)
+        loop.add_reader(fd, _answer, ready, True)
+        try:
+            return await ready
+        finally:
+            loop.remove_reader(fd)
+            timer.cancel()
+
+    async def wait_writable(self, fd: int, seconds: float) -> bool:
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(seconds, _answer, ready, False)
+        loop.add_writer(fd, _answer, ready, True)
+        try:
+            return await ready
+        finally:
+            loop.remove_writer(fd)
+            timer.cancel()
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds))
 
@@ -120,7 +142,10 @@ class AiohttpHost(host.Host):
 
 @asynccontextmanager
 async def open_host(store: Store, platform: Platform) -> AsyncIterator[AiohttpHost]:
-    """A host for as long as the block lasts; then all its tasks are cancelled. The store stays open."""
+    """A host for as long as the block lasts; then all its tasks are cancelled.
+
+    Opens the store; the caller closes it.
+    """
     trace = aiohttp.TraceConfig()
     trace.on_request_headers_sent.append(_note_sent)
     session = aiohttp.ClientSession(
@@ -134,9 +159,15 @@ async def open_host(store: Store, platform: Platform) -> AsyncIterator[AiohttpHo
     async with session:
         opened = AiohttpHost(store, platform, session)
         try:
+            await store.open(opened)
             yield opened
         finally:
             await opened.aclose()
+
+
+def _answer(future: asyncio.Future[bool], answer: bool) -> None:
+    if not future.done():
+        future.set_result(answer)
 
 
 @define

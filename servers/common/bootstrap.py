@@ -18,7 +18,8 @@ from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
 from ..stores import Store
-from ..stores.memory import MemoryStore
+from ..stores.group_commit import GroupCommit
+from ..stores.memory import InMemory
 from ..stores.sqlite import SqliteStore
 from . import master_key, next_commands
 from .app import Service
@@ -84,7 +85,7 @@ def _file_of(options: Options) -> SettingsFile:
 
 def _durable(file: SettingsFile, opened: ExitStack) -> Setup:
     settings = file.settings(master_key.find(file.server))
-    store = opened.enter_context(closing(SqliteStore(Path(file.server.store))))
+    store = opened.enter_context(closing(_store(file.server)))
     return Setup(
         server=file.server,
         store=store,
@@ -113,7 +114,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack) -> Setup:
         introduction += f"provider simulator: {provider}\n"
     return Setup(
         server=file.server,
-        store=MemoryStore(),
+        store=InMemory(),
         open=open_initialised,
         body_limit=settings.body_limit,
         trusted_proxies=settings.trusted_proxies,
@@ -122,7 +123,12 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack) -> Setup:
     )
 
 
-def initial(file: SettingsFile) -> tuple[Settings, SqliteStore]:
+def initial(file: SettingsFile) -> tuple[Settings, Store]:
     """What `init` works on: the key file is made if it is not there. Raises as `set_up` does."""
     key = master_key.find_or_make(file.server)
-    return file.settings(key), SqliteStore(Path(file.server.store))
+    return file.settings(key), _store(file.server)
+
+
+def _store(server: ServerSettings) -> Store:
+    """The durable store that the settings name. Raises `StoreFailed`."""
+    return GroupCommit(SqliteStore(Path(server.store)))

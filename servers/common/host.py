@@ -15,7 +15,6 @@ from cloudid_core.effects import Commit, Entry, Event, HttpRequest, HttpResponse
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 
 from ..stores import Store
-from ..stores.group_commit import GroupCommit
 from . import platform_identity, runtime
 from .platform_identity import Platform
 
@@ -49,7 +48,6 @@ class Host:
     def __init__(self, store: Store, platform: Platform) -> None:
         self._store = store
         self._platform = platform
-        self._batches = GroupCommit(store, self)
         self._flights: dict[str, _Flight] = {}
 
     # The words of the runtime
@@ -65,6 +63,12 @@ class Host:
 
     @abstractmethod
     async def wait(self, event: runtime.Event, seconds: float) -> None: ...
+
+    @abstractmethod
+    async def wait_readable(self, fd: int, seconds: float) -> bool: ...
+
+    @abstractmethod
+    async def wait_writable(self, fd: int, seconds: float) -> bool: ...
 
     # The effects that need more of it
 
@@ -82,14 +86,16 @@ class Host:
 
     # The rest
 
-    async def read_entry(self, key: str) -> Entry | None:
+    def read_entry(self, key: str) -> Coroutine[Any, Any, Entry | None]:
         return self._store.read(key)
 
-    async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+    def list_keys(self, prefix: str, after: str, limit: int) -> Coroutine[Any, Any, tuple[str, ...]]:
         return self._store.list(prefix, after, limit)
 
-    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
-        return await self._batches.commit(Commit(expects, puts, deletes))
+    def commit(
+        self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]
+    ) -> Coroutine[Any, Any, int]:
+        return self._store.commit(Commit(expects, puts, deletes))
 
     async def read_platform_token(self, resource: str, client_id: str) -> PlatformToken:
         try:

@@ -36,3 +36,11 @@ class Runtime(Protocol):
     async def wait(self, event: Event, seconds: float) -> None:
         """Until the event is set, but no longer than so many seconds."""
         ...
+
+    async def wait_readable(self, fd: int, seconds: float) -> bool:
+        """Whether the socket with this file descriptor can be read within so many seconds. One task may wait."""
+        ...
+
+    async def wait_writable(self, fd: int, seconds: float) -> bool:
+        """Whether the socket with this file descriptor can be written within so many seconds. One task may wait."""
+        ...

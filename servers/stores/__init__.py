@@ -1,4 +1,4 @@
-"""Stores: what hosts keep entries in, behind one small synchronous protocol."""
+"""Stores: what hosts keep entries in, behind one small asynchronous protocol."""
 
 from __future__ import annotations
 
@@ -8,15 +8,45 @@ from typing import Protocol, TypeAlias
 from cloudid_core.effects import Commit, Entry
 from cloudid_core.errors import HostFailure
 
+from ..common.runtime import Runtime
+
 Outcome: TypeAlias = int | HostFailure
 """The version of a commit, or why there is none."""
 
 
 class Store(Protocol):
-    """An ordered map of versioned entries, as `cloudid_core.store.memory.MemoryStore` defines it."""
+    """An ordered map of versioned entries, as `cloudid_core.store.memory.MemoryStore` defines it.
 
-    waits: bool
-    """Whether commits wait for a disk, and so must be kept off an event loop. Reads never do."""
+    Every method but `open` and `close` may be called concurrently. A caller that is cancelled cancels no commit: what
+    was asked for is written or refused as a whole.
+    """
+
+    async def open(self, runtime: Runtime) -> None:
+        """Start to work on this runtime; called once, before everything else. Raises `StoreFailed`."""
+        ...
+
+    async def read(self, key: str) -> Entry | None:
+        """One entry. Raises `StoreFailed`."""
+        ...
+
+    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        """Up to `limit` keys with the prefix that sort after `after`, in order. Raises `StoreFailed`."""
+        ...
+
+    async def commit(self, commit: Commit) -> int:
+        """The version of the commit. Raises `Conflict`, `StoreFailed` or `OutcomeUnknown`, as `Commit` defines them."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections. The runtime's background work has ended by then."""
+        ...
+
+
+class BlockingStore(Protocol):
+    """A synchronous store that answers reads at once and whose commits wait for a disk.
+
+    `servers.stores.group_commit.GroupCommit` makes a `Store` of it.
+    """
 
     def read(self, key: str) -> Entry | None:
         """One entry. Raises `StoreFailed`."""
@@ -27,7 +57,7 @@ class Store(Protocol):
         ...
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-        """Try each commit, in order; each succeeds or fails on its own. Raises nothing."""
+        """Try each commit, in order; each succeeds or fails on its own. Called in a worker thread. Raises nothing."""
         ...
 
     def close(self) -> None: ...

@@ -1,6 +1,6 @@
 """Group commit: commits that arrive while one batch is being written form the next.
 
-One transaction, and so one wait for the disk, serves all who ask at the same time; nobody waits for a timer.
+One transaction, and so one wait for the disk, serves all callers that wait at the same time; no timer delays any.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from itertools import chain, repeat
 
 from attrs import define
 
-from cloudid_core.effects import Commit
+from cloudid_core.effects import Commit, Entry
 from cloudid_core.errors import OutcomeUnknown, StoreFailed
 
 from ..common.runtime import Event, Runtime
-from . import Outcome, Store
+from . import BlockingStore, Outcome
 
 
 @define(eq=False)
@@ -31,30 +31,40 @@ class _Ticket:
 
 
 class GroupCommit:
-    """The queue in front of a store. An asker that is cancelled leaves its commit in the queue."""
+    """A `Store` made of a blocking one. Reads are made on the spot, batches are written in a worker thread.
 
-    def __init__(self, store: Store, runtime: Runtime) -> None:
+    A caller that is cancelled leaves its commit in the queue.
+    """
+
+    _runtime: Runtime
+
+    def __init__(self, store: BlockingStore) -> None:
         self._store = store
-        self._runtime = runtime
         self._waiting: list[_Ticket] = []
         self._writing = False
 
+    async def open(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def read(self, key: str) -> Entry | None:
+        return self._store.read(key)
+
+    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        return self._store.list(prefix, after, limit)
+
     async def commit(self, commit: Commit) -> int:
-        """The version of the commit. Raises what the store answered instead."""
-        outcome: Outcome | None
-        if self._store.waits:
-            ticket = _Ticket(commit, self._runtime.new_event())
-            self._waiting.append(ticket)
-            if not self._writing:
-                self._writing = True
-                self._runtime.start(self._write)
-            await ticket.done.wait()
-            outcome = ticket.outcome
-        else:
-            [outcome] = self._store.commit_all((commit,))
-        if isinstance(outcome, int):
-            return outcome
-        raise outcome or StoreFailed("the store gave no answer")
+        ticket = _Ticket(commit, self._runtime.new_event())
+        self._waiting.append(ticket)
+        if not self._writing:
+            self._writing = True
+            self._runtime.start(self._write)
+        await ticket.done.wait()
+        if isinstance(ticket.outcome, int):
+            return ticket.outcome
+        raise ticket.outcome or StoreFailed("the store gave no answer")
+
+    def close(self) -> None:
+        self._store.close()
 
     async def _write(self) -> None:
         try:
@@ -64,11 +74,11 @@ class GroupCommit:
         finally:
             self._writing = False
 
-    async def _write_batch(self, batch: list[_Ticket]) -> None:
+    async def _write_batch(self, batch: Sequence[_Ticket]) -> None:
         outcomes: Sequence[Outcome] = ()
         try:
             outcomes = await self._runtime.in_thread(self._store.commit_all, [ticket.commit for ticket in batch])
-        except Exception:  # noqa: BLE001  # a store raises nothing, and if it does, nobody knows what it did
+        except Exception:  # noqa: BLE001  # a store raises nothing; one that does leaves its outcomes unknown
             pass
         finally:
             unknown = repeat(OutcomeUnknown("the store did not say"))

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from cloudid_core.effects import Commit, Entry
+from cloudid_core.store.memory import MemoryStore
 
-from cloudid_core.effects import Commit
-from cloudid_core.errors import HostFailure
-from cloudid_core.store import memory
-
-from . import Outcome
+from ..common.runtime import Runtime
 
 
-class MemoryStore(memory.MemoryStore):
-    """The reference store, for one process."""
+class InMemory:
+    """A `Store` made of the core's `MemoryStore`, for one process. Nothing waits."""
 
-    waits = False
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        self._store = store or MemoryStore()
 
-    def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-        return [self._outcome(commit) for commit in commits]
+    async def open(self, runtime: Runtime) -> None:
+        """Nothing is to be opened."""
+
+    async def read(self, key: str) -> Entry | None:
+        return self._store.read(key)
+
+    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        return self._store.list(prefix, after, limit)
+
+    async def commit(self, commit: Commit) -> int:
+        return self._store.commit(commit.expects, commit.puts, commit.deletes)
 
     def close(self) -> None:
         """Nothing is open."""
-
-    def _outcome(self, commit: Commit) -> Outcome:
-        try:
-            return self.commit(commit.expects, commit.puts, commit.deletes)
-        except HostFailure as failure:
-            return failure

@@ -44,6 +44,18 @@ class TrioHost(host.Host):
         with trio.move_on_after(max(0.0, seconds)):
             await event.wait()
 
+    async def wait_readable(self, fd: int, seconds: float) -> bool:
+        with trio.move_on_after(max(0.0, seconds)):
+            await trio.lowlevel.wait_readable(fd)
+            return True
+        return False
+
+    async def wait_writable(self, fd: int, seconds: float) -> bool:
+        with trio.move_on_after(max(0.0, seconds)):
+            await trio.lowlevel.wait_writable(fd)
+            return True
+        return False
+
     async def sleep(self, seconds: float) -> None:
         await trio.sleep(max(0.0, seconds))
 
@@ -101,7 +113,10 @@ class TrioHost(host.Host):
 
 @asynccontextmanager
 async def open_host(store: Store, platform: Platform) -> AsyncIterator[TrioHost]:
-    """A host for as long as the block lasts; then everything in its nursery is cancelled. The store stays open."""
+    """A host for as long as the block lasts; then everything in its nursery is cancelled.
+
+    Opens the store; the caller closes it.
+    """
     failure: Exception | None = None
     client = httpx.AsyncClient(
         headers=host.PROVIDER_HEADERS,
@@ -115,6 +130,7 @@ async def open_host(store: Store, platform: Platform) -> AsyncIterator[TrioHost]
     async with client, trio.open_nursery() as nursery:
         opened = TrioHost(store, platform, client, nursery)
         try:
+            await store.open(opened)
             yield opened
         except Exception as error:  # noqa: BLE001  # raised below, without a group around it
             failure = error

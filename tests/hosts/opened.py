@@ -19,7 +19,7 @@ from servers.aiohttp_server import host as aiohttp_host
 from servers.common.host import Host
 from servers.common.platform_identity import Platform
 from servers.stores import Store
-from servers.stores.memory import MemoryStore
+from servers.stores.memory import InMemory
 from servers.trio_server import host as trio_host
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ RUNTIMES: Final = ("trio", "asyncio")
 
 def on(runtime: str, scenario: Scenario[T], store: Store | None = None, platform: Platform | None = None) -> T:
     """What the scenario answers on a host that is open for as long as it lasts."""
-    store, platform = store or MemoryStore(), platform or Platform()
+    store, platform = store or InMemory(), platform or Platform()
 
     async def on_trio() -> T:
         async with trio_host.open_host(store, platform) as host:

@@ -12,13 +12,16 @@ import pytest
 from cloudid_core.testing import check_host, provider_checks
 from servers.common.host import Host
 from servers.stores import Store
-from servers.stores.memory import MemoryStore
+from servers.stores.group_commit import GroupCommit
+from servers.stores.memory import InMemory
 from servers.stores.sqlite import SqliteStore
 
 from .opened import RUNTIMES, on, serving
 
 
-@pytest.mark.parametrize("make", [lambda _: MemoryStore(), SqliteStore], ids=["memory", "sqlite"])
+@pytest.mark.parametrize(
+    "make", [lambda _: InMemory(), lambda path: GroupCommit(SqliteStore(path))], ids=["memory", "sqlite"]
+)
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_the_host_conforms(runtime: str, make: Callable[[Path], Store], tmp_path: Path) -> None:
     with closing(make(tmp_path / "store.sqlite")) as store:

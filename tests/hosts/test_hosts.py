@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -11,17 +12,37 @@ from typing import Any, Final
 
 import pytest
 
-from cloudid_core.effects import ABSENT, Commit, HttpRequest, HttpResponse, Sleep, gather, shared, together, within
-from cloudid_core.errors import Conflict, OutcomeUnknown, PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+from cloudid_core.effects import (
+    ABSENT,
+    Commit,
+    HttpRequest,
+    HttpResponse,
+    Sleep,
+    gather,
+    shared,
+    together,
+    within,
+)
+from cloudid_core.errors import (
+    Conflict,
+    OutcomeUnknown,
+    PlatformTokenUnavailable,
+    ProviderUnreachable,
+    StoreFailed,
+    TimeIsUp,
+)
 from cloudid_core.run import run
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
 from servers.common.host import PROVIDER_BODY_LIMIT, Host
 from servers.common.platform_identity import Platform
+from servers.common.runtime import Runtime
 from servers.stores import Outcome
-from servers.stores.memory import MemoryStore
+from servers.stores.group_commit import GroupCommit
+from servers.stores.memory import InMemory
 
 from .opened import RUNTIMES, Scenario, on, serving
+from .reference import ReferenceStore
 
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
 LONG: Final = 60.0
@@ -98,10 +119,47 @@ def test_a_failure_leaves_an_open_host_bare(runtime: str) -> None:
         on(runtime, scenario)
 
 
-class SlowStore(MemoryStore):
-    """A store that waits for its disk, as long as its test wants; it notes its batches."""
+def test_a_host_waits_until_a_socket_can_be_read_or_written(runtime: str) -> None:
+    """Each wait leaves nothing behind, so that the next is on its own."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
 
-    waits = True
+    async def scenario(host: Host) -> None:
+        fd = ours.fileno()
+        assert await host.wait_writable(fd, LONG)
+        with suppress(BlockingIOError):
+            while True:
+                ours.send(bytes(2**16))
+        assert not await host.wait_writable(fd, 0.02)
+        assert not await host.wait_readable(fd, 0.02)
+        threading.Timer(0.02, theirs.send, (b"1",)).start()
+        assert await host.wait_readable(fd, LONG)
+        assert ours.recv(1) == b"1"
+        assert not await host.wait_readable(fd, 0.0)
+        theirs.recv(2**20)
+        assert await host.wait_writable(fd, LONG)
+
+    with ours, theirs:
+        on(runtime, scenario)
+
+
+class Closed(InMemory):
+    """A store that cannot be opened."""
+
+    async def open(self, runtime: Runtime) -> None:
+        raise StoreFailed("closed")
+
+
+def test_a_store_that_cannot_be_opened_opens_no_host(runtime: str) -> None:
+    async def scenario(host: Host) -> None:
+        raise LookupError
+
+    with pytest.raises(StoreFailed, match="closed"):
+        on(runtime, scenario, Closed())
+
+
+class SlowStore(ReferenceStore):
+    """A store that waits for its disk, as long as its test wants; it notes its batches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +205,7 @@ def test_commits_that_come_while_one_is_written_share_the_next_batch(runtime: st
         first, (second, third, refused, _) = await run(together(put("first"), others()), host)
         assert (first, {second, third}, refused) == (1, {2, 3}, "refused")
 
-    on(runtime, scenario, store)
+    on(runtime, scenario, GroupCommit(store))
     assert store.batches == [1, 3]
     assert threading.get_ident() not in store.threads
 
@@ -175,7 +233,7 @@ def test_an_asker_that_is_cut_off_takes_no_other_commit_with_it(runtime: str) ->
         assert (first, second, third > 1) == ("cut off", "cut off", True)
         assert await host.list_keys("", "", 9) == ("first", "second", "third")
 
-    on(runtime, scenario, store)
+    on(runtime, scenario, GroupCommit(store))
 
 
 def test_a_host_is_closed_only_when_its_last_batch_is_written(runtime: str) -> None:
@@ -186,14 +244,12 @@ def test_a_host_is_closed_only_when_its_last_batch_is_written(runtime: str) -> N
             await run(within(0.02, put("a")), host)
         threading.Timer(0.05, store.disk.set).start()
 
-    on(runtime, scenario, store)
+    on(runtime, scenario, GroupCommit(store))
     assert store.read("a") is not None
 
 
-class BrokenStore(MemoryStore):
+class BrokenStore(ReferenceStore):
     """A store that fails in ways that no store may."""
-
-    waits = True
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
         raise LookupError
@@ -204,7 +260,7 @@ def test_a_store_that_breaks_its_word_leaves_the_outcome_unknown(runtime: str) -
         with pytest.raises(OutcomeUnknown):
             await run(put("a"), host)
 
-    on(runtime, scenario, BrokenStore())
+    on(runtime, scenario, GroupCommit(BrokenStore()))
 
 
 def call(path: str, method: str = "GET", **given: Any) -> Scenario[HttpResponse]:

@@ -20,9 +20,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
-from servers.stores import Outcome, Store
-from servers.stores.memory import MemoryStore
+from servers.stores import BlockingStore, Outcome
 from servers.stores.sqlite import SqliteStore
+
+from .reference import ReferenceStore
 
 ROOT: Final = Path(__file__).parent.parent.parent
 
@@ -32,9 +33,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store.sqlite"
 
 
-@pytest.fixture(params=[MemoryStore, SqliteStore])
-def store(request: pytest.FixtureRequest, path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param is MemoryStore else SqliteStore(path)
+@pytest.fixture(params=[ReferenceStore, SqliteStore])
+def store(request: pytest.FixtureRequest, path: Path) -> Iterator[BlockingStore]:
+    made: BlockingStore = ReferenceStore() if request.param is ReferenceStore else SqliteStore(path)
     with closing(made):
         yield made
 
@@ -54,17 +55,17 @@ def version_of(outcome: Outcome) -> int:
     return outcome
 
 
-def commit(store: Store, commit: Commit) -> int:
+def commit(store: BlockingStore, commit: Commit) -> int:
     [outcome] = store.commit_all([commit])
     return version_of(outcome)
 
 
-def test_what_was_put_is_read(store: Store) -> None:
+def test_what_was_put_is_read(store: BlockingStore) -> None:
     version = commit(store, put(a=b"1", b=b""))
     assert (store.read("a"), store.read("b"), store.read("c")) == (Entry(b"1", version), Entry(b"", version), None)
 
 
-def test_a_commit_that_expects_something_else_writes_nothing(store: Store) -> None:
+def test_a_commit_that_expects_something_else_writes_nothing(store: BlockingStore) -> None:
     version = commit(store, put(a=b"1"))
     outcomes = store.commit_all(
         [
@@ -78,7 +79,7 @@ def test_a_commit_that_expects_something_else_writes_nothing(store: Store) -> No
     assert store.read("a") == Entry(b"1", version)
 
 
-def test_commits_of_a_batch_stand_and_fall_alone_and_in_order(store: Store) -> None:
+def test_commits_of_a_batch_stand_and_fall_alone_and_in_order(store: BlockingStore) -> None:
     first, second, third = store.commit_all(
         [Commit({"a": ABSENT}, {"a": b"1"}), Commit({"a": ABSENT}, {"a": b"2"}), Commit({"b": ABSENT}, {"b": b"3"})]
     )
@@ -88,21 +89,21 @@ def test_commits_of_a_batch_stand_and_fall_alone_and_in_order(store: Store) -> N
     assert version_of(first) < version_of(third)
 
 
-def test_an_entry_that_is_made_again_does_not_look_unchanged(store: Store) -> None:
+def test_an_entry_that_is_made_again_does_not_look_unchanged(store: BlockingStore) -> None:
     before = commit(store, put(a=b"1"))
     commit(store, Commit({"a": before}, {}, ("a",)))
     assert store.read("a") is None
     assert commit(store, Commit({"a": ABSENT}, {"a": b"1"})) > before + 1
 
 
-def test_nothing_at_all_can_be_committed(store: Store) -> None:
+def test_nothing_at_all_can_be_committed(store: BlockingStore) -> None:
     assert commit(store, Commit({})) < commit(store, Commit({}, {}, ("not there",)))
 
 
 KEYS: Final = ("", "a", "a/", "a/1", "a/10", "a/2", "a/\uffff", "a/\U00010000", "a/\U0010ffff", "a0", "b")
 
 
-def test_keys_are_listed_in_the_order_of_their_code_points(store: Store) -> None:
+def test_keys_are_listed_in_the_order_of_their_code_points(store: BlockingStore) -> None:
     commit(store, Commit({}, dict.fromkeys(reversed(KEYS), b"")))
     assert store.list("a/", "", 100) == KEYS[2:9]
     assert store.list("a/", "a/1", 3) == KEYS[4:7]
@@ -122,7 +123,7 @@ class Pair(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.path = self.folder / f"{len(os.listdir(self.folder))}.sqlite"
-        self.reference = MemoryStore()
+        self.reference = ReferenceStore()
         self.store = SqliteStore(self.path)
 
     keys = st.text("ab/\uffff\U00010000", max_size=3)

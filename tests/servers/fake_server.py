@@ -13,7 +13,7 @@ from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Sleep
 from servers.common.bootstrap import Setup
 from servers.common.settings import ServerSettings
-from servers.stores.memory import MemoryStore
+from servers.stores.memory import InMemory
 
 BODY_LIMIT: Final = 4096
 FAR: Final = 3600.0
@@ -85,7 +85,7 @@ def main(runtime: str, *settings: str) -> None:
     given = parse(ServerSettings, dict(setting.split("=", 1) for setting in settings))
     setup = Setup(
         server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
-        store=MemoryStore(),
+        store=InMemory(),
         open=open_fake,
         body_limit=BODY_LIMIT,
         trusted_proxies=("127.0.0.0/8",),
