@@ -131,7 +131,7 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
 def login(fleet: Fleet) -> Contender:
     service, host = open_login(fleet, fact_max_age=86_400)
     context = service.context
-    mount = run_now(mount_table(context), host).record.by_path["auth/cloud"]
+    mount = run_now(mount_table(context.records), host).record.by_path["auth/cloud"]
     calls: list[Call] = []
     store = host.store.copy()
 

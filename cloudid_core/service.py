@@ -12,20 +12,21 @@ from typing import Final
 
 from .api.dispatch import respond
 from .api.response import Request, Response, render_refusal
-from .background.loop import Tick
+from .background.loop import Loop
 from .effects import Instant, Now, RandomBytes
 from .errors import Code, HostFailure, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
 from .initialise import initialise
 from .leases.revocation import end_lease
-from .mounts.catalog import COMPONENTS
+from .mounts.catalog import CATALOG, HANDLERS
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
 from .settings import Settings
 from .store.keyring import open_keyring
 from .store.records import Records
 from .store.sealing import Sealer
+from .tokens.sweep import Sweep
 from .values.guid import uuid_text
 
 UPKEEP_PAUSE: Final = 60.0
@@ -38,7 +39,7 @@ async def open_service(settings: Settings) -> Service:
     caches = Caches(settings)
     records = Records(Sealer(await open_keyring(settings)), caches.records)
     node = (await RandomBytes(8)).hex()
-    return Service(Context(settings, records, caches, COMPONENTS), node)
+    return Service(Context(settings, records, caches, CATALOG), node)
 
 
 class Service:
@@ -46,14 +47,14 @@ class Service:
 
     def __init__(self, context: Context, node: str) -> None:
         self.context = context
-        self._tick = Tick(context, node)
+        self._background = Loop(context, node, HANDLERS, Sweep().run)
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
         request_id = uuid_text(await RandomBytes(16))
         failure: Exception | None = None
         try:
-            return await respond(self.context, request, request_id)
+            return await respond(self.context, CATALOG, request, request_id)
         except Refused as refused:
             refusal = refused
         except PROVIDER_FAILURES as unanswered:
@@ -73,9 +74,9 @@ class Service:
 
     async def tick(self) -> Instant:
         """Do the background work that is due; when to come again."""
-        return await self._tick.run()
+        return await self._background.run()
 
     async def upkeep(self) -> Instant:
         """Keep this node's caches and keys fresh; when to come again."""
-        await refresh_ahead(self.context)
+        await refresh_ahead(self.context.settings, self.context.caches)
         return await Now() + UPKEEP_PAUSE

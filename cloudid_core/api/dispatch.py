@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ..effects import Now, Record
 from ..errors import Code, RecordFailed, Refused
+from ..foundation.components import Catalog
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..leases.revocation import end_lease
@@ -39,13 +40,13 @@ class Match(msgspec.Struct, frozen=True):
     failure: Code = Code.NO_HANDLER
 
 
-async def respond(context: Context, request: Request, request_id: str) -> Response:
+async def respond(context: Context, catalog: Catalog, request: Request, request_id: str) -> Response:
     """The response to a request; `Refused` where there is none."""
     ask = parse_request(request, context.settings)
     now = await Now()
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
-    mounts = (await mount_table(context)).record
-    match = match_route(context, mounts, ask)
+    mounts = (await mount_table(context.records)).record
+    match = match_route(catalog, mounts, ask)
     caller: Caller | None = None
     if match.route is None or not match.route.public:
         caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
@@ -83,13 +84,13 @@ async def respond(context: Context, request: Request, request_id: str) -> Respon
     return render(answer, request_id=request_id, mount_type=match.mount.type)
 
 
-def match_route(context: Context, mounts: MountTable, ask: ParsedRequest) -> Match:
+def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Match:
     """Find the mount of a path, and in its component's table the route."""
     found = mounts.route(ask.path)
     if found is None:
         return Match(None)
     mount, rest = found
-    match = context.components[mount.kind, mount.type].routes.find(rest, ask.operation)
+    match = catalog.of(mount).routes.find(rest, ask.operation)
     if isinstance(match, Code):
         return Match(mount, failure=match)
     route, captures = match

@@ -13,7 +13,7 @@ from attrs import NOTHING, Factory
 
 from ..errors import Code
 from ..foundation.components import Component
-from ..mounts.catalog import COMPONENTS
+from ..mounts.catalog import CATALOG
 from ..settings import Settings
 from ..values.secret import Secret
 from .fields import Field, fields_of
@@ -77,7 +77,7 @@ def reference() -> str:
         "Printed by `python -m cloudid_core.documents` from the tables that the service runs on; a test compares them.",
         "POST and PUT are the same, and so are `LIST` and `GET ?list=true`. All paths are below `/v1/`.",
     ]
-    for component in COMPONENTS.values():
+    for component in CATALOG:
         parts += [f"## {component.kind} component `{component.type}`", component.doc, routes_table(component)]
         forms = {route.form: route for route in component.routes.routes if route.form is not NoFields}
         for form, route in forms.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from attrs import frozen
@@ -19,12 +19,10 @@ from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
+from ..tokens.record import Caller
 from ..values.names import name as parse_name
 from .fields import ParsedFields
 from .response import Answer
-
-if TYPE_CHECKING:
-    from ..tokens.record import Caller
 
 F = TypeVar("F")
 

@@ -57,7 +57,14 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
     found = await find_config(context, mount)
-    return client_of(context, mount, effective_config(context, Config, found), version_of(found), deadline)
+    return client_of(
+        context.settings,
+        context.caches,
+        mount,
+        effective_config(context.settings, Config, found),
+        version_of(found),
+        deadline,
+    )
 
 
 async def write_config(call: Call) -> Answer:

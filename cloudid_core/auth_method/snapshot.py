@@ -40,7 +40,7 @@ class Snapshot:
     @cached_property
     def config(self) -> Config:
         """The configuration that counts; `CONFIG_MISSING` if there is not enough."""
-        return effective_config(self.context, Config, self._config)
+        return effective_config(self.context.settings, Config, self._config)
 
     @property
     def role(self) -> Role:
@@ -68,7 +68,9 @@ class Snapshot:
     @cached_property
     def identity(self) -> Client:
         """Who asks the provider, for what is known already; it has no time to ask."""
-        return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
+        return client_of(
+            self.context.settings, self.context.caches, self.mount, self.config, version_of(self._config), Deadline(0.0)
+        )
 
     def client(self, deadline: Deadline) -> Client:
         """How the provider is talked to."""
@@ -83,7 +85,7 @@ def cached_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot
 
 async def read_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot:
     """The basis as it stands; `NO_HANDLER` when the mount is gone."""
-    mounts = await mount_table(context)
+    mounts = await mount_table(context.records)
     mount = mounts.record.by_id.get(mount_id)
     if mount is None:
         raise Refused(Code.NO_HANDLER)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from types import MappingProxyType
 from typing import Final
 
 from attrs import frozen
@@ -20,12 +19,8 @@ from ..errors import Conflict, HostFailure, Refused
 from ..foundation.caches import Bounded
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
-from ..leases.expiry import end_intent, end_lease_when_due, end_token
-from ..mounts.retirement import wipe_mount
-from ..rotation.advance import advance
 from ..store import keys
 from ..store.keyring import keep_reserve
-from ..tokens.sweep import Sweep
 from . import queue
 from .leadership import hold_leadership
 from .queue import Job
@@ -46,15 +41,9 @@ WORK_SECONDS: Final = 60.0
 MOST_ASIDE: Final = 1000
 
 Handler = Callable[[Job], Program[None]]
-HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
-    {
-        queue.LEASE: end_lease_when_due,
-        queue.INTENT: end_intent,
-        queue.TOKEN: end_token,
-        queue.ROTATION: advance,
-        queue.MOUNT: wipe_mount,
-    }
-)
+"""Does one job. Raises `Conflict` when another request changed what the job is about."""
+Sweeper = Callable[[Context, Mapping[str, int], Instant], Program[object]]
+"""Removes dead entries, a little more in each round."""
 
 
 @frozen
@@ -65,13 +54,14 @@ class Backlog:
     next_at: Instant
 
 
-class Tick:
+class Loop:
     """The background work of one node."""
 
-    def __init__(self, context: Context, node: str) -> None:
+    def __init__(self, context: Context, node: str, handlers: Mapping[str, Handler], sweep: Sweeper) -> None:
         self._context = context
         self._node = node
-        self._sweep = Sweep()
+        self._handlers = handlers
+        self._sweep = sweep
         self._has_started = False
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
         """Due entries whose work met a bug, and until when they are left alone."""
@@ -87,7 +77,7 @@ class Tick:
         backlogs = [backlog for backlog in await self._backlogs(now) if backlog.due_keys]
         chosen = sorted(backlogs, key=lambda backlog: backlog.next_at)[:MOST_LANES]
         bugs = await self._work_off(chosen, fence, now + ROUND_SECONDS)
-        await self._sweep.run(self._context, fence, now)
+        await self._sweep(self._context, fence, now)
         if bugs:
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
         is_behind = len(chosen) < len(backlogs) or any(len(backlog.due_keys) > BUDGET for backlog in chosen)
@@ -136,7 +126,7 @@ class Tick:
                 fence=fence,
             )
             try:
-                await HANDLERS[kind](job)
+                await self._handlers[kind](job)
             except Conflict:
                 continue  # somebody else was faster: what is still due is looked at again
             except (HostFailure, Refused):

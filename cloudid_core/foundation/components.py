@@ -1,17 +1,16 @@
-"""Components: what can be mounted, as far as the rest of the service has to know it."""
+"""Components: what can be mounted, and what the rest of the service asks of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from attrs import frozen
 
 from ..api.routing import RouteTable
-from ..background.queue import Job
-from ..effects import Program
+from ..effects import Instant, Program
 from ..errors import Code, Refused
-from ..mounts.table import Mount, mount_table
+from ..mounts.table import BUILT_IN, Mount, mount_table
 from ..provider.client import Client
 from ..rotation.root_credential import RootCredential
 from ..store.records import Found
@@ -19,7 +18,7 @@ from .context import Context
 from .deadline import Deadline
 from .lifetime import Terms
 
-ConfigForm: TypeAlias = type[RootCredential]
+ConfigType: TypeAlias = type[RootCredential]
 
 
 async def _no_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
@@ -30,24 +29,17 @@ async def _no_client(context: Context, mount: Mount, deadline: Deadline) -> Clie
     raise Refused(Code.CONFIG_MISSING)
 
 
-async def _nothing_to_release(job: Job, mount: Mount) -> None:
+async def _nothing_to_release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
     pass
 
 
-async def _nothing_against(context: Context, mount: Mount, client_id: str) -> None:
+async def _any_root(context: Context, mount: Mount, client_id: str) -> None:
     pass
 
 
 @frozen(kw_only=True)
 class Component:
-    """A kind of mount: its routes, and what others ask of it.
-
-    `token_terms` and `lease_terms` answer what now limits the tokens or leases of a role, with the place of that role
-    in the store, or `None` when it is gone;
-    `client` is how the mount talks to the provider, for work in the background. `release` gives up, through the journal
-    and once more if need be, what the records of a retired mount hold at the provider. `check_root` refuses to work
-    with a root application (by its client id) that the mount must not touch.
-    """
+    """A kind of mount: its routes, and its answers to what `Components` asks."""
 
     kind: str
     type: str
@@ -56,15 +48,50 @@ class Component:
     token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
     lease_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
-    release: Callable[[Job, Mount], Program[None]] = _nothing_to_release
-    check_root: Callable[[Context, Mount, str], Program[None]] = _nothing_against
-    config: ConfigForm | None = None
+    release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _nothing_to_release
+    check_root: Callable[[Context, Mount, str], Program[None]] = _any_root
+    config: ConfigType | None = None
     """The record of the mount's configuration, where it holds a root credential."""
 
 
+class Catalog:
+    """All components by kind and type. It answers for the component of each mount."""
+
+    def __init__(self, components: Iterable[Component]) -> None:
+        self._components = {(component.kind, component.type): component for component in components}
+
+    def __iter__(self) -> Iterator[Component]:
+        return iter(self._components.values())
+
+    def of(self, mount: Mount) -> Component:
+        return self._components[mount.kind, mount.type]
+
+    async def client(self, context: Context, mount: Mount, deadline: Deadline) -> Client:
+        return await self.of(mount).client(context, mount, deadline)
+
+    async def token_terms(self, context: Context, mount: Mount, role: str) -> Found[Terms] | None:
+        return await self.of(mount).token_terms(context, mount, role)
+
+    async def lease_terms(self, context: Context, mount: Mount, role: str) -> Found[Terms] | None:
+        return await self.of(mount).lease_terms(context, mount, role)
+
+    async def check_root(self, context: Context, mount: Mount, client_id: str) -> None:
+        await self.of(mount).check_root(context, mount, client_id)
+
+    async def release(self, context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
+        await self.of(mount).release(context, mount, now, fence)
+
+    def config_form(self, mount: Mount) -> type[RootCredential] | None:
+        return self.of(mount).config
+
+    def is_mountable(self, kind: str, type_name: str) -> bool:
+        built_in = {(mount.kind, mount.type) for mount in BUILT_IN}
+        return (kind, type_name) in self._components.keys() - built_in
+
+
 async def mount_client(context: Context, mount_id: str, deadline: Deadline) -> Client:
-    """How a mount, live or retired, talks to the provider; `CONFIG_MISSING` while it is not configured."""
-    mount = (await mount_table(context)).record.with_storage(mount_id)
+    """The client of a mount, live or retired. Refuses with `CONFIG_MISSING` while the mount is not configured."""
+    mount = (await mount_table(context.records)).record.with_storage(mount_id)
     if mount is None:
         raise Refused(Code.CONFIG_MISSING)
-    return await context.components[mount.kind, mount.type].client(context, mount, deadline)
+    return await context.components.client(context, mount, deadline)

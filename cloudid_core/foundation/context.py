@@ -1,31 +1,65 @@
-"""What every program of a service may use, and the time that it has."""
+"""The context: what every program of a service may use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from attrs import frozen
 
+from ..effects import Instant
+from ..mounts.table import Mount
+from ..provider.client import Client
+from ..rotation.root_credential import RootCredential
 from ..settings import Settings
-from ..store.records import Records
+from ..store.records import Found, Records
 from .caches import Caches
+from .deadline import Deadline
+from .lifetime import Terms
 
-if TYPE_CHECKING:
-    from .components import Component
+
+class Components(Protocol):
+    """What programs ask of the component behind a mount, whichever it is. `mounts.catalog` answers."""
+
+    async def client(self, context: Context, mount: Mount, deadline: Deadline) -> Client:
+        """The client for the mount's calls to the provider. Refuses with `CONFIG_MISSING` without a configuration."""
+        ...
+
+    async def token_terms(self, context: Context, mount: Mount, role: str) -> Found[Terms] | None:
+        """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
+        ...
+
+    async def lease_terms(self, context: Context, mount: Mount, role: str) -> Found[Terms] | None:
+        """What now limits the leases of a role, at the role's place in the store. `None`: the role is gone."""
+        ...
+
+    async def check_root(self, context: Context, mount: Mount, client_id: str) -> None:
+        """Refuses to work with a root application that the mount must not touch."""
+        ...
+
+    async def release(self, context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
+        """Hands what the records of a retired mount hold at the provider to the journal. Repeating it is harmless."""
+        ...
+
+    def config_form(self, mount: Mount) -> type[RootCredential] | None:
+        """The record of the mount's configuration, where it holds a root credential."""
+        ...
+
+    def is_mountable(self, kind: str, type_name: str) -> bool:
+        """Whether operators can mount a component of this kind and type."""
+        ...
 
 
 @frozen
 class Context:
-    """The service's own things: how it is set up, what it remembers, what it has at hand."""
+    """One service: its settings, its records in the store, its caches, and what can be mounted."""
 
     settings: Settings
     records: Records
     caches: Caches
-    components: Mapping[tuple[str, str], Component]
-    """What can be mounted, by kind and type."""
+    components: Components
 
     @property
     def marker_prefix(self) -> str:
-        """How the names start of everything that this installation makes at the provider."""
+        """The start of the name of every object that this installation makes at the provider."""
         return f"cloudid-{self.records.sealer.keyring.installation}-"

@@ -1,4 +1,4 @@
-"""Everything that can be mounted: the one table of components, and with it of all routes."""
+"""Everything that can be mounted, and the handler of every kind of background job."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from types import MappingProxyType
 from typing import Final
 
 from ..auth_method import routes as auth_routes
-from ..foundation.components import Component
+from ..background import queue
+from ..background.loop import Handler
+from ..foundation.components import Catalog
+from ..leases.expiry import end_intent, end_lease_when_due, end_token
+from ..rotation.advance import advance
 from ..secrets_engine import routes as engine_routes
 from ..system import routes as system_routes
 from ..tokens import routes as token_routes
+from .retirement import wipe_mount
 
-COMPONENTS: Final[Mapping[tuple[str, str], Component]] = MappingProxyType(
+CATALOG: Final = Catalog(
+    (system_routes.COMPONENT, token_routes.COMPONENT, auth_routes.COMPONENT, engine_routes.COMPONENT)
+)
+HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
     {
-        (component.kind, component.type): component
-        for component in (
-            system_routes.COMPONENT,
-            token_routes.COMPONENT,
-            auth_routes.COMPONENT,
-            engine_routes.COMPONENT,
-        )
+        queue.LEASE: end_lease_when_due,
+        queue.INTENT: end_intent,
+        queue.TOKEN: end_token,
+        queue.ROTATION: advance,
+        queue.MOUNT: wipe_mount,
     }
 )

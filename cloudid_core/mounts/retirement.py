@@ -30,18 +30,18 @@ async def retire(context: Context, mount: Mount, now: Instant) -> None:
         found = table.by_id.get(mount.id)
         return table.with_retired(found, now) if found else table
 
-    await change_mounts(context, retired, {keys.due(now, queue.MOUNT, mount.id, ""): Due()})
+    await change_mounts(context.records, retired, {keys.due(now, queue.MOUNT, mount.id, ""): Due()})
 
 
 async def wipe_mount(job: Job) -> None:
     """One round for a retired mount; the next one is due soon unless it was the last."""
     context = job.context
-    table = await mount_table(context)
+    table = await mount_table(context.records)
     mount = table.record.retired.get(job.mount_id)
     if mount is None:
         await context.records.commit({**job.fence, **table.expected}, deletes=(job.key,))
         return
-    await context.components[mount.kind, mount.type].release(job, mount)
+    await context.components.release(context, mount, job.now, job.fence)
     await (_end_tokens(job) if mount.kind == AUTH else _end_leases(job))
     if job.now < quiet_at(context, mount) or await _is_something_left(job):
         again = keys.due(max(job.now + AGAIN, quiet_at(context, mount)), queue.MOUNT, mount.id, "")
@@ -49,7 +49,7 @@ async def wipe_mount(job: Job) -> None:
         return
     while page := await ListKeys(keys.mount(mount.id), "", PAGE):
         await context.records.commit(job.fence, deletes=page)
-    table = await mount_table(context)
+    table = await mount_table(context.records)
     expects = {**job.fence, **table.expected}
     await context.records.commit(expects, {keys.MOUNTS: table.record.without(mount.id)}, (job.key,))
 

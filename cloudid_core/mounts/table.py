@@ -18,10 +18,9 @@ from attrs import evolve, frozen
 
 from ..effects import Instant
 from ..errors import Code, Conflict, Refused
-from ..foundation.context import Context
 from ..settings import Settings
 from ..store import keys
-from ..store.records import ATTEMPTS, Found
+from ..store.records import ATTEMPTS, Found, Records
 from ..values.folding import fold
 
 AUTH: Final = "auth"
@@ -160,25 +159,25 @@ class MountTable:
                 raise Refused(Code.MOUNT_PATH_IN_USE)
 
 
-async def mount_table(context: Context) -> Found[MountTable]:
+async def mount_table(records: Records) -> Found[MountTable]:
     """The table of mounts as it stands."""
-    found = await context.records.find(keys.MOUNTS, MountTable)
+    found = await records.find(keys.MOUNTS, MountTable)
     if found is None:
         raise Refused(Code.NOT_INITIALISED)
     return found
 
 
 async def change_mounts(
-    context: Context, change: Callable[[MountTable], MountTable], puts: Mapping[str, object] | None = None
+    records: Records, change: Callable[[MountTable], MountTable], puts: Mapping[str, object] | None = None
 ) -> None:
     """Replace the table by a pure function of itself, and write `puts` with it; nothing where nothing changes."""
     for _ in range(ATTEMPTS):
-        found = await mount_table(context)
+        found = await mount_table(records)
         table = change(found.record)
         if table is found.record:
             return
         try:
-            await context.records.commit(found.expected, {keys.MOUNTS: table, **(puts or {})})
+            await records.commit(found.expected, {keys.MOUNTS: table, **(puts or {})})
         except Conflict:
             continue
         return

@@ -53,11 +53,11 @@ async def api_version(client: Client, resource_id: ResourceId) -> str:
         return KNOWN[folded]
     key = ("api-version", client.cloud, folded)
     now = await Now()
-    known: tuple[str, float] | None = client.context.caches.facts.get(key)
+    known: tuple[str, float] | None = client.caches.facts.get(key)
     if known is not None and 0 <= now - known[1] < MAX_AGE:
         return known[0]
     version = await _newest(client, resource_id)
-    client.context.caches.facts.put(key, (version, now))
+    client.caches.facts.put(key, (version, now))
     return version
 
 

@@ -21,8 +21,9 @@ from ..errors import (
     Refused,
     TimeIsUp,
 )
-from ..foundation.context import Context
+from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
+from ..settings import Settings
 from ..values.secret import Secret
 from .calls import RetryBudget, deliver
 from .oauth import access_token, forget
@@ -83,7 +84,8 @@ class ApiCall:
 class Client(msgspec.Struct, frozen=True, kw_only=True):
     """Who calls, where, and with which patience. `owner` names mount and configuration generation in every cache."""
 
-    context: Context
+    settings: Settings
+    caches: Caches
     cloud: Cloud
     tenant: str
     credentials: Credentials
@@ -93,7 +95,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def budget(self) -> RetryBudget:
-        return RetryBudget(timeout=self.context.settings.provider_timeout, retry=self.retry, deadline=self.deadline)
+        return RetryBudget(timeout=self.settings.provider_timeout, retry=self.retry, deadline=self.deadline)
 
     async def call(self, call: ApiCall) -> HttpResponse:
         """The provider's successful answer. An access token that it no longer accepts is replaced, once.

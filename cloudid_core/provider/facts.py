@@ -13,7 +13,6 @@ from attrs import frozen
 from msgspec.structs import replace
 
 from ..effects import Instant, Now
-from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..values.resource_id import ResourceId
 from .client import Client
@@ -46,12 +45,12 @@ async def member_groups(client: Client, principal_id: str) -> frozenset[str]:
 
 def known_machine(client: Client, folded_id: str, now: Instant) -> Fact[Machine | None] | None:
     """What `machine_facts` would say at once, by the folded resource id; `None` if it would have to ask."""
-    return _known(client.context, _machine_key(client, folded_id), now)
+    return _known(client, _machine_key(client, folded_id), now)
 
 
 def known_groups(client: Client, principal_id: str, now: Instant) -> Fact[frozenset[str]] | None:
     """What `member_groups` would say at once; `None` if it would have to ask."""
-    return _known(client.context, _groups_key(client, principal_id), now)
+    return _known(client, _groups_key(client, principal_id), now)
 
 
 def _machine_key(client: Client, folded_id: str) -> Hashable:
@@ -64,24 +63,24 @@ def _groups_key(client: Client, principal_id: str) -> Hashable:
 
 async def _reuse(client: Client, key: Hashable, ask: Callable[[Client], Awaitable[T]]) -> T:
     async def learn(deadline: Deadline) -> Fact[T]:
-        known = _known(client.context, key, await Now())
+        known = _known(client, key, await Now())
         if known is not None:
             return known  # it was learnt since the asker looked
         asked_at = await Now()
         fact = Fact(await ask(replace(client, deadline=deadline)), asked_at)
-        client.context.caches.facts.put(key, fact)
+        client.caches.facts.put(key, fact)
         return fact
 
-    fact: Fact[T] | None = _known(client.context, key, await Now())
+    fact: Fact[T] | None = _known(client, key, await Now())
     if fact is None:
-        fact = await once(f"fact {key!r}", client.context.settings.request_deadline, client.deadline, learn)
+        fact = await once(f"fact {key!r}", client.settings.request_deadline, client.deadline, learn)
     return fact.content
 
 
-def _known(context: Context, key: Hashable, now: Instant) -> Fact[Any] | None:
+def _known(client: Client, key: Hashable, now: Instant) -> Fact[Any] | None:
     """What was learnt before, if it is young enough."""
-    known: Fact[Any] | None = context.caches.facts.peek(key)
+    known: Fact[Any] | None = client.caches.facts.peek(key)
     if known is None:
         return None
-    max_age = context.settings.missing_max_age if known.content is None else context.settings.fact_max_age
+    max_age = client.settings.missing_max_age if known.content is None else client.settings.fact_max_age
     return known if 0 <= now - known.asked_at < max_age else None

@@ -43,7 +43,7 @@ class AccessToken:
 async def access_token(client: Client, scope: str) -> Secret:
     """An access token for a scope, from the cache or fresh. One that is still good outlives a failure to refresh it."""
     key, now = _key(client, scope), await Now()
-    known: AccessToken | None = client.context.caches.access_tokens.get(key)
+    known: AccessToken | None = client.caches.access_tokens.get(key)
     if known is not None and now < known.refresh_at:
         return known.token
     usable = known if known is not None and now < known.expires_at else None
@@ -51,7 +51,7 @@ async def access_token(client: Client, scope: str) -> Secret:
     try:
         fresh = await once(
             f"access token {key!r}",
-            client.context.settings.request_deadline,
+            client.settings.request_deadline,
             client.deadline,
             lambda deadline: _renew(replace(asker, deadline=deadline), scope),
         )
@@ -64,7 +64,7 @@ async def access_token(client: Client, scope: str) -> Secret:
 
 def forget(client: Client, scope: str, refused: Secret) -> None:
     """Drop an access token that the provider refused, unless another has taken its place."""
-    tokens = client.context.caches.access_tokens
+    tokens = client.caches.access_tokens
     key = _key(client, scope)
     known: AccessToken | None = tokens.get(key)
     if known is not None and known.token == refused:
@@ -86,12 +86,12 @@ def _key(client: Client, scope: str) -> Hashable:
 
 async def _renew(client: Client, scope: str) -> AccessToken:
     key, now = _key(client, scope), await Now()
-    known: AccessToken | None = client.context.caches.access_tokens.get(key)
+    known: AccessToken | None = client.caches.access_tokens.get(key)
     if known is not None and now < known.refresh_at:
         return known  # it came since the asker looked
     secret = client.credentials.client_secret
     fresh = await _by_secret(client, secret, scope) if secret else await _by_platform(client, scope)
-    client.context.caches.access_tokens.put(key, fresh)
+    client.caches.access_tokens.put(key, fresh)
     return fresh
 
 

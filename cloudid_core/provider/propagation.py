@@ -80,7 +80,7 @@ async def while_fresh(client: Client, attempt: Callable[[], Program[T]], *, fami
 
     Raises the last `ProviderProblem` when the object is no longer fresh, or no time is left for another attempt.
     """
-    grace = min(GRACE, client.context.settings.settle_time)
+    grace = min(GRACE, client.settings.settle_time)
     pause = FIRST_PAUSE
     while True:
         try:

@@ -123,7 +123,7 @@ async def remove(client: Client, provisioned: Provisioned, *, settled: bool) -> 
             reasons.append(f"application: {UNSETTLED}")
     if not (left.member_id or left.unique_name or left.application_id):
         left = evolve(left, groups=())  # memberships end with their principal, as a principal with its application
-    purge_settled = now >= left.deleted_at + client.context.settings.settle_time
+    purge_settled = now >= left.deleted_at + client.settings.settle_time
     unpurged = [
         item for item in left.to_purge if not await gone("deleted object", purge(client, item), settled=purge_settled)
     ]

@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from ..clouds import Cloud
 from ..effects import Instant, Now, Program, gather
 from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, Refused
-from ..foundation.context import Context
+from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
+from ..settings import Settings
 from .calls import RetryBudget
 from .client import Client, refusal_of
 from .discovery import Published, discover
@@ -95,7 +96,7 @@ async def signing_keys(client: Client) -> KeySet:
     """
     now = await Now()
     state = _note_use(client, now)
-    return state.usable(now) or await _refresh(client.context, state, client.deadline)
+    return state.usable(now) or await _refresh(client.settings, client.caches, state, client.deadline)
 
 
 async def refreshed_for(client: Client, kid: str) -> KeySet:
@@ -105,32 +106,32 @@ async def refreshed_for(client: Client, kid: str) -> KeySet:
     keys = state.usable(now)
     if keys is not None and kid in keys.keys:
         return keys
-    return await _refresh(client.context, state, client.deadline)
+    return await _refresh(client.settings, client.caches, state, client.deadline)
 
 
-async def refresh_ahead(context: Context) -> None:
+async def refresh_ahead(settings: Settings, caches: Caches) -> None:
     """Refresh every set in use that is due, so that no login has to wait for it. A failure leaves the set as it is."""
     now = await Now()
-    cache = context.caches.signing_keys
+    cache = caches.signing_keys
     states: list[_State] = [state for key in cache if (state := cache.get(key))]
-    deadline = Deadline(now + context.settings.request_deadline)
+    deadline = Deadline(now + settings.request_deadline)
     programs: list[Program[None]] = []
     for state in states:
         if now - state.used_at >= LONGEST_USE:
             cache.drop(state.key)
         elif state.is_due(now):
-            programs.append(_try_refresh(context, state, deadline))
+            programs.append(_try_refresh(settings, caches, state, deadline))
     await gather(programs)
 
 
-async def _try_refresh(context: Context, state: _State, deadline: Deadline) -> None:
+async def _try_refresh(settings: Settings, caches: Caches, state: _State, deadline: Deadline) -> None:
     with suppress(CloudidError):  # the next login, or the next visit, tries again
-        await _refresh(context, state, deadline)
+        await _refresh(settings, caches, state, deadline)
 
 
 def _note_use(client: Client, now: Instant) -> _State:
     """What is known of the client's tenant."""
-    cache = client.context.caches.signing_keys
+    cache = client.caches.signing_keys
     tenant = client.tenant.lower()
     state: _State | None = cache.peek((client.cloud, tenant))
     if state is None:
@@ -142,38 +143,38 @@ def _note_use(client: Client, now: Instant) -> _State:
     return state
 
 
-async def _refresh(context: Context, state: _State, deadline: Deadline) -> KeySet:
+async def _refresh(settings: Settings, caches: Caches, state: _State, deadline: Deadline) -> KeySet:
     """The set after a refresh cycle, or what is left over while cycles rest. A cycle that is under way is joined."""
     now = await Now()
     if state.rests(now) and not state.under_way:
         return state.left_over(now)
-    flight, limit = f"signing keys {state.key!r}", context.settings.request_deadline
-    return await once(flight, limit, deadline, lambda deadline: _cycle(context, state, deadline))
+    flight, limit = f"signing keys {state.key!r}", settings.request_deadline
+    return await once(flight, limit, deadline, lambda deadline: _cycle(settings, caches, state, deadline))
 
 
-async def _cycle(context: Context, state: _State, deadline: Deadline) -> KeySet:
+async def _cycle(settings: Settings, caches: Caches, state: _State, deadline: Deadline) -> KeySet:
     now = await Now()
-    state = _update(context, state)
+    state = _update(caches, state)
     if state.rests(now):
         return state.left_over(now)
-    state = _update(context, state, tried_at=now, under_way=True)
-    budget = RetryBudget(timeout=context.settings.provider_timeout, retry=state.retry, deadline=deadline)
+    state = _update(caches, state, tried_at=now, under_way=True)
+    budget = RetryBudget(timeout=settings.provider_timeout, retry=state.retry, deadline=deadline)
     try:
         keys = _key_set(await discover(state.cloud, state.tenant, budget), now)
     except (ProviderProblem, ProviderUnreachable, Refused) as failure:
         code = Code.PROVIDER_UNREACHABLE if isinstance(failure, Refused) else refusal_of(failure).code
-        state = _update(context, state, under_way=False, failure=code)
+        state = _update(caches, state, under_way=False, failure=code)
         kept = state.usable(await Now())
         if kept is None:
             raise
         return kept
-    _update(context, state, under_way=False, keys=keys)
+    _update(caches, state, under_way=False, keys=keys)
     return keys
 
 
-def _update(context: Context, state: _State, **changes: Any) -> _State:
+def _update(caches: Caches, state: _State, **changes: Any) -> _State:
     """What the cache knows by now (`state`, if it forgot), with changes."""
-    cache = context.caches.signing_keys
+    cache = caches.signing_keys
     state = evolve(cache.get(state.key) or state, **changes)
     cache.put(state.key, state)
     return state

@@ -82,7 +82,7 @@ async def _begin(
         name=marker(context, await new_id()),
         replaced=replaced,
         outgoing=tuple(key for key in known if key is not replaced),
-        due_at=client.deadline.at + client.context.settings.request_grace,
+        due_at=client.deadline.at + client.settings.request_grace,
         started_at=now,
         rotated_at=before.rotated_at if before else None,
         note="" if replaced.id else UNIDENTIFIED,

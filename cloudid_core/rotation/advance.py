@@ -29,7 +29,7 @@ NOT_ACCEPTED: Final = "the provider does not accept the new secret"
 async def advance(job: Job) -> None:
     """Take a rotation on. The attempt is claimed by a commit first; what goes wrong is noted, and tried again later."""
     found = await find_rotation(job.context, job.mount_id)
-    mount = (await mount_table(job.context)).record.with_storage(job.mount_id)
+    mount = (await mount_table(job.context.records)).record.with_storage(job.mount_id)
     if found is None or mount is None or found.record.is_idle or found.record.due_key != job.key:
         await queue.drop(job, keys.rotation(job.mount_id), found)
         return

@@ -67,7 +67,7 @@ async def _removed(client: Client, rotation: Rotation, key: Key, now: Instant) -
     if await remove_password(client, rotation.home.object_id, key.id):
         return True
     application = await find_application(client, rotation.home.object_id)
-    settled = key.made_at is None or now >= key.made_at + client.context.settings.settle_time
+    settled = key.made_at is None or now >= key.made_at + client.settings.settle_time
     return settled and all(password.key_id != key.id for password in (application.passwords if application else ()))
 
 

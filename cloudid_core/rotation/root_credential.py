@@ -11,12 +11,13 @@ from attrs import frozen
 
 from ..api.fields import BOOLEAN, SCHEDULE, SECONDS, SECRET, TEXT, fields_of, setting
 from ..errors import Code, Problem, Refused
-from ..foundation.context import Context
+from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective
 from ..mounts.table import Mount
 from ..provider.client import Client, Credentials
 from ..provider.retry import RetryPolicy
+from ..settings import Settings
 from ..store.records import Found
 from ..values.secret import Secret
 
@@ -73,19 +74,22 @@ class Account(Protocol):
     def retry(self) -> RetryPolicy: ...
 
 
-def effective_config(context: Context, form: type[C], found: Found[C] | None) -> C:
+def effective_config(settings: Settings, form: type[C], found: Found[C] | None) -> C:
     """The configuration that counts: what is stored, and the environment; `CONFIG_MISSING` if that is not enough."""
-    config = effective(found.record if found else form(), context.settings.environment)
+    config = effective(found.record if found else form(), settings.environment)
     if config.missing:
         raise Refused(Code.CONFIG_MISSING)
     return config
 
 
-def client_of(context: Context, mount: Mount, config: Account, version: int, deadline: Deadline) -> Client:
+def client_of(
+    settings: Settings, caches: Caches, mount: Mount, config: Account, version: int, deadline: Deadline
+) -> Client:
     """How a mount talks to the provider under a configuration that counts; `version` is that of the stored one."""
     return Client(
-        context=context,
-        cloud=context.settings.clouds[config.cloud_name],
+        settings=settings,
+        caches=caches,
+        cloud=settings.clouds[config.cloud_name],
         tenant=config.tenant_id,
         credentials=config.credentials,
         retry=config.retry,

@@ -56,8 +56,7 @@ async def _start(call: Call) -> Found[Rotation]:
             raise Refused(Code.ROOT_SECRET_SHARED)
         before = await find_rotation(context, mount.id)
         client = await mount_client(context, mount.id, call.deadline)
-        component = context.components[mount.kind, mount.type]
-        await component.check_root(context, mount, client.credentials.client_id)
+        await context.components.check_root(context, mount, client.credentials.client_id)
         try:
             return await add(context, mount.id, root, before, client, call.now)
         except Conflict:

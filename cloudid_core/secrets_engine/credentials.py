@@ -104,8 +104,8 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         if role is None:
             raise Refused(Code.NOT_FOUND, NO_ROLE)
         found_config = await find_config(context, mount)
-        config = effective_config(context, Config, found_config)
-        client = client_of(context, mount, config, version_of(found_config), call.deadline)
+        config = effective_config(context.settings, Config, found_config)
+        client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
         refuse_self_target(client, role.record.client_id)
         plan = await _plan(call, client, role.record, name)
         try:
@@ -174,7 +174,7 @@ async def _make(client: Client, plan: Plan) -> Made:
 
 async def _prove(client: Client, made: Made) -> None:
     """Wait until the provider accepts the secret; `DEADLINE_PASSED` when that takes too long."""
-    if not client.context.settings.verify_credentials:
+    if not client.settings.verify_credentials:
         return
     if not await wait_until_accepted(client, made.provisioned.client_id, made.password.secret):
         raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
@@ -192,7 +192,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         raise Refused(Code.DEADLINE_PASSED, "nothing is left of the lease")
     intent_expects, intent_deletes = closing(intent)
     for _ in range(ATTEMPTS):
-        mounts = await mount_table(context)
+        mounts = await mount_table(context.records)
         role = await find_role(context, mount, plan.role_name)
         if role is None or mount.id not in mounts.record.by_id:
             raise Refused(Code.NOT_FOUND, NO_ROLE)

@@ -60,7 +60,7 @@ async def read_ownership(call: Call) -> Ownership:
     Objects go from an intent to a lease or a role, and from there to an intent again, each time in one commit: intents
     are read first and once more at the end, so that none is missed on its way.
     """
-    mounts = (await mount_table(call.context)).record.mounts
+    mounts = (await mount_table(call.context.records)).record.mounts
     before = await _intents(call, mounts)
     leases = [found.record for found in await _records(call, keys.LEASES, Lease)]
     roles = {
@@ -118,7 +118,7 @@ async def _intents(call: Call, mounts: Iterable[Mount]) -> list[Intent]:
 async def _config(call: Call, mount: Mount) -> RootCredential | None:
     """The root credential that counts for a mount, if it is of a kind that has one."""
     context = call.context
-    form = context.components[mount.kind, mount.type].config
+    form = context.components.config_form(mount)
     if form is None:
         return None
     found = await context.records.find(keys.config(mount.id), form)

@@ -113,7 +113,7 @@ async def repair(call: Call) -> Answer:
 
 async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
     """Have objects removed by the journal; how many. None when somebody else sees to one of them at the same time."""
-    mounts = await mount_table(call.context)
+    mounts = await mount_table(call.context.records)
     expects, puts = dict(mounts.expected), dict[str, object]()
     for one in objects:
         intent_id = f"reconcile-{one.id}"

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, one_of, setting, show
 from ..api.response import Answer
 from ..api.routing import Call, capture_name
-from ..background.queue import Job
+from ..effects import Instant
 from ..errors import Code, Conflict, Problem, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Terms
@@ -119,8 +119,8 @@ async def write_role(call: Call) -> Answer:
 async def _write(call: Call, name: str) -> Answer:
     context, mount = call.context, call.mount
     found_config = await find_config(context, mount)
-    config = effective_config(context, Config, found_config)
-    client = client_of(context, mount, config, version_of(found_config), call.deadline)
+    config = effective_config(context.settings, Config, found_config)
+    client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
     key = keys.role(mount.id, name)
     found = await find_role(context, mount, name)
     stored = found.record if found else Role()
@@ -205,14 +205,14 @@ async def delete_role(call: Call) -> Answer:
     raise Refused(Code.STORE_CONTENDED)
 
 
-async def release(job: Job, mount: Mount) -> None:
+async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
     """Give up the applications that the roles of a retired mount keep."""
-    records = job.context.records
+    records = context.records
     for name in await records.names(keys.roles(mount.id)):
-        found = await find_role(job.context, mount, name)
+        found = await find_role(context, mount, name)
         if found is not None and found.record.persistent_app is not None:
-            puts = forget(found.record.persistent_app, mount, job.now)
-            await records.commit({**job.fence, **found.expected}, puts, (found.key,))
+            puts = forget(found.record.persistent_app, mount, now)
+            await records.commit({**fence, **found.expected}, puts, (found.key,))
 
 
 async def role_exists(call: Call) -> bool:

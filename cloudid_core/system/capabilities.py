@@ -56,7 +56,7 @@ async def capabilities_of_accessor(call: Call) -> Answer:
 
 async def _acl(call: Call, token: Token | None) -> Acl:
     """What a token may do; `TOKEN_NOT_FOUND` when there is none, or it is dead."""
-    mounts = await mount_table(call.context)
+    mounts = await mount_table(call.context.records)
     if token is None or not await is_good(call.context, mounts.record, token, call.now):
         raise Refused(Code.TOKEN_NOT_FOUND)
     return await load_acl(call.context, token.policies)

@@ -113,7 +113,7 @@ async def renew(call: Call) -> Answer:
 async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
     """What limits a lease now, and what that rests on: its own life, that of its token, its mount and its role."""
     context = call.context
-    mounts = await mount_table(context)
+    mounts = await mount_table(context.records)
     expects = mounts.expected
     if not lease.is_alive(call.now):
         raise Refused(Code.LEASE_EXPIRED)
@@ -123,7 +123,7 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
             raise Refused(Code.LEASE_EXPIRED)
         expects |= token.expected
     mount = mounts.record.by_id.get(lease.mount_id)
-    terms = mount and await context.components[mount.kind, mount.type].lease_terms(context, mount, lease.role)
+    terms = mount and await context.components.lease_terms(context, mount, lease.role)
     if not terms:
         raise Refused(Code.LEASE_NOT_RENEWABLE, "its role is gone")
     return terms.record, expects | terms.expected
@@ -227,7 +227,7 @@ async def list_stuck(call: Call) -> Answer:
 
 async def count_stuck(call: Call) -> Answer:
     """How many leases there are whose revocation has failed so far, in all and by the accessor of their mount."""
-    mounts = (await mount_table(call.context)).record
+    mounts = (await mount_table(call.context.records)).record
     counts: Counter[str] = Counter()
     for name in await call.context.records.names(keys.STUCK):
         mount = mounts.with_storage(_stuck_lease(name)[0])

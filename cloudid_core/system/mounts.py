@@ -13,7 +13,6 @@ from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import RandomBytes
 from ..errors import Code, Refused
-from ..foundation.context import Context
 from ..mounts.retirement import retire
 from ..mounts.table import (
     AUTH,
@@ -92,7 +91,7 @@ class EnableForm:
 
 
 async def list_mounts(kind: str, call: Call) -> Answer:
-    table = (await mount_table(call.context)).record
+    table = (await mount_table(call.context.records)).record
     data = {shown_path(mount): described(mount) for mount in table.live if mount.kind == kind}
     return Answer(data=data, copy_up=True)
 
@@ -106,12 +105,12 @@ async def enable(kind: str, call: Call) -> Answer:
     path = path_of(kind, call.captures["path"])
     form = call.form(EnableForm)
     type_name = form.plugin_name if form.type in ("", "plugin") else form.type
-    if (kind, TYPE_ALIASES.get(type_name, type_name)) not in _mountable(call.context):
+    if not call.context.components.is_mountable(kind, TYPE_ALIASES.get(type_name, type_name)):
         raise Refused(Code.MOUNT_UNKNOWN_TYPE)
     given = parse(TuneForm, form.config)
     mount = new_mount(kind, path, type_name, await RandomBytes(ID_BYTES))
     mount = tuned(mount, {**given.values, **call.given.values}, call.context.settings)
-    await change_mounts(call.context, lambda table: table.with_mount(mount))
+    await change_mounts(call.context.records, lambda table: table.with_mount(mount))
     return Answer(warnings=_ignored(given, form.config))
 
 
@@ -139,13 +138,13 @@ async def tune(kind: str, call: Call) -> Answer:
             raise _missing(kind)
         return table.with_changed(tuned(found, call.given.values, call.context.settings))
 
-    await change_mounts(call.context, changed)
+    await change_mounts(call.context.records, changed)
     return NOTHING
 
 
 async def disable(kind: str, call: Call) -> Answer:
     """Unmount; from then on its tokens and leases are dead. It is well if there is none."""
-    table = (await mount_table(call.context)).record
+    table = (await mount_table(call.context.records)).record
     mount = table.by_path.get(_full_path(kind, call.captures["path"]))
     if mount is None:
         return NOTHING
@@ -217,7 +216,7 @@ def _full_path(kind: str, path: str) -> str:
 
 
 async def _existing(kind: str, call: Call) -> Mount:
-    table = (await mount_table(call.context)).record
+    table = (await mount_table(call.context.records)).record
     mount = table.by_path.get(_full_path(kind, call.captures["path"]))
     if mount is None or mount.kind != kind:
         raise _missing(kind)
@@ -232,10 +231,6 @@ def _missing(kind: str) -> Refused:
 def _refuse_built_in(mount: Mount) -> None:
     if mount in BUILT_IN:
         raise Refused(Code.MOUNT_PROTECTED)
-
-
-def _mountable(context: Context) -> set[tuple[str, str]]:
-    return set(context.components) - {(mount.kind, mount.type) for mount in BUILT_IN}
 
 
 def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -36,13 +36,13 @@ async def move(call: Call) -> Answer:
             raise Refused(Code.FIELD_INVALID, 'an authentication method stays below "auth/", all else outside of it')
         return table.with_moved(mount, target, move_id)
 
-    await change_mounts(call.context, moved)
+    await change_mounts(call.context.records, moved)
     return Answer(data={"migration_id": move_id}, copy_up=True)
 
 
 async def read_move(call: Call) -> Answer:
     """How a move went: moves are done when they are answered."""
-    table = (await mount_table(call.context)).record
+    table = (await mount_table(call.context.records)).record
     for known in table.moves:
         if known.id == call.captures["id"]:
             info = {"source_mount": f"{known.source}/", "target_mount": f"{known.target}/", "status": "success"}

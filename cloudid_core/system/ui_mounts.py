@@ -14,7 +14,7 @@ from .mounts import described, shown_path
 
 async def list_visible(call: Call) -> Answer:
     """The mounts that were made visible to everybody."""
-    table = (await mount_table(call.context)).record
+    table = (await mount_table(call.context.records)).record
     data: dict[str, Json] = {
         kind: {
             shown_path(mount): {
@@ -32,7 +32,7 @@ async def list_visible(call: Call) -> Answer:
 
 async def find_mount(call: Call) -> Answer:
     """The mount that a path belongs to."""
-    found = (await mount_table(call.context)).record.route(call.captures["path"])
+    found = (await mount_table(call.context.records)).record.route(call.captures["path"])
     if found is None:
         raise Refused(Code.PERMISSION_DENIED)
     mount, _ = found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .conformance import CHECKS, Check, NotConforming, check_host, provider_checks, scripted_provider
-from .faults import Crashed, Fault, FaultKind, count_effects, every_fault
+from .exhaustive import count_effects, every_fault
+from .faults import Crashed, Fault, FaultKind
 from .turns import Task
 from .world import Answer, Provider, World
 

@@ -53,7 +53,7 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
 async def _attempt(call: Call, path: str, *, orphan: bool) -> Answer:
     context, form, caller = call.context, call.form(CreateForm), call.token
     check_caller(caller.token, last_use=caller.last_use)
-    mounts = await mount_table(context)
+    mounts = await mount_table(context.records)
     found_role = await _role_at(context, path)
     role = found_role.record if found_role else None
     parent = await owner_of(context, mounts.record, caller.token, call.now)

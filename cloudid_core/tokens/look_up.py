@@ -83,7 +83,7 @@ async def look_up_accessor(call: Call) -> Answer:
 
 
 async def _look_up(call: Call, token: Token | None, shown: str) -> Answer:
-    mounts = (await mount_table(call.context)).record
+    mounts = (await mount_table(call.context.records)).record
     line = await lineage(call.context, mounts, token, call.now) if token else ()
     if token is None or not line:
         raise Refused(Code.PERMISSION_DENIED, "bad token" if shown else "invalid accessor")

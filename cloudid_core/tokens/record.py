@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 from attrs import field, frozen
@@ -12,11 +11,9 @@ from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
 from ..mounts.table import TOKEN
+from ..policies.matching import Acl
 from ..store import keys
 from .settings import BATCH, SERVICE
-
-if TYPE_CHECKING:
-    from ..policies.matching import Acl
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

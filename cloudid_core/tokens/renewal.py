@@ -64,7 +64,7 @@ async def _renew(
     if token is not None and token.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be renewed")
     for _ in range(ATTEMPTS):
-        mounts = await mount_table(context)
+        mounts = await mount_table(context.records)
         found = await find_token(context, token.id) if token else None
         if found is None or not await is_good(context, mounts.record, found.record, call.now):
             raise Refused(missing)
@@ -94,7 +94,7 @@ async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms,
     terms = Terms(default=mount.default_ttl(context.settings), max=mount.max_ttl(context.settings), period=token.period)
     expects: dict[str, int] = {}
     if token.role:
-        found = await context.components[mount.kind, mount.type].token_terms(context, mount, token.role)
+        found = await context.components.token_terms(context, mount, token.role)
         if found is None:
             raise Refused(Code.ROLE_NOT_FOUND)
         terms, expects = found.record, found.expected

@@ -138,7 +138,7 @@ class Engine(World):
         return found.record if found else None
 
     def mount(self, path: str = "cloud") -> Mount:
-        return self.perform(mount_table(self.context)).record.by_path[path]
+        return self.perform(mount_table(self.context.records)).record.by_path[path]
 
     def rotation(self, path: str = "cloud") -> Rotation:
         found = self.perform(find_rotation(self.context, self.mount(path).id))

@@ -97,7 +97,7 @@ class ServiceWorld(World):
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        return self.perform(mount_table(self.service.context)).record.live
+        return self.perform(mount_table(self.service.context.records)).record.live
 
     # Tokens
 

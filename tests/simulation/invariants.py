@@ -80,7 +80,7 @@ def root_secrets(installation: Installation) -> Iterator[tuple[str, list[str]]]:
     mounts = installation.peek(records.find(keys.MOUNTS, MountTable))
     assert mounts is not None
     for mount in mounts.record.mounts:
-        form = installation.service.context.components[mount.kind, mount.type].config
+        form = installation.service.context.components.config_form(mount)
         config = installation.peek(records.find(keys.config(mount.id), form)) if form else None
         if config is None or not config.record.client_secret:
             continue

@@ -8,6 +8,7 @@ from cloudid_core.api.dispatch import authorise, match_route, read_form
 from cloudid_core.api.request import ParsedRequest, parse_request
 from cloudid_core.api.response import Request
 from cloudid_core.errors import Code, Refused
+from cloudid_core.mounts.catalog import CATALOG
 from cloudid_core.mounts.table import default_mounts, mount_table
 from cloudid_core.policies.document import parse
 from cloudid_core.policies.matching import Acl
@@ -18,7 +19,7 @@ from ..tokens.test_record import token
 
 WORLD = ServiceWorld()
 CONTEXT = WORLD.service.context
-MOUNTS = WORLD.perform(mount_table(CONTEXT)).record
+MOUNTS = WORLD.perform(mount_table(CONTEXT.records)).record
 
 
 def ask(method: str, target: str) -> ParsedRequest:
@@ -47,7 +48,7 @@ def caller(policy: str) -> Caller:
 def test_a_path_leads_to_a_mount_and_a_route(
     method: str, target: str, mount: str, path: str, captures: dict[str, str]
 ) -> None:
-    place = match_route(CONTEXT, MOUNTS, ask(method, target))
+    place = match_route(CATALOG, MOUNTS, ask(method, target))
     assert place.mount is not None
     assert place.route is not None
     assert (place.mount.path, place.route.path, dict(place.captures)) == (mount, path, captures)
@@ -63,13 +64,13 @@ def test_a_path_leads_to_a_mount_and_a_route(
     ],
 )
 def test_or_it_says_why_not(method: str, target: str, code: Code) -> None:
-    place = match_route(CONTEXT, MOUNTS, ask(method, target))
+    place = match_route(CATALOG, MOUNTS, ask(method, target))
     assert (place.route, place.failure) == (None, code)
 
 
 def test_a_mount_of_another_table_is_not_found() -> None:
     others = default_mounts(bytes(24)).without(default_mounts(bytes(24)).mounts[0].id)
-    assert match_route(CONTEXT, others, ask("GET", "auth/cloud/config")).failure is Code.NO_HANDLER
+    assert match_route(CATALOG, others, ask("GET", "auth/cloud/config")).failure is Code.NO_HANDLER
 
 
 # Who may
@@ -167,7 +168,7 @@ def test_a_request_that_cannot_be_understood_is_refused_before_its_token_is_look
 
 
 def test_fields_are_read_by_the_form_of_the_route() -> None:
-    place = match_route(CONTEXT, MOUNTS, ask("POST", "auth/token/renew"))
+    place = match_route(CATALOG, MOUNTS, ask("POST", "auth/token/renew"))
     assert place.route is not None
     given = read_form(place.route, {"token": "t", "increment": "1m", "other": 1})
     assert (dict(given.values), given.ignored) == ({"token": "t", "increment": 60}, ("other",))

@@ -20,7 +20,8 @@ from cloudid_core.provider.applications import ensure_application
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
 from cloudid_core.store.records import Found
-from cloudid_core.testing.faults import Crashed, Fault, FaultKind, every_fault
+from cloudid_core.testing.exhaustive import every_fault
+from cloudid_core.testing.faults import Crashed, Fault, FaultKind
 
 from ..engine import SETTLE_TIME, Engine, engine
 

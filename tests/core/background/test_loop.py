@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import pytest
 
-from cloudid_core.background import loop as module
 from cloudid_core.background import queue
-from cloudid_core.background.loop import BUDGET, LANES, MOST_LANES, PAUSE, ROUND_SECONDS, Tick
+from cloudid_core.background.loop import BREATH, BUDGET, LANES, MOST_LANES, PAUSE, ROUND_SECONDS, WORK_SECONDS, Loop
 from cloudid_core.background.queue import Due, Job
-from cloudid_core.effects import Commit, Program, Sleep
+from cloudid_core.effects import Commit, Instant, Program, Sleep
 from cloudid_core.errors import Code, Conflict, Refused, StoreFailed
+from cloudid_core.foundation.context import Context
 from cloudid_core.store import keys
 from cloudid_core.store.sealing import RESERVE
 from cloudid_core.testing.faults import Fault, FaultKind
@@ -24,17 +24,23 @@ KIND: Final = "kind"
 OTHER: Final = "other"
 
 
+async def sweep_nothing(context: Context, fence: Mapping[str, int], now: Instant) -> None:
+    pass
+
+
 class Round:
     """A tick whose work is written here: what was done, in its order."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, do: Callable[[Job], Program[None]] | None = None) -> None:
+    def __init__(self, do: Callable[[Job], Program[None]] | None = None) -> None:
         self.setting = Setting()
-        self.tick = Tick(self.setting.context, "node")
+        self.loop = self.node("node")
         self.done: list[str] = []
         self.at_once = 0
         self.most_at_once = 0
         self.do = do or self.finish
-        monkeypatch.setattr(module, "HANDLERS", {KIND: self.job, OTHER: self.job})
+
+    def node(self, name: str) -> Loop:
+        return Loop(self.setting.context, name, {KIND: self.job, OTHER: self.job}, sweep_nothing)
 
     async def job(self, job: Job) -> None:
         self.at_once += 1
@@ -54,7 +60,7 @@ class Round:
 
     def run(self) -> float:
         """One round; when to come again, in seconds after its end."""
-        again = self.setting.world.perform(self.tick.run())
+        again = self.setting.world.perform(self.loop.run())
         return again - self.setting.world.clock
 
     @property
@@ -62,12 +68,12 @@ class Round:
         return len(self.setting.world.store.list(keys.DUE, "", 100_000))
 
 
-def test_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Round(monkeypatch).run() == PAUSE
+def test_nothing_to_do() -> None:
+    assert Round().run() == PAUSE
 
 
-def test_what_is_due_is_done_and_what_is_not_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_what_is_due_is_done_and_what_is_not_waits() -> None:
+    round_ = Round()
     round_.put("m", "now", "too")
     round_.put("m", "soon", at=10)
     round_.put("n", "late", at=1000)
@@ -76,8 +82,8 @@ def test_what_is_due_is_done_and_what_is_not_waits(monkeypatch: pytest.MonkeyPat
     assert round_.left == 2
 
 
-def test_a_queue_has_a_budget_and_the_rest_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_a_queue_has_a_budget_and_the_rest_comes_at_once() -> None:
+    round_ = Round()
     round_.put("m", *range(100, 100 + BUDGET + 10))
     assert round_.run() == 0
     assert round_.left == 10
@@ -86,8 +92,8 @@ def test_a_queue_has_a_budget_and_the_rest_comes_at_once(monkeypatch: pytest.Mon
     assert round_.most_at_once <= LANES
 
 
-def test_a_backlog_of_one_mount_hides_nothing_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_a_backlog_of_one_mount_hides_nothing_of_another() -> None:
+    round_ = Round()
     round_.put("m", *range(3000), at=-1000)
     round_.put("n", "mine")
     round_.put("m", "other work", kind=OTHER)
@@ -96,8 +102,8 @@ def test_a_backlog_of_one_mount_hides_nothing_of_another(monkeypatch: pytest.Mon
     assert len(round_.done) == BUDGET + 2
 
 
-def test_the_oldest_of_a_backlog_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_the_oldest_of_a_backlog_come_first() -> None:
+    round_ = Round()
     round_.put("m", "new")
     for age in range(BUDGET):
         round_.put("m", age, at=-1 - age)
@@ -105,8 +111,8 @@ def test_the_oldest_of_a_backlog_come_first(monkeypatch: pytest.MonkeyPatch) -> 
     assert "m/new" not in round_.done
 
 
-def test_more_queues_than_lanes_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_more_queues_than_lanes_take_turns() -> None:
+    round_ = Round()
     for number in range(MOST_LANES + 5):
         round_.put(f"m{number:03}", "a", at=-1000 + number)
     assert round_.run() == 0
@@ -116,22 +122,22 @@ def test_more_queues_than_lanes_take_turns(monkeypatch: pytest.MonkeyPatch) -> N
     assert round_.left == 0
 
 
-def test_slow_work_of_one_mount_ends_the_round_in_time_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_work_of_one_mount_ends_the_round_in_time_for_the_others() -> None:
     async def crawl(job: Job) -> None:
         if job.mount_id == "slow":
             await Sleep(4)
         await round_.finish(job)
 
-    round_ = Round(monkeypatch, crawl)
+    round_ = Round(crawl)
     round_.put("slow", *range(60))
     round_.put("quick", *range(60))
-    assert round_.run() == module.BREATH
+    assert round_.run() == BREATH
     assert round_.setting.world.clock - START <= ROUND_SECONDS + 4
     assert sum(done.startswith("quick") for done in round_.done) == 60
     assert 0 < sum(done.startswith("slow") for done in round_.done) < 60
 
 
-def test_work_has_a_deadline_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_has_a_deadline_of_its_own() -> None:
     deadlines: list[float] = []
 
     async def look(job: Job) -> None:
@@ -139,35 +145,35 @@ def test_work_has_a_deadline_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
         assert job.now == round_.setting.world.clock
         await Sleep(1)
 
-    round_ = Round(monkeypatch, look)
+    round_ = Round(look)
     round_.put("m", *range(5))
     round_.run()
-    assert deadlines == [module.WORK_SECONDS] * 5
+    assert deadlines == [WORK_SECONDS] * 5
 
 
-def test_a_conflict_stops_nothing_and_is_looked_at_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conflict_stops_nothing_and_is_looked_at_again_soon() -> None:
     async def clash(job: Job) -> None:
         if job.ref == "0":
             raise Conflict("somebody else was faster")
         await round_.finish(job)
 
-    round_ = Round(monkeypatch, clash)
+    round_ = Round(clash)
     round_.put("m", *range(6))
-    assert round_.run() == module.BREATH
+    assert round_.run() == BREATH
     assert len(round_.done) == 5
 
 
 @pytest.mark.parametrize("trouble", [StoreFailed("gone"), Refused(Code.COMMIT_UNRESOLVED)])
-def test_trouble_with_the_store_ends_a_lane(monkeypatch: pytest.MonkeyPatch, trouble: Exception) -> None:
+def test_trouble_with_the_store_ends_a_lane(trouble: Exception) -> None:
     tried: list[str] = []
 
     async def fail(job: Job) -> None:
         tried.append(job.ref)
         raise trouble
 
-    round_ = Round(monkeypatch, fail)
+    round_ = Round(fail)
     round_.put("m", *range(50))
-    assert round_.run() == module.BREATH
+    assert round_.run() == BREATH
     assert len(tried) == LANES
 
 
@@ -180,8 +186,8 @@ def broken(round_: Round) -> Callable[[Job], Program[None]]:
     return do
 
 
-def test_a_bug_is_raised_when_all_else_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_a_bug_is_raised_when_all_else_is_done() -> None:
+    round_ = Round()
     round_.do = broken(round_)
     round_.put("m", "broken", *range(5))
     with pytest.raises(ZeroDivisionError):
@@ -190,8 +196,8 @@ def test_a_bug_is_raised_when_all_else_is_done(monkeypatch: pytest.MonkeyPatch) 
     assert round_.left == 1
 
 
-def test_what_met_a_bug_is_set_aside_for_a_while_and_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_what_met_a_bug_is_set_aside_for_a_while_and_holds_nothing_up() -> None:
+    round_ = Round()
     round_.do = broken(round_)
     round_.put("m", *(f"broken {number}" for number in range(BUDGET + 5)), at=-5)
     round_.put("m", *range(5))
@@ -206,8 +212,8 @@ def test_what_met_a_bug_is_set_aside_for_a_while_and_holds_nothing_up(monkeypatc
         round_.run()
 
 
-def test_an_unknown_kind_of_work_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_an_unknown_kind_of_work_is_a_bug() -> None:
+    round_ = Round()
     round_.put("m", "a", kind="unheard-of")
     round_.put("m", "b")
     with pytest.raises(KeyError):
@@ -215,10 +221,10 @@ def test_an_unknown_kind_of_work_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> No
     assert round_.done == ["m/b"]
 
 
-def test_only_the_duty_holder_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    round_ = Round(monkeypatch)
+def test_only_the_duty_holder_works() -> None:
+    round_ = Round()
     round_.run()
-    other = Tick(round_.setting.context, "other")
+    other = round_.node("other")
     round_.setting.world.perform(other.run())
     round_.put("m", "a")
     assert round_.run() == PAUSE

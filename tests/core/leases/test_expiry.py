@@ -13,7 +13,8 @@ from cloudid_core.background.queue import Due
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases import expiry
 from cloudid_core.store import keys
-from cloudid_core.testing.faults import Crashed, FaultKind, every_fault
+from cloudid_core.testing.exhaustive import every_fault
+from cloudid_core.testing.faults import Crashed, FaultKind
 from cloudid_core.tokens.authenticate import find_token
 from cloudid_core.tokens.hierarchy import revoke, tie
 from cloudid_core.tokens.record import Token

@@ -13,7 +13,8 @@ from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError, Conflict
 from cloudid_core.leases.revocation import end_lease, end_leases, forget_lease
 from cloudid_core.store import keys
-from cloudid_core.testing.faults import Crashed, Fault, FaultKind, every_fault
+from cloudid_core.testing.exhaustive import every_fault
+from cloudid_core.testing.faults import Crashed, Fault, FaultKind
 
 from ..engine import SETTLE_TIME, Engine, engine
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.background import queue
 from cloudid_core.foundation.components import Component
-from cloudid_core.mounts.catalog import COMPONENTS
+from cloudid_core.mounts.catalog import CATALOG, HANDLERS
 
 
-@pytest.mark.parametrize("component", COMPONENTS.values(), ids=lambda component: f"{component.kind} {component.type}")
+@pytest.mark.parametrize("component", list(CATALOG), ids=lambda component: f"{component.kind} {component.type}")
 def test_no_two_rows_are_the_same(component: Component) -> None:
     """One way to do a thing: no operation stands twice at a path, and every row says what it does."""
     rows = [(route.path, route.operation) for route in component.routes.routes]
@@ -18,4 +19,10 @@ def test_no_two_rows_are_the_same(component: Component) -> None:
 
 def test_both_components_are_there() -> None:
     """The authentication method and the secrets engine, each under its kind."""
-    assert {("auth", "cloud"), ("secret", "cloud"), ("auth", "token"), ("secret", "system")} == set(COMPONENTS)
+    assert {("auth", "cloud"), ("secret", "cloud"), ("auth", "token"), ("secret", "system")} == {
+        (component.kind, component.type) for component in CATALOG
+    }
+
+
+def test_every_kind_of_job_has_a_handler() -> None:
+    assert set(HANDLERS) == {queue.LEASE, queue.INTENT, queue.TOKEN, queue.ROTATION, queue.MOUNT}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cloudid_core.foundation.caches import Caches
+from cloudid_core.foundation.components import Catalog
 from cloudid_core.foundation.context import Context
 from cloudid_core.settings import Settings
 from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
@@ -14,4 +15,6 @@ from cloudid_core.values.secret import Secret
 def new_context() -> Context:
     settings = Settings(master_key=Secret("00" * 32))
     caches = Caches(settings)
-    return Context(settings, Records(Sealer(make_keyring(0.0, bytes(KEYRING_BYTES))), caches.records), caches, {})
+    return Context(
+        settings, Records(Sealer(make_keyring(0.0, bytes(KEYRING_BYTES))), caches.records), caches, Catalog(())
+    )

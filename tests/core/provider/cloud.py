@@ -13,6 +13,7 @@ from cloudid_core.clouds import Cloud
 from cloudid_core.effects import HttpRequest, HttpResponse, Sleep
 from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.foundation.caches import Caches
+from cloudid_core.foundation.components import Catalog
 from cloudid_core.foundation.context import Context
 from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import Client, Credentials
@@ -111,12 +112,13 @@ def context(**settings: Any) -> Context:
     chosen = Settings(master_key=Secret("00" * 32), **settings)
     caches = Caches(chosen)
     records = Records(Sealer(make_keyring(START, bytes(KEYRING_BYTES))), caches.records)
-    return Context(settings=chosen, records=records, caches=caches, components={})
+    return Context(settings=chosen, records=records, caches=caches, components=Catalog(()))
 
 
 def client(context: Context, **changes: Any) -> Client:
     usual = Client(
-        context=context,
+        settings=context.settings,
+        caches=context.caches,
         cloud=CLOUD,
         tenant=TENANT,
         credentials=Credentials(client_id="app", client_secret=Secret("s3cret&=")),

@@ -167,11 +167,11 @@ def test_a_set_in_use_is_refreshed_ahead() -> None:
     setting = published()
     _ = get(setting)
     setting.later(REFRESH_AGE - 1)
-    setting.world.perform(refresh_ahead(setting.context))
+    setting.world.perform(refresh_ahead(setting.context.settings, setting.context.caches))
     assert requests(setting) == CYCLE
     publish(setting, jwk("k2"))
     setting.later(1)
-    setting.world.perform(refresh_ahead(setting.context))
+    setting.world.perform(refresh_ahead(setting.context.settings, setting.context.caches))
     assert set(get(setting).keys) == {"k2"}
     assert requests(setting) == 2 * CYCLE
 
@@ -181,7 +181,7 @@ def test_a_refresh_ahead_that_fails_changes_nothing() -> None:
     keys = get(setting)
     break_down(setting)
     setting.later(REFRESH_AGE)
-    setting.world.perform(refresh_ahead(setting.context))
+    setting.world.perform(refresh_ahead(setting.context.settings, setting.context.caches))
     assert requests(setting) > CYCLE
     assert get(setting) is keys
 
@@ -190,7 +190,7 @@ def test_a_set_that_nobody_asks_for_is_forgotten() -> None:
     setting = published()
     _ = get(setting)
     setting.later(DAY)
-    setting.world.perform(refresh_ahead(setting.context))
+    setting.world.perform(refresh_ahead(setting.context.settings, setting.context.caches))
     assert requests(setting) == CYCLE
     assert len(setting.context.caches.signing_keys) == 0
 

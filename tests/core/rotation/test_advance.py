@@ -9,7 +9,8 @@ import pytest
 from cloudid_core.background import queue
 from cloudid_core.errors import CloudidError
 from cloudid_core.rotation.record import Phase
-from cloudid_core.testing.faults import Crashed, FaultKind, every_fault
+from cloudid_core.testing.exhaustive import every_fault
+from cloudid_core.testing.faults import Crashed, FaultKind
 
 from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating

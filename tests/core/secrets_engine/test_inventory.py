@@ -35,7 +35,7 @@ def engine() -> Engine:
 
 def client(engine: Engine) -> Client:
     context = engine.service.context
-    mount = engine.perform(mount_table(context)).record.by_path["cloud"]
+    mount = engine.perform(mount_table(context.records)).record.by_path["cloud"]
     return engine.perform(config.client(context, mount, Deadline(engine.clock + 60)))
 
 

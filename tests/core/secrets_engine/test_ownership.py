@@ -40,7 +40,7 @@ def engine() -> Engine:
 
 @pytest.fixture
 def mount(engine: Engine) -> Mount:
-    return engine.perform(mount_table(engine.service.context)).record.by_path["cloud"]
+    return engine.perform(mount_table(engine.service.context.records)).record.by_path["cloud"]
 
 
 def call(engine: Engine, mount: Mount, seconds: float = 60.0) -> Call:
@@ -140,7 +140,7 @@ def test_an_application_that_a_role_points_to_is_used(engine: Engine, mount: Mou
 def test_a_rotation_of_either_kind_of_mount_accounts_for_its_keys(
     engine: Engine, mount: Mount, rotation: Rotation, accounted: bool
 ) -> None:
-    login = engine.perform(mount_table(engine.service.context)).record.by_path["auth/cloud"]
+    login = engine.perform(mount_table(engine.service.context.records)).record.by_path["auth/cloud"]
     for each in (mount, login):
         puts = {keys.rotation(each.id): evolve(rotation, mount_id=each.id)}
         assert accounts_with(engine, mount, puts).covers(PASSWORD) is accounted

@@ -449,18 +449,18 @@ def test_a_repair_leaves_nothing_in_a_mount_that_is_gone_meanwhile(engine: Engin
     leak(engine)
     context, request = engine.service.context, engine.request("POST", TEAM)
     before = engine.store.copy()
-    table = engine.perform(mount_table(context)).record
+    table = engine.perform(mount_table(context.records)).record
     without = table.without(table.by_path["team"].id)
 
     def wipe() -> None:
         if not engine.intents():
-            engine.perform(change_mounts(context, lambda _: without))
+            engine.perform(change_mounts(context.records, lambda _: without))
 
     _, steps = interleaved(engine, engine.service.handle(request), {})
     for step in range(steps - 8, steps):
         engine.store = before.copy()
         interleaved(engine, engine.service.handle(request), {step: [wipe]})
-        is_wiped = engine.perform(mount_table(context)).record == without
+        is_wiped = engine.perform(mount_table(context.records)).record == without
         assert bool(engine.intents()) is not is_wiped, step
 
 

@@ -10,6 +10,7 @@ from attrs import evolve
 from cloudid_core.background.queue import Due
 from cloudid_core.errors import Code, Refused
 from cloudid_core.foundation.caches import Caches
+from cloudid_core.foundation.components import Catalog
 from cloudid_core.foundation.context import Context
 from cloudid_core.settings import Settings
 from cloudid_core.store import keys
@@ -17,7 +18,8 @@ from cloudid_core.store.keyring import KEYRING_BYTES, keep_reserve, make_keyring
 from cloudid_core.store.records import Records
 from cloudid_core.store.sealing import RESERVE, TURN_OVER, Keyring, Sealer, term_of
 from cloudid_core.testing import World
-from cloudid_core.testing.faults import FaultKind, every_fault
+from cloudid_core.testing.exhaustive import every_fault
+from cloudid_core.testing.faults import FaultKind
 from cloudid_core.values.secret import Secret
 
 SETTINGS = Settings(master_key=Secret("5a" * 32))
@@ -34,7 +36,9 @@ def initialised(reserved: int = 0) -> World:
 
 def node(world: World) -> Context:
     caches = Caches(SETTINGS)
-    return Context(SETTINGS, Records(Sealer(world.perform(open_keyring(SETTINGS))), caches.records), caches, {})
+    return Context(
+        SETTINGS, Records(Sealer(world.perform(open_keyring(SETTINGS))), caches.records), caches, Catalog(())
+    )
 
 
 def stored(world: World) -> Keyring:

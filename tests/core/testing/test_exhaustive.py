@@ -1,0 +1,156 @@
+"""Every way in which a scenario can go wrong."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from cloudid_core.effects import (
+    CallProvider,
+    Commit,
+    Effect,
+    HttpRequest,
+    ListKeys,
+    Now,
+    RandomBytes,
+    ReadEntry,
+    ReadPlatformToken,
+    Record,
+    Sleep,
+    gather,
+)
+from cloudid_core.errors import (
+    CloudidError,
+    Conflict,
+    OutcomeUnknown,
+    PlatformTokenUnavailable,
+    ProviderUnreachable,
+    RecordFailed,
+    StoreFailed,
+)
+from cloudid_core.testing import Crashed, FaultKind, World, count_effects, every_fault
+from cloudid_core.testing.faults import TROUBLES
+
+FAIL, CONFLICT, LOST, NOT_WRITTEN, BEFORE, AFTER = (
+    FaultKind.FAIL,
+    FaultKind.CONFLICT,
+    FaultKind.LOST_ANSWER,
+    FaultKind.UNKNOWN_NOT_WRITTEN,
+    FaultKind.CRASH_BEFORE,
+    FaultKind.CRASH_AFTER,
+)
+COMMIT = Commit({}, {"a": b"1"})
+CALL = CallProvider(HttpRequest("POST", "https://cloud.test/a"), 30.0)
+RECORD = Record({"type": "test"})
+
+TABLE: list[tuple[Effect[Any], FaultKind, type[BaseException], bool]] = [
+    (COMMIT, FAIL, StoreFailed, False),
+    (COMMIT, CONFLICT, Conflict, False),
+    (COMMIT, LOST, OutcomeUnknown, True),
+    (COMMIT, NOT_WRITTEN, OutcomeUnknown, False),
+    (COMMIT, BEFORE, Crashed, False),
+    (COMMIT, AFTER, Crashed, True),
+    (CALL, FAIL, ProviderUnreachable, False),
+    (CALL, LOST, ProviderUnreachable, True),
+    (CALL, NOT_WRITTEN, ProviderUnreachable, False),
+    (CALL, BEFORE, Crashed, False),
+    (CALL, AFTER, Crashed, True),
+    (RECORD, FAIL, RecordFailed, False),
+    (RECORD, BEFORE, Crashed, False),
+    (RECORD, AFTER, Crashed, True),
+    (ReadEntry("a"), FAIL, StoreFailed, False),
+    (ReadEntry("a"), BEFORE, Crashed, False),
+    (ListKeys("a"), FAIL, StoreFailed, False),
+    (ListKeys("a"), BEFORE, Crashed, False),
+    (ReadPlatformToken("r"), FAIL, PlatformTokenUnavailable, False),
+    (ReadPlatformToken("r"), BEFORE, Crashed, False),
+    (Now(), BEFORE, Crashed, False),
+    (RandomBytes(1), BEFORE, Crashed, False),
+    (Sleep(1), BEFORE, Crashed, False),
+]
+
+
+async def transfer() -> None:
+    """Read, write, tell."""
+    await ReadEntry("a")
+    await Commit({}, {"a": b"1"})
+    await Record({"type": "transfer"})
+
+
+async def asking(effect: Effect[Any]) -> object:
+    return await effect
+
+
+def scenario(world: World) -> None:
+    world.perform(transfer())
+
+
+def prepared() -> World:
+    world = World()
+    world.perform(asking(COMMIT))
+    return world
+
+
+def faults_of(world: World) -> list[str]:
+    return repr(world).removesuffix(">").split(", ")[1:]
+
+
+def test_the_effects_of_a_scenario_are_counted_without_those_of_its_preparation() -> None:
+    assert count_effects(scenario, prepared) == 3
+
+
+def test_a_scenario_goes_wrong_at_each_effect_in_each_way() -> None:
+    plans = [faults_of(world) for world in every_fault(scenario, prepared)]
+    effects: list[tuple[int, type[Effect[Any]]]] = [(1, ReadEntry), (2, Commit), (3, Record)]
+    wanted = [[f"{kind.name} at {at}"] for at, effect in effects for kind in TROUBLES[effect]]
+    assert plans == wanted
+    assert len(plans) == 11
+
+
+def test_only_some_kinds_can_be_asked_for() -> None:
+    plans = [faults_of(world) for world in every_fault(scenario, prepared, kinds=frozenset({AFTER}))]
+    assert plans == [["CRASH_AFTER at 2"], ["CRASH_AFTER at 3"]]
+
+
+def test_every_world_is_fresh_and_its_fault_strikes() -> None:
+    for world in every_fault(scenario, prepared):
+        assert world.store.revision == 1
+        with pytest.raises((Crashed, CloudidError)):
+            scenario(world)
+
+
+def test_a_scenario_that_recovers_goes_wrong_again_while_it_does() -> None:
+    def resumed(world: World) -> None:
+        try:
+            scenario(world)
+        except (Crashed, CloudidError):
+            scenario(world)
+
+    plans = [faults_of(world) for world in every_fault(resumed, prepared, depth=2)]
+    assert ["CRASH_BEFORE at 1", "CRASH_AFTER at 3"] in plans
+    assert ["CRASH_AFTER at 3", "FAIL at 4"] in plans
+    assert len({tuple(plan) for plan in plans}) == len(plans) == 11 * 11
+    assert all(int(first.split()[-1]) < int(second.split()[-1]) for first, second in plans)
+
+
+def test_what_a_scenario_raises_in_peace_is_a_bug_of_the_proof() -> None:
+    def broken(world: World) -> None:
+        raise StoreFailed("in peace")
+
+    with pytest.raises(StoreFailed, match="in peace"):
+        list(every_fault(broken, World))
+
+
+def test_programs_side_by_side_are_struck_too() -> None:
+    def pair(world: World) -> None:
+        world.perform(gather([transfer(), transfer()]))
+
+    worlds = list(every_fault(pair, World))
+    assert len(worlds) == 2 * 11
+    for world in worlds:
+        with suppress(Crashed, CloudidError):
+            pair(world)
+        world.settle()
+        assert faults_of(world)
