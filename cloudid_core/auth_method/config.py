@@ -10,7 +10,7 @@ from ..api.fields import ENVIRONMENT, INTEGER, PAUSE, TEXT, bounded, setting, sh
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective
@@ -21,7 +21,9 @@ from ..rotation import root_credential
 from ..rotation.expiration import root_password_expiration
 from ..rotation.root_credential import RootCredential, client_of, effective_config
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected, version_of
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found, expected, version_of
 from ..values.secret import Secret
 
 
@@ -67,20 +69,15 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     )
 
 
+@retry_on_conflict
 async def write_config(call: Call) -> Answer:
-    """Set the fields that were given; the rules are checked on what then counts."""
-    environment = call.context.settings.environment
+    """Set the given fields. The rules are checked on the merged, effective configuration."""
     key = keys.config(call.mount.id)
-    for _ in range(ATTEMPTS):
-        found = await find_config(call.context, call.mount)
-        config = evolve(found.record if found else Config(), **call.given.values)
-        root_credential.check(effective(config, environment))
-        try:
-            await call.context.records.commit(expected(found, key), {key: config})
-        except Conflict:
-            continue
-        return NOTHING
-    raise Refused(Code.STORE_CONTENDED)
+    found = await find_config(call.context, call.mount)
+    config = evolve(found.record if found else Config(), **call.given.values)
+    root_credential.check(effective(config, call.context.settings.environment))
+    await call.context.records.commit(Changes(expected(found, key), {key: config}))
+    return NOTHING
 
 
 async def read_config(call: Call) -> Answer:

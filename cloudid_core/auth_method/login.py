@@ -14,7 +14,8 @@ from ..errors import Code, Conflict, Refused
 from ..provider.client import PROVIDER_FAILURES, Client
 from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
 from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
-from ..store.records import ATTEMPTS
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
 from ..store.sealing import NONCE_SIZE
 from ..tokens.issue import RANDOM_SIZE, issue
 from ..values import network
@@ -29,19 +30,28 @@ async def log_in(call: Call) -> Answer:
     """Answer a login with a token, or refuse it with the code of the check that failed."""
     form = call.form(LoginForm)
     validate(form)
-    context, place = call.context, (call.mount.id, form.role.lower())
-    snapshot = cached_snapshot(context, *place) or await read_snapshot(context, *place)
-    for _ in range(ATTEMPTS):
+    snapshot = cached_snapshot(call.context, call.mount.id, form.role.lower())
+    if snapshot is not None:
         try:
-            return await _attempt(call, form, snapshot)
+            return await _log_in_on(snapshot, call, form)
         except Conflict:
-            snapshot = await read_snapshot(context, *place)
-        except (Refused, *PROVIDER_FAILURES):
-            standing = await read_snapshot(context, *place)
-            if standing.expects == snapshot.expects:
-                raise
-            snapshot = standing
-    raise Refused(Code.STORE_CONTENDED)
+            pass  # the snapshot is out of date
+    return await _log_in_anew(call, form)
+
+
+@retry_on_conflict
+async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
+    snapshot = await read_snapshot(call.context, call.mount.id, form.role.lower())
+    return await _log_in_on(snapshot, call, form)
+
+
+async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
+    """The answer under a snapshot. `Conflict` when the snapshot is out of date; a refusal does not count then."""
+    try:
+        return await _attempt(call, form, snapshot)
+    except (Refused, *PROVIDER_FAILURES):
+        await snapshot.confirm()
+        raise
 
 
 async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
@@ -79,7 +89,7 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         display_name=snapshot.display_prefix + claims.principal_id,
         metadata={"role": snapshot.role_name, **verdict.metadata},
     )
-    await call.context.records.commit(snapshot.expects, issued.puts, nonces=random[RANDOM_SIZE:])
+    await call.context.records.commit(Changes(snapshot.expects, issued.changes.puts), nonces=random[RANDOM_SIZE:])
     return Answer(auth=issued.block, warnings=issued.warnings)
 
 

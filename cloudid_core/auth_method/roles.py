@@ -10,12 +10,14 @@ from attrs import frozen
 from ..api.fields import SECONDS, TEXTS, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, capture_name
-from ..errors import Code, Conflict, Problem, Refused
+from ..errors import Code, Problem, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Terms
 from ..mounts.table import Mount
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found, expected
 from ..tokens.settings import TokenSettings, merged
 from ..tokens.settings import check as check_token_settings
 from .bounds import ANY, Bounds
@@ -70,21 +72,17 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
     return await context.records.find(keys.role(mount.id, name), Role)
 
 
+@retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Set the fields that were given; the rules are checked on the merged role."""
+    """Set the given fields. The rules are checked on the merged role."""
     name = capture_name(call)
     key = keys.role(call.mount.id, name)
-    for _ in range(ATTEMPTS):
-        found = await find_role(call.context, call.mount, name)
-        role = merged(found.record if found else Role(), call.given)
-        check(role)
-        warnings = check_token_settings(role, call.mount, call.context.settings)
-        try:
-            await call.context.records.commit(expected(found, key), {key: role})
-        except Conflict:
-            continue
-        return Answer(warnings=warnings)
-    raise Refused(Code.STORE_CONTENDED)
+    found = await find_role(call.context, call.mount, name)
+    role = merged(found.record if found else Role(), call.given)
+    check(role)
+    warnings = check_token_settings(role, call.mount, call.context.settings)
+    await call.context.records.commit(Changes(expected(found, key), {key: role}))
+    return Answer(warnings=warnings)
 
 
 async def read_role(call: Call) -> Answer:

@@ -20,6 +20,7 @@ from ..foundation.components import mount_client
 from ..foundation.context import Context
 from ..provider.provisioned import Provisioned, Removal, remove
 from ..store import keys
+from ..store.changes import Changes
 from ..store.records import Found
 from . import queue
 from .queue import Due, Job
@@ -50,9 +51,10 @@ class Intent:
     def due_key(self) -> str:
         return keys.due(self.due_at, queue.INTENT, self.mount_id, self.id)
 
-    def puts(self) -> dict[str, object]:
-        """Everything that a commit writes for an intent."""
-        return {self.key: self, self.due_key: Due()}
+    @property
+    def changes(self) -> Changes:
+        """Writes the intent and its due entry."""
+        return Changes(puts={self.key: self, self.due_key: Due()})
 
 
 def marker(context: Context, intent_id: str) -> str:
@@ -78,33 +80,30 @@ async def open_intent(
     intent = Intent(
         id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=earliest, due_at=earliest
     )
-    version = await context.records.commit({**expects, intent.key: ABSENT}, intent.puts())
+    version = await context.records.commit(Changes({**expects, intent.key: ABSENT}) | intent.changes)
     return Found(intent.key, intent, version)
 
 
-def closing(intent: Found[Intent]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """What the commit expects and deletes that accounts for the objects of an intent."""
-    return intent.expected, (intent.key, intent.record.due_key)
+def closing(intent: Found[Intent]) -> Changes:
+    """Removes an intent in the commit that accounts for its objects."""
+    return Changes(intent.expected, deletes=(intent.key, intent.record.due_key))
 
 
-def abandoned_intent(intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant) -> dict[str, object]:
-    """What a commit puts that gives objects up: an intent that is to be undone at once."""
-    return Intent(
-        id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=now, due_at=now
-    ).puts()
+def abandoned_intent(intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant) -> Changes:
+    """Gives objects to the journal, which removes them at once."""
+    intent = Intent(id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=now, due_at=now)
+    return intent.changes
 
 
 async def abandon(context: Context, intent: Found[Intent], now: Instant) -> None:
-    """Have an intent undone as soon as possible: the request that worked on it has given up.
+    """Have an intent undone as soon as possible, because its request gives up.
 
-    Never fails, so that the reason for giving up is what the caller hears. An intent that cannot be written now is
-    undone when it is due anyway, and one that has been changed or closed is in other hands.
+    Never fails, so that the caller hears why the request gave up. An intent that cannot be written now is undone when
+    it is due. One that was changed or closed meanwhile belongs to another request.
     """
-    old = intent.record
-    new = evolve(old, last_call_at=now, due_at=now)
-    puts = new.puts()
+    abandoned = evolve(intent.record, last_call_at=now, due_at=now)
     with suppress(CloudidError):
-        await context.records.commit(intent.expected, puts, without(puts, old.due_key))
+        await context.records.commit(rescheduled(intent, abandoned))
 
 
 async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:
@@ -112,24 +111,22 @@ async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[
 
 
 async def undo(job: Job, found: Found[Intent]) -> None:
-    """Remove the objects of an abandoned intent; it stays until that is certain.
+    """Remove the objects of an abandoned intent. The intent stays until they are certainly gone.
 
-    The attempt is claimed by a commit first: who has lost the duty does not touch the provider, and whatever becomes of
-    the attempt, the next one is due.
+    A commit claims the attempt first: a node that lost the leadership does not touch the provider, and the next attempt
+    is due whatever becomes of this one.
     """
     records, intent = job.context.records, found.record
     attempts = intent.attempts + 1
     claimed = evolve(intent, attempts=attempts, due_at=await queue.retry_at(job, attempts), reason=UNDER_WAY)
-    puts = claimed.puts()
-    version = await records.commit({**job.fence, **found.expected}, puts, without(puts, intent.due_key))
+    version = await records.commit(Changes(job.fence) | rescheduled(found, claimed))
     removal = await attempt(job, intent.provisioned, since=intent.last_call_at)
-    expects = {**job.fence, claimed.key: version}
+    claim = Found(claimed.key, claimed, version)
     if removal.left.is_empty:
-        await records.commit(expects, deletes=(claimed.key, claimed.due_key))
+        await records.commit(Changes(job.fence) | closing(claim))
     else:
-        await records.commit(
-            expects, {claimed.key: evolve(claimed, provisioned=removal.left, reason=reason_text(removal))}
-        )
+        left = evolve(claimed, provisioned=removal.left, reason=reason_text(removal))
+        await records.commit(Changes({**job.fence, **claim.expected}, {claim.key: left}))
 
 
 async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Removal:
@@ -152,6 +149,6 @@ def reason_text(removal: Removal) -> str:
     return "; ".join(removal.reasons)[:REASON_LIMIT]
 
 
-def without(puts: Mapping[str, object], key: str) -> tuple[str, ...]:
-    """A key to delete, unless the same commit writes it anew."""
-    return () if key in puts else (key,)
+def rescheduled(found: Found[Intent], changed: Intent) -> Changes:
+    """Replaces an intent, and with it its due entry."""
+    return Changes(found.expected, deletes=(found.record.due_key,)) | changed.changes

@@ -15,6 +15,7 @@ from ..effects import Instant
 from ..errors import Conflict
 from ..foundation.context import Context
 from ..store import keys
+from ..store.changes import Changes
 from ..store.records import expected
 
 LENGTH: Final = 120.0
@@ -47,9 +48,9 @@ async def hold_leadership(
     renewal: dict[str, object] = {keys.LEADER_UNTIL: Until(now + LENGTH)}
     try:
         if term is not None and ours:
-            await context.records.commit(expects, renewal)
+            await context.records.commit(Changes(expects, renewal))
             return term.expected
-        version = await context.records.commit(expects, {keys.LEADER_TERM: Term(node), **renewal})
+        version = await context.records.commit(Changes(expects, {keys.LEADER_TERM: Term(node), **renewal}))
     except Conflict:
         return None
     return {keys.LEADER_TERM: version}

@@ -17,6 +17,7 @@ from ..effects import Instant, RandomBytes
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..store import keys
+from ..store.changes import Changes
 from ..store.records import Found, expected
 
 LEASE: Final = "lease"
@@ -61,4 +62,4 @@ async def retry_at(job: Job, attempts: int) -> Instant:
 
 async def drop(job: Job, record_key: str, found: Found[Any] | None) -> None:
     """Delete a due entry that its record, as it was found, does not know."""
-    await job.context.records.commit({**job.fence, **expected(found, record_key)}, deletes=(job.key,))
+    await job.context.records.commit(Changes({**job.fence, **expected(found, record_key)}, deletes=(job.key,)))

@@ -9,6 +9,7 @@ from ..background.journal import find_intent, undo
 from ..background.queue import Due, Job
 from ..effects import ListKeys, Now
 from ..store import keys
+from ..store.changes import Changes
 from ..store.records import Found
 from ..tokens.authenticate import find_token
 from ..tokens.hierarchy import settle_children
@@ -51,17 +52,17 @@ async def end_token(job: Job) -> None:
         return
     released = found is not None and found.record.released
     if found is not None and not released:
-        await records.commit({**job.fence, **found.expected}, deletes=found.record.own_keys)
+        await records.commit(Changes({**job.fence, **found.expected}, deletes=found.record.own_keys))
     if await _end_leases(job) and await settle_children(job, released=released):
         entry = (found.key,) if found is not None and released else ()
-        await records.commit(job.fence, deletes=(job.key, *entry))
+        await records.commit(Changes(job.fence, deletes=(job.key, *entry)))
 
 
 async def _wait_on(job: Job, found: Found[Token]) -> None:
     """Look again when the token ends, as far as is known now."""
     ends_at = found.record.expires_at
     again = {} if ends_at is None else {found.record.due_key(ends_at): Due()}
-    await job.context.records.commit({**job.fence, **found.expected}, again, () if job.key in again else (job.key,))
+    await job.context.records.commit(Changes(job.fence, deletes=(job.key,)) | Changes(found.expected, again))
 
 
 async def _end_leases(job: Job) -> bool:
@@ -72,5 +73,5 @@ async def _end_leases(job: Job) -> bool:
             return False
         await end_leases(job.context, [key.removeprefix(prefix) for key in page], job.now, fence=job.fence)
         # One that was ending already, or is gone, does not hang on the token either.
-        await job.context.records.commit(job.fence, deletes=page)
+        await job.context.records.commit(Changes(job.fence, deletes=page))
     return True

@@ -10,6 +10,7 @@ from ..effects import Instant
 from ..foundation.context import Context
 from ..provider.provisioned import Provisioned
 from ..store import keys
+from ..store.changes import Changes
 from ..store.records import Found
 
 
@@ -55,26 +56,29 @@ class Lease:
     def is_alive(self, now: Instant) -> bool:
         return not self.revoking and now < self.expires_at
 
-    def puts(self) -> dict[str, object]:
-        """Everything that a commit writes for a new lease."""
-        return {self.key: self, self.due_key: Due(), **{key: Due() for key in self.index_keys}}
+    @property
+    def creation(self) -> Changes:
+        """Writes a new lease with its due entry and indexes."""
+        return Changes(puts={self.key: self, self.due_key: Due(), **{key: Due() for key in self.index_keys}})
 
-    def deletes(self) -> tuple[str, ...]:
-        """Everything that a commit deletes when nothing is left of a lease."""
-        return (self.key, self.due_key, self.stuck_key, *self.index_keys)
-
-
-def rescheduled(old: Lease, new: Lease) -> tuple[dict[str, object], tuple[str, ...]]:
-    """What a commit puts and deletes that changes a lease and possibly its due time."""
-    puts: dict[str, object] = {new.key: new, new.due_key: Due()}
-    return puts, () if old.due_key == new.due_key else (old.due_key,)
+    @property
+    def removal(self) -> Changes:
+        """Deletes a lease with everything that belongs to it."""
+        return Changes(deletes=(self.key, self.due_key, self.stuck_key, *self.index_keys))
 
 
-def ending(lease: Lease, now: Instant) -> tuple[dict[str, object], tuple[str, ...]]:
-    """What a commit puts and deletes that has a lease revoked at once. It no longer hangs on its token then."""
-    puts, deletes = rescheduled(lease, evolve(lease, revoking=True, due_at=now))
+def rescheduled(found: Found[Lease], changed: Lease) -> Changes:
+    """Replaces a lease, and with it its due entry."""
+    return Changes(found.expected, {changed.key: changed, changed.due_key: Due()}) | Changes(
+        deletes=(found.record.due_key,)
+    )
+
+
+def ending(found: Found[Lease], now: Instant) -> Changes:
+    """Makes a lease due for revocation at once. It no longer ends with its token then."""
+    lease = found.record
     untied = (keys.token_lease(lease.token_id, lease.id),) if lease.token_id else ()
-    return puts, (*deletes, *untied)
+    return rescheduled(found, evolve(lease, revoking=True, due_at=now)) | Changes(deletes=untied)
 
 
 async def find_lease(context: Context, lease_id: str) -> Found[Lease] | None:

@@ -12,66 +12,55 @@ from ..background import queue
 from ..background.journal import UNDER_WAY, abandoned_intent, attempt, reason_text
 from ..background.queue import Due, Job
 from ..effects import Instant
-from ..errors import Code, Conflict, Refused
+from ..errors import Conflict
 from ..foundation.context import Context
 from ..provider.provisioned import Removal
-from ..store.records import ATTEMPTS, Found
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
 from .record import Lease, ending, find_lease, rescheduled
 
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
+@retry_on_conflict
 async def end_lease(context: Context, lease_id: str, now: Instant, *, fence: Mapping[str, int] = NO_FENCE) -> bool:
-    """Have a lease revoked as soon as possible; false when there is none. Its credentials are no longer renewable."""
-    for _ in range(ATTEMPTS):
-        found = await find_lease(context, lease_id)
-        if found is None:
-            return False
-        puts, deletes = ending(found.record, now)
-        try:
-            await context.records.commit({**fence, **found.expected}, puts, deletes)
-        except Conflict:
-            continue
-        return True
-    raise Refused(Code.STORE_CONTENDED)
+    """Make a lease due for revocation at once. It cannot be renewed any more. False if there is none."""
+    found = await find_lease(context, lease_id)
+    if found is None:
+        return False
+    await context.records.commit(Changes(fence) | ending(found, now))
+    return True
 
 
 async def end_leases(
     context: Context, lease_ids: Sequence[str], now: Instant, *, fence: Mapping[str, int] = NO_FENCE
 ) -> None:
-    """Have leases revoked as soon as possible, in one commit where nobody else changes one of them at the same time."""
-    expects, puts, deletes = dict(fence), dict[str, object](), list[str]()
+    """Make leases due for revocation at once: in one commit, or one by one if another request changes one of them."""
+    changes = Changes()
     for lease_id in lease_ids:
         found = await find_lease(context, lease_id)
         if found is not None and not (found.record.revoking and found.record.due_at <= now):
-            expects |= found.expected
-            more_puts, more_deletes = ending(found.record, now)
-            puts |= more_puts
-            deletes += more_deletes
-    if not puts:
+            changes |= ending(found, now)
+    if changes.is_empty:
         return
     try:
-        await context.records.commit(expects, puts, tuple(deletes))
+        await context.records.commit(Changes(fence) | changes)
     except Conflict:
         for lease_id in lease_ids:
             await end_lease(context, lease_id, now, fence=fence)
 
 
+@retry_on_conflict
 async def forget_lease(context: Context, lease_id: str, now: Instant) -> bool:
-    """Drop a lease at once (`revoke-force`); false when there is none. Its objects go back to the journal, which never
-    forgets one."""
-    for _ in range(ATTEMPTS):
-        found = await find_lease(context, lease_id)
-        if found is None:
-            return False
-        lease = found.record
-        puts = abandoned_intent(lease.id.rpartition("/")[2], lease.mount_id, lease.provisioned, now)
-        try:
-            await context.records.commit(found.expected, puts, lease.deletes())
-        except Conflict:
-            continue
-        return True
-    raise Refused(Code.STORE_CONTENDED)
+    """Drop a lease at once (`revoke-force`). The journal goes on removing its objects. False if there is none."""
+    found = await find_lease(context, lease_id)
+    if found is None:
+        return False
+    lease = found.record
+    given_up = abandoned_intent(lease.id.rpartition("/")[2], lease.mount_id, lease.provisioned, now)
+    await context.records.commit(Changes(found.expected) | lease.removal | given_up)
+    return True
 
 
 async def revoke(job: Job, found: Found[Lease]) -> None:
@@ -85,28 +74,23 @@ async def revoke(job: Job, found: Found[Lease]) -> None:
     claimed = evolve(
         lease, revoking=True, attempts=attempts, due_at=await queue.retry_at(job, attempts), reason=UNDER_WAY
     )
-    puts, deletes = rescheduled(lease, claimed)
-    puts[claimed.stuck_key] = Due()
-    await job.context.records.commit({**job.fence, **found.expected}, puts, deletes)
+    changes = Changes(job.fence, {claimed.stuck_key: Due()}) | rescheduled(found, claimed)
+    await job.context.records.commit(changes)
     await _note(job, lease.id, await attempt(job, lease.provisioned, since=lease.issued_at))
 
 
+@retry_on_conflict
 async def _note(job: Job, lease_id: str, removal: Removal) -> None:
-    """Write down what is left of a lease. Only the duty holder changes what one holds, but anybody its due time."""
-    records = job.context.records
-    for _ in range(ATTEMPTS):
-        found = await find_lease(job.context, lease_id)
-        if found is None:
-            return
-        puts: dict[str, object] = {}
-        deletes: tuple[str, ...] = ()
-        if removal.left.is_empty:
-            deletes = found.record.deletes()
-        else:
-            puts[found.key] = evolve(found.record, provisioned=removal.left, reason=reason_text(removal))
-        try:
-            await records.commit({**job.fence, **found.expected}, puts, deletes)
-        except Conflict:
-            continue
+    """Write down what is left of a lease. Only the leader changes what a lease holds; any request may change its due
+    time."""
+    found = await find_lease(job.context, lease_id)
+    if found is None:
         return
-    raise Refused(Code.STORE_CONTENDED)
+    changes = Changes({**job.fence, **found.expected})
+    if removal.left.is_empty:
+        changes |= found.record.removal
+    else:
+        changes |= Changes(
+            puts={found.key: evolve(found.record, provisioned=removal.left, reason=reason_text(removal))}
+        )
+    await job.context.records.commit(changes)

@@ -15,6 +15,7 @@ from ..foundation.context import Context
 from ..leases.record import find_lease
 from ..leases.revocation import end_leases
 from ..store import keys
+from ..store.changes import Changes
 from ..tokens.authenticate import find_token
 from .table import AUTH, Mount, MountTable, change_mounts, mount_table
 
@@ -39,19 +40,19 @@ async def wipe_mount(job: Job) -> None:
     table = await mount_table(context.records)
     mount = table.record.retired.get(job.mount_id)
     if mount is None:
-        await context.records.commit({**job.fence, **table.expected}, deletes=(job.key,))
+        await context.records.commit(Changes({**job.fence, **table.expected}, deletes=(job.key,)))
         return
     await context.components.release(context, mount, job.now, job.fence)
     await (_end_tokens(job) if mount.kind == AUTH else _end_leases(job))
     if job.now < quiet_at(context, mount) or await _is_something_left(job):
         again = keys.due(max(job.now + AGAIN, quiet_at(context, mount)), queue.MOUNT, mount.id, "")
-        await context.records.commit(job.fence, {again: Due()}, (job.key,))
+        await context.records.commit(Changes(job.fence, {again: Due()}, (job.key,)))
         return
     while page := await ListKeys(keys.mount(mount.id), "", PAGE):
-        await context.records.commit(job.fence, deletes=page)
+        await context.records.commit(Changes(job.fence, deletes=page))
     table = await mount_table(context.records)
     expects = {**job.fence, **table.expected}
-    await context.records.commit(expects, {keys.MOUNTS: table.record.without(mount.id)}, (job.key,))
+    await context.records.commit(Changes(expects, {keys.MOUNTS: table.record.without(mount.id)}, (job.key,)))
 
 
 def quiet_at(context: Context, mount: Mount) -> Instant:
@@ -83,19 +84,14 @@ async def _end_leases(job: Job) -> None:
 
 
 async def _end_tokens(job: Job) -> None:
-    """Delete all tokens of a mount, and have ended what they leave behind; they are dead for callers already."""
+    """Delete all tokens of a mount, and make what depends on them due. Callers find them dead already."""
     after = ""
     while page := await ListKeys(keys.TOKENS, after, PAGE):
         after = page[-1]
-        expects: dict[str, int] = {}
-        puts: dict[str, object] = {}
-        deletes: list[str] = []
+        changes = Changes()
         for key in page:
             found = await find_token(job.context, key.removeprefix(keys.TOKENS))
             if found is not None and found.record.mount_id == job.mount_id and not found.record.released:
-                ending_puts, ending_deletes = found.record.ending(job.now)
-                expects |= found.expected
-                puts |= ending_puts
-                deletes += ending_deletes
-        if expects:
-            await job.context.records.commit({**job.fence, **expects}, puts, tuple(deletes))
+                changes |= Changes(found.expected) | found.record.ending(job.now)
+        if changes.expects:
+            await job.context.records.commit(Changes(job.fence) | changes)

@@ -17,10 +17,12 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..effects import Instant
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..settings import Settings
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, Records
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found, Records
 from ..values.folding import fold
 
 AUTH: Final = "auth"
@@ -167,21 +169,15 @@ async def mount_table(records: Records) -> Found[MountTable]:
     return found
 
 
+@retry_on_conflict
 async def change_mounts(
     records: Records, change: Callable[[MountTable], MountTable], puts: Mapping[str, object] | None = None
 ) -> None:
-    """Replace the table by a pure function of itself, and write `puts` with it; nothing where nothing changes."""
-    for _ in range(ATTEMPTS):
-        found = await mount_table(records)
-        table = change(found.record)
-        if table is found.record:
-            return
-        try:
-            await records.commit(found.expected, {keys.MOUNTS: table, **(puts or {})})
-        except Conflict:
-            continue
-        return
-    raise Refused(Code.STORE_CONTENDED)
+    """Replace the table by a pure function of itself, and write `puts` with it. Does nothing if nothing changes."""
+    found = await mount_table(records)
+    table = change(found.record)
+    if table is not found.record:
+        await records.commit(Changes(found.expected, {keys.MOUNTS: table, **(puts or {})}))
 
 
 def new_mount(kind: str, path: str, type_name: str, random: bytes) -> Mount:

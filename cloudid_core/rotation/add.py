@@ -20,7 +20,8 @@ from ..provider.applications import add_password
 from ..provider.client import Client
 from ..provider.propagation import Family, while_fresh
 from ..provider.provisioned import Provisioned
-from ..store.records import Found, expected
+from ..store.changes import Changes
+from ..store.records import Found
 from ..tokens.encoding import new_id
 from .record import Home, Key, Phase, Rotation, changed, given_up
 from .root import hinted_key, is_used_elsewhere, root_application
@@ -43,10 +44,8 @@ async def add(
 
     `Conflict`: nothing was made, as somebody else changed the configuration or has begun a rotation.
     """
-    begun, puts = await _begin(context, mount_id, root.record, before.record if before else None, client, now)
-    more_puts, deletes = changed(before.record if before else None, begun)
-    expects = {**root.expected, **expected(before, begun.key)}
-    version = await context.records.commit(expects, {**puts, **more_puts}, deletes)
+    begun, given_back = await _begin(context, mount_id, root.record, before.record if before else None, client, now)
+    version = await context.records.commit(Changes(root.expected) | given_back | changed(before, begun))
     claim = Found(begun.key, begun, version)
     try:
         return await _make(context, claim, root.record, client, now)
@@ -60,16 +59,16 @@ async def add(
 
 async def _begin(
     context: Context, mount_id: str, root: RootCredential, before: Rotation | None, client: Client, now: Instant
-) -> tuple[Rotation, dict[str, object]]:
-    """The rotation before its first call, and what a commit puts that gives up keys on a former root application."""
+) -> tuple[Rotation, Changes]:
+    """The rotation before its first call, and the changes that give up keys on a former root application."""
     application = await root_application(client)
     home = Home(client.tenant, client.credentials.client_id, application.object_id)
-    puts: dict[str, object] = {}
+    given_back = Changes()
     known = before.known_keys if before else ()
     if before is not None and before.home != home:
         for key in known:
             if key.made_at is not None and not await is_used_elsewhere(context, mount_id, key.secret):
-                puts |= abandoned_password(before, now, key_id=key.id)
+                given_back |= abandoned_password(before, now, key_id=key.id)
         known = ()
     replaced = next((key for key in known if key.secret == root.client_secret), None)
     if replaced is None:
@@ -87,7 +86,7 @@ async def _begin(
         rotated_at=before.rotated_at if before else None,
         note="" if replaced.id else UNIDENTIFIED,
     )
-    return begun, puts
+    return begun, given_back
 
 
 async def _make(
@@ -105,8 +104,7 @@ async def _make(
     password = await while_fresh(client, attempt, family=Family.SHARED, made_at=now)
     new = Key(id=password.key_id, secret=password.secret, made_at=await Now(), expires_at=password.ends_at)
     made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
-    puts, deletes = changed(begun, made)
-    version = await context.records.commit(claim.expected, puts, deletes)
+    version = await context.records.commit(changed(claim, made))
     return Found(claim.key, made, version)
 
 
@@ -116,14 +114,13 @@ async def give_up(
     """Forget the new secret; the journal removes it from the provider."""
     rotation = found.record
     after = given_up(rotation, now, error=error)
-    puts, deletes = changed(rotation, after)
-    puts |= abandoned_password(rotation, now, key_id=rotation.new.id if rotation.new else "")
-    version = await context.records.commit({**(fence or {}), **found.expected}, puts, deletes)
+    abandoned = abandoned_password(rotation, now, key_id=rotation.new.id if rotation.new else "")
+    version = await context.records.commit(Changes(fence or {}) | changed(found, after) | abandoned)
     return Found(found.key, after, version)
 
 
-def abandoned_password(rotation: Rotation, now: Instant, *, key_id: str) -> dict[str, object]:
-    """What a commit puts that has a password of a rotation removed, by its key or else by its name."""
+def abandoned_password(rotation: Rotation, now: Instant, *, key_id: str) -> Changes:
+    """Gives a password of a rotation to the journal, by its key id if that is known, otherwise by its name."""
     provisioned = Provisioned(
         made_at=now,
         tenant=rotation.home.tenant,

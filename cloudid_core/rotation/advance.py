@@ -13,6 +13,7 @@ from ..foundation.components import mount_client
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount, mount_table
 from ..store import keys
+from ..store.changes import Changes
 from ..store.records import Found
 from .add import give_up
 from .record import Phase, Rotation, changed, find_rotation
@@ -35,8 +36,7 @@ async def advance(job: Job) -> None:
         return
     attempts = found.record.attempts + 1
     claimed = evolve(found.record, attempts=attempts, due_at=await queue.retry_at(job, attempts))
-    puts, deletes = changed(found.record, claimed)
-    version = await job.context.records.commit({**job.fence, **found.expected}, puts, deletes)
+    version = await job.context.records.commit(Changes(job.fence) | changed(found, claimed))
     claim = Found(found.key, claimed, version)
     try:
         await _step(job, mount, claim)
@@ -44,7 +44,7 @@ async def advance(job: Job) -> None:
         raise
     except CloudidError as failure:
         noted = evolve(claimed, error=reason_of(failure))
-        await job.context.records.commit({**job.fence, **claim.expected}, {claim.key: noted})
+        await job.context.records.commit(Changes({**job.fence, **claim.expected}, {claim.key: noted}))
 
 
 async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:

@@ -11,7 +11,8 @@ from ..background.queue import Due
 from ..effects import Instant
 from ..foundation.context import Context
 from ..store import keys
-from ..store.records import Found
+from ..store.changes import Changes
+from ..store.records import Found, expected
 from ..values.secret import Secret
 
 
@@ -95,13 +96,12 @@ class Rotation:
         return next((key for key in self.known_keys if key.secret == secret), None)
 
 
-def changed(old: Rotation | None, new: Rotation) -> tuple[dict[str, object], tuple[str, ...]]:
-    """What a commit puts and deletes that takes a rotation from one state to the next: a due entry unless idle."""
-    puts: dict[str, object] = {new.key: new}
-    if not new.is_idle:
-        puts[new.due_key] = Due()
-    stale = () if old is None or old.is_idle or old.due_key in puts else (old.due_key,)
-    return puts, stale
+def changed(found: Found[Rotation] | None, new: Rotation) -> Changes:
+    """Takes a rotation from one state to the next, and its due entry with it. An idle rotation has none."""
+    changes = Changes(expected(found, new.key))
+    if found is not None and not found.record.is_idle:
+        changes |= Changes(deletes=(found.record.due_key,))
+    return changes | Changes(puts={new.key: new} if new.is_idle else {new.key: new, new.due_key: Due()})
 
 
 def given_up(rotation: Rotation, now: Instant, *, error: str) -> Rotation:

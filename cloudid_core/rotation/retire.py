@@ -11,6 +11,7 @@ from ..effects import Instant
 from ..foundation.components import mount_client
 from ..provider.applications import find_application, remove_password
 from ..provider.client import Client
+from ..store.changes import Changes
 from ..store.records import Found
 from .record import Key, Phase, Rotation, changed, overruled
 from .root import is_used_elsewhere
@@ -72,5 +73,4 @@ async def _removed(client: Client, rotation: Rotation, key: Key, now: Instant) -
 
 
 async def _write(job: Job, found: Found[Rotation], after: Rotation) -> None:
-    puts, deletes = changed(found.record, after)
-    await job.context.records.commit({**job.fence, **found.expected}, puts, deletes)
+    await job.context.records.commit(Changes(job.fence) | changed(found, after))

@@ -10,9 +10,10 @@ from ..api.fields import BOOLEAN, Json, setting
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import Instant, Now
-from ..errors import CloudidError, Code, Conflict, Refused, reason_of
+from ..errors import CloudidError, Code, Refused, reason_of
 from ..foundation.components import mount_client
-from ..store.records import ATTEMPTS, Found
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
 from ..values import rfc3339
 from .add import add
 from .expiration import root_password_expiration
@@ -36,7 +37,7 @@ async def rotate_root(call: Call) -> Answer:
 
     A rotation that is under way is carried on; it is not started again.
     """
-    rotation = await _under_way(call) or await _start(call)
+    rotation = await _begin_or_join(call)
     if rotation.record.phase is Phase.PROVING:
         rotation = await _prove(call, rotation)
     match rotation.record.phase:
@@ -47,23 +48,20 @@ async def rotate_root(call: Call) -> Answer:
     return Answer(data={"rotation": f"{call.mount.path}/rotation"}, status=ACCEPTED, wake_at=call.now)
 
 
-async def _start(call: Call) -> Found[Rotation]:
-    """Begin a rotation, or find the one that somebody else has begun at the same time."""
+@retry_on_conflict
+async def _begin_or_join(call: Call) -> Found[Rotation]:
+    """The rotation that is under way, or a new one."""
+    under_way = await _under_way(call)
+    if under_way is not None:
+        return under_way
     context, mount = call.context, call.mount
-    for _ in range(ATTEMPTS):
-        root = await _managed_root(call)
-        if not call.form(RotateForm).force and await is_used_elsewhere(context, mount.id, root.record.client_secret):
-            raise Refused(Code.ROOT_SECRET_SHARED)
-        before = await find_rotation(context, mount.id)
-        client = await mount_client(context, mount.id, call.deadline)
-        await context.components.check_root(context, mount, client.credentials.client_id)
-        try:
-            return await add(context, mount.id, root, before, client, call.now)
-        except Conflict:
-            other = await _under_way(call)
-            if other is not None:
-                return other
-    raise Refused(Code.STORE_CONTENDED)
+    root = await _managed_root(call)
+    if not call.form(RotateForm).force and await is_used_elsewhere(context, mount.id, root.record.client_secret):
+        raise Refused(Code.ROOT_SECRET_SHARED)
+    before = await find_rotation(context, mount.id)
+    client = await mount_client(context, mount.id, call.deadline)
+    await context.components.check_root(context, mount, client.credentials.client_id)
+    return await add(context, mount.id, root, before, client, call.now)
 
 
 async def _managed_root(call: Call) -> Found[RootCredential]:
@@ -107,9 +105,8 @@ async def _prove(call: Call, found: Found[Rotation]) -> Found[Rotation]:
 async def _hand_over(call: Call, found: Found[Rotation], error: str) -> Found[Rotation]:
     """Let the background go on at once, if nobody else has done anything with the rotation."""
     due_now = evolve(found.record, error=error, due_at=await Now())
-    puts, deletes = changed(found.record, due_now)
     try:
-        version = await call.context.records.commit(found.expected, puts, deletes)
+        version = await call.context.records.commit(changed(found, due_now))
     except CloudidError:
         return await find_rotation(call.context, call.mount.id) or found
     return Found(found.key, due_now, version)

@@ -10,13 +10,15 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ..effects import Instant, Now
-from ..errors import Code, Conflict, ProviderProblem, Refused
+from ..errors import ProviderProblem
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
 from ..provider.acceptance import wait_until_accepted
 from ..provider.client import Client
-from ..store.records import ATTEMPTS, Found
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
 from .add import give_up
 from .record import Key, Phase, Rotation, changed, find_rotation
 from .root import find_root
@@ -41,41 +43,40 @@ def is_home(client: Client, rotation: Rotation) -> bool:
 async def prove_and_switch(
     context: Context, mount: Mount, client: Client, found: Found[Rotation], fence: Mapping[str, int] = NO_FENCE
 ) -> Found[Rotation]:
-    """Prove the new secret and put it into the configuration.
+    """Prove the new secret and put it into the configuration. Answers the rotation as it is then.
 
-    The rotation as it is then: `OVERLAPPING` if that succeeded (or somebody else did it), `PROVING` if the deadline
-    came first. A configuration that was changed meanwhile keeps what it has: the new secret is given up.
+    `OVERLAPPING`: it succeeded here or in another request. `PROVING`: the deadline came first. A configuration that was
+    changed meanwhile keeps what it has, and the new secret is given up.
     """
-    if found.record.new is None or not await wait_until_accepted(
-        client, found.record.home.client_id, found.record.new.secret, needed=PROOFS
-    ):
-        return found
     new = found.record.new
-    for _ in range(ATTEMPTS):
-        root = await find_root(context, mount)
-        rotation, now = found.record, await Now()
-        if rotation.new != new or rotation.replaced is None:
-            return found
-        if root is None or root.record.client_secret != rotation.replaced.secret or not is_home(client, rotation):
-            return await give_up(context, found, now, CHANGED, fence=fence)
-        after = evolve(
-            rotation,
-            phase=Phase.OVERLAPPING,
-            new=None,
-            current=new,
-            due_at=now + OVERLAP,
-            attempts=0,
-            rotated_at=now,
-            error="",
-        )
-        try:
-            return await _switch(context, root, new, found, after, fence)
-        except Conflict:
-            again = await find_rotation(context, mount.id)
-            if again is None:
-                break
-            found = again
-    raise Refused(Code.STORE_CONTENDED)
+    if new is None or not await wait_until_accepted(client, found.record.home.client_id, new.secret, needed=PROOFS):
+        return found
+    return await _switch_to(context, mount, client, found, new, fence)
+
+
+@retry_on_conflict
+async def _switch_to(
+    context: Context, mount: Mount, client: Client, proven: Found[Rotation], new: Key, fence: Mapping[str, int]
+) -> Found[Rotation]:
+    root = await find_root(context, mount)
+    found = await find_rotation(context, mount.id)
+    now = await Now()
+    if found is None or found.record.new != new or found.record.replaced is None:
+        return found or proven
+    rotation = found.record
+    if root is None or root.record.client_secret != found.record.replaced.secret or not is_home(client, rotation):
+        return await give_up(context, found, now, CHANGED, fence=fence)
+    after = evolve(
+        rotation,
+        phase=Phase.OVERLAPPING,
+        new=None,
+        current=new,
+        due_at=now + OVERLAP,
+        attempts=0,
+        rotated_at=now,
+        error="",
+    )
+    return await _switch(context, root, new, found, after, fence)
 
 
 async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
@@ -122,7 +123,6 @@ async def _switch(
     fence: Mapping[str, int],
 ) -> Found[Rotation]:
     """Configuration and rotation change in one commit."""
-    puts, deletes = changed(found.record, after)
-    puts[root.key] = evolve(root.record, client_secret=key.secret)
-    version = await context.records.commit({**fence, **found.expected, **root.expected}, puts, deletes)
+    configured = Changes({**fence, **root.expected}, {root.key: evolve(root.record, client_secret=key.secret)})
+    version = await context.records.commit(configured | changed(found, after))
     return Found(found.key, after, version)

@@ -9,7 +9,7 @@ from ..api.response import NOTHING, Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..effects import ListKeys
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective
@@ -19,7 +19,9 @@ from ..rotation import root_credential
 from ..rotation.expiration import root_password_expiration
 from ..rotation.root_credential import RootCredential, client_of, effective_config
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected, version_of
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found, expected, version_of
 
 
 @frozen(kw_only=True)
@@ -72,24 +74,20 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     )
 
 
+@retry_on_conflict
 async def write_config(call: Call) -> Answer:
-    """Set the fields that were given; the rules are checked on what then counts."""
+    """Set the given fields. The rules are checked on the merged, effective configuration."""
     context, environment = call.context, call.context.settings.environment
     key = keys.config(call.mount.id)
     given = {name: value for name, value in call.given.values.items() if name != "force"}
-    for _ in range(ATTEMPTS):
-        found = await find_config(context, call.mount)
-        config = evolve(found.record if found else Config(), **given)
-        counting = effective(config, environment)
-        root_credential.check(counting)
-        if found is not None and effective(found.record, environment).place != counting.place:
-            await _refuse_to_strand(call)
-        try:
-            await context.records.commit(expected(found, key), {key: config})
-        except Conflict:
-            continue
-        return NOTHING
-    raise Refused(Code.STORE_CONTENDED)
+    found = await find_config(context, call.mount)
+    config = evolve(found.record if found else Config(), **given)
+    new = effective(config, environment)
+    root_credential.check(new)
+    if found is not None and effective(found.record, environment).place != new.place:
+        await _refuse_to_strand(call)
+    await context.records.commit(Changes(expected(found, key), {key: config}))
+    return NOTHING
 
 
 async def read_config(call: Call) -> Answer:

@@ -15,7 +15,7 @@ from ..api.response import Answer
 from ..api.routing import Call, capture_name
 from ..background.journal import Intent, abandon, closing, marker, open_intent
 from ..effects import Instant, Now
-from ..errors import CloudidError, Code, Conflict, Refused
+from ..errors import CloudidError, Code, Refused
 from ..foundation.lifetime import grant as grant_life
 from ..leases.record import Lease
 from ..leases.revocation import end_lease
@@ -27,7 +27,9 @@ from ..provider.propagation import GRACE, Family
 from ..provider.provisioned import Provisioned
 from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected, version_of
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found, expected, version_of
 from ..tokens.authenticate import owner_of
 from ..tokens.encoding import new_id
 from ..tokens.hierarchy import tie
@@ -95,33 +97,28 @@ async def generate_credentials(call: Call) -> Answer:
     )
 
 
+@retry_on_conflict
 async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
-    """Plan an issue under the role and the configuration as they are, and write that down."""
-    context, mount = call.context, call.mount
-    name = capture_name(call)
-    for _ in range(ATTEMPTS):
-        role = await find_role(context, mount, name)
-        if role is None:
-            raise Refused(Code.NOT_FOUND, NO_ROLE)
-        found_config = await find_config(context, mount)
-        config = effective_config(context.settings, Config, found_config)
-        client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
-        refuse_self_target(client, role.record.client_id)
-        plan = await _plan(call, client, role.record, name)
-        try:
-            intent = await open_intent(
-                context,
-                intent_id=plan.id,
-                mount_id=mount.id,
-                provisioned=evolve(plan.provisioned, purge=True),
-                now=call.now,
-                until=call.deadline.at,
-                expects={**role.expected, **expected(found_config, keys.config(mount.id))},
-            )
-        except Conflict:
-            continue
-        return client, plan, intent
-    raise Refused(Code.STORE_CONTENDED)
+    """Plan an issue under the present role and configuration, and write the plan down as an intent."""
+    context, mount, name = call.context, call.mount, capture_name(call)
+    role = await find_role(context, mount, name)
+    if role is None:
+        raise Refused(Code.NOT_FOUND, NO_ROLE)
+    found_config = await find_config(context, mount)
+    config = effective_config(context.settings, Config, found_config)
+    client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
+    refuse_self_target(client, role.record.client_id)
+    plan = await _plan(call, client, role.record, name)
+    intent = await open_intent(
+        context,
+        intent_id=plan.id,
+        mount_id=mount.id,
+        provisioned=evolve(plan.provisioned, purge=True),
+        now=call.now,
+        until=call.deadline.at,
+        expects={**role.expected, **expected(found_config, keys.config(mount.id))},
+    )
+    return client, plan, intent
 
 
 async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
@@ -180,8 +177,9 @@ async def _prove(client: Client, made: Made) -> None:
         raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
 
 
+@retry_on_conflict
 async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent], lease_id: str) -> Lease:
-    """Put the lease in place of the intent, if mount, role and token still stand; it ends with the token that asked."""
+    """Put the lease in place of the intent, if mount, role and token still stand. The lease ends with the token."""
     context, mount, token = call.context, call.mount, call.token.token
     now = await Now()
     ends_at = min(plan.ends_at, made.password.ends_at)
@@ -190,32 +188,25 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
     ttl = min(plan.ttl, int(ends_at - now))
     if ttl <= 0:
         raise Refused(Code.DEADLINE_PASSED, "nothing is left of the lease")
-    intent_expects, intent_deletes = closing(intent)
-    for _ in range(ATTEMPTS):
-        mounts = await mount_table(context.records)
-        role = await find_role(context, mount, plan.role_name)
-        if role is None or mount.id not in mounts.record.by_id:
-            raise Refused(Code.NOT_FOUND, NO_ROLE)
-        owner = await owner_of(context, mounts.record, token, now)
-        lease = Lease(
-            id=lease_id,
-            mount_id=mount.id,
-            role=plan.role_name,
-            token_id=owner.record.id if owner else "",
-            provisioned=made.provisioned,
-            issued_at=now,
-            expires_at=now + ttl,
-            ends_at=ends_at,
-            due_at=now + ttl,
-        )
-        expects = {**mounts.expected, **role.expected, **intent_expects, **(owner.expected if owner else {})}
-        puts = {**lease.puts(), **(tie(owner) if owner else {})}
-        try:
-            await context.records.commit(expects, puts, intent_deletes)
-        except Conflict:
-            continue
-        return lease
-    raise Refused(Code.STORE_CONTENDED)
+    mounts = await mount_table(context.records)
+    role = await find_role(context, mount, plan.role_name)
+    if role is None or mount.id not in mounts.record.by_id:
+        raise Refused(Code.NOT_FOUND, NO_ROLE)
+    owner = await owner_of(context, mounts.record, token, now)
+    lease = Lease(
+        id=lease_id,
+        mount_id=mount.id,
+        role=plan.role_name,
+        token_id=owner.record.id if owner else "",
+        provisioned=made.provisioned,
+        issued_at=now,
+        expires_at=now + ttl,
+        ends_at=ends_at,
+        due_at=now + ttl,
+    )
+    changes = Changes({**mounts.expected, **role.expected}) | lease.creation | closing(intent)
+    await context.records.commit(changes | tie(owner) if owner else changes)
+    return lease
 
 
 async def _take_back(call: Call, intent: Found[Intent], lease_id: str) -> None:

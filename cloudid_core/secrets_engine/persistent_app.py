@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from ..api.routing import Call
-from ..background.journal import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent, without
+from ..background.journal import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
 from ..mounts.table import Mount
 from ..provider.applications import describe_application
 from ..provider.client import Client
 from ..provider.provisioned import Provisioned
+from ..store.changes import Changes
 from ..store.records import Found
 from ..tokens.encoding import new_id
 from .grants import GroupGrant, RoleGrant
@@ -79,7 +80,7 @@ async def persist(call: Call, client: Client, key: str, role: Role, expects: Map
     if change.is_none:
         provisioned = evolve(kept.provisioned, purge=role.permanently_delete)
         await call.context.records.commit(
-            expects, {key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))}
+            Changes(expects, {key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))})
         )
         return
     if await find_intent(call.context, call.mount.id, kept.change_id):
@@ -87,8 +88,8 @@ async def persist(call: Call, client: Client, key: str, role: Role, expects: Map
     await _change(call, client, key, role, kept, change, expects)
 
 
-def forget(persistent_app: PersistentApp, mount: Mount, now: Instant) -> dict[str, object]:
-    """What a commit puts that gives up a role's application: an intent to be undone at once."""
+def forget(persistent_app: PersistentApp, mount: Mount, now: Instant) -> Changes:
+    """Gives a role's application to the journal, which removes it at once."""
     return abandoned_intent(persistent_app.id, mount.id, persistent_app.provisioned, now)
 
 
@@ -107,9 +108,8 @@ async def _make(call: Call, client: Client, key: str, role: Role, expects: Mappi
         made = await make_application(client, at_stake, role.tags, role.sign_in_audience)
         await grant(client, made.member_id, planned, role.azure_groups)
         persistent_app = _persisted(intent_id, made, planned, role)
-        intent_expects, intent_deletes = closing(intent)
-        puts: dict[str, object] = {key: evolve(role, persistent_app=persistent_app)}
-        await call.context.records.commit({**expects, **intent_expects}, puts, intent_deletes)
+        stored = Changes(expects, {key: evolve(role, persistent_app=persistent_app)})
+        await call.context.records.commit(stored | closing(intent))
     except CloudidError:
         await abandon(call.context, intent, call.now)
         raise
@@ -119,7 +119,6 @@ async def _change(
     call: Call, client: Client, key: str, role: Role, kept: PersistentApp, change: Change, expects: Mapping[str, int]
 ) -> None:
     """Make what is new, then store the role; the same commit turns the intent into one to remove what is old."""
-    records = call.context.records
     planned = await plan_assignments(change.added)
     member_id = kept.provisioned.member_id
     nothing = Provisioned(made_at=call.now, tenant=client.tenant, member_id=member_id)
@@ -134,12 +133,10 @@ async def _change(
         provisioned = evolve(kept.provisioned, made_at=call.now)
         persistent_app = _persisted(kept.id, provisioned, (*change.stay, *planned), role)
         old = evolve(nothing, assignments=paths_of(change.removed), groups=ids_of(change.left))
-        puts: dict[str, object] = {key: evolve(role, persistent_app=persistent_app)}
+        changes = Changes(expects, {key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
         if not old.is_empty:
-            puts |= abandoned_intent(kept.change_id, call.mount.id, old, call.now)
-        intent_expects, intent_deletes = closing(intent)
-        deletes = tuple(name for each in intent_deletes for name in without(puts, each))
-        await records.commit({**expects, **intent_expects}, puts, deletes)
+            changes |= abandoned_intent(kept.change_id, call.mount.id, old, call.now)
+        await call.context.records.commit(changes)
     except CloudidError:
         await abandon(call.context, intent, call.now)
         raise

@@ -25,6 +25,7 @@ from ..mounts.table import mount_table
 from ..provider.client import Client
 from ..provider.provisioned import Provisioned
 from ..store import keys
+from ..store.changes import Changes
 from ..values import rfc3339
 from . import config
 from .inventory import Object, Shown, look_around, look_up, objects_of, provisioned_of
@@ -114,15 +115,15 @@ async def repair(call: Call) -> Answer:
 async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
     """Have objects removed by the journal; how many. None when somebody else sees to one of them at the same time."""
     mounts = await mount_table(call.context.records)
-    expects, puts = dict(mounts.expected), dict[str, object]()
+    changes = Changes(mounts.expected)
     for one in objects:
         intent_id = f"reconcile-{one.id}"
-        expects[keys.intent(call.mount.id, intent_id)] = ABSENT
-        puts |= abandoned_intent(intent_id, call.mount.id, provisioned_of(one, client.tenant), call.now)
+        changes |= Changes({keys.intent(call.mount.id, intent_id): ABSENT})
+        changes |= abandoned_intent(intent_id, call.mount.id, provisioned_of(one, client.tenant), call.now)
     if call.mount.id not in mounts.record.by_id:
         return 0
     try:
-        await call.context.records.commit(expects, puts)
+        await call.context.records.commit(changes)
     except Conflict:
         return 0
     return len(objects)

@@ -11,7 +11,7 @@ from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, one_of, setting, sho
 from ..api.response import Answer
 from ..api.routing import Call, capture_name
 from ..effects import Instant
-from ..errors import Code, Conflict, Problem, Refused
+from ..errors import Code, Problem, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Terms
 from ..mounts.table import Mount
@@ -19,7 +19,9 @@ from ..provider import applications
 from ..provider.client import Client
 from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected, version_of
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found, expected, version_of
 from ..values import listing
 from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
@@ -102,41 +104,34 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
     return await context.records.find(keys.role(mount.id, name), Role)
 
 
+@retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Set the fields that were given; what they refer to is looked up, and must exist.
+    """Set the given fields. Everything that the role refers to must exist at the provider.
 
     A role with `persist_app` has its application made, or brought up to date, before it is stored.
     """
-    name = capture_name(call)
-    for _ in range(ATTEMPTS):
-        try:
-            return await _write(call, name)
-        except Conflict:
-            continue
-    raise Refused(Code.STORE_CONTENDED)
-
-
-async def _write(call: Call, name: str) -> Answer:
-    context, mount = call.context, call.mount
+    context, mount, name = call.context, call.mount, capture_name(call)
     found_config = await find_config(context, mount)
     config = effective_config(context.settings, Config, found_config)
     client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
     key = keys.role(mount.id, name)
     found = await find_role(context, mount, name)
     stored = found.record if found else Role()
-    role = evolve(stored, **_changes(stored, call.given.values))
+    role = evolve(stored, **_changed_fields(stored, call.given.values))
     check(role)
     role = await _resolved(client, role)
     expects = {**expected(found, key), **expected(found_config, keys.config(mount.id))}
     if role.persist_app:
         await persist(call, client, key, role, expects)
     else:
-        puts = forget(stored.persistent_app, mount, call.now) if stored.persistent_app else {}
-        await context.records.commit(expects, {key: evolve(role, persistent_app=None), **puts})
+        changes = Changes(expects, {key: evolve(role, persistent_app=None)})
+        if stored.persistent_app:
+            changes |= forget(stored.persistent_app, mount, call.now)
+        await context.records.commit(changes)
     return Answer(wake_at=call.now if stored.persistent_app else None)
 
 
-def _changes(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
+def _changed_fields(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that were given. Who writes back what was read also names the application that the role keeps."""
     kept = stored.persistent_app.provisioned.application_id if stored.persistent_app else ""
     return {
@@ -188,31 +183,27 @@ async def list_roles(call: Call) -> Answer:
     return Answer(data={"keys": names})
 
 
+@retry_on_conflict
 async def delete_role(call: Call) -> Answer:
-    """Forget a role, and what it kept at the provider. Its leases live on until they end."""
-    name = capture_name(call)
-    for _ in range(ATTEMPTS):
-        found = await find_role(call.context, call.mount, name)
-        if found is None:
-            raise Refused(Code.NOT_FOUND, "the role does not exist")
-        persistent_app = found.record.persistent_app
-        puts = forget(persistent_app, call.mount, call.now) if persistent_app else {}
-        try:
-            await call.context.records.commit(found.expected, puts, (found.key,))
-        except Conflict:
-            continue
-        return Answer(wake_at=call.now if persistent_app else None)
-    raise Refused(Code.STORE_CONTENDED)
+    """Delete a role, and what it kept at the provider. Its leases live on until they end."""
+    found = await find_role(call.context, call.mount, capture_name(call))
+    if found is None:
+        raise Refused(Code.NOT_FOUND, "the role does not exist")
+    changes = Changes(found.expected, deletes=(found.key,))
+    kept = found.record.persistent_app
+    if kept:
+        changes |= forget(kept, call.mount, call.now)
+    await call.context.records.commit(changes)
+    return Answer(wake_at=call.now if kept else None)
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    """Give up the applications that the roles of a retired mount keep."""
-    records = context.records
-    for name in await records.names(keys.roles(mount.id)):
+    """Hand the applications that the roles of a retired mount keep to the journal."""
+    for name in await context.records.names(keys.roles(mount.id)):
         found = await find_role(context, mount, name)
         if found is not None and found.record.persistent_app is not None:
-            puts = forget(found.record.persistent_app, mount, now)
-            await records.commit({**fence, **found.expected}, puts, (found.key,))
+            changes = Changes({**fence, **found.expected}, deletes=(found.key,))
+            await context.records.commit(changes | forget(found.record.persistent_app, mount, now))
 
 
 async def role_exists(call: Call) -> bool:

@@ -10,7 +10,8 @@ from ..foundation.context import Context
 from ..settings import Settings
 from ..values.secret import Secret
 from . import keys
-from .records import ATTEMPTS, converter
+from .conflicts import retry_on_conflict
+from .records import converter
 from .sealing import (
     KEY_SIZE,
     MASTER_TERM,
@@ -49,20 +50,21 @@ async def seal_keyring(settings: Settings, keyring: Keyring) -> bytes:
     return seal_with(master_cipher(settings.master_key), MASTER_TERM, keys.RING, converter.dumps(keyring), nonce)
 
 
+@retry_on_conflict
 async def open_keyring(settings: Settings) -> Keyring:
-    """The ring of an initialised store, with a block of seals reserved for who opens it; under a new key if it is time.
+    """The key ring of an initialised store, with a block of seals reserved for the caller.
 
-    Refused with `NOT_INITIALISED`, or with `SEALED` when the master key is the wrong one.
+    A new data key is begun if it is time.
+
+    Refuses with `NOT_INITIALISED`, or with `SEALED` when the master key is the wrong one.
     """
-    for _ in range(ATTEMPTS):
-        keyring, version = await _read(settings)
-        reserved = keyring.with_reserve(await Now(), await RandomBytes(KEY_SIZE))
-        try:
-            await Commit({keys.RING: version}, {keys.RING: await seal_keyring(settings, reserved)})
-        except (Conflict, OutcomeUnknown):
-            continue  # what may have been reserved for nobody does no harm
-        return reserved
-    raise Refused(Code.STORE_CONTENDED)
+    keyring, version = await _read(settings)
+    reserved = keyring.with_reserve(await Now(), await RandomBytes(KEY_SIZE))
+    try:
+        await Commit({keys.RING: version}, {keys.RING: await seal_keyring(settings, reserved)})
+    except OutcomeUnknown:
+        raise Conflict("a block of seals may be reserved for nobody, which does no harm") from None
+    return reserved
 
 
 async def keep_reserve(context: Context) -> None:

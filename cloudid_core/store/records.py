@@ -13,12 +13,13 @@ from ..effects import ABSENT, Commit, Entry, ListKeys, RandomBytes, ReadEntry
 from ..errors import Code, Conflict, OutcomeUnknown, Refused
 from ..foundation.caches import Bounded
 from ..values.secret import Secret
+from .changes import Changes
+from .conflicts import retry_on_conflict
 from .sealing import NONCE_SIZE, Sealer
 from .upgrades import register_upgrades
 
 T = TypeVar("T")
 U = TypeVar("U")
-ATTEMPTS: Final = 20
 PAGE: Final = 1000
 
 converter: Final = make_converter()
@@ -100,23 +101,19 @@ class Records:
             after = page[-1]
         return found
 
-    async def commit(
-        self,
-        expects: Mapping[str, int],
-        puts: Mapping[str, object] | None = None,
-        deletes: tuple[str, ...] = (),
-        nonces: bytes = b"",
-    ) -> int:
-        """Write all or nothing; the version of what was put. `Conflict` when something expected has changed.
+    async def commit(self, changes: Changes, nonces: bytes = b"") -> int:
+        """Write all changes or none, and answer the version of what was put. `Conflict`: an expectation does not hold.
 
-        Who draws random bytes anyway may draw `nonces`, `NONCE_SIZE` for each put, with them. When the store cannot
-        tell the outcome, it is read again here; what even that does not tell is refused with `COMMIT_UNRESOLVED`.
+        Callers may pass `nonces` that they drew earlier, `NONCE_SIZE` bytes for each put. A commit whose outcome the
+        store cannot tell is read again here; `COMMIT_UNRESOLVED` is refused when that does not tell either.
         """
-        sealed = self.seal(puts, nonces or await RandomBytes(NONCE_SIZE * len(puts))) if puts else {}
+        sealed: dict[str, bytes] = {}
+        if changes.puts:
+            sealed = self.seal(changes.puts, nonces or await RandomBytes(NONCE_SIZE * len(changes.puts)))
         try:
-            return await Commit(expects, sealed, deletes)
+            return await Commit(changes.expects, sealed, changes.deletes)
         except OutcomeUnknown:
-            return await self._resolve(expects, sealed, deletes)
+            return await self._resolve(changes.expects, sealed, changes.deletes)
 
     def seal(self, puts: Mapping[str, object], nonces: bytes) -> dict[str, bytes]:
         """Records as the store may see them; takes `NONCE_SIZE` random bytes for each."""
@@ -127,18 +124,14 @@ class Records:
             at += NONCE_SIZE
         return sealed
 
+    @retry_on_conflict
     async def update(self, key: str, form: type[T], change: Callable[[T | None], T | None]) -> T | None:
-        """Replace a record by a pure function of itself (`None`: no record), however many try at once."""
-        for _ in range(ATTEMPTS):
-            found = await self.find(key, form)
-            changed = change(found.record if found else None)
-            puts, deletes = ({key: changed}, ()) if changed is not None else ({}, (key,))
-            try:
-                await self.commit(expected(found, key), puts, deletes)
-            except Conflict:
-                continue
-            return changed
-        raise Refused(Code.STORE_CONTENDED)
+        """Replace a record by a pure function of itself (`None`: no record), however many callers try at once."""
+        found = await self.find(key, form)
+        changed = change(found.record if found else None)
+        put = {key: changed} if changed is not None else {}
+        await self.commit(Changes(expected(found, key), put, () if put else (key,)))
+        return changed
 
     def _decode(self, key: str, entry: Entry, form: type[T]) -> T:
         return converter.loads(self.sealer.open(key, entry.value), form)

@@ -11,13 +11,14 @@ from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of,
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import ListKeys
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..foundation.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, end_leases, forget_lease
 from ..mounts.table import mount_table
 from ..store import keys
-from ..store.records import ATTEMPTS
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
 from ..tokens.authenticate import find_token, lineage
 from ..tokens.hierarchy import revoke as revoke_token
 from ..values import rfc3339
@@ -83,31 +84,26 @@ def described(lease: Lease, now: float) -> dict[str, Json]:
     return data
 
 
+@retry_on_conflict
 async def renew(call: Call) -> Answer:
     """Give a lease more time, by the role's current values; never past the end of the provider's secret."""
     context, lease_id = call.context, _lease_id(call)
-    for _ in range(ATTEMPTS):
-        found = await find_lease(context, lease_id)
-        if found is None:
-            raise Refused(Code.LEASE_NOT_FOUND)
-        lease = found.record
-        terms, expects = await _terms(call, lease)
-        granted = grant(terms, start=lease.issued_at, now=call.now, increment=call.form(LeaseForm).increment)
-        ttl, warnings = granted.ttl, granted.warnings
-        left = int(lease.ends_at - call.now)
-        if left < ttl:
-            ttl, warnings = left, (f"the credentials end in {left}s: the TTL is capped",)
-        if ttl <= 0:
-            raise Refused(Code.LEASE_NOT_RENEWABLE)
-        expires_at = call.now + ttl
-        renewed = evolve(lease, expires_at=expires_at, due_at=expires_at, last_renewal=call.now)
-        puts, deletes = rescheduled(lease, renewed)
-        try:
-            await context.records.commit({**found.expected, **expects}, puts, deletes)
-        except Conflict:
-            continue
-        return Answer(lease_id=lease.id, lease_duration=ttl, renewable=True, warnings=warnings, wake_at=expires_at)
-    raise Refused(Code.STORE_CONTENDED)
+    found = await find_lease(context, lease_id)
+    if found is None:
+        raise Refused(Code.LEASE_NOT_FOUND)
+    lease = found.record
+    terms, expects = await _terms(call, lease)
+    granted = grant(terms, start=lease.issued_at, now=call.now, increment=call.form(LeaseForm).increment)
+    ttl, warnings = granted.ttl, granted.warnings
+    left = int(lease.ends_at - call.now)
+    if left < ttl:
+        ttl, warnings = left, (f"the credentials end in {left}s: the TTL is capped",)
+    if ttl <= 0:
+        raise Refused(Code.LEASE_NOT_RENEWABLE)
+    expires_at = call.now + ttl
+    renewed = evolve(lease, expires_at=expires_at, due_at=expires_at, last_renewal=call.now)
+    await context.records.commit(Changes(expects) | rescheduled(found, renewed))
+    return Answer(lease_id=lease.id, lease_duration=ttl, renewable=True, warnings=warnings, wake_at=expires_at)
 
 
 async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:

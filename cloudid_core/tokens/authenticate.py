@@ -7,12 +7,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..effects import Instant
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..mounts.table import MountTable
 from ..policies.store import load_acl
 from ..store import keys
-from ..store.records import ATTEMPTS, Found
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
 from ..values import network
 from . import batch, encoding
 from .record import Caller, Token
@@ -101,23 +103,18 @@ async def owner_of(context: Context, mounts: MountTable, token: Token, now: Inst
     return owner
 
 
+@retry_on_conflict
 async def _spend_use(context: Context, token_id: str, now: Instant) -> Token:
-    """Count one use; the last one ends the token, so that it is granted once however many ask at the same time.
+    """Count one use. The last one ends the token, so that it is granted once however many requests ask for it.
 
-    It is ended by a put, not by a delete: when the store cannot tell the outcome, only what was put proves whose it is.
+    A put ends the token, not a delete: when the store cannot tell the outcome, only what was put proves whose it is.
     """
-    for _ in range(ATTEMPTS):
-        found = await find_token(context, token_id)
-        if found is None or not found.record.num_uses or not found.record.is_alive(now):
-            raise Refused(Code.PERMISSION_DENIED)
-        spent = replace(found.record, num_uses=found.record.num_uses - 1)
-        puts: dict[str, object] = {spent.key: spent}
-        if not spent.num_uses:
-            due_puts, _ = spent.ending(now)
-            puts = {spent.key: replace(spent, expires_at=now), **due_puts}
-        try:
-            await context.records.commit(found.expected, puts)
-        except Conflict:
-            continue
-        return spent
-    raise Refused(Code.STORE_CONTENDED)
+    found = await find_token(context, token_id)
+    if found is None or not found.record.num_uses or not found.record.is_alive(now):
+        raise Refused(Code.PERMISSION_DENIED)
+    spent = replace(found.record, num_uses=found.record.num_uses - 1)
+    changes = Changes(found.expected, {spent.key: spent})
+    if not spent.num_uses:
+        changes = spent.ending(now) | Changes(found.expected, {spent.key: replace(spent, expires_at=now)})
+    await context.records.commit(changes)
+    return spent

@@ -8,13 +8,15 @@ from typing import Final
 from ..api.response import Answer
 from ..api.routing import Call, capture_name
 from ..effects import ListKeys, RandomBytes
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Grant, Terms, grant
 from ..mounts.table import mount_table
 from ..policies.store import load_policy
 from ..store import keys
-from ..store.records import ATTEMPTS, Found
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
 from .authenticate import DEPTH, lineage, owner_of
 from .create_request import CreateForm, check_caller, check_sudo, least, policies_of, type_of
 from .encoding import custom_token
@@ -41,16 +43,8 @@ async def create_for_role(call: Call) -> Answer:
     return await _create(call, f"create/{capture_name(call, 'role')}", orphan=False)
 
 
+@retry_on_conflict
 async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
-    for _ in range(ATTEMPTS):
-        try:
-            return await _attempt(call, path, orphan=orphan)
-        except Conflict:
-            continue
-    raise Refused(Code.STORE_CONTENDED)
-
-
-async def _attempt(call: Call, path: str, *, orphan: bool) -> Answer:
     context, form, caller = call.context, call.form(CreateForm), call.token
     check_caller(caller.token, last_use=caller.last_use)
     mounts = await mount_table(context.records)
@@ -68,9 +62,10 @@ async def _attempt(call: Call, path: str, *, orphan: bool) -> Answer:
     draft, granted = _draft(call, form, role, parent.record, policies, path, orphan=orphan)
     await _check_id(context, form.id, draft)
     issue = mint(context, draft, granted.warnings, await RandomBytes(RANDOM_SIZE), form.id)
-    role_expects = found_role.expected if found_role else {}
-    puts = issue.puts if orphan or draft.is_batch else {**tie(parent), **issue.puts}
-    await context.records.commit({**mounts.expected, **role_expects, **parent.expected, **issue.expects}, puts)
+    changes = Changes({**mounts.expected, **parent.expected, **(found_role.expected if found_role else {})})
+    if not (orphan or draft.is_batch):
+        changes |= tie(parent)
+    await context.records.commit(changes | issue.changes)
     return Answer(auth=issue.block, warnings=(*issue.warnings, *await _missing(context, policies)))
 
 

@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from ..background.queue import Due, Job
 from ..effects import Instant, ListKeys
-from ..errors import Code, Conflict, Refused
+from ..errors import Conflict
 from ..foundation.context import Context
 from ..store import keys
-from ..store.records import ATTEMPTS, Found
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
 from .authenticate import find_token
 from .record import Token
 
@@ -24,13 +26,15 @@ PAGE: Final = 200
 """How many children one piece of work looks after."""
 
 
-def tie(owner: Found[Token]) -> dict[str, object]:
-    """What a commit that expects `owner` puts beside a child or lease of it, so that neither is ever overlooked."""
+def tie(owner: Found[Token]) -> Changes:
+    """Accompanies a new child or lease of `owner`, so that neither is overlooked when the owner ends."""
     token = owner.record
-    puts: dict[str, object] = {} if token.has_dependants else {owner.key: replace(token, has_dependants=True)}
+    changes = Changes(owner.expected)
+    if not token.has_dependants:
+        changes |= Changes(puts={owner.key: replace(token, has_dependants=True)})
     if token.expires_at is not None:
-        puts[token.due_key(token.expires_at)] = Due()
-    return puts
+        changes |= Changes(puts={token.due_key(token.expires_at): Due()})
+    return changes
 
 
 async def revoke(context: Context, token_id: str, now: Instant) -> bool:
@@ -43,22 +47,17 @@ async def revoke_orphan(context: Context, token_id: str, now: Instant) -> bool:
     return await _end(context, token_id, now, release=True)
 
 
+@retry_on_conflict
 async def _end(context: Context, token_id: str, now: Instant, *, release: bool) -> bool:
-    for _ in range(ATTEMPTS):
-        found = await find_token(context, token_id)
-        if found is None or found.record.released:
-            return False
-        token = found.record
-        puts, deletes = token.ending(now)
-        if release and token.has_dependants:
-            puts[token.key] = replace(token, released=True, mac="")
-            deletes = tuple(key for key in deletes if key != token.key)
-        try:
-            await context.records.commit(found.expected, puts, deletes)
-        except Conflict:
-            continue
-        return token.has_dependants
-    raise Refused(Code.STORE_CONTENDED)
+    found = await find_token(context, token_id)
+    if found is None or found.record.released:
+        return False
+    token = found.record
+    changes = Changes(found.expected) | token.ending(now)
+    if release and token.has_dependants:
+        changes |= Changes(puts={token.key: replace(token, released=True, mac="")})
+    await context.records.commit(changes)
+    return token.has_dependants
 
 
 async def settle_children(job: Job, *, released: bool) -> bool:
@@ -73,12 +72,12 @@ async def settle_children(job: Job, *, released: bool) -> bool:
 
 
 async def _settle(job: Job, index_key: str, child_id: str, released: bool) -> None:
-    context = job.context
-    child = await find_token(context, child_id)
+    child = await find_token(job.context, child_id)
+    changes = Changes(job.fence)
     if child is None:
-        await context.records.commit(job.fence, deletes=(index_key,))
-        return
-    puts, deletes = child.record.ending(job.now)
-    if released:
-        puts, deletes = {child.key: replace(child.record, parent="")}, (index_key,)
-    await context.records.commit({**job.fence, **child.expected}, puts, deletes)
+        changes |= Changes(deletes=(index_key,))
+    elif released:
+        changes |= Changes(child.expected, {child.key: replace(child.record, parent="")}, (index_key,))
+    else:
+        changes |= Changes(child.expected) | child.record.ending(job.now)
+    await job.context.records.commit(changes)

@@ -15,6 +15,7 @@ from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import grant
 from ..mounts.table import Mount
+from ..store.changes import Changes
 from . import batch, encoding
 from .record import Token
 from .settings import BATCH, SERVICE, TokenSettings
@@ -23,13 +24,12 @@ RANDOM_SIZE: Final = max(encoding.RANDOM_SIZE, encoding.ID_RANDOM_SIZE + batch.R
 
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
-    """A token that exists once `puts` are committed; there are none for a batch token."""
+    """A token that exists once its changes are committed. A batch token has none."""
 
     token: Token
     text: str
     accessor: str
-    expects: Mapping[str, int]
-    puts: Mapping[str, object]
+    changes: Changes
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
         token_id = encoding.time_ordered_id(draft.created_at, random[: encoding.ID_RANDOM_SIZE])
         token = replace(draft, id=token_id, renewable=False)
         shown = batch.seal(token, keyring, random[encoding.ID_RANDOM_SIZE :])
-        return Issue(token=token, text=shown, accessor="", expects={}, puts={}, warnings=warnings)
+        return Issue(token=token, text=shown, accessor="", changes=Changes(), warnings=warnings)
     fresh = encoding.custom_token(chosen, keyring) if chosen else encoding.new_token(draft.created_at, random)
     token = replace(draft, id=fresh.id, mac=encoding.mac_of(fresh.text, keyring))
     key = token.key
@@ -78,8 +78,9 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
         token=token,
         text=fresh.text,
         accessor=encoding.accessor_of(fresh.id, keyring),
-        expects={key: ABSENT},
-        puts={key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token},
+        changes=Changes(
+            {key: ABSENT}, {key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token}
+        ),
         warnings=warnings,
     )
 

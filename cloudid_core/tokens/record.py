@@ -13,6 +13,7 @@ from ..effects import Instant
 from ..mounts.table import TOKEN
 from ..policies.matching import Acl
 from ..store import keys
+from ..store.changes import Changes
 from .settings import BATCH, SERVICE
 
 
@@ -83,9 +84,9 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The due entry that has the dependants of this token looked after at a time."""
         return keys.due(at, queue.TOKEN, TOKEN.id, self.id)
 
-    def ending(self, now: Instant) -> tuple[dict[str, object], tuple[str, ...]]:
-        """What a commit puts and deletes that ends this token at once; what hangs on it is then due."""
-        return {self.due_key(now): Due()} if self.has_dependants else {}, self.own_keys
+    def ending(self, now: Instant) -> Changes:
+        """Deletes this token, and makes its children and leases due."""
+        return Changes(puts={self.due_key(now): Due()} if self.has_dependants else {}, deletes=self.own_keys)
 
 
 @frozen(kw_only=True)

@@ -9,11 +9,12 @@ from ..api.fields import SECONDS, TEXT, setting
 from ..api.response import Answer
 from ..api.routing import Call
 from ..background.queue import Due
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Terms, grant
 from ..mounts.table import TOKEN, Mount, mount_table
-from ..store.records import ATTEMPTS
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
 from .authenticate import find_by_accessor, find_by_text, find_token, is_good
 from .issue import accessor_of, auth_block
 from .record import Token
@@ -56,6 +57,7 @@ async def renew_accessor(call: Call) -> Answer:
     return await _renew(call, await find_by_accessor(call.context, form.accessor), "", form.increment)
 
 
+@retry_on_conflict
 async def _renew(
     call: Call, token: Token | None, shown: str, increment: int, missing: Code = Code.TOKEN_NOT_FOUND
 ) -> Answer:
@@ -63,27 +65,22 @@ async def _renew(
     context = call.context
     if token is not None and token.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be renewed")
-    for _ in range(ATTEMPTS):
-        mounts = await mount_table(context.records)
-        found = await find_token(context, token.id) if token else None
-        if found is None or not await is_good(context, mounts.record, found.record, call.now):
-            raise Refused(missing)
-        if not found.record.renewable or found.record.expires_at is None:
-            raise Refused(Code.TOKEN_NOT_RENEWABLE)
-        terms, role_expects = await terms_of(context, mounts.record.by_id[found.record.mount_id], found.record)
-        granted = grant(terms, start=found.record.created_at, now=call.now, increment=increment)
-        expires_at = call.now + granted.ttl
-        renewed = replace(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
-        puts: dict[str, object] = {found.key: renewed}
-        if renewed.has_dependants:
-            puts[renewed.due_key(expires_at)] = Due()
-        try:
-            await context.records.commit({**mounts.expected, **role_expects, **found.expected}, puts)
-        except Conflict:
-            continue
-        block = auth_block(renewed, shown, accessor_of(context, renewed), granted.ttl)
-        return Answer(auth=block, warnings=granted.warnings)
-    raise Refused(Code.STORE_CONTENDED)
+    mounts = await mount_table(context.records)
+    found = await find_token(context, token.id) if token else None
+    if found is None or not await is_good(context, mounts.record, found.record, call.now):
+        raise Refused(missing)
+    if not found.record.renewable or found.record.expires_at is None:
+        raise Refused(Code.TOKEN_NOT_RENEWABLE)
+    terms, role_expects = await terms_of(context, mounts.record.by_id[found.record.mount_id], found.record)
+    granted = grant(terms, start=found.record.created_at, now=call.now, increment=increment)
+    expires_at = call.now + granted.ttl
+    renewed = replace(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
+    puts: dict[str, object] = {found.key: renewed}
+    if renewed.has_dependants:
+        puts[renewed.due_key(expires_at)] = Due()
+    await context.records.commit(Changes({**mounts.expected, **role_expects, **found.expected}, puts))
+    block = auth_block(renewed, shown, accessor_of(context, renewed), granted.ttl)
+    return Answer(auth=block, warnings=granted.warnings)
 
 
 async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms, dict[str, int]]:

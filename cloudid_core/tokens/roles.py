@@ -11,13 +11,15 @@ from attrs import frozen
 from ..api.fields import BOOLEAN, SECONDS, TEXT, one_of, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, capture_name
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Terms
 from ..mounts.table import TOKEN, Mount
 from ..policies.builtin import DEFAULT as DEFAULT_POLICY
 from ..store import keys
-from ..store.records import ATTEMPTS, Found, expected
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found, expected
 from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
 
 _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
@@ -68,22 +70,18 @@ async def find_role(context: Context, name: str) -> Found[TokenRole] | None:
     return await context.records.find(keys.role(TOKEN.id, name), TokenRole)
 
 
+@retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Set the fields that were given; the rules are checked on the merged role."""
+    """Set the given fields. The rules are checked on the merged role."""
     name = capture_name(call)
     key = keys.role(TOKEN.id, name)
-    for _ in range(ATTEMPTS):
-        found = await find_role(call.context, name)
-        role = merged(found.record if found else TokenRole(), call.given)
-        check_limits(role, call.mount, call.context.settings)
-        if role.path_suffix and not _SUFFIX.fullmatch(role.path_suffix):
-            raise Refused(Code.FIELD_INVALID, '"path_suffix" must be one segment of a path')
-        try:
-            await call.context.records.commit(expected(found, key), {key: role})
-        except Conflict:
-            continue
-        return NOTHING
-    raise Refused(Code.STORE_CONTENDED)
+    found = await find_role(call.context, name)
+    role = merged(found.record if found else TokenRole(), call.given)
+    check_limits(role, call.mount, call.context.settings)
+    if role.path_suffix and not _SUFFIX.fullmatch(role.path_suffix):
+        raise Refused(Code.FIELD_INVALID, '"path_suffix" must be one segment of a path')
+    await call.context.records.commit(Changes(expected(found, key), {key: role}))
+    return NOTHING
 
 
 async def read_role(call: Call) -> Answer:

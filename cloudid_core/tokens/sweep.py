@@ -14,6 +14,7 @@ from ..effects import Instant, ListKeys
 from ..errors import Conflict
 from ..foundation.context import Context
 from ..store import keys
+from ..store.changes import Changes
 from .record import Token
 
 PAGE: Final = 500
@@ -39,7 +40,7 @@ class Sweep:
                 deletes.extend(found.record.own_keys)
         if dead:
             try:
-                await context.records.commit({**fence, **dead}, deletes=tuple(deletes))
+                await context.records.commit(Changes({**fence, **dead}, deletes=tuple(deletes)))
             except Conflict:
                 return 0
         return len(dead)

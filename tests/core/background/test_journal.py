@@ -19,6 +19,7 @@ from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.applications import ensure_application
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import Found
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import Crashed, Fault, FaultKind
@@ -54,8 +55,7 @@ async def make(context: Context, mount_id: str) -> None:
         client = await mount_client(context, mount_id, Deadline(now + DEADLINE))
         name = marker(context, "i")
         await ensure_application(client, unique_name=name, display_name=name)
-        expects, deletes = closing(intent)
-        await context.records.commit(expects, {RECORD: Due()}, deletes)
+        await context.records.commit(Changes(puts={RECORD: Due()}) | closing(intent))
     except CloudidError:
         await abandon(context, intent, await Now())
         raise
@@ -99,7 +99,7 @@ def test_an_intent_is_written_before_the_provider_is_touched() -> None:
 
 def test_no_intent_where_what_it_rests_on_has_changed() -> None:
     world = engine()
-    world.perform(world.context.records.commit({}, {GUARD: Due()}))
+    world.perform(world.context.records.commit(Changes({}, {GUARD: Due()})))
     with pytest.raises(Conflict):
         opened(world)
     assert (found(world), world.due(queue.INTENT)) == (None, [])
@@ -184,7 +184,7 @@ def test_nothing_is_taken_for_gone_because_another_tenant_does_not_know_it() -> 
     world = engine()
     intent = opened(world)
     elsewhere = evolve(intent.record, provisioned=evolve(intent.record.provisioned, tenant="elsewhere"))
-    world.perform(world.context.records.commit(intent.expected, elsewhere.puts()))
+    world.perform(world.context.records.commit(Changes(intent.expected) | elsewhere.changes))
     world.pass_time(4 * SETTLE_TIME)
     waiting = found(world)
     assert waiting is not None
@@ -195,7 +195,9 @@ def test_abandoning_never_hides_why() -> None:
     """Neither when the background has the intent already, nor when the store is gone."""
     world = engine()
     intent = made(world)
-    world.perform(world.context.records.commit(intent.expected, {intent.key: evolve(intent.record, attempts=1)}))
+    world.perform(
+        world.context.records.commit(Changes(intent.expected, {intent.key: evolve(intent.record, attempts=1)}))
+    )
     world.perform(abandon(world.context, intent, world.clock))
     again = opened_again(world)
     world.inject(Fault(len(world.trace) + 1, FaultKind.FAIL))
@@ -215,9 +217,8 @@ def test_a_request_that_is_late_finds_its_intent_taken() -> None:
     intent = made(world)
     world.fail(status=403)
     world.pass_time(DEADLINE + GRACE + 1)
-    expects, deletes = closing(intent)
     with pytest.raises(Conflict):
-        world.perform(world.context.records.commit(expects, {RECORD: Due()}, deletes))
+        world.perform(world.context.records.commit(Changes(puts={RECORD: Due()}) | closing(intent)))
 
 
 def test_who_has_lost_the_duty_does_not_touch_the_provider() -> None:
@@ -275,7 +276,7 @@ def test_a_stale_due_entry_is_dropped_and_does_nothing() -> None:
     made(world)
     stale = keys.due(world.clock - 5, queue.INTENT, world.mount().id, "i")
     unknown = keys.due(world.clock - 5, queue.INTENT, world.mount().id, "unknown")
-    world.perform(world.context.records.commit({}, {stale: Due(), unknown: Due()}))
+    world.perform(world.context.records.commit(Changes({}, {stale: Due(), unknown: Due()})))
     world.tick()
     intent = found(world)
     assert intent is not None

@@ -8,6 +8,7 @@ from cloudid_core.background.leadership import LENGTH, hold_leadership
 from cloudid_core.background.queue import Due
 from cloudid_core.errors import Conflict
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from cloudid_core.testing.faults import Fault, FaultKind
 
 from ..provider.cloud import START, Setting
@@ -43,8 +44,8 @@ def test_a_silent_holder_is_replaced_and_can_write_no_more() -> None:
     assert new is not None
     assert new != old
     with pytest.raises(Conflict):
-        setting.world.perform(setting.context.records.commit(old, {"x": Due()}))
-    assert setting.world.perform(setting.context.records.commit(new, {"x": Due()}))
+        setting.world.perform(setting.context.records.commit(Changes(old, {"x": Due()})))
+    assert setting.world.perform(setting.context.records.commit(Changes(new, {"x": Due()})))
     assert hold(setting, "a", LENGTH + 1) is None
 
 

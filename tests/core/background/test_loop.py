@@ -14,6 +14,7 @@ from cloudid_core.effects import Commit, Instant, Program, Sleep
 from cloudid_core.errors import Code, Conflict, Refused, StoreFailed
 from cloudid_core.foundation.context import Context
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from cloudid_core.store.sealing import RESERVE
 from cloudid_core.testing.faults import Fault, FaultKind
 
@@ -52,11 +53,11 @@ class Round:
 
     async def finish(self, job: Job) -> None:
         self.done.append(f"{job.mount_id}/{job.ref}")
-        await job.context.records.commit(job.fence, deletes=(job.key,))
+        await job.context.records.commit(Changes(job.fence, deletes=(job.key,)))
 
     def put(self, mount: str, *refs: object, at: float = 0.0, kind: str = KIND) -> None:
         entries = {keys.due(START + at, kind, mount, str(ref)): Due() for ref in refs}
-        self.setting.world.perform(self.setting.context.records.commit({}, entries))
+        self.setting.world.perform(self.setting.context.records.commit(Changes({}, entries)))
 
     def run(self) -> float:
         """One round; when to come again, in seconds after its end."""

@@ -11,6 +11,7 @@ from cloudid_core.background.queue import Due, Job
 from cloudid_core.errors import Conflict
 from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 
 from ..provider.cloud import START, Setting
 
@@ -51,7 +52,7 @@ def test_an_entry_that_no_record_knows_is_dropped() -> None:
     setting = Setting()
     key = keys.due(START, queue.INTENT, "m", "r")
     records = setting.context.records
-    setting.world.perform(records.commit({}, {key: Due()}))
+    setting.world.perform(records.commit(Changes({}, {key: Due()})))
     setting.world.perform(queue.drop(job(setting, key), keys.intent("m", "r"), None))
     assert setting.world.store.read(key) is None
 
@@ -59,7 +60,7 @@ def test_an_entry_that_no_record_knows_is_dropped() -> None:
 def test_an_entry_is_kept_when_its_record_came_meanwhile() -> None:
     setting = Setting()
     key = keys.due(START, queue.INTENT, "m", "r")
-    setting.world.perform(setting.context.records.commit({}, {key: Due(), keys.intent("m", "r"): Due()}))
+    setting.world.perform(setting.context.records.commit(Changes({}, {key: Due(), keys.intent("m", "r"): Due()})))
     with pytest.raises(Conflict):
         setting.world.perform(queue.drop(job(setting, key), keys.intent("m", "r"), None))
     assert setting.world.store.read(key) is not None

@@ -13,6 +13,7 @@ from cloudid_core.background.queue import Due
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases import expiry
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import Crashed, FaultKind
 from cloudid_core.tokens.authenticate import find_token
@@ -39,12 +40,12 @@ def token(world: Engine, name: str = "t", *, parent: str = "", ttl: float | None
         parent=parent,
     )
     records = world.context.records
-    puts: dict[str, object] = {key: Due() for key in made.own_keys} | {made.key: made}
+    changes = Changes(puts={key: Due() for key in made.own_keys} | {made.key: made})
     if parent:
         owner = world.perform(find_token(world.context, parent))
         assert owner is not None
-        puts |= tie(owner)
-    world.perform(records.commit({}, puts))
+        changes |= tie(owner)
+    world.perform(records.commit(changes))
     for _ in range(leases):
         give(world, world.issue(), name)
 
@@ -57,7 +58,7 @@ def give(world: Engine, lease_id: str, name: str) -> None:
     assert owner is not None
     tied = evolve(lease, token_id=name)
     index = keys.token_lease(lease.token_id, lease_id)
-    world.perform(world.context.records.commit({}, {**tied.puts(), **tie(owner)}, (index,)))
+    world.perform(world.context.records.commit(Changes(deletes=(index,)) | tied.creation | tie(owner)))
 
 
 def leases(world: Engine) -> int:
@@ -111,7 +112,7 @@ def test_a_due_entry_that_no_record_knows_is_dropped(kind: str) -> None:
     lease_id = world.issue()
     ref = lease_id if kind == queue.LEASE else "unknown"
     stale = keys.due(world.clock - 1, kind, world.mount().id, ref)
-    world.perform(world.context.records.commit({}, {stale: Due()}))
+    world.perform(world.context.records.commit(Changes({}, {stale: Due()})))
     world.tick()
     assert stale not in world.due(kind)
     lease = world.lease(lease_id)
@@ -147,7 +148,7 @@ def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
     found = world.perform(find_token(world.context, "t"))
     assert found is not None
     renewed = replace(found.record, expires_at=world.clock + 1200)
-    world.perform(world.context.records.commit(found.expected, {found.key: renewed}))
+    world.perform(world.context.records.commit(Changes(found.expected, {found.key: renewed})))
     world.pass_time(700)
     assert leases(world) == 1
     assert world.due(queue.TOKEN) == [renewed.due_key(world.clock + 500)]
@@ -160,7 +161,7 @@ def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
     token(world)
     found = world.perform(find_token(world.context, "t"))
     assert found is not None
-    world.perform(world.context.records.commit({}, {found.key: replace(found.record, expires_at=None)}))
+    world.perform(world.context.records.commit(Changes({}, {found.key: replace(found.record, expires_at=None)})))
     world.pass_time(700)
     assert (leases(world), world.due(queue.TOKEN)) == (1, [])
 
@@ -193,7 +194,7 @@ def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:
     world = engine()
     token(world, ttl=None)
-    world.perform(world.context.records.commit({}, {keys.token_lease("t", "cloud/creds/x/gone"): Due()}))
+    world.perform(world.context.records.commit(Changes({}, {keys.token_lease("t", "cloud/creds/x/gone"): Due()})))
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(5)
     assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])

@@ -7,6 +7,7 @@ from attrs import evolve
 from cloudid_core.leases.record import Lease, ending, rescheduled
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
+from cloudid_core.store.records import Found
 
 LEASE = Lease(
     id="cloud/creds/web/1",
@@ -19,17 +20,18 @@ LEASE = Lease(
     ends_at=500.0,
     due_at=100.0,
 )
+FOUND = Found(LEASE.key, LEASE, 7)
 
 
 def test_what_is_put_for_a_lease_is_deleted_with_it() -> None:
-    assert set(LEASE.puts()) < set(LEASE.deletes())
-    assert set(LEASE.deletes()) - set(LEASE.puts()) == {LEASE.stuck_key}
+    assert set(LEASE.creation.puts) < set(LEASE.removal.deletes)
+    assert set(LEASE.removal.deletes) - set(LEASE.creation.puts) == {LEASE.stuck_key}
 
 
 def test_it_is_found_by_its_mount_and_by_its_token() -> None:
-    assert keys.mount_lease("m", LEASE.id) in LEASE.puts()
-    assert keys.token_lease("t", LEASE.id) in LEASE.puts()
-    assert not [key for key in evolve(LEASE, token_id="").puts() if key.startswith("token-lease/")]
+    assert keys.mount_lease("m", LEASE.id) in LEASE.creation.puts
+    assert keys.token_lease("t", LEASE.id) in LEASE.creation.puts
+    assert not [key for key in evolve(LEASE, token_id="").creation.puts if key.startswith("token-lease/")]
 
 
 def test_it_lives_until_it_expires_or_is_revoked() -> None:
@@ -40,15 +42,16 @@ def test_it_lives_until_it_expires_or_is_revoked() -> None:
 
 def test_a_new_due_time_replaces_the_old_one() -> None:
     later = evolve(LEASE, due_at=200.0)
-    puts, deletes = rescheduled(LEASE, later)
-    assert set(puts) == {later.key, later.due_key}
-    assert deletes == (LEASE.due_key,)
-    assert rescheduled(LEASE, evolve(LEASE, role="x"))[1] == ()
+    changes = rescheduled(FOUND, later)
+    assert changes.expects == {LEASE.key: 7}
+    assert set(changes.puts) == {later.key, later.due_key}
+    assert changes.deletes == (LEASE.due_key,)
+    assert rescheduled(FOUND, evolve(LEASE, role="x")).deletes == ()
 
 
 def test_a_lease_that_ends_is_due_at_once_and_hangs_on_no_token() -> None:
-    puts, deletes = ending(LEASE, 50.0)
-    ended = puts[LEASE.key]
+    changes = ending(FOUND, 50.0)
+    ended = changes.puts[LEASE.key]
     assert isinstance(ended, Lease)
     assert (ended.revoking, ended.due_at) == (True, 50.0)
-    assert set(deletes) == {LEASE.due_key, keys.token_lease("t", LEASE.id)}
+    assert set(changes.deletes) == {LEASE.due_key, keys.token_lease("t", LEASE.id)}

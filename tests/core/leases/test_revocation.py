@@ -13,6 +13,7 @@ from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError, Conflict
 from cloudid_core.leases.revocation import end_lease, end_leases, forget_lease
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import Crashed, Fault, FaultKind
 
@@ -236,7 +237,7 @@ def test_conflicts_that_do_not_end_are_given_up() -> None:
     world = engine()
     lease_id = world.issue()
     guard = {"guard": 7}
-    world.perform(world.context.records.commit({}, {"guard": Due()}))
+    world.perform(world.context.records.commit(Changes({}, {"guard": Due()})))
     with pytest.raises(CloudidError) as caught:
         world.perform(end_lease(world.context, lease_id, world.clock, fence=guard))
     assert not isinstance(caught.value, Conflict)

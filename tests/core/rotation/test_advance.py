@@ -9,6 +9,7 @@ import pytest
 from cloudid_core.background import queue
 from cloudid_core.errors import CloudidError
 from cloudid_core.rotation.record import Phase
+from cloudid_core.store.changes import Changes
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import Crashed, FaultKind
 
@@ -79,7 +80,7 @@ def test_a_rotation_that_was_renewed_is_left_alone_at_its_old_time() -> None:
     world.tick()
     assert world.rotation().is_idle
     stale = before.due_key
-    world.perform(world.context.records.commit({}, {stale: before}))
+    world.perform(world.context.records.commit(Changes({}, {stale: before})))
     world.tick()
     assert world.due(queue.ROTATION) == []
     assert world.rotation().is_idle

@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from cloudid_core.rotation.record import Key, Phase, Rotation, changed, given_up, overruled
+from cloudid_core.store.records import Found
 from cloudid_core.values.secret import Secret
 
 
@@ -20,16 +21,19 @@ PROVING = Rotation(
 
 @pytest.mark.parametrize("phase", Phase)
 def test_what_is_not_idle_is_due(phase: Phase) -> None:
-    puts, _ = changed(None, evolve(PROVING, phase=phase))
-    assert (PROVING.due_key in puts) == (phase is not Phase.IDLE)
+    changes = changed(None, evolve(PROVING, phase=phase))
+    assert changes.expects == {PROVING.key: 0}
+    assert (PROVING.due_key in changes.puts) == (phase is not Phase.IDLE)
 
 
 def test_there_is_one_due_entry_at_a_time() -> None:
     later = evolve(PROVING, due_at=200.0)
-    assert changed(PROVING, later)[1] == (PROVING.due_key,)
-    assert changed(PROVING, evolve(PROVING, error="x"))[1] == ()
-    assert changed(PROVING, evolve(PROVING, phase=Phase.IDLE))[1] == (PROVING.due_key,)
-    assert changed(evolve(PROVING, phase=Phase.IDLE), later)[1] == ()
+    found = Found(PROVING.key, PROVING, 7)
+    assert changed(found, later).expects == {PROVING.key: 7}
+    assert changed(found, later).deletes == (PROVING.due_key,)
+    assert changed(found, evolve(PROVING, error="x")).deletes == ()
+    assert changed(found, evolve(PROVING, phase=Phase.IDLE)).deletes == (PROVING.due_key,)
+    assert changed(found.with_record(evolve(PROVING, phase=Phase.IDLE)), later).deletes == ()
 
 
 def test_a_secret_is_found_among_the_keys() -> None:

@@ -23,6 +23,7 @@ from cloudid_core.secrets_engine.ownership import Ownership, read_ownership
 from cloudid_core.secrets_engine.persistent_app import PersistentApp
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from cloudid_core.values.secret import Secret
 
 from .engine import Engine
@@ -59,7 +60,7 @@ def call(engine: Engine, mount: Mount, seconds: float = 60.0) -> Call:
 
 
 def write(engine: Engine, puts: Mapping[str, object], *deletes: str) -> None:
-    engine.perform(engine.service.context.records.commit({}, puts, deletes))
+    engine.perform(engine.service.context.records.commit(Changes({}, puts, deletes)))
 
 
 def accounts_with(engine: Engine, mount: Mount, puts: Mapping[str, object]) -> Ownership:
@@ -118,7 +119,7 @@ def test_what_is_held_is_accounted_for(
     for puts in (
         {keys.lease("cloud/creds/web/1"): lease(mount, held)},
         {keys.role(mount.id, "web"): role(held)},
-        abandoned_intent("1", mount.id, held, 0.0),
+        abandoned_intent("1", mount.id, held, 0.0).puts,
     ):
         assert accounts_with(engine, mount, puts).covers(one) is accounted
 
@@ -195,15 +196,15 @@ def test_it_ends_with_the_request(engine: Engine, mount: Mount) -> None:
 def test_nothing_is_missed_on_its_way(engine: Engine, mount: Mount, home: str) -> None:
     """An intent becomes a lease or a role, and that an intent again, at whichever two points of the reading."""
     records = engine.service.context.records
-    begin = abandoned_intent("1", mount.id, HELD, 0.0)
+    begin = abandoned_intent("1", mount.id, HELD, 0.0).puts
     held = lease(mount, HELD)
     role_key = keys.role(mount.id, "web")
 
     def account() -> None:
         found = engine.perform(find_intent(engine.service.context, mount.id, "1"))
         assert found is not None
-        puts: dict[str, object] = held.puts() if home == "lease" else {role_key: role(HELD)}
-        engine.perform(records.commit(found.expected, puts, tuple(begin)))
+        puts: Mapping[str, object] = held.creation.puts if home == "lease" else {role_key: role(HELD)}
+        engine.perform(records.commit(Changes(found.expected, puts, tuple(begin))))
 
     def give_up() -> None:
         if home == "lease":
@@ -212,7 +213,7 @@ def test_nothing_is_missed_on_its_way(engine: Engine, mount: Mount, home: str) -
             write(engine, begin, role_key)
 
     def read(first: int, second: int) -> tuple[Ownership, int]:
-        write(engine, begin, *held.deletes(), role_key)
+        write(engine, begin, *held.removal.deletes, role_key)
         events: dict[int, list[Callable[[], object]]] = {}
         events.setdefault(first, []).append(account)
         events.setdefault(second, []).append(give_up)

@@ -10,6 +10,8 @@ from attrs import evolve
 from cloudid_core.leases.record import ending, find_lease
 from cloudid_core.mounts.table import change_mounts, mount_table
 from cloudid_core.provider.provisioned import Provisioned
+from cloudid_core.store.changes import Changes
+from cloudid_core.store.records import Found
 from cloudid_core.tokens.encoding import time_ordered_id
 from cloudid_core.values import rfc3339
 from tests.simulation.installation import SETTLE_TIME
@@ -62,7 +64,7 @@ def lose(engine: Engine, lease_id: str) -> Provisioned:
     records = engine.service.context.records
     lease = engine.perform(find_lease(engine.service.context, lease_id))
     assert lease is not None
-    engine.perform(records.commit({}, deletes=lease.record.deletes()))
+    engine.perform(records.commit(lease.record.removal))
     return lease.record.provisioned
 
 
@@ -343,12 +345,14 @@ def test_what_is_revoked_meanwhile_is_not_missing(engine: Engine) -> None:
     application = directory.applications.get(lease.provisioned.password_on)
     assert application is not None
 
+    held = Found(lease.key, lease, 0)
+
     def revoke() -> None:
-        engine.perform(context.records.commit({}, *ending(lease, engine.clock)))
+        engine.perform(context.records.commit(Changes(puts=ending(held, engine.clock).puts)))
         directory.remove_password(application, lease.provisioned.password_key_id)
 
     def restore() -> None:
-        engine.perform(context.records.commit({}, lease.puts()))
+        engine.perform(context.records.commit(lease.creation))
         directory.replace(application)
 
     request = engine.request("GET", RECONCILE)
@@ -365,7 +369,7 @@ def test_what_is_in_another_tenant_is_not_missing(engine: Engine) -> None:
     lease = engine.lease(issue(engine))
     assert lease is not None
     elsewhere = evolve(lease, provisioned=evolve(lease.provisioned, tenant=NOBODY))
-    engine.perform(engine.service.context.records.commit({}, {lease.key: elsewhere}))
+    engine.perform(engine.service.context.records.commit(Changes({}, {lease.key: elsewhere})))
     remove_application(engine, lease.provisioned)
     settle(engine)
     assert is_clean(engine)
@@ -571,7 +575,7 @@ def test_a_root_secret_that_is_used_is_never_reported(engine: Engine) -> None:
     settle(engine)
     engine.converge()
     (rotation,) = (key for key in engine.store.list("mount/", "", 1000) if key.endswith("/rotation"))
-    engine.perform(engine.service.context.records.commit({}, deletes=(rotation,)))
+    engine.perform(engine.service.context.records.commit(Changes({}, deletes=(rotation,))))
     assert engine.alive("password")
     assert is_clean(engine)
 

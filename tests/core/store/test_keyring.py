@@ -14,6 +14,7 @@ from cloudid_core.foundation.components import Catalog
 from cloudid_core.foundation.context import Context
 from cloudid_core.settings import Settings
 from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from cloudid_core.store.keyring import KEYRING_BYTES, keep_reserve, make_keyring, open_keyring, seal_keyring
 from cloudid_core.store.records import Records
 from cloudid_core.store.sealing import RESERVE, TURN_OVER, Keyring, Sealer, term_of
@@ -94,10 +95,10 @@ def test_the_key_is_turned_over_and_what_the_old_one_sealed_is_still_read() -> N
     world = initialised(TURN_OVER - RESERVE)
     context = node(world)
     records = context.records
-    world.perform(records.commit({}, {"old": Due()}))
+    world.perform(records.commit(Changes({}, {"old": Due()})))
     records.sealer.left = 0
     world.perform(keep_reserve(context))
-    world.perform(records.commit({}, {"new": Due()}))
+    world.perform(records.commit(Changes({}, {"new": Due()})))
     terms = [term_of(entry.value) for key in ("old", "new") if (entry := world.store.read(key))]
     assert terms == [1, 2]
     for reader in (context, node(world)):
@@ -110,7 +111,7 @@ def test_a_key_that_another_node_has_begun_is_adopted_not_overwritten() -> None:
     slow, quick = node(world), node(world)
     quick.records.sealer.left = 0
     world.perform(keep_reserve(quick))
-    world.perform(quick.records.commit({}, {"theirs": Due()}))
+    world.perform(quick.records.commit(Changes({}, {"theirs": Due()})))
     slow.records.sealer.left = 0
     world.perform(keep_reserve(slow))
     assert slow.records.sealer.keyring.data_keys[-1].key == quick.records.sealer.keyring.data_keys[-1].key
@@ -134,7 +135,7 @@ def test_no_fault_loses_a_key() -> None:
             context = _turn_over(world)
         except Exception:  # noqa: BLE001  # whatever it was
             context = node(world)
-        world.perform(context.records.commit({}, {"x": Due()}))
+        world.perform(context.records.commit(Changes({}, {"x": Due()})))
         terms = {key.term for key in stored(world).data_keys}
         entry = world.store.read("x")
         assert entry is not None

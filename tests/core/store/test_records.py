@@ -12,7 +12,8 @@ from attrs import evolve, frozen
 from cloudid_core.effects import ABSENT, Commit, Entry, ListKeys, Program, ReadEntry
 from cloudid_core.errors import CloudidError, Code, Conflict, Refused
 from cloudid_core.foundation.caches import Bounded
-from cloudid_core.store.records import ATTEMPTS, PAGE, Found, Records, converter, expected
+from cloudid_core.store.changes import Changes
+from cloudid_core.store.records import PAGE, Found, Records, converter, expected
 from cloudid_core.store.sealing import DataKey, Keyring, SealBroken, Sealer
 from cloudid_core.testing import Crashed, Fault, FaultKind, World, every_fault
 from cloudid_core.values.secret import Secret
@@ -65,7 +66,7 @@ class Meddled(World):
 
 
 def put(world: World, records: Records, key: str, note: Note) -> int:
-    return world.perform(records.commit({}, {key: note}))
+    return world.perform(records.commit(Changes({}, {key: note})))
 
 
 # Finding
@@ -113,7 +114,7 @@ def test_a_fresh_record_is_not_remembered(world: World) -> None:
 def test_a_record_that_was_deleted_is_not_found_in_memory(world: World, records: Records) -> None:
     put(world, records, "a", Note("x"))
     world.perform(records.find("a", Note))
-    world.perform(records.commit({}, deletes=("a",)))
+    world.perform(records.commit(Changes({}, deletes=("a",))))
     assert world.perform(records.find("a", Note)) is None
 
 
@@ -129,14 +130,14 @@ def test_a_value_that_was_moved_to_another_name_is_refused(world: World, records
 def test_every_value_has_a_nonce_of_its_own(world: World, records: Records) -> None:
     """Within a commit and between commits, even of the same record."""
     for _ in range(5):
-        world.perform(records.commit({}, {key: Note("x") for key in "abc"}))
+        world.perform(records.commit(Changes({}, {key: Note("x") for key in "abc"})))
     commits = [effect for _, effect in world.trace if isinstance(effect, Commit)]
     nonces = {value[4:16] for commit in commits for value in commit.puts.values()}
     assert len(nonces) == 15
 
 
 def test_a_commit_that_only_deletes_needs_no_nonce(world: World, records: Records) -> None:
-    world.perform(records.commit({}, deletes=("a",)))
+    world.perform(records.commit(Changes({}, deletes=("a",))))
     assert [type(effect) for _, effect in world.trace] == [Commit]
 
 
@@ -168,7 +169,7 @@ def test_what_a_decision_rests_on_can_be_expected(world: World, records: Records
 
 def test_a_commit_that_was_written_after_all_answers_its_version(world: World, records: Records) -> None:
     committing(world, FaultKind.LOST_ANSWER)
-    version = world.perform(records.commit({"a": ABSENT}, {"a": Note("x"), "b": Note("y")}))
+    version = world.perform(records.commit(Changes({"a": ABSENT}, {"a": Note("x"), "b": Note("y")})))
     entry = world.store.read("a")
     assert entry is not None
     assert entry.version == version == 1
@@ -178,7 +179,7 @@ def test_one_that_is_found_by_any_of_its_values_was_written(records: Records) ->
     """Somebody else has replaced the first one since."""
     world = Meddled()
     committing(world, FaultKind.LOST_ANSWER)
-    assert world.perform(records.commit({}, {"a": Note("x"), "b": Note("y")})) == 1
+    assert world.perform(records.commit(Changes({}, {"a": Note("x"), "b": Note("y")}))) == 1
 
 
 def test_a_commit_that_was_not_written_is_a_conflict(world: World, records: Records) -> None:
@@ -186,7 +187,7 @@ def test_a_commit_that_was_not_written_is_a_conflict(world: World, records: Reco
     version = put(world, records, "guard", Note("x"))
     committing(world, FaultKind.UNKNOWN_NOT_WRITTEN)
     with pytest.raises(Conflict):
-        world.perform(records.commit({"guard": version, "a": ABSENT}, {"a": Note("x")}))
+        world.perform(records.commit(Changes({"guard": version, "a": ABSENT}, {"a": Note("x")})))
     assert world.store.read("a") is None
 
 
@@ -194,12 +195,12 @@ def test_a_commit_without_trace_whose_grounds_have_changed_stays_unresolved(reco
     """It may have been written and replaced since."""
     world = Meddled()
     committing(world, FaultKind.UNKNOWN_NOT_WRITTEN)
-    assert_unresolved(lambda: world.perform(records.commit({"a": ABSENT}, {"a": Note("x")})))
+    assert_unresolved(lambda: world.perform(records.commit(Changes({"a": ABSENT}, {"a": Note("x")}))))
 
 
 def test_a_commit_that_rested_on_nothing_and_left_no_trace_stays_unresolved(world: World, records: Records) -> None:
     committing(world, FaultKind.UNKNOWN_NOT_WRITTEN)
-    assert_unresolved(lambda: world.perform(records.commit({}, {"a": Note("x")})))
+    assert_unresolved(lambda: world.perform(records.commit(Changes({}, {"a": Note("x")}))))
 
 
 @pytest.mark.parametrize("kind", [FaultKind.LOST_ANSWER, FaultKind.UNKNOWN_NOT_WRITTEN])
@@ -208,10 +209,10 @@ def test_a_delete_is_done_when_nothing_is_there(
     world: World, records: Records, kind: FaultKind, guarded_by: str
 ) -> None:
     """And a conflict, or unresolved, when the entry is still there."""
-    version = world.perform(records.commit({}, {"a": Note("x"), "guard": Note("y")}))
+    version = world.perform(records.commit(Changes({}, {"a": Note("x"), "guard": Note("y")})))
     expects = {"itself": {"a": version}, "another": {"guard": version}, "nothing": {}}[guarded_by]
     world.inject(Fault(len(world.trace), kind))
-    delete = records.commit(expects, deletes=("a",))
+    delete = records.commit(Changes(expects, deletes=("a",)))
     if kind is FaultKind.LOST_ANSWER:
         world.perform(delete)
         assert world.store.read("a") is None
@@ -229,9 +230,9 @@ def test_a_commit_that_only_expects_holds_as_long_as_that_is_true(
 ) -> None:
     version = put(world, records, "a", Note("x"))
     world.inject(Fault(len(world.trace), kind))
-    world.perform(records.commit({"a": version}))
+    world.perform(records.commit(Changes({"a": version})))
     world.inject(Fault(len(world.trace), FaultKind.UNKNOWN_NOT_WRITTEN))
-    assert_unresolved(lambda: world.perform(records.commit({"a": version + 1})))
+    assert_unresolved(lambda: world.perform(records.commit(Changes({"a": version + 1}))))
 
 
 def assert_unresolved(ask: Callable[[], object]) -> None:
@@ -292,14 +293,6 @@ def test_no_update_is_lost_however_many_try_at_once() -> None:
         world.settle()
         numbers = sorted(note.number for task in tasks if (note := task.result()))
         assert (numbers, counted(world)) == ([1, 2, 3], 3)
-
-
-def test_an_update_gives_up_when_others_are_always_faster(world: World, records: Records) -> None:
-    world.inject(*(Fault(3 * number + 2, FaultKind.CONFLICT) for number in range(ATTEMPTS)))
-    with pytest.raises(Refused) as refusal:
-        world.perform(records.update("count", Note, count_up))
-    assert refusal.value.code is Code.STORE_CONTENDED
-    assert world.store.read("count") is None
 
 
 def test_an_update_counts_at_most_once_whatever_goes_wrong() -> None:

@@ -45,7 +45,7 @@ def lend(world: ServiceWorld, shown: str) -> str:
         ends_at=now + 10**6,
         due_at=now + 10**6,
     )
-    world.perform(context.records.commit(owner.expected, {**lease.puts(), **hierarchy.tie(owner)}))
+    world.perform(context.records.commit(lease.creation | hierarchy.tie(owner)))
     return lease.key
 
 

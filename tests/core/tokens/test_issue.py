@@ -9,6 +9,7 @@ from attrs import evolve
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.mounts.table import TOKEN
+from cloudid_core.store.changes import Changes
 from cloudid_core.tokens.issue import RANDOM_SIZE, Issue, issue, template, type_at
 from cloudid_core.tokens.settings import TokenSettings
 
@@ -76,14 +77,14 @@ def test_a_role_can_leave_the_default_policy_out() -> None:
 
 def test_a_service_token_is_an_entry_that_must_be_new() -> None:
     made = issued(ServiceWorld())
-    assert list(made.puts) == [made.token.key]
-    assert made.expects == {made.token.key: 0}
+    assert list(made.changes.puts) == [made.token.key]
+    assert made.changes.expects == {made.token.key: 0}
     assert made.text not in repr(made)
 
 
 def test_a_batch_token_needs_no_entry() -> None:
     made = issued(ServiceWorld(), token_type="batch", token_explicit_max_ttl=60)
-    assert (made.puts, made.expects, made.accessor) == ({}, {}, "")
+    assert (made.changes, made.accessor) == (Changes(), "")
     assert (made.block.lease_duration, made.block.renewable, made.block.token_type) == (60, False, "batch")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cloudid_core.background import queue
+from cloudid_core.store.changes import Changes
 from cloudid_core.tokens.record import Token
 
 
@@ -43,10 +44,9 @@ def test_an_orphan_has_one_entry_and_a_child_two() -> None:
 
 
 def test_the_end_of_a_token_is_due_work_only_where_something_hangs_on_it() -> None:
-    puts, deletes = token(parent="b").ending(20.0)
-    assert (puts, deletes) == ({}, ("token/a", "child/b/a"))
-    puts, _ = token(has_dependants=True).ending(20.0)
-    assert [queue.parse(key) for key in puts] == [(20.0, queue.TOKEN, "token", "a")]
+    assert token(parent="b").ending(20.0) == Changes(deletes=("token/a", "child/b/a"))
+    changes = token(has_dependants=True).ending(20.0)
+    assert [queue.parse(key) for key in changes.puts] == [(20.0, queue.TOKEN, "token", "a")]
 
 
 def test_the_keyed_hash_is_not_printed() -> None:

@@ -1,0 +1,32 @@
+"""Changes: what one commit expects, writes and deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """The content of one commit, before it is sealed. `a | b` does both in one commit.
+
+    `expects` holds the version that each entry must have (`ABSENT`: it must not exist). `puts` holds records by key.
+    A key that one side puts is never deleted by the other: moving an entry to its own key keeps it.
+    """
+
+    expects: Mapping[str, int] = {}
+    puts: Mapping[str, object] = {}
+    deletes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Changes(expects={dict(self.expects)!r}, puts={sorted(self.puts)!r}, deletes={self.deletes!r})"
+
+    def __or__(self, other: Changes) -> Changes:
+        puts = {**self.puts, **other.puts}
+        deletes = dict.fromkeys((*self.deletes, *other.deletes))
+        return Changes({**self.expects, **other.expects}, puts, tuple(key for key in deletes if key not in puts))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written or deleted."""
+        return not (self.puts or self.deletes)
