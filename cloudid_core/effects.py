@@ -18,7 +18,7 @@ Rules, kept by tests:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -294,7 +294,7 @@ async def together(first: Program[A], second: Program[B]) -> tuple[A, B]:
     return answers[0], answers[1]
 
 
-async def gather(programs: list[Program[T]]) -> list[T]:
+async def gather(programs: Sequence[Program[T]]) -> list[T]:
     """The answers of any number of programs that run in parallel."""
     try:
         answers = await Together(tuple(programs))

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import SECONDS, TEXTS, setting, show
+from ..api.fields import SECONDS, TEXTS, fields_of, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, capture_name
 from ..errors import Code, Problem, Refused
@@ -21,15 +21,6 @@ from ..store.records import Found, expected
 from ..tokens.settings import TokenSettings, merged
 from ..tokens.settings import check as check_token_settings
 from .bounds import ANY, Bounds
-
-BOUNDS: Final = (
-    "bound_service_principal_ids",
-    "bound_group_ids",
-    "bound_locations",
-    "bound_subscription_ids",
-    "bound_resource_groups",
-    "bound_scale_sets",
-)
 
 
 @frozen(kw_only=True)
@@ -49,6 +40,10 @@ class Role(TokenSettings):
     @cached_property
     def bounds(self) -> Bounds:
         return Bounds.of(self)
+
+
+BOUNDS: Final = tuple(field.name for field in fields_of(Role) if field.name.startswith("bound_"))
+"""The names of all bounds."""
 
 
 def check(role: Role) -> None:

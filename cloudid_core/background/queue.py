@@ -9,6 +9,7 @@ There is a queue for each mount and kind of work, so that a backlog in one never
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import frozen
@@ -25,6 +26,9 @@ INTENT: Final = "intent"
 TOKEN: Final = "token"
 ROTATION: Final = "rotation"
 MOUNT: Final = "mount"
+
+NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
+"""What a commit expects of the leadership when it is no background work: nothing."""
 
 FIRST_PAUSE: Final = 2.0
 LONGEST_PAUSE: Final = 3600.0

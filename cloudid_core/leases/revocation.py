@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
 
 from attrs import evolve
 
 from ..background import queue
 from ..background.journal import UNDER_WAY, abandoned_intent, attempt, reason_text
-from ..background.queue import Due, Job
+from ..background.queue import NO_FENCE, Due, Job
 from ..effects import Instant
 from ..errors import Conflict
 from ..foundation.context import Context
@@ -19,8 +17,6 @@ from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
 from .record import Lease, ending, find_lease, rescheduled
-
-NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @retry_on_conflict

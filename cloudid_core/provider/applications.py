@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from attrs import frozen
@@ -13,6 +14,9 @@ from ..values import rfc3339
 from ..values.secret import Secret
 from .client import ApiCall, Client, ask
 from .objects import Id, address, delete, find_by_id, find_by_key, is_absent, literal, select, upsert
+
+CLOCK_SKEW: Final = 300.0
+"""Seconds by which the start of a password lies in the past, for servers of the provider whose clocks are behind."""
 
 
 @frozen

@@ -16,7 +16,7 @@ from ..background.journal import abandoned_intent, marker
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
 from ..foundation.context import Context
-from ..provider.applications import add_password
+from ..provider.applications import CLOCK_SKEW, add_password
 from ..provider.client import Client
 from ..provider.propagation import Family, while_fresh
 from ..provider.provisioned import Provisioned
@@ -27,8 +27,6 @@ from .record import Home, Key, Phase, Rotation, changed, given_up
 from .root import hinted_key, is_used_elsewhere, root_application
 from .root_credential import ROOT_PASSWORD_TTL, RootCredential
 
-CLOCK_SKEW: Final = 300.0
-"""Seconds by which a password's start lies in the past, for front-ends whose clocks are behind."""
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: it cannot be told which key it is"
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve
 from msgspec.structs import replace
 
+from ..background.queue import NO_FENCE
 from ..effects import Instant, Now
 from ..errors import ProviderProblem
 from ..foundation.context import Context
@@ -32,7 +32,6 @@ OVERLAP: Final = 300.0
 """Seconds for which both secrets live."""
 CHANGED: Final = "the configuration was changed while a new secret was proven"
 STOPPED_WORKING: Final = "the new secret stopped working: the one before it was put back"
-NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def is_home(client: Client, rotation: Rotation) -> bool:

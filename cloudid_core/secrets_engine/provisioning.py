@@ -12,7 +12,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..effects import Instant, Now, RandomBytes
-from ..provider.applications import NewPassword, add_password, ensure_application
+from ..provider.applications import CLOCK_SKEW, NewPassword, add_password, ensure_application
 from ..provider.assignments import assign, assignment_path
 from ..provider.client import Client
 from ..provider.groups import add_member
@@ -23,8 +23,6 @@ from ..values.guid import uuid_text
 from .grants import GroupGrant, RoleGrant
 from .sign_in import provider_spelling
 
-CLOCK_SKEW: Final = 300.0
-"""Seconds by which a password's start lies in the past, for front-ends whose clocks are behind."""
 UUID_BYTES: Final = 16
 
 

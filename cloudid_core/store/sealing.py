@@ -145,9 +145,6 @@ class Sealer:
         self._cipher = self._ciphers[keyring.current.term]
         self._header = header_of(keyring.current.term)
 
-    def knows(self, sealed: bytes) -> bool:
-        return term_of(sealed) in self._ciphers
-
     def seal(self, name: str, plain: bytes, nonce: bytes) -> bytes:
         self.left -= 1
         return self._header + nonce + self._cipher.encrypt(nonce, plain, name.encode())
