@@ -25,8 +25,9 @@ from cloudid_core import (
     run_now,
 )
 from cloudid_core.auth_method.form import LoginForm
-from cloudid_core.effects import Entry, Event, PlatformToken, Program
+from cloudid_core.effects import Entry, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable
+from cloudid_core.events import Event
 from cloudid_core.store.memory import MemoryStore
 from servers.common.settings import clouds_at
 from servers.provider_simulator.simulator import Simulator

@@ -24,6 +24,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import msgspec
 from attrs import field, frozen
 
+from .events import Event
 from .values.secret import Secret
 
 T = TypeVar("T")
@@ -31,9 +32,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 Instant: TypeAlias = float
 """A point in time: seconds since 1970-01-01T00:00:00Z, wall clock."""
-
-Event: TypeAlias = Mapping[str, Any]
-"""An audit event: a JSON object without secrets."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -224,7 +222,11 @@ class RandomBytes(Effect[bytes], frozen=True):
 
 
 class Record(Effect[None], frozen=True):
-    """Write one audit event durably. Fails with `RecordFailed`, and then nothing may be answered."""
+    """Hand an event to the host's log, audit devices and metrics.
+
+    Fails with `RecordFailed` when an audit device must have the event and none could write it. Then a request is not
+    executed, or not answered.
+    """
 
     event: Event
 

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
-from .api.dispatch import respond
+from .api.dispatch import RequestFacts, respond
 from .api.response import Request, Response, render_refusal
 from .background.loop import Loop
-from .effects import Instant, Now, RandomBytes
+from .effects import Instant, Now, RandomBytes, Record
 from .errors import Code, HostFailure, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
@@ -52,9 +53,11 @@ class Service:
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
         request_id = uuid_text(await RandomBytes(16))
+        facts = RequestFacts(request_id=request_id, time=await Now(), remote_address=request.remote_address)
         failure: Exception | None = None
         try:
-            return await respond(self.context, CATALOG, request, request_id)
+            response = await respond(self.context, CATALOG, request, facts)
+            return await self._recorded(response, facts)
         except Refused as refused:
             refusal = refused
         except PROVIDER_FAILURES as unanswered:
@@ -63,9 +66,21 @@ class Service:
             refusal, failure = Refused(Code.AUDIT_UNAVAILABLE), unrecorded
         except HostFailure as unavailable:
             refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
-        except Exception as bug:  # noqa: BLE001  # its text may hold a secret: only the host's log sees it
+        except Exception as bug:  # noqa: BLE001  # its text may hold a secret: no event has it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
-        return render_refusal(refusal, failure, request_id)
+        refused_response = render_refusal(refusal, failure, request_id)
+        with suppress(RecordFailed):  # the refusal tells nothing that an audit device would have to know
+            await Record(facts.answered(refused_response))
+        return refused_response
+
+    async def _recorded(self, response: Response, facts: RequestFacts) -> Response:
+        """The response, once its event is recorded; what it holds is given back otherwise."""
+        try:
+            await Record(facts.answered(response))
+        except RecordFailed:
+            await self.undelivered(response)
+            raise
+        return response
 
     async def undelivered(self, response: Response) -> None:
         """Give back what an answer held that could not be delivered."""

@@ -17,6 +17,7 @@ import pytest
 
 from cloudid_core import effects
 from cloudid_core.effects import Effect
+from cloudid_core.events import MountChanged
 from cloudid_core.values.secret import Secret
 
 ROOT: Final = Path(__file__).parent.parent
@@ -209,7 +210,7 @@ def effects_with_secrets() -> tuple[Effect[Any], ...]:
         effects.Sleep(1.0),
         effects.Now(),
         effects.RandomBytes(16),
-        effects.Record({"token": CANARY}),
+        effects.Record(MountChanged(mount_accessor=CANARY, path=CANARY, state=CANARY)),
         effects.Together(()),
         effects.Within(1.0, program()),
         effects.Shared("key", program()),

@@ -36,6 +36,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("api.fields",),),
     (("run",),),
     (("effects",),),
+    (("events",),),
     (("clouds",), ("errors",), ("values",), ("version",)),
     (("api",), ("background",), ("foundation",), ("mounts",)),
 )

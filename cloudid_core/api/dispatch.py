@@ -11,17 +11,18 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from ..effects import Now, Record
-from ..errors import Code, RecordFailed, Refused
+from ..effects import Instant, Record
+from ..errors import Code, Refused
+from ..events import Problem, RequestAnswered, RequestReceived
 from ..foundation.components import Catalog
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
-from ..leases.revocation import end_lease
 from ..mounts.table import Mount, MountTable, mount_table
 from ..tokens.authenticate import authenticate
 from ..tokens.record import Caller
+from ..values.names import name
 from .fields import ParsedFields, parse, require
 from .request import ParsedRequest, deadline_seconds, parse_request
 from .response import Request, Response, render
@@ -40,16 +41,44 @@ class Match(msgspec.Struct, frozen=True):
     failure: Code = Code.NO_HANDLER
 
 
-async def respond(context: Context, catalog: Catalog, request: Request, request_id: str) -> Response:
-    """The response to a request; `Refused` where there is none."""
+class RequestFacts(msgspec.Struct, kw_only=True):
+    """What is known of a request so far, for the event that tells of its answer."""
+
+    request_id: str
+    time: Instant
+    remote_address: str
+    operation: str = ""
+    path: str = ""
+    mount: str = ""
+    mount_accessor: str = ""
+    role: str = ""
+    token_id: str = ""
+    display_name: str = ""
+    accessor: str = ""
+    lease_id: str = ""
+
+    def answered(self, response: Response) -> RequestAnswered:
+        """The event of the answer."""
+        problem = Problem.of(response.failure) if response.failure else None
+        return RequestAnswered(**asdict(self), status=response.status, codes=response.codes, problem=problem)
+
+
+async def respond(context: Context, catalog: Catalog, request: Request, facts: RequestFacts) -> Response:
+    """The response to a request. Raises `Refused` where there is none. `facts` learns what becomes known."""
     ask = parse_request(request, context.settings)
-    now = await Now()
+    facts.operation, facts.path = ask.operation.value, ask.path
+    now = facts.time
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
     mounts = (await mount_table(context.records)).record
     match = match_route(catalog, mounts, ask)
+    if match.mount is not None:
+        facts.mount, facts.mount_accessor = match.mount.path, match.mount.accessor
+    if match.route is not None:
+        facts.role = role_in(match.route, match.captures, ask.body)
     caller: Caller | None = None
     if match.route is None or not match.route.public:
         caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
+        facts.token_id, facts.display_name = caller.token.id, caller.token.display_name
     if match.route is None or match.mount is None:
         authorise(caller, ask, ask.operation.value)
         raise Refused(match.failure)
@@ -63,25 +92,20 @@ async def respond(context: Context, catalog: Catalog, request: Request, request_
         remote_address=request.remote_address,
         deadline=deadline,
         now=now,
-        request_id=request_id,
+        request_id=facts.request_id,
     )
     if not match.route.public:
         creates = match.route.exists is not None and not await match.route.exists(make_call(given=NOTHING_GIVEN))
         authorise(caller, ask, CREATE if creates else ask.operation.value)
     call = make_call(given=read_form(match.route, ask.body))
-    await Record(event("request", call, ask))
+    await Record(received(call, ask))
     answer = await match.route.program(call)
-    try:
-        await Record(event("response", call, ask))
-    except RecordFailed:
-        if answer.holds:
-            await end_lease(context, answer.holds, await Now())
-        raise
+    facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
     if told := warnings(match.route, call, ask):
         answer = replace(answer, warnings=(*answer.warnings, *told))
     if caller is not None and caller.last_use:
         answer = replace(answer, wake_at=now)
-    return render(answer, request_id=request_id, mount_type=match.mount.type)
+    return render(answer, request_id=facts.request_id, mount_type=match.mount.type)
 
 
 def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Match:
@@ -130,18 +154,25 @@ def warnings(route: Route, call: Call, ask: ParsedRequest) -> tuple[str, ...]:
     return tuple(told)
 
 
-def event(kind: str, call: Call, ask: ParsedRequest) -> dict[str, Any]:
-    """What the audit log learns of a request or of its answer; no field's value is in it."""
+def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) -> str:
+    """The role that a request names, if it is a valid name: any other text could be a secret."""
+    named = body.get(route.role_field) if route.role_field else captures.get("name", "")
+    try:
+        return name(named)
+    except ValueError:
+        return ""
+
+
+def received(call: Call, ask: ParsedRequest) -> RequestReceived:
     token = call.caller.token if call.caller else None
-    return {
-        "type": kind,
-        "time": call.now,
-        "request_id": call.request_id,
-        "operation": ask.operation.value,
-        "path": ask.path,
-        "mount_accessor": call.mount.accessor,
-        "remote_address": call.remote_address,
-        "token_id": token.id if token else "",
-        "display_name": token.display_name if token else "",
-        "policies": token.policies if token else (),
-    }
+    return RequestReceived(
+        request_id=call.request_id,
+        time=call.now,
+        operation=ask.operation.value,
+        path=ask.path,
+        mount_accessor=call.mount.accessor,
+        remote_address=call.remote_address,
+        token_id=token.id if token else "",
+        display_name=token.display_name if token else "",
+        policies=token.policies if token else (),
+    )

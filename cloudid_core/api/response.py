@@ -51,7 +51,8 @@ class Response(msgspec.Struct, frozen=True):
     wake_at: Instant | None = None
     failure: Exception | None = None
     request_id: str = ""
-    """For the host's log; the envelope has it too."""
+    codes: tuple[str, ...] = ()
+    """The codes of a refusal."""
 
     def __repr__(self) -> str:
         return f"<Response {self.status} to {self.request_id}>"
@@ -160,4 +161,6 @@ def render_refusal(refusal: Refused, failure: Exception | None = None, request_i
     headers = HEADERS
     if refusal.retry_after is not None:
         headers = {**HEADERS, "retry-after": str(max(1, round(refusal.retry_after)))}
-    return Response(refusal.status, error_body(refusal.problems), headers, failure=failure, request_id=request_id)
+    codes = tuple(problem.code.wire for problem in refusal.problems)
+    body = error_body(refusal.problems)
+    return Response(refusal.status, body, headers, failure=failure, request_id=request_id, codes=codes)

@@ -88,6 +88,8 @@ class Route:
     """The required fields of the form must be in the request itself."""
     takes_anything: bool = False
     """Unknown fields are no mistake here."""
+    role_field: str = ""
+    """The field that names a role, where the path does not."""
     has_side_effect: bool = False
     """A read that changes something: not offered to HEAD."""
 

@@ -22,6 +22,7 @@ ROUTES: Final = RouteTable(
             form=LoginForm,
             public=True,
             requires_all=True,
+            role_field="role",
             doc="Turns the signed identity of a machine into a service token.",
         ),
         Route(

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from ..effects import ABSENT, Instant
 from ..errors import REASON_LIMIT, CloudidError, reason_of
+from ..events import IntentChanged
 from ..foundation.components import mount_client
 from ..foundation.context import Context
 from ..provider.provisioned import Provisioned, Removal, remove
@@ -56,6 +57,11 @@ class Intent:
         """Writes the intent and its due entry."""
         return Changes(puts={self.key: self, self.due_key: Due()})
 
+    def event(self, state: str, reason: str = "") -> IntentChanged:
+        return IntentChanged(
+            intent_id=self.id, mount_id=self.mount_id, state=state, attempts=self.attempts, reason=reason
+        )
+
 
 def marker(context: Context, intent_id: str) -> str:
     """The name under which everything that an intent makes is found again."""
@@ -80,19 +86,23 @@ async def open_intent(
     intent = Intent(
         id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=earliest, due_at=earliest
     )
-    version = await context.records.commit(Changes({**expects, intent.key: ABSENT}) | intent.changes)
+    version = await context.records.commit(
+        Changes({**expects, intent.key: ABSENT}, events=(intent.event("opened"),)) | intent.changes
+    )
     return Found(intent.key, intent, version)
 
 
 def closing(intent: Found[Intent]) -> Changes:
     """Removes an intent in the commit that accounts for its objects."""
-    return Changes(intent.expected, deletes=(intent.key, intent.record.due_key))
+    return Changes(
+        intent.expected, deletes=(intent.key, intent.record.due_key), events=(intent.record.event("closed"),)
+    )
 
 
 def abandoned_intent(intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant) -> Changes:
     """Gives objects to the journal, which removes them at once."""
     intent = Intent(id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=now, due_at=now)
-    return intent.changes
+    return intent.changes | Changes(events=(intent.event("abandoned"),))
 
 
 async def abandon(context: Context, intent: Found[Intent], now: Instant) -> None:
@@ -126,7 +136,8 @@ async def undo(job: Job, found: Found[Intent]) -> None:
         await records.commit(Changes(job.fence) | closing(claim))
     else:
         left = evolve(claimed, provisioned=removal.left, reason=reason_text(removal))
-        await records.commit(Changes({**job.fence, **claim.expected}, {claim.key: left}))
+        failed = (left.event("undoing failed", left.reason),)
+        await records.commit(Changes({**job.fence, **claim.expected}, {claim.key: left}, events=failed))
 
 
 async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Removal:

@@ -9,13 +9,15 @@ later. A bug sets its piece of work aside for a while, and is raised when the ro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from math import inf
 from typing import Final
 
 from attrs import frozen
 
-from ..effects import Instant, ListKeys, Now, Program, gather
-from ..errors import Conflict, HostFailure, Refused
+from ..effects import Instant, ListKeys, Now, Program, Record, gather
+from ..errors import Conflict, HostFailure, RecordFailed, Refused
+from ..events import JobFailed, Problem
 from ..foundation.caches import Bounded
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
@@ -129,10 +131,12 @@ class Loop:
                 await self._handlers[kind](job)
             except Conflict:
                 continue  # somebody else was faster: what is still due is looked at again
-            except (HostFailure, Refused):
+            except (HostFailure, Refused) as failure:
+                await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
                 break
             except Exception as bug:  # noqa: BLE001  # one broken record must not hold up the others
                 self._aside.put(key, now + queue.LONGEST_PAUSE)
+                await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(bug)))
                 bugs.append(bug)
         return bugs
 
@@ -140,3 +144,8 @@ class Loop:
         now = await Now()
         first = min((backlog.next_at for backlog in await self._backlogs(now)), default=inf)
         return min(now + PAUSE, max(now + pause, first))
+
+
+async def _record(event: JobFailed) -> None:
+    with suppress(RecordFailed):
+        await Record(event)

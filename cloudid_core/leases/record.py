@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
+from ..events import LeaseChanged
 from ..foundation.context import Context
 from ..provider.provisioned import Provisioned
 from ..store import keys
@@ -59,12 +60,19 @@ class Lease:
     @property
     def creation(self) -> Changes:
         """Writes a new lease with its due entry and indexes."""
-        return Changes(puts={self.key: self, self.due_key: Due(), **{key: Due() for key in self.index_keys}})
+        puts = {self.key: self, self.due_key: Due(), **{key: Due() for key in self.index_keys}}
+        return Changes(puts=puts, events=(self.event("issued"),))
 
     @property
     def removal(self) -> Changes:
         """Deletes a lease with everything that belongs to it."""
-        return Changes(deletes=(self.key, self.due_key, self.stuck_key, *self.index_keys))
+        keys_of_lease = (self.key, self.due_key, self.stuck_key, *self.index_keys)
+        return Changes(deletes=keys_of_lease, events=(self.event("revoked"),))
+
+    def event(self, state: str, reason: str = "") -> LeaseChanged:
+        return LeaseChanged(
+            lease_id=self.id, mount_id=self.mount_id, state=state, attempts=self.attempts, reason=reason
+        )
 
 
 def rescheduled(found: Found[Lease], changed: Lease) -> Changes:
@@ -78,7 +86,9 @@ def ending(found: Found[Lease], now: Instant) -> Changes:
     """Makes a lease due for revocation at once. It no longer ends with its token then."""
     lease = found.record
     untied = (keys.token_lease(lease.token_id, lease.id),) if lease.token_id else ()
-    return rescheduled(found, evolve(lease, revoking=True, due_at=now)) | Changes(deletes=untied)
+    return rescheduled(found, evolve(lease, revoking=True, due_at=now)) | Changes(
+        deletes=untied, events=() if lease.revoking else (lease.event("revoking"),)
+    )
 
 
 async def find_lease(context: Context, lease_id: str) -> Found[Lease] | None:

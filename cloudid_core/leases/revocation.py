@@ -86,7 +86,6 @@ async def _note(job: Job, lease_id: str, removal: Removal) -> None:
     if removal.left.is_empty:
         changes |= found.record.removal
     else:
-        changes |= Changes(
-            puts={found.key: evolve(found.record, provisioned=removal.left, reason=reason_text(removal))}
-        )
+        left = evolve(found.record, provisioned=removal.left, reason=reason_text(removal))
+        changes |= Changes(puts={found.key: left}, events=(left.event("revocation failed", left.reason),))
     await job.context.records.commit(changes)

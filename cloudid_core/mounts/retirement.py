@@ -11,6 +11,7 @@ from typing import Final
 from ..background import queue
 from ..background.queue import Due, Job
 from ..effects import Instant, ListKeys
+from ..events import MountChanged
 from ..foundation.context import Context
 from ..leases.record import find_lease
 from ..leases.revocation import end_leases
@@ -52,7 +53,9 @@ async def wipe_mount(job: Job) -> None:
         await context.records.commit(Changes(job.fence, deletes=page))
     table = await mount_table(context.records)
     expects = {**job.fence, **table.expected}
-    await context.records.commit(Changes(expects, {keys.MOUNTS: table.record.without(mount.id)}, (job.key,)))
+    wiped = MountChanged(mount_accessor=mount.accessor, path=mount.path, state="wiped")
+    changes = Changes(expects, {keys.MOUNTS: table.record.without(mount.id)}, (job.key,), (wiped,))
+    await context.records.commit(changes)
 
 
 def quiet_at(context: Context, mount: Mount) -> Instant:

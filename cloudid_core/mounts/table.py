@@ -9,7 +9,7 @@ are revoked, for which its configuration is needed, and its storage is wiped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 
 from ..effects import Instant
 from ..errors import Code, Refused
+from ..events import MountChanged
 from ..settings import Settings
 from ..store import keys
 from ..store.changes import Changes
@@ -177,7 +178,26 @@ async def change_mounts(
     found = await mount_table(records)
     table = change(found.record)
     if table is not found.record:
-        await records.commit(Changes(found.expected, {keys.MOUNTS: table, **(puts or {})}))
+        events = tuple(_events(found.record, table))
+        await records.commit(Changes(found.expected, {keys.MOUNTS: table, **(puts or {})}, events=events))
+
+
+def _events(old: MountTable, new: MountTable) -> Iterator[MountChanged]:
+    """What happened to the mounts between two tables."""
+    before = {mount.id: mount for mount in old.mounts}
+    for mount in new.mounts:
+        was = before.get(mount.id)
+        if was is None:
+            state = "enabled"
+        elif was.retired_at != mount.retired_at:
+            state = "disabled"
+        elif was.path != mount.path:
+            state = "moved"
+        elif was != mount:
+            state = "tuned"
+        else:
+            continue
+        yield MountChanged(mount_accessor=mount.accessor, path=mount.path, state=state)
 
 
 def new_mount(kind: str, path: str, type_name: str, random: bytes) -> Mount:

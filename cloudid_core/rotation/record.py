@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
+from ..events import RotationChanged
 from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
@@ -101,7 +102,10 @@ def changed(found: Found[Rotation] | None, new: Rotation) -> Changes:
     changes = Changes(expected(found, new.key))
     if found is not None and not found.record.is_idle:
         changes |= Changes(deletes=(found.record.due_key,))
-    return changes | Changes(puts={new.key: new} if new.is_idle else {new.key: new, new.due_key: Due()})
+    is_news = found is None or (found.record.phase, found.record.error) != (new.phase, new.error)
+    event = RotationChanged(mount_id=new.mount_id, phase=new.phase.value, reason=new.error)
+    puts: dict[str, object] = {new.key: new} if new.is_idle else {new.key: new, new.due_key: Due()}
+    return changes | Changes(puts=puts, events=(event,) if is_news else ())
 
 
 def given_up(rotation: Rotation, now: Instant, *, error: str) -> Rotation:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ..events import Event
+
 
 class Changes(msgspec.Struct, frozen=True):
     """The content of one commit, before it is sealed. `a | b` does both in one commit.
@@ -17,6 +19,8 @@ class Changes(msgspec.Struct, frozen=True):
     expects: Mapping[str, int] = {}
     puts: Mapping[str, object] = {}
     deletes: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    """What happened when the commit has succeeded."""
 
     def __repr__(self) -> str:
         return f"Changes(expects={dict(self.expects)!r}, puts={sorted(self.puts)!r}, deletes={self.deletes!r})"
@@ -24,7 +28,12 @@ class Changes(msgspec.Struct, frozen=True):
     def __or__(self, other: Changes) -> Changes:
         puts = {**self.puts, **other.puts}
         deletes = dict.fromkeys((*self.deletes, *other.deletes))
-        return Changes({**self.expects, **other.expects}, puts, tuple(key for key in deletes if key not in puts))
+        return Changes(
+            {**self.expects, **other.expects},
+            puts,
+            tuple(key for key in deletes if key not in puts),
+            self.events + other.events,
+        )
 
     @property
     def is_empty(self) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from attrs import frozen
 from cattrs.preconf.msgspec import make_converter
 
-from ..effects import ABSENT, Commit, Entry, ListKeys, RandomBytes, ReadEntry
-from ..errors import Code, Conflict, OutcomeUnknown, Refused
+from ..effects import ABSENT, Commit, Entry, ListKeys, RandomBytes, ReadEntry, Record
+from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
 from ..foundation.caches import Bounded
 from ..values.secret import Secret
 from .changes import Changes
@@ -111,9 +112,13 @@ class Records:
         if changes.puts:
             sealed = self.seal(changes.puts, nonces or await RandomBytes(NONCE_SIZE * len(changes.puts)))
         try:
-            return await Commit(changes.expects, sealed, changes.deletes)
+            version = await Commit(changes.expects, sealed, changes.deletes)
         except OutcomeUnknown:
-            return await self._resolve(changes.expects, sealed, changes.deletes)
+            version = await self._resolve(changes.expects, sealed, changes.deletes)
+        for event in changes.events:
+            with suppress(RecordFailed):  # what has happened cannot be refused any more
+                await Record(event)
+        return version
 
     def seal(self, puts: Mapping[str, object], nonces: bytes) -> dict[str, bytes]:
         """Records as the store may see them; takes `NONCE_SIZE` random bytes for each."""

@@ -102,7 +102,8 @@ async def renew(call: Call) -> Answer:
         raise Refused(Code.LEASE_NOT_RENEWABLE)
     expires_at = call.now + ttl
     renewed = evolve(lease, expires_at=expires_at, due_at=expires_at, last_renewal=call.now)
-    await context.records.commit(Changes(expects) | rescheduled(found, renewed))
+    changes = Changes(expects, events=(renewed.event("renewed"),)) | rescheduled(found, renewed)
+    await context.records.commit(changes)
     return Answer(lease_id=lease.id, lease_duration=ttl, renewable=True, warnings=warnings, wake_at=expires_at)
 
 

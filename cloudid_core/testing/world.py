@@ -19,7 +19,6 @@ from ..effects import (
     Commit,
     Effect,
     Entry,
-    Event,
     HttpRequest,
     HttpResponse,
     Instant,
@@ -38,6 +37,7 @@ from ..effects import (
     name_of,
 )
 from ..errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+from ..events import Event
 from ..run import run
 from ..store.memory import MemoryStore
 from .faults import Fault, FaultKind, inflict

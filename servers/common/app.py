@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -56,16 +55,15 @@ class Front:
 
     async def answer(self, head: Head, body: bytes, peer: str) -> Response:
         """The service's answer to a request."""
-        started = time.perf_counter()
         address = wire.remote_address(peer, head.headers, self._trusted_proxies)
         request = Request(head.method, head.target, head.headers, body, address)
         try:
             response = await run(self._service.handle(request), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
+            self._log.error("request failed", **describe_error(bug))
             response = render_refusal(Refused(Code.INTERNAL_ERROR), bug)
         if response.wake_at is not None:
             self._ticks.wake_by(response.wake_at)
-        self._log_request(request, response, time.perf_counter() - started)
         return response
 
     @contextmanager
@@ -88,17 +86,3 @@ class Front:
         """The answer to what is not a request that the service could be asked."""
         self._log.info("refused", status=refusal.status, code=refusal.code.wire)
         return render_refusal(refusal)
-
-    def _log_request(self, request: Request, response: Response, seconds: float) -> None:
-        facts = {
-            "request_id": response.request_id,
-            "method": request.method,
-            "path": request.target.partition("?")[0],
-            "status": response.status,
-            "ms": round(seconds * 1000, 2),
-            "remote_address": request.remote_address,
-        }
-        if response.failure is None:
-            self._log.info("request", **facts)
-        else:
-            self._log.warning("request", **facts, **describe_error(response.failure))

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 
 from attrs import Factory, define
 
-from cloudid_core.effects import Commit, Entry, Event, HttpRequest, HttpResponse, Instant, PlatformToken, Program
+from cloudid_core.effects import Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+from cloudid_core.events import Event
 
 from ..stores import Store
 from . import platform_identity, runtime
@@ -49,6 +50,8 @@ class Host:
         self._store = store
         self._platform = platform
         self._flights: dict[str, _Flight] = {}
+        self.sinks: list[Callable[[Event], None]] = []
+        """Who learns of the core's events."""
 
     # The words of the runtime
 
@@ -111,7 +114,8 @@ class Host:
         return os.urandom(count)
 
     async def record(self, event: Event) -> None:
-        """There is no audit device yet, so nothing can fail to be written to one."""
+        for sink in self.sinks:
+            sink(event)
 
     async def shared(self, key: str, program: Program[Any]) -> Any:
         flight = self._flights.get(key)

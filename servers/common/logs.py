@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 import traceback
 from typing import Any, Final, TextIO
 
+import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import CloudidError
+from cloudid_core.events import Event, RequestAnswered, RequestReceived
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -27,6 +30,24 @@ def open_log(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
         ],
     )
     return log
+
+
+class EventLog:
+    """Writes the core's events as lines: a request by its answer, and everything that changes or fails."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self._log = log
+
+    def __call__(self, event: Event) -> None:
+        facts: dict[str, Any] = msgspec.to_builtins(event)
+        name = facts.pop("type")
+        if isinstance(event, RequestAnswered):
+            name = "request"
+            facts["ms"] = round((time.time() - facts.pop("time")) * 1000, 2)
+        elif isinstance(event, RequestReceived):
+            name = "request received"
+        facts |= facts.pop("problem", {})
+        self._log.log(LEVELS[event.importance], name, **facts)
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:

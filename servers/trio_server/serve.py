@@ -14,7 +14,7 @@ from cloudid_core.run import run
 from ..common import wire
 from ..common.app import Front
 from ..common.bootstrap import Setup
-from ..common.logs import adopt_libraries, describe_error, open_log
+from ..common.logs import EventLog, adopt_libraries, describe_error, open_log
 from ..common.platform_identity import Platform
 from ..stores import Store
 from .connection import Connection
@@ -42,6 +42,7 @@ async def _serve(setup: Setup) -> None:
     log = open_log(setup.server.log_level)
     adopt_libraries(log)
     async with open_host(setup.store, setup.platform) as host:
+        host.sinks.append(EventLog(log))
         front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
         tls = setup.tls()
         address, port = setup.server.address

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -135,6 +136,7 @@ def names() -> list[str]:
     return [f"{area}: {row}" for area, rows in ROWS.items() for row in rows]
 
 
+@cache
 def proofs() -> Mapping[str, list[str]]:
     """For each row that a test names, the tests."""
     found: defaultdict[str, list[str]] = defaultdict(list)

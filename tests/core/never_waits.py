@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cloudid_core.effects import Entry, Event, HttpRequest, HttpResponse, Instant, PlatformToken, Program
+from cloudid_core.effects import Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable
+from cloudid_core.events import Event
 from cloudid_core.run import run
 from cloudid_core.store.memory import MemoryStore
 

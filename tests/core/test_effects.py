@@ -27,6 +27,7 @@ from cloudid_core.effects import (
     within,
 )
 from cloudid_core.errors import StoreFailed
+from cloudid_core.events import MountChanged
 from cloudid_core.testing import World
 
 
@@ -37,6 +38,7 @@ class Notebook:
         return lambda *arguments: (method, *arguments)
 
 
+EVENT = MountChanged(mount_accessor="a", path="p", state="tuned")
 REQUEST = HttpRequest("GET", "https://cloud.test/")
 ASKED = [
     (ReadEntry("a"), ("read_entry", "a")),
@@ -49,7 +51,7 @@ ASKED = [
     (Sleep(2.0), ("sleep", 2.0)),
     (Now(), ("now",)),
     (effects.RandomBytes(16), ("random_bytes", 16)),
-    (effects.Record({"type": "request"}), ("record", {"type": "request"})),
+    (effects.Record(EVENT), ("record", EVENT)),
     (Together(()), ("together", ())),
 ]
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from cloudid_core import Request, Response, Secret, Service, Settings, initialise, open_service, run_now
-from cloudid_core.effects import Event
 from cloudid_core.errors import RecordFailed, Refused, StoreFailed
+from cloudid_core.events import Event
 
 from .never_waits import NeverWaits
 

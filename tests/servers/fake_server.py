@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from cloudid_core.api.fields import parse
 from cloudid_core.api.response import Request, Response
-from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Sleep
+from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Record, Sleep
+from cloudid_core.events import RequestAnswered
 from servers.common.bootstrap import Setup
 from servers.common.settings import ServerSettings
 from servers.stores.memory import InMemory
@@ -24,6 +25,15 @@ class FakeService:
 
     async def handle(self, request: Request) -> Response:
         path, _, query = request.target.partition("?")
+        response = await self._answer(request, path, query)
+        await Record(
+            RequestAnswered(
+                request_id="", time=await Now(), status=response.status, operation=request.method, path=path
+            )
+        )
+        return response
+
+    async def _answer(self, request: Request, path: str, query: str) -> Response:
         match path:
             case "/echo":
                 return answer(

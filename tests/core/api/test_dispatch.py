@@ -8,6 +8,7 @@ from cloudid_core.api.dispatch import authorise, match_route, read_form
 from cloudid_core.api.request import ParsedRequest, parse_request
 from cloudid_core.api.response import Request
 from cloudid_core.errors import Code, Refused
+from cloudid_core.events import RequestAnswered, RequestReceived
 from cloudid_core.mounts.catalog import CATALOG
 from cloudid_core.mounts.table import default_mounts, mount_table
 from cloudid_core.policies.document import parse
@@ -205,9 +206,10 @@ def test_a_request_and_its_answer_are_recorded_without_secrets() -> None:
     before = len(world.events)
     world.must("POST", "auth/token/lookup", {"token": "s3cret"})
     request, response = world.events[before:]
-    assert (request["type"], response["type"]) == ("request", "response")
-    assert (request["operation"], request["path"], request["display_name"]) == ("update", "auth/token/lookup", "root")
-    assert request["request_id"] == response["request_id"]
+    assert isinstance(request, RequestReceived)
+    assert isinstance(response, RequestAnswered)
+    assert (request.operation, request.path, request.display_name) == ("update", "auth/token/lookup", "root")
+    assert (response.request_id, response.status) == (request.request_id, 200)
     assert "s3cret" not in repr(world.events)
 
 

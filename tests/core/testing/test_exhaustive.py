@@ -30,6 +30,7 @@ from cloudid_core.errors import (
     RecordFailed,
     StoreFailed,
 )
+from cloudid_core.events import MountChanged
 from cloudid_core.testing import Crashed, FaultKind, World, count_effects, every_fault
 from cloudid_core.testing.faults import TROUBLES
 
@@ -43,7 +44,7 @@ FAIL, CONFLICT, LOST, NOT_WRITTEN, BEFORE, AFTER = (
 )
 COMMIT = Commit({}, {"a": b"1"})
 CALL = CallProvider(HttpRequest("POST", "https://cloud.test/a"), 30.0)
-RECORD = Record({"type": "test"})
+RECORD = Record(MountChanged(mount_accessor="a", path="p", state="tuned"))
 
 TABLE: list[tuple[Effect[Any], FaultKind, type[BaseException], bool]] = [
     (COMMIT, FAIL, StoreFailed, False),
@@ -76,7 +77,7 @@ async def transfer() -> None:
     """Read, write, tell."""
     await ReadEntry("a")
     await Commit({}, {"a": b"1"})
-    await Record({"type": "transfer"})
+    await Record(MountChanged(mount_accessor="a", path="p", state="tuned"))
 
 
 async def asking(effect: Effect[Any]) -> object:

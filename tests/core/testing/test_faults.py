@@ -35,6 +35,7 @@ from cloudid_core.errors import (
     RecordFailed,
     StoreFailed,
 )
+from cloudid_core.events import MountChanged
 from cloudid_core.testing import Crashed, Fault, FaultKind, World
 from cloudid_core.testing.faults import TROUBLES, inflict, troubles_of
 from cloudid_core.values.secret import Secret
@@ -49,7 +50,7 @@ FAIL, CONFLICT, LOST, NOT_WRITTEN, BEFORE, AFTER = (
 )
 COMMIT = Commit({}, {"a": b"1"})
 CALL = CallProvider(HttpRequest("POST", "https://cloud.test/a"), 30.0)
-RECORD = Record({"type": "test"})
+RECORD = Record(MountChanged(mount_accessor="a", path="p", state="tuned"))
 
 TABLE: list[tuple[Effect[Any], FaultKind, type[BaseException], bool]] = [
     (COMMIT, FAIL, StoreFailed, False),

@@ -10,7 +10,6 @@ from attrs import frozen
 from cloudid_core.effects import (
     CallProvider,
     Commit,
-    Event,
     Host,
     HttpRequest,
     HttpResponse,
@@ -27,6 +26,7 @@ from cloudid_core.effects import (
     within,
 )
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, StoreFailed, TimeIsUp
+from cloudid_core.events import Event, MountChanged
 from cloudid_core.run import run_now
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import World
@@ -64,13 +64,13 @@ def test_a_world_is_a_host() -> None:
 def test_store_clock_chance_and_audit_are_the_worlds_own() -> None:
     async def program() -> tuple[object, ...]:
         version = await Commit({}, {"a": b"1"})
-        event: Event = {"type": "test"}
+        event: Event = MountChanged(mount_accessor="a", path="p", state="tuned")
         await Record(event)
         return version, await ReadEntry("a"), await Now(), len(await RandomBytes(40))
 
     world = World(start=50.0)
     assert world.perform(program()) == (1, world.store.read("a"), 50.0, 40)
-    assert world.events == [{"type": "test"}]
+    assert [type(event) for event in world.events] == [MountChanged]
 
 
 def test_a_store_can_be_handed_in() -> None:
@@ -284,7 +284,7 @@ def test_an_asker_that_is_closed_before_its_turn_closes_its_program() -> None:
 def test_a_crash_closes_everything_and_keeps_store_clock_and_audit() -> None:
     async def working(key: str) -> None:
         await Commit({}, {key: b"1"})
-        await Record({"key": key})
+        await Record(MountChanged(mount_accessor=key, path="", state="tuned"))
         await Sleep(60)
         await Commit({}, {key: b"2"})
 
@@ -295,7 +295,7 @@ def test_a_crash_closes_everything_and_keeps_store_clock_and_audit() -> None:
     world.settle()
     assert [task.is_done for task in tasks] == [True, True]
     assert [entry and entry.value for entry in map(world.store.read, "ab")] == [b"1", b"1"]
-    assert sorted(event["key"] for event in world.events) == ["a", "b"]
+    assert sorted(event.mount_accessor for event in world.events if isinstance(event, MountChanged)) == ["a", "b"]
     assert world.clock == 1.0
     assert world.perform(shared("s", putting("c"))) == 3
 

@@ -1,0 +1,153 @@
+"""Events: what happened in the service, as data for the host's log, its audit devices and its metrics.
+
+All of them leave the core in one way, by the effect `Record`. A change of state travels with the commit that makes it
+(`store.changes.Changes.events`) and is recorded when the commit has succeeded. No event holds a secret: no token, no
+client secret, no field's value, no body.
+"""
+
+from __future__ import annotations
+
+from traceback import walk_tb
+from typing import ClassVar, Final
+
+import msgspec
+
+from .errors import CloudidError, reason_of
+
+Severity = str
+"""One of "debug", "info", "warning", "error"."""
+
+FRAMES: Final = 12
+"""How many of the innermost frames of a bug are told."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What went wrong on our side or at the provider. `where` has the frames of a bug, the innermost last."""
+
+    error: str
+    reason: str = ""
+    where: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, failure: BaseException) -> Problem:
+        """Of our own errors kind and text; of others kind and place, since their text could hold a secret."""
+        if isinstance(failure, CloudidError):
+            return cls(type(failure).__name__, reason_of(failure))
+        frames = [
+            f"{frame.f_code.co_filename}:{line} {frame.f_code.co_name}"
+            for frame, line in walk_tb(failure.__traceback__)
+        ]
+        return cls(type(failure).__name__, where=tuple(frames[-FRAMES:]))
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """Something that happened. Times are instants, paths have no query, ids and accessors are not secret."""
+
+    severity: ClassVar[Severity] = "info"
+
+    @property
+    def importance(self) -> Severity:
+        """How much an operator should care."""
+        return self.severity
+
+
+class RequestReceived(Event, frozen=True, kw_only=True, tag="request"):
+    """A request that policies allow is about to be executed."""
+
+    severity: ClassVar[Severity] = "debug"
+
+    request_id: str
+    time: float
+    operation: str
+    path: str
+    mount_accessor: str
+    remote_address: str = ""
+    token_id: str = ""
+    display_name: str = ""
+    policies: tuple[str, ...] = ()
+
+
+class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
+    """A request got its answer, whatever it was. `codes` are those of a refusal.
+
+    `role` is the role of a login or of credentials; `accessor` that of the token that a login or a creation gave.
+    """
+
+    request_id: str
+    time: float
+    status: int
+    operation: str = ""
+    path: str = ""
+    mount: str = ""
+    mount_accessor: str = ""
+    role: str = ""
+    remote_address: str = ""
+    token_id: str = ""
+    display_name: str = ""
+    codes: tuple[str, ...] = ()
+    accessor: str = ""
+    lease_id: str = ""
+    problem: Problem | None = None
+
+    @property
+    def importance(self) -> Severity:
+        return "warning" if self.problem else "info"
+
+
+class LeaseChanged(Event, frozen=True, kw_only=True, tag="lease"):
+    """A lease was issued, renewed, is revoking, was revoked or dropped, or an attempt to revoke it failed."""
+
+    lease_id: str
+    mount_id: str
+    state: str
+    attempts: int = 0
+    reason: str = ""
+
+    @property
+    def importance(self) -> Severity:
+        return "warning" if self.reason else "info"
+
+
+class IntentChanged(Event, frozen=True, kw_only=True, tag="intent"):
+    """An intent was opened, closed, abandoned or undone, or an attempt to undo it failed."""
+
+    intent_id: str
+    mount_id: str
+    state: str
+    attempts: int = 0
+    reason: str = ""
+
+    @property
+    def importance(self) -> Severity:
+        return "warning" if self.reason else "debug"
+
+
+class RotationChanged(Event, frozen=True, kw_only=True, tag="rotation"):
+    """The rotation of a root credential went on to a phase, or met an error."""
+
+    mount_id: str
+    phase: str
+    reason: str = ""
+
+    @property
+    def importance(self) -> Severity:
+        return "warning" if self.reason else "info"
+
+
+class MountChanged(Event, frozen=True, kw_only=True, tag="mount"):
+    """A mount was enabled, tuned, moved, disabled (it is retiring then) or wiped."""
+
+    mount_accessor: str
+    path: str
+    state: str
+
+
+class JobFailed(Event, frozen=True, kw_only=True, tag="background"):
+    """A background job failed in a way that its own record cannot tell."""
+
+    severity: ClassVar[Severity] = "error"
+
+    job: str
+    mount_id: str = ""
+    ref: str = ""
+    problem: Problem

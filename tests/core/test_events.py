@@ -1,0 +1,147 @@
+"""Events: what they tell, and that they tell no secret."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cloudid_core.errors import Conflict, ProviderProblem, RecordFailed
+from cloudid_core.events import (
+    Event,
+    IntentChanged,
+    JobFailed,
+    LeaseChanged,
+    MountChanged,
+    Problem,
+    RequestAnswered,
+    RequestReceived,
+    RotationChanged,
+)
+from cloudid_core.store.changes import Changes
+
+from .engine import engine
+from .never_waits import NeverWaits
+from .service_world import ServiceWorld
+
+TUNED = MountChanged(mount_accessor="a", path="p", state="tuned")
+CANARY = "c4n4ry-s3cret"
+
+
+def fail() -> ZeroDivisionError:
+    try:
+        raise ZeroDivisionError(CANARY)
+    except ZeroDivisionError as error:
+        return error
+
+
+def test_of_a_bug_only_kind_and_place_are_told() -> None:
+    problem = Problem.of(fail())
+    assert problem.error == "ZeroDivisionError"
+    assert problem.where[-1].endswith(" fail")
+    assert CANARY not in repr(problem)
+
+
+def test_our_own_errors_tell_their_reason() -> None:
+    problem = Problem.of(ProviderProblem(403, "Authorization_RequestDenied", "id-1"))
+    assert problem == Problem("ProviderProblem", "the provider answered 403 Authorization_RequestDenied (request id-1)")
+
+
+@pytest.mark.parametrize(
+    "event, importance",
+    [
+        (RequestReceived(request_id="", time=0.0, operation="read", path="", mount_accessor=""), "debug"),
+        (RequestAnswered(request_id="", time=0.0, status=200), "info"),
+        (RequestAnswered(request_id="", time=0.0, status=500, problem=Problem("X")), "warning"),
+        (LeaseChanged(lease_id="", mount_id="", state="issued"), "info"),
+        (LeaseChanged(lease_id="", mount_id="", state="revocation failed", reason="why"), "warning"),
+        (IntentChanged(intent_id="", mount_id="", state="opened"), "debug"),
+        (IntentChanged(intent_id="", mount_id="", state="undoing failed", reason="why"), "warning"),
+        (RotationChanged(mount_id="", phase="idle"), "info"),
+        (RotationChanged(mount_id="", phase="proving", reason="why"), "warning"),
+        (TUNED, "info"),
+        (JobFailed(job="lease", problem=Problem("X")), "error"),
+    ],
+)
+def test_what_went_wrong_matters_more(event: Event, importance: str) -> None:
+    assert event.importance == importance
+
+
+def test_an_event_travels_with_its_commit() -> None:
+    """It is recorded when the commit has succeeded, and not when it has conflicted."""
+    world = ServiceWorld()
+    records, before = world.service.context.records, len(world.events)
+    with pytest.raises(Conflict):
+        world.perform(records.commit(Changes({"x": 7}, events=(TUNED,))))
+    assert world.events[before:] == []
+    world.perform(records.commit(Changes(events=(TUNED,)) | Changes(events=(TUNED,))))
+    assert world.events[before:] == [TUNED, TUNED]
+
+
+class Deaf(NeverWaits):
+    async def record(self, event: Event) -> None:
+        raise RecordFailed("disk full")
+
+
+def test_an_event_that_cannot_be_recorded_does_not_undo_its_commit() -> None:
+    world = ServiceWorld()
+    program = world.service.context.records.commit(Changes({}, deletes=("x",), events=(TUNED,)))
+    from cloudid_core import run_now
+
+    assert run_now(program, Deaf()) == 1
+
+
+def test_a_refused_login_tells_its_codes_role_and_mount() -> None:
+    world = ServiceWorld()
+    machine = world.furnish(bound_subscription_ids="00000000-0000-0000-0000-000000000000")
+    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    answered = world.events[-1]
+    assert isinstance(answered, RequestAnswered)
+    assert (answered.status, answered.codes) == (403, ("bound_subscription_mismatch",))
+    assert (answered.mount, answered.role) == ("auth/cloud", "dev")
+
+
+def test_a_role_that_is_no_name_is_not_told() -> None:
+    """Somebody may send a secret in the wrong field."""
+    world = ServiceWorld()
+    world.ask("POST", "auth/cloud/login", {"role": f"{CANARY} !"}, token="")
+    assert CANARY not in repr(world.events)
+
+
+def test_a_login_tells_its_accessor_and_no_token() -> None:
+    world = ServiceWorld()
+    auth = world.log_in(world.furnish())
+    answered = world.events[-1]
+    assert isinstance(answered, RequestAnswered)
+    assert answered.accessor == auth["accessor"]
+    assert auth["client_token"] not in repr(world.events)
+
+
+def test_the_life_of_a_lease_is_told() -> None:
+    world = engine()
+    lease_id = world.issue()
+    world.must("POST", "sys/leases/renew", {"lease_id": lease_id})
+    world.fail(times=1, status=403)
+    world.must("POST", "sys/leases/revoke", {"lease_id": lease_id, "sync": False})
+    world.pass_time(2000)
+    told = [(event.state, bool(event.reason)) for event in world.events if isinstance(event, LeaseChanged)]
+    assert told == [
+        ("issued", False),
+        ("renewed", False),
+        ("revoking", False),
+        ("revocation failed", True),
+        ("revoked", False),
+    ]
+
+
+def test_the_life_of_a_mount_is_told() -> None:
+    world = ServiceWorld()
+    world.must("POST", "sys/mounts/team", {"type": "cloud"})
+    world.must("POST", "sys/mounts/team/tune", {"description": "ours"})
+    world.must("POST", "sys/remount", {"from": "team", "to": "other"})
+    world.must("DELETE", "sys/mounts/other")
+    told = [(event.path, event.state) for event in world.events if isinstance(event, MountChanged)]
+    assert told[:4] == [("team", "enabled"), ("team", "tuned"), ("other", "moved"), ("other", "disabled")]
+
+
+def test_events_are_json_objects_with_their_type() -> None:
+    assert msgspec.to_builtins(TUNED) == {"type": "mount", "mount_accessor": "a", "path": "p", "state": "tuned"}
