@@ -30,7 +30,7 @@ from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.events import Event
 from cloudid_core.store.memory import MemoryStore
 from servers.common.settings import clouds_at
-from servers.provider_simulator.simulator import Simulator
+from servers.provider_simulator import Simulator
 
 BASE_URL: Final = "http://cloud.test"
 AUDIENCE: Final = "https://management.azure.com/"

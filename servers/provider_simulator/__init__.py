@@ -1,11 +1,17 @@
-"""A living simulated cloud: identity provider, resource manager, directory, and machines with metadata services.
+"""A simulated cloud that keeps state: identity provider, resource manager, directory, machines with metadata services.
 
-It stands alone: `Simulator` answers requests in-process, `start` serves one over HTTP, and
-`python -m servers.provider_simulator` does so until it is told to stop. `control` documents how to change the world.
+`Simulator` answers requests in-process, `start` serves one over HTTP, and `python -m servers.provider_simulator` serves
+one until a signal stops it. `control` documents the API that changes the world.
+
+    engine/     how it works: requests and routes, replicas that lag, throttling, faults, the ledger
+    world/      what it consists of
+    identity/   login: discovery, keys, the token endpoint; the metadata services
+    arm/        the resource manager
+    graph/      the directory's API
 """
 
-from .http import Running, start
-from .routing import Answer
+from .engine.requests import Answer
+from .server import Running, start
 from .simulator import Simulator
 
 __all__ = ["Answer", "Running", "Simulator", "start"]

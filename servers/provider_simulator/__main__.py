@@ -8,7 +8,7 @@ import sys
 from ipaddress import ip_address
 from typing import Final
 
-from .http import start
+from .server import start
 from .simulator import Simulator
 
 STOP_SIGNALS: Final = {signal.SIGINT, signal.SIGTERM}
@@ -19,7 +19,7 @@ def main() -> int:
     host, port = options.listen
     if not (options.allow_remote or _is_loopback(host)):
         print(
-            f"{host} can be reached from outside; the simulator asks nobody to sign in. Use --allow-remote.",
+            f"Other machines can reach {host}, and the simulator requires no sign-in. To allow that: --allow-remote",
             file=sys.stderr,
         )
         return 2
@@ -42,11 +42,11 @@ def _parser() -> argparse.ArgumentParser:
         type=_address,
         default=("127.0.0.1", 8400),
         metavar="HOST:PORT",
-        help="default: 127.0.0.1:8400; port 0: any that is free",
+        help="default: 127.0.0.1:8400; port 0: any free port",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed makes the same cloud")
     parser.add_argument(
-        "--allow-remote", action="store_true", help="listen on an address that is not this machine's alone"
+        "--allow-remote", action="store_true", help="listen on an address that other machines can reach"
     )
     return parser
 

@@ -1,29 +1,30 @@
-"""The control API: what testers and operators do to the world. Bodies are JSON; nobody signs in.
+"""The control API, which changes the world. Bodies are JSON; callers need no access token.
 
     GET    /simulator/world            tenant, subscriptions, applications with their secrets, groups, machines
-    POST   /simulator/machines         make a machine: {"name", and if wanted: "kind", "subscription", "resource_group",
-                                       "location", "identities": {"system_assigned": bool, "user_assigned": [name]},
+    POST   /simulator/machines         create a machine: {"name", and optionally "kind", "subscription",
+                                       "resource_group", "location",
+                                       "identities": {"system_assigned": bool, "user_assigned": [name]},
                                        "groups": [name or id], "scale_set", "resource_name", "resource_type",
                                        "reader": bool} -> 201 and the machine as in the world. A reader's identities
-                                       may read the resource manager and the directory. Groups and identities that are
-                                       not there yet are made.
+                                       may read the resource manager and the directory. Missing groups and identities
+                                       are created.
     DELETE /simulator/machines/{name}  204, or 404
     POST   /simulator/tokens           {"claims": {...}} -> {"token"}: any claims, signed with the current key
     POST   /simulator/keys/rotate      {"remove_old": bool} -> {"kid"}; old keys stay published unless removed
     GET    /simulator/faults           the rules that are not used up
-    POST   /simulator/faults           a list of rules, which *replaces* all that were there; [] clears them
-    GET    /simulator/behaviour        how slow, forgetful and narrow the cloud is
-    POST   /simulator/behaviour        the fields that are to change -> the whole; `behaviour` documents them
-    GET    /simulator/ledger           every object that was made through the API; `ledger` documents an entry
+    POST   /simulator/faults           a list of rules, which *replaces* all earlier ones; [] clears them
+    GET    /simulator/behaviour        delays, quirks, quotas and throttling of the cloud
+    POST   /simulator/behaviour        the fields to change -> all fields; `behaviour` documents them
+    GET    /simulator/ledger           every object that was created through the API; `ledger` documents an entry
     POST   /simulator/clock            {"advance": seconds} or {"set": seconds since 1970} -> {"now"}
-    POST   /simulator/reset            the world as the seed made it; clock, keys, faults and behaviour too
+    POST   /simulator/reset            back to the initial world; also clock, keys, faults and behaviour
 
-A fault rule is {"match": {"method", "path", "family"}, "times": n or null, "action": {...}}. It befalls a request when
-all that `match` names fits: `path` is a regular expression that matches from the start of the path (so a plain prefix
-does), `family` one of login, arm, graph, metadata. The first rule that fits and has times left is applied, alone.
-Actions: {"status", "code", "message", "retry_after"} answers an error, {"drop": true} breaks the connection, both
-before any work is done, or with "after_work": true when all of it is; {"delay": seconds} lets the answer arrive late,
-and can be added to the others. The control API itself never fails on purpose.
+A fault rule is {"match": {"method", "path", "family"}, "times": n or null, "action": {...}}. It applies to requests
+that have everything in `match`: `path` is a regular expression that matches from the start of the path (so a prefix is
+enough), `family` is a service: login, arm, graph or metadata. Only the first rule that matches and has times left is
+applied. Actions: {"status", "code", "message", "retry_after"} answers an error, {"drop": true} breaks the connection;
+both happen before any work is done, or with "after_work": true after all of it. {"delay": seconds} delays the answer,
+and can be combined with the others. Faults never apply to the control API.
 """
 
 from __future__ import annotations
@@ -32,16 +33,19 @@ from typing import Final
 
 from cloudid_core.effects import HttpResponse
 
-from .behaviour import read_behaviour
-from .faults import read_rules
-from .machines import Machine, Order, create, remove
-from .objects import Application
-from .routing import ANYBODY, Call, Caller, Family, Json, Refusal, Route, empty_response, json_response
-from .scenery import furnish
-from .shapes import NUMBER, Shape, bad_request, require_object, require_texts
-from .world import World
+from .engine.behaviour import read_behaviour
+from .engine.faults import read_rules
+from .engine.requests import ANONYMOUS, Call, Caller, Json, Refusal, empty_response, json_response
+from .engine.routing import Route, Service
+from .engine.shapes import NUMBER, Shape, bad_request, require_object, require_texts
+from .identity.keys import current_key, rotate_key
+from .world.initial import populate
+from .world.machines import Machine
+from .world.objects import Application
+from .world.provisioning import MachineRequest, create_machine, remove_machine
+from .world.world import World
 
-ORDER: Final[Shape] = {
+MACHINE: Final[Shape] = {
     "name": (str,),
     "kind": (str,),
     "subscription": (str,),
@@ -60,17 +64,17 @@ CLOCK: Final[Shape] = {"advance": NUMBER, "set": NUMBER}
 CLAIMS: Final[Shape] = {"claims": (dict,)}
 
 MAX_INSTANT: Final = 253_402_300_799.0
-"""The last second of the year 9999, after which no date can be written."""
+"""The last second of the year 9999; later dates cannot be written."""
 
 
-def word_error(world: World, refusal: Refusal) -> HttpResponse:
+def render_error(world: World, refusal: Refusal) -> HttpResponse:
     error = {"code": refusal.code, "message": refusal.message}
     return json_response(refusal.status, {"error": error}, refusal.headers)
 
 
-def admit(world: World, call: Call) -> Caller:
-    """Anybody may do anything: the simulator holds nothing of worth."""
-    return ANYBODY
+def authenticate(world: World, call: Call) -> Caller:
+    """Callers need no access token."""
+    return ANONYMOUS
 
 
 def show_world(world: World, call: Call) -> HttpResponse:
@@ -121,30 +125,32 @@ def _show_machine(machine: Machine) -> Json:
     }
 
 
-def create_machine(world: World, call: Call) -> HttpResponse:
-    wanted = require_object(call.json(), ORDER, "a machine")
+def post_machine(world: World, call: Call) -> HttpResponse:
+    wanted = require_object(call.json(), MACHINE, "a machine")
     if "name" not in wanted:
         raise bad_request("A machine needs a 'name'.")
     identities = require_object(wanted.pop("identities", {}), IDENTITIES, "'identities'")
     if "user_assigned" in identities:
         identities["user_assigned"] = require_texts(identities["user_assigned"], "'user_assigned'")
     groups = require_texts(wanted.pop("groups", []), "'groups'")
-    return json_response(201, _show_machine(create(world, Order(**wanted, **identities, groups=groups))))
+    return json_response(
+        201, _show_machine(create_machine(world, MachineRequest(**wanted, **identities, groups=groups)))
+    )
 
 
 def delete_machine(world: World, call: Call) -> HttpResponse:
-    remove(world, call.names["name"])
+    remove_machine(world, call.names["name"])
     return empty_response()
 
 
 def sign(world: World, call: Call) -> HttpResponse:
     body = require_object(call.json(), CLAIMS, "the body")
-    return json_response(200, {"token": world.signing_key().sign(body.get("claims", {}))})
+    return json_response(200, {"token": current_key(world).sign(body.get("claims", {}))})
 
 
 def rotate_keys(world: World, call: Call) -> HttpResponse:
     body = require_object(call.json() if call.body else {}, ROTATION, "the body")
-    return json_response(200, {"kid": world.rotate_key(body.get("remove_old", False)).kid})
+    return json_response(200, {"kid": rotate_key(world, body.get("remove_old", False)).kid})
 
 
 def show_faults(world: World, call: Call) -> HttpResponse:
@@ -161,8 +167,7 @@ def show_behaviour(world: World, call: Call) -> HttpResponse:
 
 
 def set_behaviour(world: World, call: Call) -> HttpResponse:
-    world.spread.behaviour = read_behaviour(call.json(), world.behaviour)
-    world.buckets.clear()
+    world.behaviour = read_behaviour(call.json(), world.behaviour)
     return show_behaviour(world, call)
 
 
@@ -173,29 +178,29 @@ def show_ledger(world: World, call: Call) -> HttpResponse:
 def set_clock(world: World, call: Call) -> HttpResponse:
     body = require_object(call.json(), CLOCK, "the body")
     if len(body) != 1:
-        raise bad_request("Give either 'advance' or 'set'.")
+        raise bad_request("Give either 'advance' or 'set', and no other field.")
     now = world.now()
     wanted = body["set"] if "set" in body else now + body["advance"]
     if not 0 <= wanted <= MAX_INSTANT:
-        raise bad_request("The clock shows only times from 1970 to 9999.")
+        raise bad_request("The clock must be set to a time from 1970 to 9999.")
     world.clock_offset += wanted - now
     return json_response(200, {"now": wanted})
 
 
 def reset(world: World, call: Call) -> HttpResponse:
     world.clear()
-    furnish(world)
+    populate(world)
     return empty_response()
 
 
-CONTROL: Final = Family(
+CONTROL: Final = Service(
     name="simulator",
     prefix="/simulator/",
-    admit=admit,
-    word=word_error,
+    authenticate=authenticate,
+    render_error=render_error,
     routes=(
         Route("GET", "/simulator/world", show_world),
-        Route("POST", "/simulator/machines", create_machine),
+        Route("POST", "/simulator/machines", post_machine),
         Route("DELETE", "/simulator/machines/{name}", delete_machine),
         Route("POST", "/simulator/tokens", sign),
         Route("POST", "/simulator/keys/rotate", rotate_keys),

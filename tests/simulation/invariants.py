@@ -15,7 +15,7 @@ from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
-from servers.provider_simulator.ledger import Made
+from servers.provider_simulator.engine.ledger import LedgerEntry
 
 from .installation import Installation
 
@@ -42,7 +42,7 @@ def assert_nothing_leaked(installation: Installation) -> None:
     assert [made for made in installation.simulator.world.ledger.alive() if not is_held(made, held)] == []
 
 
-def is_held(made: Made, held: frozenset[str]) -> bool:
+def is_held(made: LedgerEntry, held: frozenset[str]) -> bool:
     """Principals and passwords come and go with their application; everything else is held by itself."""
     return made.id in held or (made.kind in ("principal", "password") and not held.isdisjoint(made.of))
 

@@ -17,7 +17,7 @@ def test_a_machine_needs_only_a_name(cloud: Cloud) -> None:
     assert cloud.arm(made["resource_id"]).status == 200
 
 
-def test_a_machine_is_made_as_it_was_ordered(cloud: Cloud) -> None:
+def test_a_machine_is_created_as_requested(cloud: Cloud) -> None:
     made = cloud.create(
         "box",
         subscription=cloud.world["subscriptions"][1],
@@ -49,7 +49,7 @@ def test_instances_of_one_flexible_set_share_its_identities(cloud: Cloud) -> Non
     assert second["principals"][1:] == first["principals"]
 
 
-def test_a_machine_that_was_deleted_is_gone_everywhere(cloud: Cloud) -> None:
+def test_a_deleted_machine_is_gone_everywhere(cloud: Cloud) -> None:
     old = cloud.machine("web")
     assert cloud.ask("DELETE", "/simulator/machines/web").status == 204
     assert cloud.ask("DELETE", "/simulator/machines/web").status == 404
@@ -61,7 +61,7 @@ def test_a_machine_that_was_deleted_is_gone_everywhere(cloud: Cloud) -> None:
     assert made["principals"] != old["principals"]
 
 
-def test_a_scale_set_goes_with_its_last_instance(cloud: Cloud) -> None:
+def test_a_scale_set_is_deleted_with_its_last_instance(cloud: Cloud) -> None:
     uniform = cloud.machine("fleet-uniform")
     cloud.create("second", kind="vmss_uniform", resource_group="fleets", scale_set="fleet-uniform")
     cloud.ask("DELETE", "/simulator/machines/fleet-uniform")
@@ -101,7 +101,7 @@ def test_a_scale_set_goes_with_its_last_instance(cloud: Cloud) -> None:
         ([], 400),
     ],
 )
-def test_bad_orders_are_explained_and_change_nothing(cloud: Cloud, fields: Any, status: int) -> None:
+def test_invalid_machines_are_explained_and_change_nothing(cloud: Cloud, fields: Any, status: int) -> None:
     answer = read(cloud.ask("POST", "/simulator/machines", fields), status)
     assert answer["error"]["message"]
     assert cloud.json("GET", "/simulator/world") == cloud.world
@@ -136,11 +136,11 @@ def test_the_clock_moves(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"advance": 1, "set": 2}, {"set": -1}, {"set": 10**300}, {"advance": True}, {"advance": "1"}, 5]
 )
-def test_bad_clocks_are_refused(cloud: Cloud, body: Any) -> None:
+def test_invalid_clocks_are_refused(cloud: Cloud, body: Any) -> None:
     read(cloud.ask("POST", "/simulator/clock", body), 400)
 
 
-def test_what_is_no_json_is_refused(cloud: Cloud) -> None:
+def test_a_body_that_is_not_json_is_refused(cloud: Cloud) -> None:
     for body in (b"", b"{", b"[" * 100_000, b"\xff"):
         read(cloud.answer("POST", "/simulator/clock", body).response, 400)
 

@@ -1,4 +1,4 @@
-"""The simulator as a whole: determinism, the default world, and requests that lead nowhere."""
+"""The simulator as a whole: determinism, the initial world, and requests without a route."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from servers.provider_simulator.keys import signing_key
+from servers.provider_simulator.identity.keys import signing_key
 
 from .cloud import NOON, Cloud, read
 
 
-def story(seed: int) -> list[Any]:
-    """Everything that a run answers."""
+def answers_of(seed: int) -> list[Any]:
+    """All answers of a run."""
     cloud = Cloud(seed)
     created = cloud.create("extra", groups=["new-group"])
     return [cloud.world, created, cloud.sign_in(), cloud.machine_token("extra"), cloud.arm(created["resource_id"])]
 
 
 def test_the_same_seed_answers_the_same() -> None:
-    assert story(5) == story(5)
+    assert answers_of(5) == answers_of(5)
 
 
 def test_another_seed_is_another_world() -> None:
@@ -39,7 +39,7 @@ def test_the_world_document_has_the_promised_shape(cloud: Cloud) -> None:
     assert {machine["kind"] for machine in world["machines"]} == {"vm", "vmss_uniform", "vmss_flexible", "resource"}
 
 
-def test_the_default_world_has_machines_that_are_easily_confused(cloud: Cloud) -> None:
+def test_the_initial_world_has_machines_that_are_easily_confused(cloud: Cloud) -> None:
     web, evil, abroad = (cloud.machine(name)["resource_id"] for name in ("web", "web-evil", "web-abroad"))
     assert evil == web.replace("/prod/", "/prod-evil/")
     assert abroad == web.replace(cloud.world["subscriptions"][0], cloud.world["subscriptions"][1])
@@ -58,11 +58,11 @@ def test_the_default_world_has_machines_that_are_easily_confused(cloud: Cloud) -
         ("GET", "/login/common%2Fdiscovery/keys", 404),
     ],
 )
-def test_requests_that_lead_nowhere(cloud: Cloud, method: str, path: str, status: int) -> None:
+def test_requests_without_a_route(cloud: Cloud, method: str, path: str, status: int) -> None:
     read(cloud.ask(method, path), status)
 
 
-def test_a_copy_goes_its_own_way(cloud: Cloud) -> None:
+def test_a_copy_is_independent(cloud: Cloud) -> None:
     cloud.behave(delays={"lists": 10})
     cloud.application("before")
     twin = Cloud()
@@ -82,4 +82,4 @@ def test_a_copy_goes_its_own_way(cloud: Cloud) -> None:
 
 def test_a_copy_may_have_a_clock_of_its_own(cloud: Cloud) -> None:
     copied = cloud.simulator.copy(lambda: 5.0)
-    assert (copied.world.now(), copied.world.spread.now(), cloud.simulator.world.now()) == (5.0, 5.0, NOON)
+    assert (copied.world.now(), copied.world.replication.now(), cloud.simulator.world.now()) == (5.0, 5.0, NOON)

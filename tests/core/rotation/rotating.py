@@ -15,7 +15,7 @@ from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.store import keys
 from cloudid_core.store.records import converter
-from servers.provider_simulator.objects import Application
+from servers.provider_simulator.world.objects import Application
 
 from ..engine import Engine, config, engine
 

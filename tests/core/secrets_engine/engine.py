@@ -14,7 +14,7 @@ from cloudid_core.background.journal import Intent
 from cloudid_core.leases.record import Lease
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
-from servers.provider_simulator.ledger import Made
+from servers.provider_simulator.engine.ledger import LedgerEntry
 from tests.simulation.installation import ADDRESS, ROOT, SETTINGS, Installation, Reply
 
 CONFIG: Final = "cloud/config"
@@ -118,7 +118,7 @@ class Engine(Installation):
         """No more faults."""
         self.cloud("POST", "/simulator/faults", [])
 
-    def alive(self, *kinds: str) -> list[Made]:
+    def alive(self, *kinds: str) -> list[LedgerEntry]:
         """What we made at the provider and is there."""
         return [made for made in self.simulator.ledger.alive() if made.kind in kinds or not kinds]
 
@@ -129,11 +129,11 @@ class Engine(Installation):
         url = f"{ADDRESS}/login/{self.scene['tenant']}/oauth2/v2.0/token"
         return self.simulator.handle(HttpRequest("POST", url, {}, body)).response.status == 200
 
-    def made(self, kind: str) -> list[Made]:
+    def made(self, kind: str) -> list[LedgerEntry]:
         """All of a kind that we ever made."""
         return [made for made in self.simulator.ledger.entries if made.kind == kind]
 
-    def soft_deleted(self) -> list[Made]:
+    def soft_deleted(self) -> list[LedgerEntry]:
         return self.simulator.ledger.soft_deleted()
 
     def is_clean(self) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.secrets_engine.grants import GROUP_GRANTS, MOST, ROLE_GRANTS
-from servers.provider_simulator.definitions import AMBIGUOUS
+from servers.provider_simulator.world.role_definitions import AMBIGUOUS
 
 from .engine import NOBODY, READER, ROLE, Engine
 

@@ -1,0 +1,1 @@
+"""The resource manager: subscriptions, resources, role definitions and role assignments, below `/arm`."""

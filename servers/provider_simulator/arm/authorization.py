@@ -1,0 +1,229 @@
+"""Role definitions and role assignments."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from cloudid_core.effects import HttpResponse
+
+from ..engine.behaviour import Replica
+from ..engine.filters import Filterable
+from ..engine.ledger import LedgerEntry
+from ..engine.requests import Call, Json, Refusal, page
+from ..engine.routing import Route
+from ..engine.shapes import NOTHING, Shape, require_object
+from ..world.role_assignments import RoleAssignment
+from ..world.role_definitions import RoleDefinition
+from ..world.scopes import covers, subscription_of
+from ..world.world import World, instant
+from .conventions import PAGE_SIZE, answer, no_content, require_scope
+
+PROVIDER: Final = "/providers/Microsoft.Authorization"
+GUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+DEFINITION: Final = re.compile(r"(.*)/providers/Microsoft\.Authorization/roleDefinitions/([^/]+)", re.IGNORECASE)
+AT_SCOPE: Final = "atscope()"
+
+DEFINITION_FIELDS: Final = Filterable(equals={"roleName": "role_name", "type": "kind"})
+ASSIGNMENT_FIELDS: Final = Filterable(equals={"principalId": "principal_id"})
+
+BODY: Final[Shape] = {"properties": (dict,)}
+PROPERTIES: Final[Shape] = {
+    "roleDefinitionId": (str,),
+    "principalId": (str,),
+    "principalType": (str, NOTHING),
+    "description": (str, NOTHING),
+}
+
+
+def list_definitions(world: World, call: Call) -> HttpResponse:
+    """The definitions that can be assigned at a scope."""
+    scope = require_scope(world, call.names["scope"])
+    usable = (each for each in world.role_definitions.values() if _is_assignable(each, scope))
+    selected = DEFINITION_FIELDS.select(usable, call.query.get("$filter"))
+    return _list(world, call, [_show_definition(each, scope) for each in selected])
+
+
+def read_definition(world: World, call: Call) -> HttpResponse:
+    scope = call.names.get("scope", "")
+    definition = _definition(world, require_scope(world, scope) if scope else "", call.names["id"])
+    return answer(world, _show_definition(definition, scope))
+
+
+def list_assignments(world: World, call: Call) -> HttpResponse:
+    """The assignments at a scope, above it, and (unless the filter is `atScope()`) below it."""
+    scope = require_scope(world, call.names["scope"])
+    condition = call.query.get("$filter")
+    here_and_above = condition is not None and condition.strip().lower() == AT_SCOPE
+    selected = ASSIGNMENT_FIELDS.select(
+        world.role_assignments.table.all(Replica.LISTS), None if here_and_above else condition
+    )
+    found = [
+        each for each in selected if covers(each.scope, scope) or (not here_and_above and covers(scope, each.scope))
+    ]
+    return _list(world, call, [_show_assignment(each) for each in found])
+
+
+def read_assignment(world: World, call: Call) -> HttpResponse:
+    assignment = _assignment(world, call)
+    if assignment is None:
+        raise Refusal(404, "RoleAssignmentNotFound", "The role assignment is not found.")
+    return answer(world, _show_assignment(assignment))
+
+
+def delete_assignment(world: World, call: Call) -> HttpResponse:
+    """Delete the assignment and show it; 204 if there is none."""
+    assignment = _assignment(world, call)
+    if assignment is None:
+        return no_content(world)
+    world.role_assignments.remove(assignment)
+    world.ledger.note_deleted(assignment.path, world.now())
+    return answer(world, _show_assignment(assignment))
+
+
+def put_assignment(world: World, call: Call) -> HttpResponse:
+    existing, wanted = _assignment(world, call), _read_assignment(world, call)
+    if existing is not None:
+        if existing.content != wanted.content:
+            message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
+            raise Refusal(400, "RoleAssignmentUpdateNotPermitted", message)
+        if world.behaviour.replay_conflict:
+            raise _exists()
+        return answer(world, _show_assignment(existing))
+    if world.role_assignments.has(wanted.content):
+        raise _exists()
+    subscription = subscription_of(wanted.scope)
+    quota, assignments = world.behaviour.quotas["assignments"], world.role_assignments
+    # Counting is slow, so it is done only if the quota could be exceeded.
+    if subscription and assignments.table.count >= quota <= assignments.count_within(subscription):
+        raise Refusal(
+            400, "RoleAssignmentLimitExceeded", "No more role assignments can be created in the subscription."
+        )
+    assignments.add(wanted)
+    world.ledger.add(
+        LedgerEntry("assignment", wanted.path, (wanted.principal_id,), None, None, wanted.made_at, wanted.made_by)
+    )
+    return answer(world, _show_assignment(wanted), 201)
+
+
+def _exists() -> Refusal:
+    return Refusal(409, "RoleAssignmentExists", "The role assignment already exists.")
+
+
+def _assignment(world: World, call: Call) -> RoleAssignment | None:
+    """The assignment that the path names, if there is one."""
+    scope = require_scope(world, call.names["scope"])
+    return world.role_assignments.table.get(f"{scope}{PROVIDER}/roleAssignments/{call.names['id']}".lower())
+
+
+def _read_assignment(world: World, call: Call) -> RoleAssignment:
+    """The assignment that the request describes; `Refusal` if it is not valid."""
+    if not GUID.fullmatch(call.names["id"]):
+        raise Refusal(400, "InvalidRoleAssignmentId", "The name of a role assignment must be a GUID.")
+    properties = require_object(
+        require_object(call.json(), BODY, "the body").get("properties"), PROPERTIES, "'properties'"
+    )
+    if not {"roleDefinitionId", "principalId"} <= properties.keys():
+        raise Refusal(400, "InvalidRequestContent", "'roleDefinitionId' and 'principalId' are required.")
+    scope = call.names["scope"]
+    match = DEFINITION.fullmatch(properties["roleDefinitionId"])
+    if match is None:
+        raise Refusal(400, "InvalidRoleDefinitionId", "The role definition ID is not valid.")
+    principal_id = properties["principalId"].lower()
+    kind = _principal_kind(world, principal_id)
+    if (properties.get("principalType") or kind) != kind:
+        raise Refusal(400, "UnmatchedPrincipalType", "The principal has another type than the request says.")
+    return RoleAssignment(
+        guid=call.names["id"].lower(),
+        scope=scope,
+        definition=_definition(world, scope, match[2]).guid,
+        principal_id=principal_id,
+        principal_kind=kind,
+        made_at=world.now(),
+        made_by=call.caller.client_id,
+    )
+
+
+def _principal_kind(world: World, principal_id: str) -> str:
+    if world.directory.principals.get(principal_id, Replica.ASSIGNMENTS) is not None:
+        return "ServicePrincipal"
+    if world.directory.groups.get(principal_id, Replica.ASSIGNMENTS) is not None:
+        return "Group"
+    message = f"Principal {principal_id} does not exist in the directory {world.tenant_id}."
+    raise Refusal(400, "PrincipalNotFound", message)
+
+
+def _definition(world: World, scope: str, guid: str) -> RoleDefinition:
+    """The definition, which can be assigned at the scope, if one is given."""
+    found = world.role_definitions.get(guid.lower())
+    if found is None or (scope and not _is_assignable(found, scope)):
+        raise Refusal(404, "RoleDefinitionDoesNotExist", "The specified role definition does not exist.")
+    return found
+
+
+def _is_assignable(definition: RoleDefinition, scope: str) -> bool:
+    return any(covers(outer, scope) for outer in definition.assignable_scopes)
+
+
+def _definition_id(guid: str, scope: str) -> str:
+    return f"{subscription_of(scope) or ''}{PROVIDER}/roleDefinitions/{guid}"
+
+
+def _show_definition(definition: RoleDefinition, scope: str) -> Json:
+    permissions = {
+        "actions": list(definition.actions),
+        "notActions": [],
+        "dataActions": list(definition.data_actions),
+        "notDataActions": [],
+    }
+    return {
+        "id": _definition_id(definition.guid, scope),
+        "name": definition.guid,
+        "type": "Microsoft.Authorization/roleDefinitions",
+        "properties": {
+            "roleName": definition.role_name,
+            "type": definition.kind,
+            "description": "",
+            "assignableScopes": list(definition.assignable_scopes),
+            "permissions": [permissions],
+        },
+    }
+
+
+def _show_assignment(assignment: RoleAssignment) -> Json:
+    at = instant(assignment.made_at)
+    return {
+        "id": assignment.path,
+        "name": assignment.guid,
+        "type": "Microsoft.Authorization/roleAssignments",
+        "properties": {
+            "roleDefinitionId": _definition_id(assignment.definition, assignment.scope),
+            "principalId": assignment.principal_id,
+            "principalType": assignment.principal_kind,
+            "scope": assignment.scope,
+            "condition": None,
+            "createdOn": at,
+            "updatedOn": at,
+            "createdBy": assignment.made_by,
+        },
+    }
+
+
+def _list(world: World, call: Call, found: list[Json]) -> HttpResponse:
+    items, following = page(found, call, world.base_url, PAGE_SIZE)
+    value: dict[str, Any] = {"value": items, "nextLink": following}
+    return answer(world, value)
+
+
+IN_SCOPE: Final = f"/arm{{scope...}}{PROVIDER}"
+ASSIGNMENT: Final = f"{IN_SCOPE}/roleAssignments/{{id}}"
+
+ROUTES: Final = (
+    Route("GET", f"{IN_SCOPE}/roleDefinitions", list_definitions),
+    Route("GET", f"{IN_SCOPE}/roleDefinitions/{{id}}", read_definition),
+    Route("GET", f"/arm{PROVIDER}/roleDefinitions/{{id}}", read_definition),
+    Route("GET", f"{IN_SCOPE}/roleAssignments", list_assignments),
+    Route("GET", ASSIGNMENT, read_assignment),
+    Route("PUT", ASSIGNMENT, put_assignment, writes=True),
+    Route("DELETE", ASSIGNMENT, delete_assignment, writes=True),
+)

@@ -1,0 +1,82 @@
+"""What all requests to the resource manager have in common: callers, scopes, headers and errors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from cloudid_core.effects import HttpResponse
+
+from ..engine.requests import Call, Caller, Refusal, json_response
+from ..identity.tokens import BadToken, arm_audiences, read_bearer
+from ..world.scopes import MANAGEMENT_GROUP, SCOPE
+from ..world.world import World
+
+VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}(-[a-z]+)?")
+PAGE_SIZE: Final = 3
+"""Lists have small pages, so that a client that ignores the next page is noticed."""
+
+TOKEN_ERRORS: Final = {
+    BadToken.MISSING: ("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."),
+    BadToken.INVALID: ("InvalidAuthenticationToken", "The access token is invalid."),
+    BadToken.EXPIRED: ("ExpiredAuthenticationToken", "The access token expiry is in the past."),
+    BadToken.AUDIENCE: ("InvalidAuthenticationTokenAudience", "The access token is for another audience."),
+}
+
+
+def render_error(world: World, refusal: Refusal) -> HttpResponse:
+    error = {"code": refusal.code, "message": refusal.message}
+    return json_response(refusal.status, {"error": error}, {**headers(world), **refusal.headers})
+
+
+def headers(world: World) -> dict[str, str]:
+    request_id = world.randomness.guid("request")
+    return {
+        "x-ms-request-id": request_id,
+        "x-ms-correlation-request-id": request_id,
+        "x-ms-ratelimit-remaining-subscription-reads": "249",
+    }
+
+
+def answer(world: World, value: Any, status: int = 200) -> HttpResponse:
+    return json_response(status, value, headers(world))
+
+
+def no_content(world: World) -> HttpResponse:
+    """The answer to a deletion of what does not exist."""
+    return HttpResponse(204, headers(world))
+
+
+def authenticate(world: World, call: Call) -> Caller:
+    caller = read_bearer(world, call, arm_audiences(world))
+    if isinstance(caller, BadToken):
+        authority = f'Bearer authorization_uri="{world.base_url}/login/{world.tenant_id}", error="invalid_token"'
+        raise Refusal(401, *TOKEN_ERRORS[caller], {"www-authenticate": authority})
+    version = call.query.get("api-version")
+    if version is None:
+        raise Refusal(400, "MissingApiVersionParameter", "The api-version query parameter is required.")
+    if not VERSION.fullmatch(version):
+        raise Refusal(400, "InvalidApiVersionParameter", "The api-version is not one that is supported.")
+    if caller.object_id not in (world.writers if call.writes else world.readers):
+        raise Refusal(403, "AuthorizationFailed", "The client does not have authorization to perform this action.")
+    return caller
+
+
+def require_place(world: World, subscription: str, group: str | None = None) -> None:
+    """Require that the subscription and, if one is named, the resource group exist; `Refusal` 404."""
+    if subscription.lower() not in world.subscriptions:
+        raise Refusal(404, "SubscriptionNotFound", "The subscription could not be found.")
+    if group is not None and (subscription.lower(), group.lower()) not in world.resource_groups:
+        raise Refusal(404, "ResourceGroupNotFound", "The resource group could not be found.")
+
+
+def require_scope(world: World, scope: str) -> str:
+    """The scope, if its subscription and group exist and its form is valid; `Refusal` 400 or 404."""
+    match = SCOPE.fullmatch(scope.lower())
+    if match is None:
+        raise Refusal(400, "InvalidScope", "The scope is not valid.")
+    if match["management"] is None:
+        require_place(world, match["subscription"], match["group"])
+    elif match["management"] not in (MANAGEMENT_GROUP, world.tenant_id):
+        raise Refusal(404, "ManagementGroupNotFound", "The management group could not be found.")
+    return scope

@@ -1,0 +1,17 @@
+"""The resource manager: its routes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..engine.routing import Service
+from . import authorization, resources
+from .conventions import authenticate, render_error
+
+ARM: Final = Service(
+    name="arm",
+    prefix="/arm/",
+    authenticate=authenticate,
+    render_error=render_error,
+    routes=(*authorization.ROUTES, *resources.ROUTES),
+)

@@ -1,0 +1,85 @@
+"""The ledger: every object that was ever created through the API of the directory or of the resource manager.
+
+An entry, as `GET /simulator/ledger` shows it:
+
+    {"kind": "application", "principal", "password", "assignment" or "membership",
+     "id": that of the object, or of the key; the path of an assignment; GROUP/MEMBER,
+     "of": [ids of what it belongs to], "display_name", "unique_name": text or null,
+     "made_at": seconds, "made_by": client id, "deleted_at", "purged_at": seconds or null}
+
+    principal     of its application           deleted with it
+    password      of the object that has it    deleted with it
+    membership    of the group and the member  deleted with the member
+    assignment    of the principal             survives it
+
+Applications and principals are deleted first and purged later; all others are purged as they are deleted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import asdict, evolve, frozen
+
+from .immutable import Immutable
+from .requests import Json
+
+SOFT_DELETED: Final = ("application", "principal")
+CASCADES: Final = ("principal", "password", "membership")
+
+
+@frozen
+class LedgerEntry(Immutable):
+    """An object that was created; see the module."""
+
+    kind: str
+    id: str
+    of: tuple[str, ...]
+    display_name: str | None
+    unique_name: str | None
+    made_at: float
+    made_by: str
+    deleted_at: float | None = None
+    purged_at: float | None = None
+
+
+class Ledger:
+    """All entries, in the order in which the objects were created."""
+
+    def __init__(self) -> None:
+        self.entries: list[LedgerEntry] = []
+        self._numbers: dict[str, int] = {}
+        self._children: dict[str, list[int]] = {}
+
+    def add(self, made: LedgerEntry) -> None:
+        number = len(self.entries)
+        self.entries.append(made)
+        self._numbers[made.id] = number
+        if made.kind in CASCADES:
+            for parent in made.of:
+                self._children.setdefault(parent, []).append(number)
+
+    def note_deleted(self, object_id: str, now: float) -> None:
+        """Note that the object, which may have no entry, was deleted, and with it what belongs to it."""
+        for number in (self._numbers.get(object_id), *self._children.pop(object_id, ())):
+            made = None if number is None else self.entries[number]
+            if number is not None and made is not None and made.deleted_at is None:
+                purged_at = None if made.kind in SOFT_DELETED else now
+                self.entries[number] = evolve(made, deleted_at=now, purged_at=purged_at)
+                self.note_deleted(made.id, now)
+
+    def note_purged(self, object_id: str, now: float) -> None:
+        number = self._numbers.get(object_id)
+        if number is not None:
+            self.entries[number] = evolve(self.entries[number], purged_at=now)
+
+    def alive(self) -> list[LedgerEntry]:
+        """What was created and is not deleted."""
+        return [made for made in self.entries if made.deleted_at is None]
+
+    def soft_deleted(self) -> list[LedgerEntry]:
+        """What is deleted and not purged."""
+        return [made for made in self.entries if made.deleted_at is not None and made.purged_at is None]
+
+    def as_json(self) -> list[Json]:
+        return [asdict(made) for made in self.entries]

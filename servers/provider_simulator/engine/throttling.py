@@ -1,0 +1,53 @@
+"""Throttling: buckets of requests that are refilled steadily. A caller whose bucket is empty gets 429."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from .behaviour import Rate
+from .requests import Call, Refusal
+
+BUCKETS: Final = {
+    ("arm", False): "arm_reads",
+    ("arm", True): "arm_writes",
+    ("graph", False): "graph_reads",
+    ("graph", True): "graph_writes",
+    ("login", False): "login",
+}
+"""By service, and whether the request changes anything."""
+
+CODES: Final = {"arm": "SubscriptionRequestsThrottled"}
+SUBSCRIPTION: Final = re.compile(r"/arm(/subscriptions/[^/]+)", re.IGNORECASE)
+
+
+class Throttle:
+    """The buckets of a world, by name, caller and subscription."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._buckets: dict[tuple[str, str, str], tuple[float, float]] = {}
+        """How many requests each bucket had left, and when."""
+
+    def refill(self) -> None:
+        self._buckets.clear()
+
+    def take(self, rates: Mapping[str, Rate | None], service: str, call: Call) -> None:
+        """Take one request out of its bucket; `Refusal` 429 when there is none left."""
+        name = BUCKETS.get((service, call.writes))
+        rate = rates[name] if name else None
+        if name is None or rate is None:
+            return
+        subscription = SUBSCRIPTION.match(call.path)
+        key = (name, call.caller.object_id, subscription[1].lower() if subscription else "")
+        burst, per_second = rate
+        now = self._now()
+        left, since = self._buckets.get(key, (burst, now))
+        left = min(burst, left + max(0.0, now - since) * per_second)
+        if left < 1:
+            wait = max(1, math.ceil((1 - left) / per_second))
+            message = f"The request is being throttled. Try again in {wait} seconds."
+            raise Refusal(429, CODES.get(service, "TooManyRequests"), message, {"retry-after": str(wait)})
+        self._buckets[key] = (left - 1, now)

@@ -1,0 +1,138 @@
+"""What all requests to the directory have in common: callers, bodies, look-ups, lists and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+from cloudid_core.effects import HttpResponse
+
+from ..engine.behaviour import Replica
+from ..engine.filters import Filterable, unquote_text
+from ..engine.replicas import Table
+from ..engine.requests import Call, Caller, Json, Refusal, json_response, page
+from ..engine.shapes import Shape, require_object
+from ..identity.tokens import BadToken, graph_audiences, read_bearer
+from ..world.world import World, instant
+
+T = TypeVar("T")
+
+ROOT: Final = "/graph/v1.0"
+PAGE_SIZE: Final = 100
+MAX_TOP: Final = 999
+
+TOKEN_ERRORS: Final = {
+    BadToken.MISSING: "Access token is empty.",
+    BadToken.INVALID: "Access token validation failure.",
+    BadToken.EXPIRED: "Lifetime validation failed, the token is expired.",
+    BadToken.AUDIENCE: "Access token validation failure. Invalid audience.",
+}
+
+
+def render_error(world: World, refusal: Refusal) -> HttpResponse:
+    request_id = world.randomness.guid("request")
+    error = {
+        "code": refusal.code,
+        "message": refusal.message,
+        "innerError": {
+            "date": instant(world.now()).removesuffix("Z"),
+            "request-id": request_id,
+            "client-request-id": request_id,
+        },
+    }
+    return json_response(refusal.status, {"error": error}, {"request-id": request_id, **refusal.headers})
+
+
+def authenticate(world: World, call: Call) -> Caller:
+    caller = read_bearer(world, call, graph_audiences(world))
+    if isinstance(caller, BadToken):
+        raise Refusal(401, "InvalidAuthenticationToken", TOKEN_ERRORS[caller])
+    if caller.object_id not in (world.writers if call.writes else world.readers):
+        raise denied("Insufficient privileges to complete the operation.")
+    return caller
+
+
+def answer(world: World, value: Json, status: int = 200) -> HttpResponse:
+    return json_response(status, value, {"request-id": world.randomness.guid("request")})
+
+
+def no_content(world: World) -> HttpResponse:
+    return HttpResponse(204, {"request-id": world.randomness.guid("request")})
+
+
+def denied(message: str) -> Refusal:
+    return Refusal(403, "Authorization_RequestDenied", message)
+
+
+def bad_request(message: str) -> Refusal:
+    return Refusal(400, "Request_BadRequest", message)
+
+
+def missing(object_id: str) -> Refusal:
+    message = f"Resource '{object_id}' does not exist or one of its queried reference-property objects are not present."
+    return Refusal(404, "Request_ResourceNotFound", message)
+
+
+def in_use(message: str) -> Refusal:
+    return Refusal(409, "Request_MultipleObjectsWithSameKeyValue", message)
+
+
+def read_body(call: Call, shape: Shape) -> Json:
+    try:
+        return require_object(call.json(), shape, "the body")
+    except Refusal as refusal:
+        raise bad_request(refusal.message) from None
+
+
+def read_object(table: Table[T], call: Call) -> T:
+    """The object that the path names, as readers see it; `Refusal` 404."""
+    found = table.get(call.names["id"].lower(), Replica.READS)
+    if found is None:
+        raise missing(call.names["id"])
+    return found
+
+
+def find_for_write(table: Table[T], object_id: str) -> T:
+    """The object as it is, if its creation has reached the replica that writes use; `Refusal` 404."""
+    known, current = table.get(object_id.lower(), Replica.WRITES), table.get(object_id.lower())
+    if known is None or current is None:
+        raise missing(object_id)
+    return current
+
+
+def key_of(call: Call, name: str) -> str:
+    """The alternate key in the path."""
+    return unquote_text(call.names[name])
+
+
+def creates_if_missing(call: Call) -> bool:
+    return "create-if-missing" in (part.strip().lower() for part in call.headers.get("prefer", "").split(","))
+
+
+def require_upsert(world: World) -> None:
+    """Refuse the request if the cloud has no upserts and alternate keys."""
+    status = world.behaviour.upsert
+    if status == 400:
+        raise bad_request("Resource not found for the segment.")
+    if status is not None:
+        raise Refusal(status, "NotImplemented", "The operation is not available in this cloud.")
+
+
+def refuse_concurrent_change(world: World, object_id: str) -> None:
+    """`Refusal` 409 if the object was changed a moment ago."""
+    changed_at = world.directory.changed_at.get(object_id)
+    if changed_at is not None and world.now() - changed_at < world.behaviour.write_conflict:
+        message = "Concurrent requests are modifying the object. Try again."
+        raise Refusal(409, "Directory_ConcurrencyViolation", message)
+
+
+def list_objects(
+    world: World, call: Call, objects: Iterable[T], fields: Filterable, show: Callable[[T], Json]
+) -> HttpResponse:
+    """A page of the objects that match the query's filter."""
+    top = call.query.get("$top", str(PAGE_SIZE))
+    if not (top.isascii() and top.isdigit() and 1 <= int(top[:4]) <= MAX_TOP):
+        raise bad_request(f"'$top' must be 1 to {MAX_TOP}.")
+    shown, following = page(fields.select(objects, call.query.get("$filter")), call, world.base_url, int(top[:4]))
+    value: dict[str, Any] = {"value": [show(item) for item in shown]}
+    return answer(world, value if following is None else {**value, "@odata.nextLink": following})

@@ -1,0 +1,167 @@
+"""Access tokens: their claims and audiences, and how the services check the token of a request."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from ..engine.requests import Call, Caller, Json
+from ..world.machines import Identity, Machine
+from ..world.objects import Group, Principal
+from ..world.world import World
+from .keys import signing_key
+
+ARM_AUDIENCES: Final = frozenset(
+    {
+        "https://management.azure.com",
+        "https://management.core.windows.net",
+        "https://management.usgovcloudapi.net",
+        "https://management.core.usgovcloudapi.net",
+        "https://management.chinacloudapi.cn",
+        "https://management.core.chinacloudapi.cn",
+        "https://management.microsoftazure.de",
+        "https://management.core.cloudapi.de",
+    }
+)
+GRAPH_AUDIENCES: Final = frozenset(
+    {
+        "https://graph.microsoft.com",
+        "https://graph.microsoft.us",
+        "https://microsoftgraph.chinacloudapi.cn",
+        "https://graph.microsoft.de",
+    }
+)
+OTHER_FIRST_PARTIES: Final = frozenset(
+    {
+        "https://vault.azure.net",
+        "https://storage.azure.com",
+        "https://database.windows.net",
+        "https://batch.core.windows.net",
+    }
+)
+
+MAX_GROUPS: Final = 200
+"""A token of a principal in more groups contains a link to the list instead."""
+
+
+class BadToken(Enum):
+    """Why a token is not accepted."""
+
+    MISSING = "missing"
+    INVALID = "invalid"
+    EXPIRED = "expired"
+    AUDIENCE = "audience"
+
+
+def plain(audience: str) -> str:
+    """The audience as it is compared: in lower case, without a slash at the end."""
+    return audience.lower().rstrip("/")
+
+
+def arm_audiences(world: World) -> frozenset[str]:
+    return ARM_AUDIENCES | {plain(f"{world.base_url}/arm")}
+
+
+def graph_audiences(world: World) -> frozenset[str]:
+    return GRAPH_AUDIENCES | {plain(f"{world.base_url}/graph")}
+
+
+def is_first_party(world: World, audience: str) -> bool:
+    """Whether the audience is a service of the cloud itself. Only such tokens name the machine that asked."""
+    return plain(audience) in arm_audiences(world) | graph_audiences(world) | OTHER_FIRST_PARTIES
+
+
+def application_claims(world: World, principal: Principal, audience: str, lifetime: int) -> Json:
+    """The claims of an application's token."""
+    return {**_claims(world, principal.id, principal.client_id, audience, lifetime), "appidacr": "1"}
+
+
+def machine_claims(world: World, machine: Machine, identity: Identity, audience: str, lifetime: int) -> Json:
+    """The claims of a token from a machine's metadata service."""
+    claims = _claims(world, identity.principal_id, identity.client_id, audience, lifetime)
+    claims["appidacr"] = "2"
+    if is_first_party(world, audience):
+        claims["xms_mirid"] = _as_claimed(identity.resource_id)
+        if identity in machine.users:
+            claims["xms_az_rid"] = _as_claimed(machine.claimed_id)
+    return {**claims, **_group_claims(world, identity.principal_id, world.directory.groups_of(identity.principal_id))}
+
+
+def _claims(world: World, object_id: str, client_id: str, audience: str, lifetime: int) -> Json:
+    issuer = f"https://sts.windows.net/{world.tenant_id}/"
+    now = int(world.now())
+    return {
+        "aud": audience,
+        "iss": issuer,
+        "iat": now,
+        "nbf": now,
+        "exp": now + lifetime,
+        "aio": world.randomness.text("aio", 64),
+        "appid": client_id,
+        "idp": issuer,
+        "idtyp": "app",
+        "oid": object_id,
+        "rh": f"1.{world.randomness.text('rh', 48)}.",
+        "sub": object_id,
+        "tid": world.tenant_id,
+        "uti": world.randomness.text("uti", 22),
+        "ver": "1.0",
+    }
+
+
+def _as_claimed(resource_id: str) -> str:
+    """A resource id as tokens write it: with `resourcegroups` in lower case."""
+    return resource_id.replace("/resourceGroups/", "/resourcegroups/")
+
+
+def _group_claims(world: World, object_id: str, groups: list[Group]) -> Json:
+    if not groups:
+        return {}
+    if len(groups) <= MAX_GROUPS:
+        return {"groups": [group.id for group in groups]}
+    endpoint = f"https://graph.windows.net/{world.tenant_id}/servicePrincipals/{object_id}/getMemberObjects"
+    return {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": endpoint}}}
+
+
+def read_bearer(world: World, call: Call, audiences: frozenset[str]) -> Caller | BadToken:
+    """The caller whose access token the request carries, if the token is valid and for one of these audiences.
+
+    Keys that are no longer published still verify here, as they do at the provider's own services.
+    """
+    scheme, _, token = call.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        return BadToken.MISSING
+    claims = _verified(world.seed, world.key_count, token.strip())
+    if claims is None:
+        return BadToken.INVALID
+    begin, end = claims.get("nbf", 0), claims.get("exp")
+    if not (isinstance(begin, int) and isinstance(end, int) and begin <= world.now() < end):
+        return BadToken.EXPIRED
+    if plain(str(claims.get("aud", ""))) not in audiences:
+        return BadToken.AUDIENCE
+    return Caller(str(claims.get("oid", "")), str(claims.get("appid", "")))
+
+
+@lru_cache(maxsize=4096)
+def _verified(seed: int, key_count: int, token: str) -> Mapping[str, Any] | None:
+    """The claims of a token that one of the world's keys signed. Cached, since a token is sent many times."""
+    try:
+        signed, _, signature = token.rpartition(".")
+        header, payload = (json.loads(_decode(part)) for part in signed.split("."))
+        key = next(key for key in (signing_key(seed, n) for n in range(key_count)) if key.kid == header["kid"])
+        key.private.public_key().verify(_decode(signature), signed.encode(), padding.PKCS1v15(), SHA256())
+    except (ValueError, TypeError, KeyError, StopIteration, InvalidSignature):
+        return None
+    return payload if isinstance(payload, dict) else None
+
+
+def _decode(part: str) -> bytes:
+    return urlsafe_b64decode(part + "=" * (-len(part) % 4))

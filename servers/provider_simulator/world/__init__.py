@@ -1,0 +1,1 @@
+"""What a simulated cloud consists of: the directory, machines, role assignments, and how the world is at first."""

@@ -1,0 +1,185 @@
+"""Provisioning: how machines, with their scale sets and identities, are created and removed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from attrs import frozen
+
+from ..engine.immutable import Immutable
+from ..engine.requests import Refusal
+from .machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, WEB_SITE, Identity, Machine, ScaleSet, resource_id
+from .world import World
+
+KINDS: Final = ("vm", "vmss_uniform", "vmss_flexible", "resource")
+IDENTITIES_GROUP: Final = "identities"
+NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?")
+GROUP_NAME: Final = re.compile(r"[\w().-]{0,89}[\w()-]")
+RESOURCE_TYPE: Final = re.compile(r"[A-Za-z0-9.]{1,60}/[A-Za-z0-9]{1,60}")
+
+
+@frozen
+class MachineRequest(Immutable):
+    """A machine to create. `resource_name` differs from `name` if two groups hold machines of one name."""
+
+    name: str
+    kind: str = "vm"
+    subscription: str | None = None
+    resource_group: str = "machines"
+    location: str = "westus2"
+    resource_name: str | None = None
+    resource_type: str = WEB_SITE
+    scale_set: str | None = None
+    system_assigned: bool | None = None
+    user_assigned: tuple[str, ...] | None = None
+    groups: tuple[str, ...] = ()
+    reader: bool = False
+
+
+def create_machine(world: World, request: MachineRequest) -> Machine:
+    """Create the machine, and the resource group, scale set and identities that it needs and that do not exist."""
+    _check(world, request)
+    subscription = request.subscription or world.subscriptions[0]
+    world.resource_groups.setdefault((subscription, request.resource_group.lower()), request.resource_group)
+    name = request.resource_name or request.name
+    scale_set = None
+    if request.kind in ("vmss_uniform", "vmss_flexible"):
+        scale_set = _scale_set(world, request, subscription)
+        own_id, instance_id = scale_set.resource_id, _instance_id(world, scale_set)
+    else:
+        kind = VIRTUAL_MACHINE if request.kind == "vm" else request.resource_type
+        own_id = instance_id = resource_id(subscription, request.resource_group, kind, name)
+    if instance_id.lower() in world.resources:
+        raise Refusal(409, "Conflict", f"{instance_id} already exists.")
+    if scale_set and scale_set.kind == "vmss_uniform":
+        system, users = scale_set.system, scale_set.users
+    else:
+        users = (
+            scale_set.users
+            if scale_set
+            else _user_identities(world, request.user_assigned or (), subscription, request)
+        )
+        system = _system_identity(world, name, instance_id, request) if _wants_system(request) else None
+    machine = Machine(
+        name=request.name,
+        kind=request.kind,
+        subscription=subscription,
+        resource_group=request.resource_group,
+        location=request.location,
+        resource_id=own_id,
+        instance_id=instance_id,
+        vm_id=world.randomness.guid(f"machine {request.name}"),
+        system=system,
+        users=users,
+        scale_set=scale_set,
+    )
+    world.machines[request.name.lower()] = world.resources[instance_id.lower()] = machine
+    for identity in machine.identities:
+        for group in request.groups:
+            world.directory.join(world.directory.group(group), identity.principal_id)
+        if request.reader:
+            world.readers.add(identity.principal_id)
+    return machine
+
+
+def remove_machine(world: World, name: str) -> None:
+    """Remove the machine, its system-assigned identity, and its scale set if that has no other instance."""
+    machine = world.machines.pop(name.lower(), None)
+    if machine is None:
+        raise Refusal(404, "MachineNotFound", "There is no machine of that name.")
+    del world.resources[machine.instance_id.lower()]
+    scale_set = machine.scale_set
+    last_of_set = scale_set is not None and all(other.scale_set is not scale_set for other in world.machines.values())
+    if scale_set is not None and last_of_set:
+        del world.resources[scale_set.resource_id.lower()]
+        del world.scale_sets[scale_set.name.lower()]
+    if machine.system is not None and (machine.kind != "vmss_uniform" or last_of_set):
+        world.readers.discard(machine.system.principal_id)
+        principal = world.directory.principals.get(machine.system.principal_id)
+        if principal is not None:
+            world.directory.remove_principal(principal)
+
+
+def _check(world: World, request: MachineRequest) -> None:
+    names = (request.name, request.resource_name, request.scale_set, *(request.user_assigned or ()))
+    if any(name is not None and not NAME.fullmatch(name) for name in names):
+        raise Refusal(400, "InvalidName", "Names have 1 to 80 letters, digits, '.', '-' or '_'.")
+    if not GROUP_NAME.fullmatch(request.resource_group):
+        raise Refusal(400, "InvalidName", "The name of the resource group is not valid.")
+    if not RESOURCE_TYPE.fullmatch(request.resource_type):
+        raise Refusal(400, "InvalidType", "A resource type looks like Microsoft.Web/sites.")
+    if request.kind not in KINDS:
+        raise Refusal(400, "InvalidKind", f"'kind' must be one of {', '.join(KINDS)}.")
+    if request.subscription is not None and request.subscription not in world.subscriptions:
+        raise Refusal(400, "InvalidSubscription", "There is no such subscription.")
+    if request.name.lower() in world.machines:
+        raise Refusal(409, "Conflict", "A machine of that name already exists.")
+
+
+def _wants_system(request: MachineRequest) -> bool:
+    """By default a machine has a system-assigned identity, unless it is an instance of a flexible set."""
+    return request.kind != "vmss_flexible" if request.system_assigned is None else request.system_assigned
+
+
+def _scale_set(world: World, request: MachineRequest, subscription: str) -> ScaleSet:
+    name = request.scale_set or request.name
+    existing = world.scale_sets.get(name.lower())
+    if existing is not None:
+        place = (request.kind, subscription, request.resource_group.lower(), request.location)
+        if (existing.kind, existing.subscription, existing.resource_group.lower(), existing.location) != place:
+            raise Refusal(409, "Conflict", "A scale set of that name exists, of another kind or in another place.")
+        if request.user_assigned is not None or (
+            request.kind == "vmss_uniform" and request.system_assigned is not None
+        ):
+            raise Refusal(400, "BadRequest", "The scale set already exists, and its instances share its identities.")
+        return existing
+    set_id = resource_id(subscription, request.resource_group, SCALE_SET, name)
+    flexible = request.kind == "vmss_flexible"
+    default_users = (f"{name}-identity",) if flexible else ()
+    scale_set = ScaleSet(
+        name=name,
+        kind=request.kind,
+        subscription=subscription,
+        resource_group=request.resource_group,
+        location=request.location,
+        resource_id=set_id,
+        system=_system_identity(world, name, set_id, request) if _wants_system(request) and not flexible else None,
+        users=_user_identities(
+            world, default_users if request.user_assigned is None else request.user_assigned, subscription, request
+        ),
+    )
+    world.scale_sets[name.lower()] = world.resources[set_id.lower()] = scale_set
+    return scale_set
+
+
+def _instance_id(world: World, scale_set: ScaleSet) -> str:
+    if scale_set.kind == "vmss_uniform":
+        world.instances_made[scale_set.name] += 1
+        return f"{scale_set.resource_id}/virtualMachines/{world.instances_made[scale_set.name] - 1}"
+    name = f"{scale_set.name}_{world.randomness.bytes(f'instance of {scale_set.name}', 4).hex()}"
+    return resource_id(scale_set.subscription, scale_set.resource_group, VIRTUAL_MACHINE, name)
+
+
+def _system_identity(world: World, name: str, of: str, request: MachineRequest) -> Identity:
+    principal = world.directory.add_principal(name, "ManagedIdentity")
+    return Identity(name, of, principal.id, principal.client_id, request.location)
+
+
+def _user_identities(
+    world: World, names: tuple[str, ...], subscription: str, request: MachineRequest
+) -> tuple[Identity, ...]:
+    return tuple(_user_identity(world, name, subscription, request.location) for name in dict.fromkeys(names))
+
+
+def _user_identity(world: World, name: str, subscription: str, location: str) -> Identity:
+    """The identity of that name, created if there is none: equal names mean the same identity."""
+    existing = world.identities.get(name.lower())
+    if existing is not None:
+        return existing
+    principal = world.directory.add_principal(name, "ManagedIdentity")
+    world.resource_groups.setdefault((subscription, IDENTITIES_GROUP), IDENTITIES_GROUP)
+    own_id = resource_id(subscription, IDENTITIES_GROUP, USER_IDENTITY, name)
+    identity = Identity(name, own_id, principal.id, principal.client_id, location)
+    world.identities[name.lower()] = world.resources[own_id.lower()] = identity
+    return identity

@@ -1,0 +1,87 @@
+"""The world: the whole state of one simulated cloud."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from ..engine.behaviour import Behaviour
+from ..engine.faults import Rule
+from ..engine.ledger import Ledger
+from ..engine.randomness import Randomness
+from ..engine.replicas import Replication
+from ..engine.requests import Call
+from ..engine.throttling import Throttle
+from .directory import Directory
+from .machines import Identity, Machine, Resource, ScaleSet
+from .role_assignments import RoleAssignments
+from .role_definitions import RoleDefinition
+
+
+class World:
+    """The state of one cloud. Names and resource ids are looked up in lower case."""
+
+    def __init__(self, seed: int, base_url: str, clock: Callable[[], float]) -> None:
+        self.seed = seed
+        self.base_url = base_url
+        self._clock = clock
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything but the seed and the address."""
+        self.randomness = Randomness(self.seed)
+        self.clock_offset = 0.0
+        self.faults: list[Rule] = []
+        self.key_count = 1
+        """How many signing keys were made; the last one signs."""
+        self.first_published_key = 0
+        self.tenant_id = self.randomness.guid("tenant")
+        self.tenant_domain = "contoso.example"
+        self.subscriptions: list[str] = []
+        self.resource_groups: dict[tuple[str, str], str] = {}
+        self.replication = Replication(self.seed, self.now)
+        self.buckets = Throttle(self.now)
+        self.ledger = Ledger()
+        self.directory = Directory(self.replication, self.randomness, self.ledger)
+        self.role_definitions: dict[str, RoleDefinition] = {}
+        self.role_assignments = RoleAssignments(self.replication)
+        self.readers: set[str] = set()
+        """Principals that may read everything in the resource manager and the directory."""
+        self.writers: set[str] = set()
+        """Principals that may also create, change and delete."""
+        self.machines: dict[str, Machine] = {}
+        self.scale_sets: dict[str, ScaleSet] = {}
+        self.instances_made: Counter[str] = Counter()
+        self.identities: dict[str, Identity] = {}
+        self.resources: dict[str, Resource] = {}
+        self.machine_tokens: dict[tuple[str, str, str], tuple[str, int]] = {}
+        """What the metadata services have cached: token and expiry by machine, client id and audience."""
+
+    def copy(self, clock: Callable[[], float] | None = None) -> World:
+        """An independent world in the same state; with another clock, if one is given."""
+        return deepcopy(self, {id(self._clock): clock or self._clock})
+
+    def now(self) -> float:
+        return self._clock() + self.clock_offset
+
+    @property
+    def behaviour(self) -> Behaviour:
+        return self.replication.behaviour
+
+    @behaviour.setter
+    def behaviour(self, behaviour: Behaviour) -> None:
+        self.replication.behaviour = behaviour
+        self.buckets.refill()
+
+    def throttle(self, service: str, call: Call) -> None:
+        """Count the request; `Refusal` 429 if there are too many."""
+        self.buckets.take(self.behaviour.throttle, service, call)
+
+
+@lru_cache(maxsize=4096)
+def instant(seconds: float) -> str:
+    """RFC 3339, as the directory writes it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

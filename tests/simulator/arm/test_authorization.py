@@ -1,0 +1,163 @@
+"""Role definitions and role assignments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core.effects import HttpResponse
+
+from ..cloud import BASE, MANAGEMENT, Cloud, code_of, read
+
+AUTHORIZATION = "/providers/Microsoft.Authorization"
+READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
+ONE = "11111111-1111-4111-8111-111111111111"
+TWO = "22222222-2222-4222-8222-222222222222"
+MANAGED = "/providers/Microsoft.Management/managementGroups/contoso"
+
+
+def definitions(cloud: Cloud, scope: str, name: str) -> list[Any]:
+    condition = {"$filter": f"roleName eq '{name}'"}
+    return list(read(cloud.arm(f"{scope}{AUTHORIZATION}/roleDefinitions", **condition), 200)["value"])
+
+
+def path_of(scope: str, guid: str = ONE) -> str:
+    return f"{scope}{AUTHORIZATION}/roleAssignments/{guid}"
+
+
+def put(cloud: Cloud, scope: str, principal: str, guid: str = ONE, role: str = READER, **fields: Any) -> HttpResponse:
+    properties = {"roleDefinitionId": f"{AUTHORIZATION}/roleDefinitions/{role}", "principalId": principal, **fields}
+    return cloud.ask_arm("PUT", path_of(scope, guid), {"properties": properties})
+
+
+@pytest.fixture
+def principal(cloud: Cloud) -> str:
+    return str(cloud.principal(cloud.application())["id"])
+
+
+def test_a_definition_is_found_by_the_name_that_people_know(cloud: Cloud) -> None:
+    [found] = definitions(cloud, cloud.subscription, "storage blob data reader")
+    assert found["properties"]["roleName"] == "Storage Blob Data Reader"
+    assert found["id"] == f"{cloud.subscription}{AUTHORIZATION}/roleDefinitions/{found['name']}"
+    assert read(cloud.arm(found["id"]), 200) == found
+    assert read(cloud.arm(f"{AUTHORIZATION}/roleDefinitions/{found['name']}"), 200)["name"] == found["name"]
+    assert [each["name"] for each in definitions(cloud, MANAGED, "Reader")] == [READER]
+    assert definitions(cloud, f"{cloud.subscription}/resourceGroups/prod", "No such role") == []
+
+
+def test_two_definitions_share_a_name_where_both_can_be_assigned(cloud: Cloud) -> None:
+    first, second = definitions(cloud, f"{cloud.subscription}/resourceGroups/prod", "Deployer")
+    other = f"/subscriptions/{cloud.world['subscriptions'][1]}"
+    [only] = definitions(cloud, other, "Deployer")
+    assert (first["name"] != second["name"], only["name"]) == (True, second["name"])
+    assert code_of(cloud.arm(f"{other}{AUTHORIZATION}/roleDefinitions/{first['name']}"), 404) == (
+        "RoleDefinitionDoesNotExist"
+    )
+
+
+def test_definitions_are_listed_in_pages(cloud: Cloud) -> None:
+    link, found = f"{cloud.subscription}{AUTHORIZATION}/roleDefinitions", []
+    token = "0"
+    while token:
+        answer = read(cloud.arm(link, **{"$skiptoken": token}), 200)
+        found += [each["name"] for each in answer["value"]]
+        token = (answer["nextLink"] or "").rpartition("=")[2]
+        assert not token or answer["nextLink"].startswith(f"{BASE}/arm{cloud.subscription}/")
+    assert len(found) == len(set(found)) == 11
+
+
+def test_an_assignment_is_made_once_under_an_id_of_the_clients_choice(cloud: Cloud, principal: str) -> None:
+    made = read(put(cloud, cloud.subscription, principal, principalType="ServicePrincipal"), 201)
+    assert (made["name"], made["id"]) == (ONE, path_of(cloud.subscription))
+    assert made["properties"]["scope"] == cloud.subscription
+    assert made["properties"]["roleDefinitionId"].startswith(f"{cloud.subscription}{AUTHORIZATION}")
+    assert read(put(cloud, cloud.subscription, principal), 200) == made
+    assert read(cloud.arm(path_of(cloud.subscription)), 200) == made
+    assert code_of(put(cloud, cloud.subscription, principal, TWO), 409) == "RoleAssignmentExists"
+    group = f"{cloud.subscription}/resourceGroups/prod"
+    assert put(cloud, group, principal, TWO).status == 201
+    other = cloud.machine("web")["principals"][0]
+    assert code_of(put(cloud, cloud.subscription, other), 400) == "RoleAssignmentUpdateNotPermitted"
+
+
+def test_a_deleted_assignment_can_be_deleted_again(cloud: Cloud, principal: str) -> None:
+    made = read(put(cloud, cloud.subscription, principal), 201)
+    assert read(cloud.ask_arm("DELETE", path_of(cloud.subscription)), 200) == made
+    assert cloud.ask_arm("DELETE", path_of(cloud.subscription)).status == 204
+    assert code_of(cloud.arm(path_of(cloud.subscription)), 404) == "RoleAssignmentNotFound"
+    assert put(cloud, cloud.subscription, principal, TWO).status == 201
+
+
+def test_an_assignment_survives_its_principal(cloud: Cloud, principal: str) -> None:
+    put(cloud, cloud.subscription, principal)
+    assert cloud.graph("DELETE", f"/servicePrincipals/{principal}").status == 204
+    assert read(cloud.arm(path_of(cloud.subscription)), 200)["properties"]["principalId"] == principal
+
+
+def test_assignments_are_listed_by_scope_and_principal(cloud: Cloud, principal: str) -> None:
+    group = f"{cloud.subscription}/resourceGroups/prod"
+    put(cloud, group, principal)
+    put(cloud, MANAGED, cloud.machine("web")["principals"][0], TWO)
+
+    def listed(scope: str, **query: str) -> list[str]:
+        found = read(cloud.arm(f"{scope}{AUTHORIZATION}/roleAssignments", **query), 200)["value"]
+        return [each["name"] for each in found]
+
+    assert listed(cloud.subscription) == [ONE, TWO]
+    assert listed(cloud.subscription, **{"$filter": "atScope()"}) == [TWO]
+    assert listed(cloud.subscription, **{"$filter": f"principalId eq '{principal}'"}) == [ONE]
+    assert listed(f"{cloud.subscription}/resourceGroups/batch") == [TWO]
+
+
+@pytest.mark.parametrize(
+    "fields, guid, status, code",
+    [
+        ({"principalId": TWO}, ONE, 400, "PrincipalNotFound"),
+        ({"principalType": "User"}, ONE, 400, "UnmatchedPrincipalType"),
+        ({"roleDefinitionId": f"{AUTHORIZATION}/roleDefinitions/{TWO}"}, ONE, 404, "RoleDefinitionDoesNotExist"),
+        ({"roleDefinitionId": "Reader"}, ONE, 400, "InvalidRoleDefinitionId"),
+        ({"colour": "red"}, ONE, 400, "BadRequest"),
+        ({}, "one", 400, "InvalidRoleAssignmentId"),
+    ],
+)
+def test_bad_assignments_are_refused(
+    cloud: Cloud, principal: str, fields: dict[str, Any], guid: str, status: int, code: str
+) -> None:
+    fields = {"principal": principal, **fields}
+    properties = {
+        "roleDefinitionId": f"{AUTHORIZATION}/roleDefinitions/{READER}",
+        "principalId": fields.pop("principal"),
+    }
+    answer = cloud.ask_arm("PUT", path_of(cloud.subscription, guid), {"properties": {**properties, **fields}})
+    assert code_of(answer, status) == code
+    assert list(cloud.simulator.world.role_assignments.table.all()) == []
+
+
+@pytest.mark.parametrize(
+    "scope, status, code",
+    [
+        (f"/subscriptions/{ONE}", 404, "SubscriptionNotFound"),
+        ("/resourceGroups/x", 400, "InvalidScope"),
+        ("/providers/Microsoft.Management/managementGroups/other", 404, "ManagementGroupNotFound"),
+    ],
+)
+def test_scopes_must_be_there(cloud: Cloud, principal: str, scope: str, status: int, code: str) -> None:
+    assert code_of(put(cloud, scope, principal), status) == code
+    assert code_of(put(cloud, f"{cloud.subscription}/resourceGroups/x", principal), 404) == "ResourceGroupNotFound"
+
+
+def test_a_resource_is_a_scope(cloud: Cloud, principal: str) -> None:
+    resource = cloud.machine("web")["resource_id"]
+    assert put(cloud, resource, principal).status == 201
+    assert cloud.ask_arm("DELETE", path_of(resource.upper()).replace("ROLEASS", "roleAss")).status == 200
+
+
+def test_only_writers_assign(cloud: Cloud, principal: str) -> None:
+    stranger = cloud.stranger(f"{MANAGEMENT}/.default")
+    cloud.create("reader", reader=True)
+    reader = read(cloud.machine_token("reader"), 200)["access_token"]
+    for token in (stranger, reader):
+        for method in ("PUT", "DELETE"):
+            answer = cloud.ask_arm(method, path_of(cloud.subscription), {}, token)
+            assert code_of(answer, 403) == "AuthorizationFailed"

@@ -1,0 +1,147 @@
+"""Resources: who may read them, and how machines, scale sets and identities are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..cloud import BASE, MANAGEMENT, Cloud, read
+
+
+def error_of(cloud: Cloud, path: str, status: int, **options: str) -> str:
+    return str(read(cloud.arm(path, **options), status)["error"]["code"])
+
+
+def test_a_virtual_machine_shows_its_identities(cloud: Cloud) -> None:
+    machine = cloud.machine("vm-both")
+    shown = read(cloud.arm(machine["resource_id"]), 200)
+    users = shown["identity"]["userAssignedIdentities"].values()
+    assert shown["id"] == machine["resource_id"]
+    assert shown["location"] == "westus2"
+    assert shown["identity"]["type"] == "SystemAssigned, UserAssigned"
+    assert [shown["identity"]["principalId"], *(user["principalId"] for user in users)] == machine["principals"]
+    assert "instanceView" not in shown["properties"]
+    viewed = read(cloud.arm(machine["resource_id"], **{"$expand": "instanceView"}), 200)
+    assert viewed["properties"].pop("instanceView")["statuses"]
+    assert viewed == shown
+
+
+def test_a_machine_without_identities_has_no_such_member(cloud: Cloud) -> None:
+    assert "identity" not in read(cloud.arm(cloud.machine("vm-bare")["resource_id"]), 200)
+
+
+def test_the_case_of_paths_is_ignored(cloud: Cloud) -> None:
+    own_id = cloud.machine("web")["resource_id"]
+    assert read(cloud.arm(own_id.upper()), 200)["id"] == own_id
+    assert cloud.arm(own_id.lower()).status == 200
+
+
+def test_a_uniform_set_shows_principals_and_a_flexible_one_hides_them(cloud: Cloud) -> None:
+    uniform = read(cloud.arm(cloud.machine("fleet-uniform")["resource_id"]), 200)
+    flexible = read(cloud.arm(cloud.machine("fleet-flexible")["resource_id"]), 200)
+    assert uniform["properties"]["orchestrationMode"] == "Uniform"
+    assert uniform["identity"]["principalId"] == cloud.machine("fleet-uniform")["principals"][0]
+    assert flexible["properties"]["orchestrationMode"] == "Flexible"
+    [(identity_id, entry)] = flexible["identity"]["userAssignedIdentities"].items()
+    assert entry == {}
+    identity = read(cloud.arm(identity_id), 200)
+    assert [identity["properties"]["principalId"]] == cloud.machine("fleet-flexible")["principals"]
+
+
+def test_instances_of_scale_sets_can_be_read(cloud: Cloud) -> None:
+    flexible = cloud.machine("fleet-flexible")
+    shown = read(cloud.arm(flexible["instance_id"]), 200)
+    assert shown["properties"]["virtualMachineScaleSet"]["id"] == flexible["resource_id"]
+    uniform = cloud.machine("fleet-uniform")
+    assert read(cloud.arm(uniform["instance_id"]), 200)["name"] == "fleet-uniform_0"
+
+
+def test_another_resource_shows_the_display_name_of_its_location(cloud: Cloud) -> None:
+    site = cloud.machine("shop")
+    shown = read(cloud.arm(site["resource_id"], version="2022-03-01"), 200)
+    assert (shown["location"], site["location"]) == ("West Europe", "westeurope")
+    assert shown["identity"]["principalId"] == site["principals"][0]
+    assert error_of(cloud, site["resource_id"], 400, version="2019-01-01") == "NoRegisteredProviderFound"
+
+
+def test_a_resource_provider_lists_versions_newest_first(cloud: Cloud) -> None:
+    path = f"/subscriptions/{cloud.world['subscriptions'][0]}/providers"
+    [site] = read(cloud.arm(f"{path}/microsoft.web"), 200)["resourceTypes"]
+    assert site["resourceType"] == "sites"
+    assert site["apiVersions"] == sorted(site["apiVersions"], reverse=True)
+    assert error_of(cloud, f"{path}/Microsoft.Nothing", 404) == "InvalidResourceNamespace"
+
+
+def test_identities_are_listed_in_pages(cloud: Cloud) -> None:
+    path = f"/subscriptions/{cloud.world['subscriptions'][0]}/resourceGroups/identities/providers"
+    found = []
+    answer = read(cloud.arm(f"{path}/Microsoft.ManagedIdentity/userAssignedIdentities"), 200)
+    while True:
+        found += [item["name"] for item in answer["value"]]
+        if "nextLink" not in answer:
+            break
+        path, _, query = answer["nextLink"].removeprefix(f"{BASE}/arm").partition("?")
+        assert "api-version=" in query
+        answer = read(cloud.arm(path, **{"$skiptoken": query.rpartition("=")[2]}), 200)
+    assert found == [identity["name"] for identity in cloud.world["identities"]]
+    assert len(found) > 3
+
+
+def test_a_subscription_can_be_read(cloud: Cloud) -> None:
+    own_id = cloud.world["subscriptions"][1]
+    assert read(cloud.arm(f"/subscriptions/{own_id}"), 200)["subscriptionId"] == own_id
+
+
+def test_each_missing_thing_has_a_code_of_its_own(cloud: Cloud) -> None:
+    web = cloud.machine("web")["resource_id"]
+    assert error_of(cloud, web + "x", 404) == "ResourceNotFound"
+    assert error_of(cloud, web.replace("/prod/", "/nowhere/"), 404) == "ResourceGroupNotFound"
+    assert error_of(cloud, f"/subscriptions/{cloud.world['tenant']}", 404) == "SubscriptionNotFound"
+
+
+def test_a_version_is_required(cloud: Cloud) -> None:
+    web = cloud.machine("web")["resource_id"]
+    headers = {"Authorization": f"Bearer {cloud.access_token()}"}
+    missing = cloud.answer("GET", f"/arm{web}", headers=headers).response
+    assert read(missing, 400)["error"]["code"] == "MissingApiVersionParameter"
+    assert error_of(cloud, web, 400, version="latest") == "InvalidApiVersionParameter"
+
+
+def test_tokens_are_checked(cloud: Cloud) -> None:
+    web = cloud.machine("web")["resource_id"]
+    good = cloud.access_token()
+    missing = cloud.ask("GET", f"/arm{web}", query={"api-version": "2022-11-01"})
+    assert read(missing, 401)["error"]["code"] == "AuthenticationFailed"
+    assert missing.headers["www-authenticate"].startswith("Bearer ")
+    assert error_of(cloud, web, 401, token="x.y.z") == "InvalidAuthenticationToken"
+    assert error_of(cloud, web, 401, token=good[:-8] + "AAAAAAAA") == "InvalidAuthenticationToken"
+    other = cloud.access_token(scope="https://graph.microsoft.com/.default")
+    assert error_of(cloud, web, 401, token=other) == "InvalidAuthenticationTokenAudience"
+    cloud.json("POST", "/simulator/clock", {"advance": 3600})
+    assert error_of(cloud, web, 401, token=good) == "ExpiredAuthenticationToken"
+
+
+@pytest.mark.parametrize("claims", [{}, {"exp": "soon"}, {"exp": 2**40, "aud": MANAGEMENT, "oid": ["x"]}])
+def test_unusual_claims_of_a_signed_token_are_refused(cloud: Cloud, claims: dict[str, object]) -> None:
+    token = cloud.json("POST", "/simulator/tokens", {"claims": claims})["token"]
+    assert cloud.arm(cloud.machine("web")["resource_id"], token=token).status in (401, 403)
+
+
+def test_only_readers_read(cloud: Cloud) -> None:
+    web = cloud.machine("web")["resource_id"]
+    other = cloud.world["applications"][1]
+    token = cloud.access_token(client_id=other["client_id"], client_secret=other["client_secret"])
+    assert error_of(cloud, web, 403, token=token) == "AuthorizationFailed"
+    cloud.create("reader", reader=True)
+    token = read(cloud.machine_token("reader"), 200)["access_token"]
+    assert cloud.arm(web, token=token).status == 200
+
+
+def test_a_token_outlives_the_removal_of_its_key(cloud: Cloud) -> None:
+    token = cloud.access_token()
+    cloud.json("POST", "/simulator/keys/rotate", {"remove_old": True})
+    assert cloud.arm(cloud.machine("web")["resource_id"], token=token).status == 200
+
+
+def test_answers_have_the_remaining_quota(cloud: Cloud) -> None:
+    headers = cloud.arm(cloud.machine("web")["resource_id"]).headers
+    assert {"x-ms-request-id", "x-ms-ratelimit-remaining-subscription-reads"} <= headers.keys()

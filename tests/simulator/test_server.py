@@ -1,0 +1,145 @@
+"""The simulator over HTTP: in threads, as a program, and for the vendor's identity library."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from azure.core.exceptions import ClientAuthenticationError
+from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
+
+from servers.provider_simulator import Running, Simulator, start
+
+from .cloud import claims_of
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    with start(Simulator()) as running:
+        yield running
+
+
+@pytest.fixture
+def connection(running: Running) -> Iterator[http.client.HTTPConnection]:
+    connection = http.client.HTTPConnection(urlsplit(running.url).netloc, timeout=10)
+    yield connection
+    connection.close()
+
+
+def ask(connection: http.client.HTTPConnection, method: str, path: str, body: str = "") -> tuple[int, bytes]:
+    connection.request(method, path, body)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def test_one_connection_serves_many_requests_and_documents_contain_the_address(
+    running: Running, connection: http.client.HTTPConnection
+) -> None:
+    _, body = ask(connection, "GET", "/simulator/world")
+    used = connection.sock
+    status, document = ask(connection, "GET", f"/login/{json.loads(body)['tenant']}/.well-known/openid-configuration")
+    assert status == 200
+    assert json.loads(document)["jwks_uri"] == f"{running.url}/login/common/discovery/keys"
+    assert ask(connection, "POST", "/simulator/reset") == (204, b"")
+    assert ask(connection, "POST", "/simulator/clock", '{"advance": 1}')[0] == 200
+    assert connection.sock is used
+
+
+def test_a_drop_breaks_the_connection(connection: http.client.HTTPConnection) -> None:
+    ask(connection, "POST", "/simulator/faults", '[{"action": {"drop": true}, "times": 1}]')
+    with pytest.raises(http.client.RemoteDisconnected):
+        ask(connection, "GET", "/login/common/discovery/keys")
+    assert ask(connection, "GET", "/login/common/discovery/keys")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "head, status",
+    [
+        (b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ncontent-length: 1048577\r\n\r\n", b"413"),
+        (b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n", b"400"),
+        (b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n", b"411"),
+        (b"GET [x HTTP/1.1\r\nhost: x\r\n\r\n", b"400"),
+        (b"GET //[x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", b"404"),
+    ],
+)
+def test_invalid_requests_are_refused_and_end_the_connection(running: Running, head: bytes, status: bytes) -> None:
+    address = urlsplit(running.url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as client:
+        client.sendall(head)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 " + status)
+
+
+def test_closing_ends_connections_and_delayed_answers() -> None:
+    with start(Simulator()) as running:
+        address = urlsplit(running.url)
+        idle = socket.create_connection((address.hostname, address.port), timeout=10)
+        waiting = http.client.HTTPConnection(address.netloc, timeout=10)
+        ask(waiting, "POST", "/simulator/faults", '[{"action": {"delay": 3000}}]')
+        waiting.request("GET", "/login/common/discovery/keys")
+    assert idle.recv(1) == b""
+    idle.close()
+    waiting.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address.hostname, address.port), timeout=10)
+
+
+def test_the_vendors_library_gets_tokens_from_a_machine(
+    running: Running, connection: http.client.HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = json.loads(ask(connection, "GET", "/simulator/world")[1])
+    principals = {machine["name"]: machine["principals"] for machine in world["machines"]}
+    many = next(identity for identity in world["identities"] if identity["name"] == "many-b")
+    for name in ("IDENTITY_ENDPOINT", "IDENTITY_HEADER", "MSI_ENDPOINT", "MSI_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+
+    def token(machine: str, client_id: str | None = None, choice: dict[str, str] | None = None) -> str:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"{running.url}/machines/{machine}")
+        with ManagedIdentityCredential(client_id=client_id, identity_config=choice) as credential:
+            return str(credential.get_token("https://management.azure.com/.default").token)
+
+    assert claims_of(token("web"))["oid"] == principals["web"][0]
+    assert claims_of(token("vm-many", client_id=many["client_id"]))["oid"] == many["principal_id"]
+    by_id = {"resource_id": many["resource_id"]}
+    assert claims_of(token("vm-many", choice=by_id))["oid"] == many["principal_id"]
+    with pytest.raises((ClientAuthenticationError, CredentialUnavailableError), match="Identity not found"):
+        token("vm-bare")
+
+
+def program(*options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "servers.provider_simulator", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_program_prints_its_address_and_ends_without_output() -> None:
+    with program("--listen", "127.0.0.1:0", "--seed", "3") as process:
+        try:
+            assert process.stdout
+            ready = process.stdout.readline()
+            assert ready.startswith("listening on http://127.0.0.1:")
+            connection = http.client.HTTPConnection(urlsplit(ready.split()[-1]).netloc, timeout=10)
+            assert json.loads(ask(connection, "GET", "/simulator/world")[1])["seed"] == 3
+            process.send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=10) == ("", "")
+            assert process.returncode == 0
+            connection.close()
+        finally:
+            process.kill()
+
+
+def test_the_program_refuses_addresses_that_other_machines_can_reach() -> None:
+    with program("--listen", "0.0.0.0:0") as process:
+        output, errors = process.communicate(timeout=10)
+    assert process.returncode == 2
+    assert (output, "--allow-remote" in errors) == ("", True)
