@@ -77,6 +77,15 @@ class Cloud:
         headers = {"Authorization": f"Bearer {token or self.access_token()}"}
         return self.answer("GET", f"/arm{path}", headers=headers, query={"api-version": version, **query}).response
 
+    def arm_list(self, path: str) -> list[Any]:
+        """All items of a list, page by page."""
+        found, query = [], {"$skiptoken": "0"}
+        while query["$skiptoken"]:
+            answer = read(self.arm(path, **query), 200)
+            found += answer["value"]
+            query["$skiptoken"] = (answer.get("nextLink") or "").rpartition("=")[2]
+        return found
+
     def ask_arm(self, method: str, path: str, body: Any = None, token: str | None = None) -> HttpResponse:
         headers = {"Authorization": f"Bearer {token or self.access_token()}"}
         sent = b"" if body is None else json.dumps(body).encode()

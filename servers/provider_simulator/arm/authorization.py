@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from cloudid_core.effects import HttpResponse
 
@@ -22,7 +22,8 @@ from .conventions import PAGE_SIZE, answer, no_content, require_scope
 PROVIDER: Final = "/providers/Microsoft.Authorization"
 GUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 DEFINITION: Final = re.compile(r"(.*)/providers/Microsoft\.Authorization/roleDefinitions/([^/]+)", re.IGNORECASE)
-AT_SCOPE: Final = "atscope()"
+AT_SCOPE: Final = re.compile(r"\s*atScope\(\)\s*(?:\band\b|$)", re.IGNORECASE)
+ASSIGNED_TO: Final = re.compile(r"\s*assignedTo\(\s*'([0-9a-f-]{36})'\s*\)\s*", re.IGNORECASE)
 
 DEFINITION_FIELDS: Final = Filterable(equals={"roleName": "role_name", "type": "kind"})
 ASSIGNMENT_FIELDS: Final = Filterable(equals={"principalId": "principal_id"})
@@ -33,35 +34,46 @@ PROPERTIES: Final[Shape] = {
     "principalId": (str,),
     "principalType": (str, NOTHING),
     "description": (str, NOTHING),
+    "condition": (NOTHING,),
+    "conditionVersion": (NOTHING,),
+    "delegatedManagedIdentityResourceId": (NOTHING,),
 }
 
 
 def list_definitions(world: World, call: Call) -> HttpResponse:
     """The definitions that can be assigned at a scope."""
-    scope = require_scope(world, call.names["scope"])
+    scope = require_scope(world, call)
     usable = (each for each in world.role_definitions.values() if _is_assignable(each, scope))
     selected = DEFINITION_FIELDS.select(usable, call.query.get("$filter"))
     return _list(world, call, [_show_definition(each, scope) for each in selected])
 
 
 def read_definition(world: World, call: Call) -> HttpResponse:
-    scope = call.names.get("scope", "")
-    definition = _definition(world, require_scope(world, scope) if scope else "", call.names["id"])
-    return answer(world, _show_definition(definition, scope))
+    scope = require_scope(world, call)
+    return answer(world, _show_definition(_definition(world, scope, call.names["id"]), scope))
 
 
 def list_assignments(world: World, call: Call) -> HttpResponse:
-    """The assignments at a scope, above it, and (unless the filter is `atScope()`) below it."""
-    scope = require_scope(world, call.names["scope"])
-    condition = call.query.get("$filter")
-    here_and_above = condition is not None and condition.strip().lower() == AT_SCOPE
-    selected = ASSIGNMENT_FIELDS.select(
-        world.role_assignments.table.all(Replica.LISTS), None if here_and_above else condition
-    )
+    """The assignments at a scope, above it, and (unless the filter has `atScope()`) below it."""
+    scope = require_scope(world, call)
+    condition = call.query.get("$filter", "")
+    at_scope = AT_SCOPE.match(condition)
     found = [
-        each for each in selected if covers(each.scope, scope) or (not here_and_above and covers(scope, each.scope))
+        each
+        for each in _select_assignments(world, condition[at_scope.end() :] if at_scope else condition)
+        if covers(each.scope, scope) or (not at_scope and covers(scope, each.scope))
     ]
     return _list(world, call, [_show_assignment(each) for each in found])
+
+
+def _select_assignments(world: World, condition: str) -> list[RoleAssignment]:
+    """The assignments of a principal: its own, or with `assignedTo` also those of its groups."""
+    assignments = world.role_assignments.table.all(Replica.LISTS)
+    if match := ASSIGNED_TO.fullmatch(condition):
+        principal = match[1].lower()
+        principals = {principal, *(group.id for group in world.directory.groups_of(principal))}
+        return [each for each in assignments if each.principal_id in principals]
+    return ASSIGNMENT_FIELDS.select(assignments, condition.strip() or None)
 
 
 def read_assignment(world: World, call: Call) -> HttpResponse:
@@ -112,7 +124,7 @@ def _exists() -> Refusal:
 
 def _assignment(world: World, call: Call) -> RoleAssignment | None:
     """The assignment that the path names, if there is one."""
-    scope = require_scope(world, call.names["scope"])
+    scope = require_scope(world, call).rstrip("/")
     return world.role_assignments.table.get(f"{scope}{PROVIDER}/roleAssignments/{call.names['id']}".lower())
 
 
@@ -125,7 +137,7 @@ def _read_assignment(world: World, call: Call) -> RoleAssignment:
     )
     if not {"roleDefinitionId", "principalId"} <= properties.keys():
         raise Refusal(400, "InvalidRequestContent", "'roleDefinitionId' and 'principalId' are required.")
-    scope = call.names["scope"]
+    scope = require_scope(world, call)
     match = DEFINITION.fullmatch(properties["roleDefinitionId"])
     if match is None:
         raise Refusal(400, "InvalidRoleDefinitionId", "The role definition ID is not valid.")
@@ -154,9 +166,9 @@ def _principal_kind(world: World, principal_id: str) -> str:
 
 
 def _definition(world: World, scope: str, guid: str) -> RoleDefinition:
-    """The definition, which can be assigned at the scope, if one is given."""
+    """The definition, which can be assigned at the scope; at the root, any definition is found."""
     found = world.role_definitions.get(guid.lower())
-    if found is None or (scope and not _is_assignable(found, scope)):
+    if found is None or (scope != "/" and not _is_assignable(found, scope)):
         raise Refusal(404, "RoleDefinitionDoesNotExist", "The specified role definition does not exist.")
     return found
 
@@ -210,20 +222,20 @@ def _show_assignment(assignment: RoleAssignment) -> Json:
 
 
 def _list(world: World, call: Call, found: list[Json]) -> HttpResponse:
+    """A page; unlike the other lists, the last one has a link that is null."""
     items, following = page(found, call, world.base_url, PAGE_SIZE)
-    value: dict[str, Any] = {"value": items, "nextLink": following}
-    return answer(world, value)
+    return answer(world, {"value": items, "nextLink": following})
 
 
-IN_SCOPE: Final = f"/arm{{scope...}}{PROVIDER}"
-ASSIGNMENT: Final = f"{IN_SCOPE}/roleAssignments/{{id}}"
-
-ROUTES: Final = (
-    Route("GET", f"{IN_SCOPE}/roleDefinitions", list_definitions),
-    Route("GET", f"{IN_SCOPE}/roleDefinitions/{{id}}", read_definition),
-    Route("GET", f"/arm{PROVIDER}/roleDefinitions/{{id}}", read_definition),
-    Route("GET", f"{IN_SCOPE}/roleAssignments", list_assignments),
-    Route("GET", ASSIGNMENT, read_assignment),
-    Route("PUT", ASSIGNMENT, put_assignment, writes=True),
-    Route("DELETE", ASSIGNMENT, delete_assignment, writes=True),
+ROUTES: Final = tuple(
+    route
+    for prefix in ("/arm{scope...}", "/arm")  # without a scope: the root
+    for route in (
+        Route("GET", f"{prefix}{PROVIDER}/roleDefinitions", list_definitions),
+        Route("GET", f"{prefix}{PROVIDER}/roleDefinitions/{{id}}", read_definition),
+        Route("GET", f"{prefix}{PROVIDER}/roleAssignments", list_assignments),
+        Route("GET", f"{prefix}{PROVIDER}/roleAssignments/{{id}}", read_assignment),
+        Route("PUT", f"{prefix}{PROVIDER}/roleAssignments/{{id}}", put_assignment, writes=True),
+        Route("DELETE", f"{prefix}{PROVIDER}/roleAssignments/{{id}}", delete_assignment, writes=True),
+    )
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from cloudid_core.effects import HttpResponse
 
-from ..engine.requests import Call, Caller, Refusal, json_response
+from ..engine.requests import Call, Caller, Json, Refusal, json_response, page
 from ..identity.tokens import BadToken, arm_audiences, read_bearer
 from ..world.scopes import MANAGEMENT_GROUP, SCOPE
 from ..world.world import World
@@ -42,8 +43,15 @@ def answer(world: World, value: Any, status: int = 200) -> HttpResponse:
     return json_response(status, value, headers(world))
 
 
+def list_items(world: World, call: Call, items: Sequence[Json]) -> HttpResponse:
+    """A page of a list."""
+    shown, following = page(items, call, world.base_url, PAGE_SIZE)
+    value: Json = {"value": list(shown)}
+    return answer(world, value if following is None else {**value, "nextLink": following})
+
+
 def no_content(world: World) -> HttpResponse:
-    """The answer to a deletion of what does not exist."""
+    """An answer without content."""
     return HttpResponse(204, headers(world))
 
 
@@ -70,13 +78,14 @@ def require_place(world: World, subscription: str, group: str | None = None) -> 
         raise Refusal(404, "ResourceGroupNotFound", "The resource group could not be found.")
 
 
-def require_scope(world: World, scope: str) -> str:
-    """The scope, if its subscription and group exist and its form is valid; `Refusal` 400 or 404."""
+def require_scope(world: World, call: Call) -> str:
+    """The scope in the path, if its subscription and group exist and its form is valid; `Refusal` 400 or 404."""
+    scope = call.names.get("scope", "").rstrip("/") or "/"
     match = SCOPE.fullmatch(scope.lower())
     if match is None:
         raise Refusal(400, "InvalidScope", "The scope is not valid.")
-    if match["management"] is None:
-        require_place(world, match["subscription"], match["group"])
-    elif match["management"] not in (MANAGEMENT_GROUP, world.tenant_id):
+    if match["management"] is not None and match["management"] not in (MANAGEMENT_GROUP, world.tenant_id):
         raise Refusal(404, "ManagementGroupNotFound", "The management group could not be found.")
+    if match["subscription"] is not None:
+        require_place(world, match["subscription"], match["group"])
     return scope

@@ -1,4 +1,4 @@
-"""Subscriptions, resource providers, machines, scale sets and identities."""
+"""Resources: machines, scale sets and their instances, managed identities, and resources of any other type."""
 
 from __future__ import annotations
 
@@ -6,102 +6,96 @@ from typing import Final
 
 from cloudid_core.effects import HttpResponse
 
-from ..engine.requests import Call, Json, Refusal, page
+from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
 from ..world.machines import (
     SCALE_SET,
     USER_IDENTITY,
     VIRTUAL_MACHINE,
-    WEB_SITE,
     Identity,
     Machine,
     Resource,
     ScaleSet,
-    resource_id,
 )
 from ..world.world import World
-from .conventions import PAGE_SIZE, answer, require_place
+from .conventions import answer, list_items, require_place
+from .providers import DISPLAY_LOCATIONS, TYPE_VERSIONS
 
-TYPE_VERSIONS: Final = {
-    VIRTUAL_MACHINE: ("2024-07-01", "2023-09-01", "2022-11-01"),
-    SCALE_SET: ("2024-07-01", "2023-09-01", "2022-11-01"),
-    USER_IDENTITY: ("2025-01-31-preview", "2024-11-30", "2023-01-31"),
-    WEB_SITE: ("2022-11-01-preview", "2022-09-01", "2022-03-01", "2021-03-01"),
-}
-"""Resource types, and the API versions that each of them lists, newest first."""
-
-DISPLAY_LOCATIONS: Final = {
-    "westus2": "West US 2",
-    "westeurope": "West Europe",
-    "northeurope": "North Europe",
-    "eastus": "East US",
-    "germanywestcentral": "Germany West Central",
-}
-"""How some resource types write their location."""
+INSTANCE_VIEW: Final = {"statuses": [{"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"}]}
 
 
-def _require_place(world: World, call: Call) -> None:
+def list_all(world: World, call: Call) -> HttpResponse:
+    """All resources of a resource group or subscription; instances of uniform sets are not listed."""
     require_place(world, call.names["subscription"], call.names.get("group"))
+    folder = call.path.removeprefix("/arm").lower().removesuffix("resources")
+    found = (resource for own_id, resource in world.resources.items() if own_id.startswith(folder))
+    return list_items(world, call, [_summary(each) for each in found if not _is_uniform_instance(each)])
 
 
-def read_subscription(world: World, call: Call) -> HttpResponse:
-    _require_place(world, call)
-    own_id = call.names["subscription"].lower()
-    return answer(
-        world,
-        {
-            "id": f"/subscriptions/{own_id}",
-            "subscriptionId": own_id,
-            "tenantId": world.tenant_id,
-            "displayName": f"Subscription {world.subscriptions.index(own_id) + 1}",
-            "state": "Enabled",
-        },
+def _is_uniform_instance(resource: Resource) -> bool:
+    return isinstance(resource, Machine) and resource.kind == "vmss_uniform"
+
+
+def _summary(resource: Resource) -> Json:
+    own_id = resource.instance_id if isinstance(resource, Machine) else resource.resource_id
+    space, kind, name = own_id.split("/")[-3:]
+    return {"id": own_id, "name": name, "type": f"{space}/{kind}", "location": resource.location}
+
+
+def list_resources(world: World, call: Call) -> HttpResponse:
+    """All resources of the type that the path ends in, in its resource group or subscription."""
+    require_place(world, call.names["subscription"], call.names.get("group"))
+    folder, _, rest = call.path.removeprefix("/arm").lower().partition("/providers/")
+    found = (
+        resource
+        for own_id, resource in world.resources.items()
+        if own_id.startswith(f"{folder}/") and own_id.partition("/providers/")[2].rpartition("/")[0] == rest
     )
+    return list_items(world, call, [_show(world, call, resource) for resource in found])
 
 
-def read_provider(world: World, call: Call) -> HttpResponse:
-    """A resource provider: its types and their API versions."""
-    _require_place(world, call)
-    namespace = call.names["namespace"].lower()
-    types = [name.split("/") for name in TYPE_VERSIONS if name.lower().startswith(f"{namespace}/")]
-    if not types:
-        raise Refusal(404, "InvalidResourceNamespace", "The resource namespace is invalid.")
-    display_name = types[0][0]
-    return answer(
-        world,
-        {
-            "id": f"/subscriptions/{call.names['subscription'].lower()}/providers/{display_name}",
-            "namespace": display_name,
-            "registrationState": "Registered",
-            "resourceTypes": [
-                {
-                    "resourceType": kind,
-                    "locations": list(DISPLAY_LOCATIONS.values()),
-                    "apiVersions": list(TYPE_VERSIONS[f"{space}/{kind}"]),
-                }
-                for space, kind in types
-            ],
-        },
-    )
+def list_instances(world: World, call: Call) -> HttpResponse:
+    """The instances of a uniform scale set; those of a flexible one are virtual machines of the resource group."""
+    require_place(world, call.names["subscription"], call.names["group"])
+    set_id = call.path.removeprefix("/arm").lower().removesuffix("/virtualmachines")
+    if not isinstance(world.resources.get(set_id), ScaleSet):
+        raise not_found()
+    found = (machine for machine in world.machines.values() if machine.instance_id.lower().startswith(f"{set_id}/"))
+    return list_items(world, call, [_show(world, call, machine) for machine in found])
 
 
-def list_identities(world: World, call: Call) -> HttpResponse:
-    """The user-assigned identities of a resource group."""
-    _require_place(world, call)
-    folder = resource_id(call.names["subscription"], call.names["group"], USER_IDENTITY, "").lower()
-    found = [i for i in world.identities.values() if i.resource_id.lower().startswith(folder)]
-    items, following = page(found, call, world.base_url, PAGE_SIZE)
-    value: Json = {"value": [show_identity(world, identity) for identity in items]}
-    return answer(world, value if following is None else {**value, "nextLink": following})
+def read_instance_view(world: World, call: Call) -> HttpResponse:
+    """The state of a virtual machine, or of an instance of a uniform scale set."""
+    require_place(world, call.names["subscription"], call.names["group"])
+    machine = world.resources.get(call.path.removeprefix("/arm").lower().removesuffix("/instanceview"))
+    if not isinstance(machine, Machine) or machine.kind == "resource":
+        raise not_found()
+    return answer(world, INSTANCE_VIEW)
+
+
+def read_system_identity(world: World, call: Call) -> HttpResponse:
+    """The system-assigned identity of a resource."""
+    own_id = call.names["resource"].lower()
+    found = world.resources.get(own_id)
+    system = None if found is None or isinstance(found, Identity) else found.system
+    if system is None:
+        raise not_found()
+    shown = show_identity(world, system)
+    path = f"{system.resource_id}/providers/Microsoft.ManagedIdentity/identities/default"
+    return answer(world, {**shown, "id": path, "name": "default", "type": "Microsoft.ManagedIdentity/identities"})
 
 
 def read_resource(world: World, call: Call) -> HttpResponse:
     """The resource of this id, of any type."""
-    _require_place(world, call)
+    require_place(world, call.names["subscription"], call.names.get("group"))
     found = world.resources.get(call.path.removeprefix("/arm").lower())
     if found is None:
-        raise Refusal(404, "ResourceNotFound", "The resource was not found in its resource group.")
+        raise not_found()
     return answer(world, _show(world, call, found))
+
+
+def not_found() -> Refusal:
+    return Refusal(404, "ResourceNotFound", "The resource was not found in its resource group.")
 
 
 def _show(world: World, call: Call, found: Resource) -> Json:
@@ -119,8 +113,7 @@ def show_machine(world: World, machine: Machine, with_view: bool) -> Json:
     if machine.kind == "vmss_flexible" and machine.scale_set:
         properties["virtualMachineScaleSet"] = {"id": machine.scale_set.resource_id}
     if with_view:
-        running = {"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"}
-        properties["instanceView"] = {"statuses": [running]}
+        properties["instanceView"] = INSTANCE_VIEW
     uniform = machine.kind == "vmss_uniform"
     return {
         "id": machine.instance_id,
@@ -165,7 +158,8 @@ def show_identity(world: World, identity: Identity) -> Json:
 
 def show_other(world: World, call: Call, resource: Machine) -> Json:
     space, kind, name = resource.resource_id.split("/")[-3:]
-    if call.query["api-version"] not in TYPE_VERSIONS.get(f"{space}/{kind}", (call.query["api-version"],)):
+    versions = TYPE_VERSIONS.get(f"{space}/{kind}")
+    if versions and call.query["api-version"] not in versions:
         raise Refusal(400, "NoRegisteredProviderFound", "No resource provider is registered for this api-version.")
     return {
         "id": resource.resource_id,
@@ -194,11 +188,19 @@ def _identity(
     return {"identity": block} if kinds else {}
 
 
+LISTED: Final = (VIRTUAL_MACHINE, SCALE_SET, USER_IDENTITY)
+IN_SUBSCRIPTION: Final = "/arm/subscriptions/{subscription}/providers"
 IN_GROUP: Final = "/arm/subscriptions/{subscription}/resourceGroups/{group}/providers"
+INSTANCES: Final = f"{IN_GROUP}/{SCALE_SET}/{{set}}/virtualMachines"
 
 ROUTES: Final = (
-    Route("GET", "/arm/subscriptions/{subscription}", read_subscription),
-    Route("GET", "/arm/subscriptions/{subscription}/providers/{namespace}", read_provider),
-    Route("GET", f"{IN_GROUP}/{USER_IDENTITY}", list_identities),
+    Route("GET", "/arm/subscriptions/{subscription}/resources", list_all),
+    Route("GET", "/arm/subscriptions/{subscription}/resourceGroups/{group}/resources", list_all),
+    *(Route("GET", f"{IN_SUBSCRIPTION}/{each}", list_resources) for each in LISTED),
+    *(Route("GET", f"{IN_GROUP}/{each}", list_resources) for each in LISTED),
+    Route("GET", INSTANCES, list_instances),
+    Route("GET", f"{INSTANCES}/{{number}}/instanceView", read_instance_view),
+    Route("GET", f"{IN_GROUP}/{VIRTUAL_MACHINE}/{{name}}/instanceView", read_instance_view),
+    Route("GET", "/arm{resource...}/providers/Microsoft.ManagedIdentity/identities/default", read_system_identity),
     Route("GET", f"{IN_GROUP}/{{rest...}}", read_resource),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..engine.routing import Service
-from . import authorization, resources
+from . import authorization, hierarchy, providers, resources
 from .conventions import authenticate, render_error
 
 ARM: Final = Service(
@@ -13,5 +13,5 @@ ARM: Final = Service(
     prefix="/arm/",
     authenticate=authenticate,
     render_error=render_error,
-    routes=(*authorization.ROUTES, *resources.ROUTES),
+    routes=(*authorization.ROUTES, *hierarchy.ROUTES, *providers.ROUTES, *resources.ROUTES),
 )

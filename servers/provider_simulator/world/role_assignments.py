@@ -24,7 +24,7 @@ class RoleAssignment(Immutable):
 
     @property
     def path(self) -> str:
-        return f"{self.scope}/providers/Microsoft.Authorization/roleAssignments/{self.guid}"
+        return f"{self.scope.rstrip('/')}/providers/Microsoft.Authorization/roleAssignments/{self.guid}"
 
     @property
     def content(self) -> tuple[str, str, str]:

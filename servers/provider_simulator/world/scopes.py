@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 SCOPE: Final = re.compile(
-    r"/subscriptions/(?P<subscription>[^/]+)(?:/resourcegroups/(?P<group>[^/]+)(?:/providers(?:/[^/]+){3,})?)?"
+    r"/"
+    r"|/subscriptions/(?P<subscription>[^/]+)(?:/resourcegroups/(?P<group>[^/]+))?(?:/providers(?:/[^/]+){3,})?"
     r"|/providers/microsoft\.management/managementgroups/(?P<management>[^/]+)"
 )
 """In lower case."""

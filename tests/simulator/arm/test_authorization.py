@@ -107,6 +107,9 @@ def test_assignments_are_listed_by_scope_and_principal(cloud: Cloud, principal: 
     assert listed(cloud.subscription) == [ONE, TWO]
     assert listed(cloud.subscription, **{"$filter": "atScope()"}) == [TWO]
     assert listed(cloud.subscription, **{"$filter": f"principalId eq '{principal}'"}) == [ONE]
+    assert listed(cloud.subscription, **{"$filter": f"atScope() and principalId eq '{principal}'"}) == []
+    assert listed(group, **{"$filter": f"atScope() and principalId eq '{principal}'"}) == [ONE]
+    assert cloud.arm(f"{group}{AUTHORIZATION}/roleAssignments", **{"$filter": "atScope() or"}).status == 400
     assert listed(f"{cloud.subscription}/resourceGroups/batch") == [TWO]
 
 
@@ -161,3 +164,29 @@ def test_only_writers_assign(cloud: Cloud, principal: str) -> None:
         for method in ("PUT", "DELETE"):
             answer = cloud.ask_arm(method, path_of(cloud.subscription), {}, token)
             assert code_of(answer, 403) == "AuthorizationFailed"
+
+
+@pytest.mark.parametrize("scope", ["", "/", "{subscription}/", "{subscription}/providers/Microsoft.Web/x/y"])
+def test_the_root_a_trailing_slash_and_resources_of_a_subscription_are_scopes(
+    cloud: Cloud, principal: str, scope: str
+) -> None:
+    scope = scope.format(subscription=cloud.subscription)
+    made = read(put(cloud, scope, principal), 201)
+    assert made["properties"]["scope"] == (scope.rstrip("/") or "/")
+    assert made["id"] == path_of(scope.rstrip("/"))
+    assert read(cloud.arm(made["id"]), 200) == made
+    listed = read(cloud.arm(f"{scope}{AUTHORIZATION}/roleAssignments"), 200)["value"]
+    assert [each["id"] for each in listed] == [made["id"]]
+    assert cloud.ask_arm("DELETE", path_of(scope)).status == 200
+
+
+def test_assignments_of_a_principal_may_include_those_of_its_groups(cloud: Cloud) -> None:
+    group = next(each["id"] for each in cloud.world["groups"] if each["display_name"] == "all-machines")
+    [web] = cloud.machine("web")["principals"]
+    put(cloud, cloud.subscription, group)
+    path = f"{cloud.subscription}{AUTHORIZATION}/roleAssignments"
+    counts = [
+        len(read(cloud.arm(path, **{"$filter": condition}), 200)["value"])
+        for condition in (f"assignedTo('{web}')", f"principalId eq '{web}'")
+    ]
+    assert counts == [1, 0]

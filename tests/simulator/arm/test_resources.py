@@ -55,20 +55,56 @@ def test_instances_of_scale_sets_can_be_read(cloud: Cloud) -> None:
     assert read(cloud.arm(uniform["instance_id"]), 200)["name"] == "fleet-uniform_0"
 
 
+def names(cloud: Cloud, path: str) -> list[str]:
+    """The names in a list of resources, page by page."""
+    return [item["name"] for item in cloud.arm_list(path)]
+
+
+def test_machines_sets_and_identities_are_listed_by_group_and_subscription(cloud: Cloud) -> None:
+    fleets = f"{cloud.subscription}/resourceGroups/fleets/providers/Microsoft.Compute"
+    everywhere = f"{cloud.subscription}/providers"
+    flexible = cloud.machine("fleet-flexible")["instance_id"].rpartition("/")[2]
+    assert names(cloud, f"{fleets}/virtualMachines") == [flexible]
+    assert names(cloud, f"{fleets}/virtualMachineScaleSets") == ["fleet-uniform", "fleet-flexible"]
+    assert {"web", "web2", "vm-bare", flexible} < set(names(cloud, f"{everywhere}/Microsoft.Compute/virtualMachines"))
+    assert names(cloud, f"{everywhere}/Microsoft.ManagedIdentity/userAssignedIdentities") == [
+        identity["name"] for identity in cloud.world["identities"]
+    ]
+
+
+def test_resources_of_all_types_are_listed(cloud: Cloud) -> None:
+    fleets = names(cloud, f"{cloud.subscription}/resourceGroups/fleets/resources")
+    assert {"fleet-uniform", "fleet-flexible"} < set(fleets)
+    assert (len(fleets), "0" in fleets) == (3, False)
+    everything = names(cloud, f"{cloud.subscription}/resources")
+    assert {*fleets, "shop", "worker", "web"} < set(everything)
+
+
+def test_a_uniform_set_lists_its_instances(cloud: Cloud) -> None:
+    cloud.create("second", kind="vmss_uniform", resource_group="fleets", scale_set="fleet-uniform")
+    path = cloud.machine("fleet-uniform")["resource_id"]
+    instances = cloud.arm_list(f"{path}/virtualMachines")
+    assert [instance["name"] for instance in instances] == ["fleet-uniform_0", "fleet-uniform_1"]
+    assert instances[0]["id"] == cloud.machine("fleet-uniform")["instance_id"]
+    assert read(cloud.arm(f"{instances[1]['id']}/instanceView"), 200)["statuses"]
+    assert cloud.arm_list(f"{cloud.machine('fleet-flexible')['resource_id']}/virtualMachines") == []
+    assert error_of(cloud, f"{path}-x/virtualMachines", 404) == "ResourceNotFound"
+
+
+def test_the_system_assigned_identity_of_a_resource_can_be_read(cloud: Cloud) -> None:
+    default = "/providers/Microsoft.ManagedIdentity/identities/default"
+    web = cloud.machine("web")
+    shown = read(cloud.arm(f"{web['resource_id']}{default}"), 200)
+    assert [shown["properties"]["principalId"]] == web["principals"]
+    assert error_of(cloud, f"{cloud.machine('vm-bare')['resource_id']}{default}", 404) == "ResourceNotFound"
+
+
 def test_another_resource_shows_the_display_name_of_its_location(cloud: Cloud) -> None:
     site = cloud.machine("shop")
     shown = read(cloud.arm(site["resource_id"], version="2022-03-01"), 200)
     assert (shown["location"], site["location"]) == ("West Europe", "westeurope")
     assert shown["identity"]["principalId"] == site["principals"][0]
     assert error_of(cloud, site["resource_id"], 400, version="2019-01-01") == "NoRegisteredProviderFound"
-
-
-def test_a_resource_provider_lists_versions_newest_first(cloud: Cloud) -> None:
-    path = f"/subscriptions/{cloud.world['subscriptions'][0]}/providers"
-    [site] = read(cloud.arm(f"{path}/microsoft.web"), 200)["resourceTypes"]
-    assert site["resourceType"] == "sites"
-    assert site["apiVersions"] == sorted(site["apiVersions"], reverse=True)
-    assert error_of(cloud, f"{path}/Microsoft.Nothing", 404) == "InvalidResourceNamespace"
 
 
 def test_identities_are_listed_in_pages(cloud: Cloud) -> None:
@@ -84,11 +120,6 @@ def test_identities_are_listed_in_pages(cloud: Cloud) -> None:
         answer = read(cloud.arm(path, **{"$skiptoken": query.rpartition("=")[2]}), 200)
     assert found == [identity["name"] for identity in cloud.world["identities"]]
     assert len(found) > 3
-
-
-def test_a_subscription_can_be_read(cloud: Cloud) -> None:
-    own_id = cloud.world["subscriptions"][1]
-    assert read(cloud.arm(f"/subscriptions/{own_id}"), 200)["subscriptionId"] == own_id
 
 
 def test_each_missing_thing_has_a_code_of_its_own(cloud: Cloud) -> None:

@@ -1,0 +1,181 @@
+"""The hierarchy of scopes: tenants, management groups, subscriptions and resource groups."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cloudid_core.effects import HttpResponse
+
+from ..engine.requests import Call, Json, Refusal
+from ..engine.routing import Route
+from ..world.scopes import MANAGEMENT_GROUP
+from ..world.world import World
+from .conventions import answer, list_items, no_content, require_place
+from .providers import DISPLAY_LOCATIONS
+
+MANAGEMENT: Final = "/providers/Microsoft.Management/managementGroups"
+MANAGEMENT_TYPE: Final = "Microsoft.Management/managementGroups"
+
+
+def list_tenants(world: World, call: Call) -> HttpResponse:
+    shown = {"id": f"/tenants/{world.tenant_id}", "tenantId": world.tenant_id, "defaultDomain": world.tenant_domain}
+    return list_items(world, call, [shown])
+
+
+def list_subscriptions(world: World, call: Call) -> HttpResponse:
+    return list_items(world, call, [_show_subscription(world, own_id) for own_id in world.subscriptions])
+
+
+def read_subscription(world: World, call: Call) -> HttpResponse:
+    require_place(world, call.names["subscription"])
+    return answer(world, _show_subscription(world, call.names["subscription"].lower()))
+
+
+def _show_subscription(world: World, own_id: str) -> Json:
+    return {
+        "id": f"/subscriptions/{own_id}",
+        "subscriptionId": own_id,
+        "tenantId": world.tenant_id,
+        "displayName": _subscription_name(world, own_id),
+        "state": "Enabled",
+    }
+
+
+def _subscription_name(world: World, own_id: str) -> str:
+    return f"Subscription {world.subscriptions.index(own_id) + 1}"
+
+
+def list_locations(world: World, call: Call) -> HttpResponse:
+    subscription = call.names["subscription"].lower()
+    require_place(world, subscription)
+    return list_items(
+        world,
+        call,
+        [
+            {"id": f"/subscriptions/{subscription}/locations/{name}", "name": name, "displayName": display_name}
+            for name, display_name in DISPLAY_LOCATIONS.items()
+        ],
+    )
+
+
+def list_resource_groups(world: World, call: Call) -> HttpResponse:
+    subscription = call.names["subscription"].lower()
+    require_place(world, subscription)
+    return list_items(
+        world,
+        call,
+        [_show_resource_group(own, name) for (own, _), name in world.resource_groups.items() if own == subscription],
+    )
+
+
+def read_resource_group(world: World, call: Call) -> HttpResponse:
+    subscription, group = call.names["subscription"].lower(), call.names["group"].lower()
+    require_place(world, subscription, group)
+    return answer(world, _show_resource_group(subscription, world.resource_groups[subscription, group]))
+
+
+def check_resource_group(world: World, call: Call) -> HttpResponse:
+    """Whether the group exists: 204 or 404."""
+    require_place(world, call.names["subscription"], call.names["group"])
+    return no_content(world)
+
+
+def _show_resource_group(subscription: str, name: str) -> Json:
+    return {
+        "id": f"/subscriptions/{subscription}/resourceGroups/{name}",
+        "name": name,
+        "type": "Microsoft.Resources/resourceGroups",
+        "location": "westus2",
+        "properties": {"provisioningState": "Succeeded"},
+    }
+
+
+def list_management_groups(world: World, call: Call) -> HttpResponse:
+    return list_items(world, call, [_show_management_group(world, name) for name in _management_groups(world)])
+
+
+def read_management_group(world: World, call: Call) -> HttpResponse:
+    """With `$expand=children` also what the group contains."""
+    name = _require_management_group(world, call)
+    shown = _show_management_group(world, name)
+    shown["properties"]["details"] = {"version": 1, "parent": _parent(world, name)}
+    if call.query.get("$expand", "").lower() == "children":
+        shown["properties"]["children"] = _children(world, name)
+    return answer(world, shown)
+
+
+def list_descendants(world: World, call: Call) -> HttpResponse:
+    """Everything below the group, each with its parent."""
+    name = _require_management_group(world, call)
+    groups = list(_management_groups(world))
+    return list_items(
+        world,
+        call,
+        [
+            {
+                "id": child["id"],
+                "name": child["name"],
+                "type": child["type"],
+                "properties": {"displayName": child["displayName"], "parent": {"id": f"{MANAGEMENT}/{group}"}},
+            }
+            for group in groups[groups.index(name) :]
+            for child in _children(world, group)
+        ],
+    )
+
+
+def _management_groups(world: World) -> dict[str, str]:
+    """Display names by name: the root group, and the group below it that contains all subscriptions."""
+    return {world.tenant_id: "Tenant Root Group", MANAGEMENT_GROUP: MANAGEMENT_GROUP.capitalize()}
+
+
+def _require_management_group(world: World, call: Call) -> str:
+    name = call.names["name"].lower()
+    if name not in _management_groups(world):
+        raise Refusal(404, "NotFound", f"The management group '{name}' cannot be found.")
+    return name
+
+
+def _show_management_group(world: World, name: str) -> Json:
+    return {
+        "id": f"{MANAGEMENT}/{name}",
+        "name": name,
+        "type": MANAGEMENT_TYPE,
+        "properties": {"tenantId": world.tenant_id, "displayName": _management_groups(world)[name]},
+    }
+
+
+def _parent(world: World, name: str) -> Json | None:
+    if name == world.tenant_id:
+        return None
+    root = world.tenant_id
+    return {"id": f"{MANAGEMENT}/{root}", "name": root, "displayName": _management_groups(world)[root]}
+
+
+def _children(world: World, name: str) -> list[Json]:
+    if name == world.tenant_id:
+        shown: dict[str, Any] = _show_management_group(world, MANAGEMENT_GROUP)
+        return [{**shown, "displayName": shown.pop("properties")["displayName"]}]
+    return [
+        {
+            "id": f"/subscriptions/{own_id}",
+            "name": own_id,
+            "type": "/subscriptions",
+            "displayName": _subscription_name(world, own_id),
+        }
+        for own_id in world.subscriptions
+    ]
+
+
+ROUTES: Final = (
+    Route("GET", "/arm/tenants", list_tenants),
+    Route("GET", "/arm/subscriptions", list_subscriptions),
+    Route("GET", "/arm/subscriptions/{subscription}", read_subscription),
+    Route("GET", "/arm/subscriptions/{subscription}/locations", list_locations),
+    Route("GET", "/arm/subscriptions/{subscription}/resourceGroups", list_resource_groups),
+    Route("HEAD", "/arm/subscriptions/{subscription}/resourceGroups/{group}", check_resource_group),
+    Route("GET", "/arm/subscriptions/{subscription}/resourceGroups/{group}", read_resource_group),
+    Route("GET", f"/arm{MANAGEMENT}", list_management_groups),
+    Route("GET", f"/arm{MANAGEMENT}/{{name}}", read_management_group),
+    Route("GET", f"/arm{MANAGEMENT}/{{name}}/descendants", list_descendants),
+)
