@@ -1,11 +1,14 @@
-"""`python -m servers.provider_simulator [--listen HOST:PORT] [--seed N]`: serve a simulated cloud."""
+"""`python -m servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls]`: serve a simulated cloud."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
+from contextlib import ExitStack
 from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from .server import start
@@ -24,12 +27,15 @@ def main() -> int:
         )
         return 2
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # before any thread starts: they inherit it
-    try:
-        running = start(Simulator(options.seed), host, port)
-    except OSError as error:
-        print(f"cannot listen on {host}:{port}: {error.strerror}", file=sys.stderr)
-        return 1
-    with running:
+    with ExitStack() as opened:
+        certificate = Path(opened.enter_context(TemporaryDirectory()), "certificate.pem") if options.tls else None
+        try:
+            running = opened.enter_context(start(Simulator(options.seed), host, port, certificate))
+        except OSError as error:
+            print(f"cannot listen on {host}:{port}: {error.strerror}", file=sys.stderr)
+            return 1
+        if certificate:
+            print(f"certificate: {certificate}")
         print(f"listening on {running.url}", flush=True)
         signal.sigwait(STOP_SIGNALS)
     return 0
@@ -45,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
         help="default: 127.0.0.1:8400; port 0: any free port",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed makes the same cloud")
+    parser.add_argument(
+        "--tls", action="store_true", help="serve over TLS with a new certificate, whose path is printed"
+    )
     parser.add_argument(
         "--allow-remote", action="store_true", help="listen on an address that other machines can reach"
     )

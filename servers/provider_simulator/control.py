@@ -11,6 +11,7 @@
     DELETE /simulator/machines/{name}  204, or 404
     POST   /simulator/tokens           {"claims": {...}} -> {"token"}: any claims, signed with the current key
     POST   /simulator/keys/rotate      {"remove_old": bool} -> {"kid"}; old keys stay published unless removed
+    POST   /simulator/keys/{kid}       {member: value} -> the key as it is published from now on; null removes a member
     GET    /simulator/faults           the rules that are not used up
     POST   /simulator/faults           a list of rules, which *replaces* all earlier ones; [] clears them
     GET    /simulator/behaviour        delays, quirks, quotas and throttling of the cloud
@@ -38,7 +39,8 @@ from .engine.faults import read_rules
 from .engine.requests import ANONYMOUS, Call, Caller, Json, Refusal, empty_response, json_response
 from .engine.routing import Route, Service
 from .engine.shapes import NUMBER, Shape, bad_request, require_object, require_texts
-from .identity.keys import current_key, rotate_key
+from .identity.discovery import show_key
+from .identity.keys import current_key, published_keys, rotate_key
 from .world.initial import populate
 from .world.machines import Machine
 from .world.objects import Application
@@ -153,6 +155,17 @@ def rotate_keys(world: World, call: Call) -> HttpResponse:
     return json_response(200, {"kid": rotate_key(world, body.get("remove_old", False)).kid})
 
 
+def change_key(world: World, call: Call) -> HttpResponse:
+    key = next((key for key in published_keys(world) if key.kid == call.names["kid"]), None)
+    if key is None:
+        raise Refusal(404, "KeyNotFound", "No published key has that id.")
+    members = call.json()
+    if type(members) is not dict:
+        raise bad_request("The body must be an object.")
+    world.key_members[key.kid] = world.key_members.get(key.kid, {}) | members
+    return json_response(200, show_key(world, key))
+
+
 def show_faults(world: World, call: Call) -> HttpResponse:
     return json_response(200, [rule.as_json() for rule in world.faults if rule.times != 0])
 
@@ -204,6 +217,7 @@ CONTROL: Final = Service(
         Route("DELETE", "/simulator/machines/{name}", delete_machine),
         Route("POST", "/simulator/tokens", sign),
         Route("POST", "/simulator/keys/rotate", rotate_keys),
+        Route("POST", "/simulator/keys/{kid}", change_key),
         Route("GET", "/simulator/faults", show_faults),
         Route("POST", "/simulator/faults", set_faults),
         Route("GET", "/simulator/behaviour", show_behaviour),

@@ -13,14 +13,16 @@ START: Final = """\
 
 Printed by `python -m servers.provider_simulator.documents`; a test compares them.
 
-    python -m servers.provider_simulator [--listen HOST:PORT] [--seed N]
+    python -m servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls]
 
 One address serves the whole cloud: the login service below `/login`, the resource manager below `/arm`, the directory
 below `/graph`, each machine's metadata service below `/machines/NAME/metadata`, and the control API below `/simulator`.
 The same seed makes the same world. A server uses it with `--provider URL`; with `--dev` a server starts one of its own.
 
-The vendor's identity libraries work against a machine's metadata service: set `AZURE_POD_IDENTITY_AUTHORITY_HOST` to
-`URL/machines/NAME`.
+The vendor's libraries work unchanged. They require TLS: with `--tls` the simulator makes a certificate and prints its
+path, which clients use as their bundle of trusted certificates (`REQUESTS_CA_BUNDLE`, `SSL_CERT_FILE`). The login
+service also answers below `/TENANT`, for libraries whose authority has the tenant as the first segment of its path.
+`AZURE_POD_IDENTITY_AUTHORITY_HOST=URL/machines/NAME` makes a machine's metadata service known to them.
 """
 
 

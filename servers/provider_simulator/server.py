@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import sys
 import threading
+import zlib
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, Final, cast
 
 from cloudid_core.effects import HttpRequest
 
+from .certificate import make_context
 from .engine.requests import Answer
 from .simulator import Simulator
 
 MAX_BODY: Final = 1 << 20
+MAX_LINE: Final = 1 << 12
+GZIP: Final = 16 + zlib.MAX_WBITS
 IDLE_SECONDS: Final = 120.0
 POLL_SECONDS: Final = 0.05
 
@@ -28,7 +34,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, simulator: Simulator, host: str, port: int) -> None:
+    def __init__(self, simulator: Simulator, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        self.tls = tls
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.simulator = simulator
         self.closing = threading.Event()
@@ -41,6 +48,15 @@ class Server(ThreadingHTTPServer):
         TCPServer.server_bind(self)
         self.server_port = self.server_address[1]
 
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve one connection, after its TLS handshake."""
+        if self.tls is None:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(IDLE_SECONDS)
+        with self.tls.wrap_socket(request, server_side=True) as secured:
+            super().finish_request(secured, client_address)
+
     def answer(self, request: HttpRequest) -> Answer:
         with self._lock:
             return self.simulator.handle(request)
@@ -49,6 +65,29 @@ class Server(ThreadingHTTPServer):
         """Ignore clients that disconnect."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
+
+
+class BadBody(Exception):
+    """A body that is answered with an error and the end of the connection."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def _decoded(body: bytes, encoding: str) -> bytes:
+    """The body without its content encoding; the vendor's libraries compress with gzip."""
+    if encoding == "identity":
+        return body
+    if encoding != "gzip":
+        raise BadBody(415)
+    try:
+        plain = zlib.decompressobj(GZIP).decompress(body, MAX_BODY + 1)
+    except zlib.error:
+        raise BadBody(400) from None
+    if len(plain) > MAX_BODY:
+        raise BadBody(413)
+    return plain
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -96,19 +135,57 @@ class Handler(BaseHTTPRequestHandler):
 
     def _read_body(self) -> bytes | None:
         """The body; `None` if it is refused, which ends the connection."""
-        length = self.headers.get("content-length", "0")
-        if "transfer-encoding" in self.headers:
-            self.send_error(411)
-        elif not self.path.startswith("/") or not re.fullmatch("[0-9]{1,10}", length):
-            self.send_error(400)
-        elif int(length) > MAX_BODY:
-            self.send_error(413)
-        else:
-            body = self.rfile.read(int(length))
-            if len(body) == int(length):
-                return body
+        try:
+            if not self.path.startswith("/"):
+                raise BadBody(400)
+            body = self._read_chunks() if "transfer-encoding" in self.headers else self._read_bytes()
+            return _decoded(body, self.headers.get("content-encoding", "identity").lower())
+        except BadBody as error:
+            self.send_error(error.status)
         self.close_connection = True
         return None
+
+    def _read_bytes(self) -> bytes:
+        """A body with a length."""
+        length = self.headers.get("content-length", "0")
+        if not re.fullmatch("[0-9]{1,10}", length):
+            raise BadBody(400)
+        if int(length) > MAX_BODY:
+            raise BadBody(413)
+        return self._read_exactly(int(length))
+
+    def _read_chunks(self) -> bytes:
+        """A chunked body (RFC 9112, section 7.1). Chunk extensions and trailers are ignored."""
+        if self.headers["transfer-encoding"].lower() != "chunked" or "content-length" in self.headers:
+            raise BadBody(400)
+        body = b""
+        while size := self._read_chunk_size():
+            if len(body) + size > MAX_BODY:
+                raise BadBody(413)
+            body += self._read_exactly(size)
+            if self._read_line():
+                raise BadBody(400)
+        while self._read_line():
+            pass
+        return body
+
+    def _read_chunk_size(self) -> int:
+        match = re.match(rb"([0-9a-fA-F]{1,8})[ \t]*(;|$)", self._read_line())
+        if match is None:
+            raise BadBody(400)
+        return int(match[1], 16)
+
+    def _read_line(self) -> bytes:
+        line = self.rfile.readline(MAX_LINE)
+        if not line.endswith(b"\r\n"):
+            raise BadBody(400)
+        return line[:-2]
+
+    def _read_exactly(self, count: int) -> bytes:
+        read = self.rfile.read(count)
+        if len(read) != count:
+            raise BadBody(400)
+        return read
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the standard library's
         """Requests are not logged."""
@@ -117,8 +194,10 @@ class Handler(BaseHTTPRequestHandler):
 class Running:
     """A simulator that is being served. Closing it breaks all connections."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, certificate: Path | None) -> None:
         self._server = server
+        self.certificate = certificate
+        """The file with the certificate that clients have to trust; none without TLS."""
         self._thread = threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="provider simulator")
         self._thread.daemon = True
         self._thread.start()
@@ -149,9 +228,13 @@ class Running:
         self.close()
 
 
-def start(simulator: Simulator, host: str = "127.0.0.1", port: int = 0) -> Running:
-    """Serve at the address (port 0: any that is free), which becomes the simulator's `base_url`. `OSError` if taken."""
-    server = Server(simulator, host, port)
+def start(simulator: Simulator, host: str = "127.0.0.1", port: int = 0, certificate: Path | None = None) -> Running:
+    """Serve at the address (port 0: any free port), which becomes the simulator's `base_url`. `OSError` if taken.
+
+    With the path of a `certificate`, serve over TLS with a new certificate, which is written there.
+    """
+    tls = make_context(host, certificate) if certificate else None
+    server = Server(simulator, host, port, tls)
     shown = f"[{host}]" if ":" in host else host
-    simulator.base_url = f"http://{shown}:{server.server_port}"
-    return Running(server)
+    simulator.base_url = f"{'https' if tls else 'http'}://{shown}:{server.server_port}"
+    return Running(server, certificate)

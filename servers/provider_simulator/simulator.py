@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from copy import copy
 from typing import Final
+
+from attrs import evolve
 
 from cloudid_core.effects import HttpRequest, HttpResponse
 
@@ -21,6 +24,9 @@ from .world.initial import populate
 from .world.world import World
 
 SERVICES: Final = (LOGIN, ARM, GRAPH, METADATA, CONTROL)
+
+
+TENANT_PATH: Final = re.compile(r"/[^/]+/(oauth2|discovery|(v2\.0/)?\.well-known)/", re.IGNORECASE)
 
 
 class Simulator:
@@ -55,7 +61,7 @@ class Simulator:
 
     def handle(self, request: HttpRequest) -> Answer:
         """Answer any request. Only the path and the query of its URL count."""
-        call = Call.of(request)
+        call = _with_service(Call.of(request))
         service = next((service for service in SERVICES if call.path.startswith(service.prefix)), None)
         if service is None:
             return Answer(json_response(404, {"error": {"code": "NotFound", "message": "There is no such service."}}))
@@ -65,3 +71,8 @@ class Simulator:
         if refusal is not None:
             response = service.render_error(self.world, refusal)
         return Answer(response, fault.delay, fault.drop)
+
+
+def _with_service(call: Call) -> Call:
+    """The call; with the login service's prefix, if its path starts with a tenant as some clients require."""
+    return evolve(call, path=f"/login{call.path}") if TENANT_PATH.match(call.path) else call

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,6 +22,8 @@ from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
 from servers.provider_simulator import Running, Simulator, start
 
 from .cloud import claims_of
+
+CHUNKED: Final = b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n"
 
 
 @pytest.fixture
@@ -64,7 +70,13 @@ def test_a_drop_breaks_the_connection(connection: http.client.HTTPConnection) ->
     [
         (b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ncontent-length: 1048577\r\n\r\n", b"413"),
         (b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n", b"400"),
-        (b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n", b"411"),
+        (b"POST /simulator/clock HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n", b"400"),
+        (CHUNKED + b"content-length: 1\r\n\r\n0\r\n\r\n", b"400"),
+        (CHUNKED + b"\r\nx\r\n", b"400"),
+        (CHUNKED + b"\r\n2\r\n{}{}\r\n0\r\n\r\n", b"400"),
+        (CHUNKED + b"\r\n200000\r\n", b"413"),
+        (b"POST /x HTTP/1.1\r\nhost: x\r\ncontent-encoding: br\r\ncontent-length: 2\r\n\r\n{}", b"415"),
+        (b"POST /x HTTP/1.1\r\nhost: x\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}", b"400"),
         (b"GET [x HTTP/1.1\r\nhost: x\r\n\r\n", b"400"),
         (b"GET //[x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", b"404"),
     ],
@@ -75,6 +87,56 @@ def test_invalid_requests_are_refused_and_end_the_connection(running: Running, h
         client.sendall(head)
         answer = b"".join(iter(lambda: client.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 " + status)
+
+
+def test_bodies_may_be_chunked_or_compressed(connection: http.client.HTTPConnection) -> None:
+    connection.request("POST", "/simulator/clock", iter([b'{"adv', b'ance": 1}']), encode_chunked=True)
+    response = connection.getresponse()
+    assert (response.status, "now" in json.loads(response.read())) == (200, True)
+    connection.request("POST", "/simulator/clock", gzip.compress(b'{"advance": 1}'), {"content-encoding": "gzip"})
+    assert connection.getresponse().status == 200
+
+
+def test_chunks_may_have_extensions_and_trailers(running: Running) -> None:
+    address = urlsplit(running.url)
+    body = b'\r\ne;name=value\r\n{"advance": 1}\r\n0\r\nx-trailer: y\r\n\r\n'
+    with socket.create_connection((address.hostname, address.port), timeout=10) as client:
+        client.sendall(CHUNKED + b"connection: close\r\n" + body)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_a_compressed_body_is_bounded(connection: http.client.HTTPConnection) -> None:
+    bomb = gzip.compress(b" " * 2_000_000)
+    connection.request("POST", "/simulator/clock", bomb, {"content-encoding": "gzip"})
+    assert connection.getresponse().status == 413
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_over_tls_the_certificate_is_a_bundle_that_strict_clients_trust(tmp_path: Path, host: str) -> None:
+    certificate = tmp_path / "certificate.pem"
+    with start(Simulator(), host, certificate=certificate) as running:
+        assert (running.certificate, running.url.startswith(f"https://{host}:")) == (certificate, True)
+        context = ssl.create_default_context(cafile=certificate)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        connection = http.client.HTTPSConnection(urlsplit(running.url).netloc, timeout=10, context=context)
+        status, document = ask(connection, "GET", "/login/common/discovery/instance")
+        assert (status, running.url in document.decode()) == (200, True)
+        connection.close()
+        stranger = http.client.HTTPSConnection(urlsplit(running.url).netloc, timeout=10)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            stranger.connect()
+    assert b"PRIVATE" not in certificate.read_bytes()
+
+
+def test_a_client_that_never_finishes_its_handshake_delays_no_other(tmp_path: Path) -> None:
+    with start(Simulator(), certificate=tmp_path / "certificate.pem") as running:
+        address = urlsplit(running.url)
+        with socket.create_connection((address.hostname, address.port), timeout=10):
+            context = ssl.create_default_context(cafile=running.certificate)
+            connection = http.client.HTTPSConnection(address.netloc, timeout=10, context=context)
+            assert ask(connection, "GET", "/simulator/world")[0] == 200
+            connection.close()
 
 
 def test_closing_ends_connections_and_delayed_answers() -> None:
@@ -134,6 +196,22 @@ def test_the_program_prints_its_address_and_ends_without_output() -> None:
             assert process.communicate(timeout=10) == ("", "")
             assert process.returncode == 0
             connection.close()
+        finally:
+            process.kill()
+
+
+def test_the_program_prints_the_path_of_its_certificate() -> None:
+    with program("--listen", "127.0.0.1:0", "--tls") as process:
+        try:
+            assert process.stdout
+            certificate = Path(process.stdout.readline().removeprefix("certificate: ").strip())
+            url = process.stdout.readline().split()[-1]
+            context = ssl.create_default_context(cafile=certificate)
+            connection = http.client.HTTPSConnection(urlsplit(url).netloc, timeout=10, context=context)
+            assert ask(connection, "GET", "/simulator/world")[0] == 200
+            connection.close()
+            process.send_signal(signal.SIGTERM)
+            assert (process.wait(timeout=10), certificate.exists()) == (0, False)
         finally:
             process.kill()
 

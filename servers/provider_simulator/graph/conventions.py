@@ -20,6 +20,7 @@ T = TypeVar("T")
 ROOT: Final = "/graph/v1.0"
 PAGE_SIZE: Final = 100
 MAX_TOP: Final = 999
+TYPE_ANNOTATION: Final = "@odata.type"
 
 TOKEN_ERRORS: Final = {
     BadToken.MISSING: "Access token is empty.",
@@ -78,8 +79,15 @@ def in_use(message: str) -> Refusal:
 
 
 def read_body(call: Call, shape: Shape) -> Json:
+    return read_fields(call.json(), shape, "the body")
+
+
+def read_fields(value: Any, shape: Shape, what: str) -> Json:
+    """The object's fields. The type annotation that clients may add to any object is ignored (OData JSON, 4.6.3)."""
+    if type(value) is dict:
+        value = {name: given for name, given in value.items() if name.lower() != TYPE_ANNOTATION}
     try:
-        return require_object(call.json(), shape, "the body")
+        return require_object(value, shape, what)
     except Refusal as refusal:
         raise bad_request(refusal.message) from None
 

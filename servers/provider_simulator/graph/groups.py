@@ -1,4 +1,4 @@
-"""Groups and their members."""
+"""Groups, and changes of their members."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..engine.requests import Call, Json
 from ..engine.routing import Route
 from ..engine.shapes import Shape
 from ..identity.tokens import graph_audiences
-from ..world.objects import Group, Principal
+from ..world.objects import Group
 from ..world.world import World
 from .conventions import (
     ROOT,
@@ -26,18 +26,14 @@ from .conventions import (
     read_body,
     read_object,
 )
-from .service_principals import FIELDS as PRINCIPAL_FIELDS
-from .service_principals import show_principal
 
 FIELDS: Final = Filterable(equals={"id": "id", "displayName": "display_name"})
 REFERENCE: Final[Shape] = {"@odata.id": (str,)}
-MEMBERSHIP: Final[Shape] = {"securityEnabledOnly": (bool,)}
 MEMBER: Final = re.compile(r"(.+)/v1\.0/(?:directoryObjects|servicePrincipals)/([0-9a-f-]{36})", re.IGNORECASE)
 
 
 def show_group(group: Group) -> Json:
     return {
-        "@odata.type": "#microsoft.graph.group",
         "id": group.id,
         "displayName": group.display_name,
         "securityEnabled": True,
@@ -52,15 +48,6 @@ def list_groups(world: World, call: Call) -> HttpResponse:
 
 def read_group(world: World, call: Call) -> HttpResponse:
     return answer(world, show_group(read_object(world.directory.groups, call)))
-
-
-def list_members(world: World, call: Call) -> HttpResponse:
-    """The principals that are direct members."""
-    read_object(world.directory.groups, call)
-    group = world.directory.groups.get(call.names["id"].lower(), Replica.LISTS)
-    found = (world.directory.principals.get(member) for member in sorted(group.members if group else ()))
-    members = (principal for principal in found if principal is not None)
-    return list_objects(world, call, members, PRINCIPAL_FIELDS, show_principal)
 
 
 def add_member(world: World, call: Call) -> HttpResponse:
@@ -84,33 +71,11 @@ def remove_member(world: World, call: Call) -> HttpResponse:
     return no_content(world)
 
 
-def member_groups(world: World, call: Call) -> HttpResponse:
-    """The ids of all groups that contain a principal, directly or through other groups."""
-    if "securityEnabledOnly" not in read_body(call, MEMBERSHIP):
-        raise bad_request("The body must have a boolean 'securityEnabledOnly'.")
-    groups = world.directory.groups_of(_principal(world, call).id)
-    return answer(world, {"value": [group.id for group in groups]})
-
-
-def transitive_member_of(world: World, call: Call) -> HttpResponse:
-    return list_objects(world, call, world.directory.groups_of(_principal(world, call).id), FIELDS, show_group)
-
-
-def _principal(world: World, call: Call) -> Principal:
-    return read_object(world.directory.principals, call)
-
-
-PRINCIPAL: Final = f"{ROOT}/servicePrincipals/{{id}}"
 MEMBERS: Final = f"{ROOT}/groups/{{id}}/members"
 
 ROUTES: Final = (
     Route("GET", f"{ROOT}/groups", list_groups),
     Route("GET", f"{ROOT}/groups/{{id}}", read_group),
-    Route("GET", MEMBERS, list_members),
     Route("POST", f"{MEMBERS}/$ref", add_member, writes=True),
     Route("DELETE", f"{MEMBERS}/{{member}}/$ref", remove_member, writes=True),
-    Route("POST", f"{PRINCIPAL}/getMemberGroups", member_groups),
-    Route("POST", f"{PRINCIPAL}/getMemberObjects", member_groups),
-    Route("POST", f"{ROOT}/directoryObjects/{{id}}/getMemberGroups", member_groups),
-    Route("GET", f"{PRINCIPAL}/transitiveMemberOf", transitive_member_of),
 )

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from cloudid_core.effects import HttpResponse
 
-from ..engine.requests import Call, Json, Refusal
-from ..engine.shapes import NOTHING, Shape, require_object
+from ..engine.requests import Call, Json
+from ..engine.shapes import NOTHING, Shape
 from ..world.directory import Holder
 from ..world.objects import Password
 from ..world.world import World, instant
-from .conventions import answer, bad_request, no_content, read_body, refuse_concurrent_change
+from .conventions import answer, bad_request, no_content, read_body, read_fields, refuse_concurrent_change
 
 DEFAULT_LIFETIME: Final = 2 * 365 * 86_400.0
 
@@ -38,11 +38,7 @@ def show_password(password: Password, secret: str | None = None) -> Json:
 
 
 def add_password(world: World, call: Call, holder: Holder) -> HttpResponse:
-    wanted = read_body(call, NEW).get("passwordCredential") or {}
-    try:
-        require_object(wanted, CREDENTIAL, "'passwordCredential'")
-    except Refusal as refusal:
-        raise bad_request(refusal.message) from None
+    wanted = read_fields(read_body(call, NEW).get("passwordCredential") or {}, CREDENTIAL, "'passwordCredential'")
     starts_at = _read_instant(wanted.get("startDateTime"), world.now())
     ends_at = _read_instant(wanted.get("endDateTime"), starts_at + DEFAULT_LIFETIME)
     if ends_at <= starts_at:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..engine.routing import Service
-from . import applications, deleted_items, groups, service_principals
+from . import applications, deleted_items, directory_objects, groups, service_principals
 from .conventions import authenticate, render_error
 
 GRAPH: Final = Service(
@@ -13,5 +13,11 @@ GRAPH: Final = Service(
     prefix="/graph/",
     authenticate=authenticate,
     render_error=render_error,
-    routes=(*applications.ROUTES, *service_principals.ROUTES, *groups.ROUTES, *deleted_items.ROUTES),
+    routes=(
+        *applications.ROUTES,
+        *service_principals.ROUTES,
+        *groups.ROUTES,
+        *directory_objects.ROUTES,
+        *deleted_items.ROUTES,
+    ),
 )

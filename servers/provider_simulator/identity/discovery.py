@@ -10,7 +10,7 @@ from cloudid_core.effects import HttpResponse
 from ..engine.requests import Call, Json, json_response
 from ..world.world import World
 from .errors import require_tenant
-from .keys import published_keys
+from .keys import SigningKey, published_keys
 
 SHARED_NAMES: Final = ("common", "organizations")
 
@@ -58,7 +58,20 @@ def _capabilities() -> Json:
 def signing_keys(world: World, call: Call) -> HttpResponse:
     if call.names["tenant"].lower() not in SHARED_NAMES:
         require_tenant(world, call.names["tenant"])
-    return json_response(200, {"keys": [key.jwk() for key in published_keys(world)]})
+    return json_response(200, {"keys": [show_key(world, key) for key in published_keys(world)]})
+
+
+def show_key(world: World, key: SigningKey) -> Json:
+    """A key as it is published. In `issuer`, `{tenantid}` stands for any tenant, as it does at the provider."""
+    members = {
+        **key.jwk(),
+        "alg": "RS256",
+        "key_ops": ["verify"],
+        "issuer": f"{world.base_url}/login/{{tenantid}}/v2.0",
+        "cloud_instance_name": urlsplit(world.base_url).netloc,
+        **world.key_members.get(key.kid, {}),
+    }
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def instance_discovery(world: World, call: Call) -> HttpResponse:

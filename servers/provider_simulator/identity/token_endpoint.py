@@ -17,14 +17,16 @@ from .tokens import application_claims, is_first_party
 
 LIFETIME: Final = 3599
 DEFAULT_SCOPE: Final = "/.default"
+OPENID_SCOPES: Final = {"openid", "offline_access", "profile", "email"}
+"""Scopes that the vendor's libraries add to every request; they have no effect here."""
 
 
 def token_v2(world: World, call: Call) -> HttpResponse:
     principal = _authenticate(world, call)
-    scope = call.form().get("scope", "")
-    if not scope.endswith(DEFAULT_SCOPE) or " " in scope:
+    scopes = [scope for scope in call.form().get("scope", "").split() if scope not in OPENID_SCOPES]
+    if len(scopes) != 1 or not scopes[0].endswith(DEFAULT_SCOPE):
         raise token_error(1002012)
-    token = _issue(world, principal, scope.removesuffix(DEFAULT_SCOPE))
+    token = _issue(world, principal, scopes[0].removesuffix(DEFAULT_SCOPE))
     return json_response(
         200, {"token_type": "Bearer", "expires_in": LIFETIME, "ext_expires_in": LIFETIME, "access_token": token}
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 from ..engine.behaviour import Behaviour
 from ..engine.faults import Rule
@@ -38,6 +39,8 @@ class World:
         self.key_count = 1
         """How many signing keys were made; the last one signs."""
         self.first_published_key = 0
+        self.key_members: dict[str, dict[str, Any]] = {}
+        """Members of published keys that the control API changed, by key id; `None` removes a member."""
         self.tenant_id = self.randomness.guid("tenant")
         self.tenant_domain = "contoso.example"
         self.subscriptions: list[str] = []

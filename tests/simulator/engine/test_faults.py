@@ -36,6 +36,13 @@ def test_an_aadsts_code_gets_the_error_of_the_token_endpoint(cloud: Cloud) -> No
     assert (answer["error"], answer["error_codes"]) == ("invalid_client", [7000215])
 
 
+def test_the_resource_manager_can_miss_a_machine_with_any_code(cloud: Cloud) -> None:
+    path = cloud.machine("web")["resource_id"]
+    for code in ("NotFound", "ParentResourceNotFound", "InvalidResourceType"):
+        set_faults(cloud, {"match": {"path": f"/arm{path}"}, "action": {"status": 404, "code": code}})
+        assert read(cloud.arm(path), 404)["error"]["code"] == code
+
+
 def test_a_rule_matches_by_family_method_and_path(cloud: Cloud) -> None:
     set_faults(
         cloud,

@@ -59,6 +59,16 @@ def test_invalid_applications_are_refused(cloud: Cloud, body: Any) -> None:
     assert code_of(cloud.graph("POST", "/applications", body), 400) == "Request_BadRequest"
 
 
+def test_type_annotations_in_bodies_are_ignored(cloud: Cloud) -> None:
+    made = cloud.application("typed", **{"@odata.type": "#microsoft.graph.application"})
+    path = f"/applications/{made['id']}"
+    cloud.password(path, **{"@odata.type": "#microsoft.graph.passwordCredential"}, displayName="one")
+    assert cloud.graph("PATCH", path, {"@odata.type": "#microsoft.graph.application", "tags": ["x"]}).status == 204
+    assert "@odata.type" not in read(cloud.graph("GET", path), 200)
+    body = {"@odata.type": "#microsoft.graph.servicePrincipal", "appId": made["appId"]}
+    assert cloud.graph("POST", "/servicePrincipals", body).status == 201
+
+
 def test_an_upsert_creates_once_and_then_changes(cloud: Cloud) -> None:
     assert code_of(cloud.graph("PATCH", NAMED, {"displayName": "one"}), 404) == "Request_ResourceNotFound"
     made = read(cloud.graph("PATCH", NAMED, {"displayName": "one"}, headers=UPSERT), 201)

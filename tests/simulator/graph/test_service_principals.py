@@ -109,3 +109,24 @@ def test_deleted_items_are_purged_after_a_month(cloud: Cloud) -> None:
     assert cloud.graph("GET", f"/directory/deletedItems/{application['id']}").status == 200
     cloud.wait(DAY)
     assert cloud.graph("GET", f"/directory/deletedItems/{application['id']}").status == 404
+
+
+def test_deleted_items_are_listed_and_read_by_type(cloud: Cloud) -> None:
+    application = cloud.application("robot")
+    principal = cloud.principal(application)
+    cloud.application("kept")
+    cloud.graph("DELETE", f"/applications/{application['id']}")
+    items = "/directory/deletedItems"
+
+    def ids(path: str, **query: str) -> list[str]:
+        return [each["id"] for each in read(cloud.graph("GET", f"{items}/{path}", query=query), 200)["value"]]
+
+    for prefix in ("microsoft.graph", "graph"):
+        assert ids(f"{prefix}.application") == [application["id"]]
+        assert ids(f"{prefix}.servicePrincipal") == [principal["id"]]
+        assert ids(f"{prefix}.group") == []
+        assert read(cloud.graph("GET", f"{items}/{application['id']}/{prefix}.application"), 200)["deletedDateTime"]
+        assert cloud.graph("GET", f"{items}/{application['id']}/{prefix}.servicePrincipal").status == 404
+    condition = f"appId eq '{application['appId']}'"
+    assert ids("microsoft.graph.application", **{"$filter": condition}) == [application["id"]]
+    assert cloud.graph("GET", f"{items}/microsoft.graph.thing").status == 400

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ..cloud import BASE, Cloud, read
@@ -29,3 +31,36 @@ def test_instance_discovery_leads_to_the_tenant(cloud: Cloud) -> None:
     answer = cloud.json("GET", "/login/common/discovery/instance", query={"api-version": "1.1"})
     assert cloud.json("GET", answer["tenant_discovery_endpoint"].removeprefix(BASE))["issuer"].endswith("/v2.0")
     assert answer["metadata"][0]["aliases"] == ["cloud.test"]
+
+
+def published(cloud: Cloud) -> list[Any]:
+    tenant = cloud.world["tenant"]
+    return list(cloud.json("GET", f"/login/{tenant}/discovery/v2.0/keys")["keys"])
+
+
+def test_keys_say_for_what_and_for_whose_tokens_they_are(cloud: Cloud) -> None:
+    [key] = published(cloud)
+    assert (key["use"], key["alg"], key["key_ops"]) == ("sig", "RS256", ["verify"])
+    issuer = cloud.json("GET", f"/login/{cloud.world['tenant']}/v2.0/.well-known/openid-configuration")["issuer"]
+    assert key["issuer"].replace("{tenantid}", cloud.world["tenant"]) == issuer != key["issuer"]
+
+
+def test_members_of_a_published_key_can_be_changed_until_a_reset(cloud: Cloud) -> None:
+    [before] = published(cloud)
+    path = f"/simulator/keys/{before['kid']}"
+    changed = cloud.json("POST", path, {"use": "enc", "alg": None})
+    assert published(cloud) == [changed]
+    assert changed == {name: value for name, value in before.items() if name != "alg"} | {"use": "enc"}
+    assert cloud.json("POST", path, {"issuer": "https://other.example/"})["use"] == "enc"
+    assert read(cloud.ask("POST", "/simulator/keys/unknown", {"use": "enc"}), 404)
+    assert read(cloud.ask("POST", path, ["use"]), 400)
+    cloud.ask("POST", "/simulator/reset")
+    assert published(cloud) == [before]
+
+
+def test_a_tenant_may_be_the_first_segment_of_the_path(cloud: Cloud) -> None:
+    for path in ("/.well-known/openid-configuration", "/v2.0/.well-known/openid-configuration", "/discovery/v2.0/keys"):
+        tenant = cloud.world["tenant"]
+        assert cloud.json("GET", f"/{tenant}{path}") == cloud.json("GET", f"/login/{tenant}{path}")
+    assert cloud.ask("POST", f"/{cloud.world['tenant']}/oauth2/v2.0/token").status == 400
+    assert cloud.ask("GET", "/common/discovery/instance").status == 200

@@ -32,6 +32,11 @@ def test_the_older_endpoint_answers_numbers_as_strings(cloud: Cloud) -> None:
     assert claims_of(answer["access_token"])["aud"] == "https://graph.microsoft.com"
 
 
+def test_scopes_of_openid_are_ignored_beside_the_one_of_the_audience(cloud: Cloud) -> None:
+    claims = claims_of(cloud.access_token(scope="openid https://management.azure.com/.default offline_access profile"))
+    assert claims["aud"] == "https://management.azure.com"
+
+
 @pytest.mark.parametrize(
     "form, status, error, number",
     [
@@ -42,6 +47,8 @@ def test_the_older_endpoint_answers_numbers_as_strings(cloud: Cloud) -> None:
         ({"client_id": ""}, 400, "invalid_request", 900144),
         ({"grant_type": "password"}, 400, "unsupported_grant_type", 70003),
         ({"scope": "https://management.azure.com/"}, 400, "invalid_scope", 1002012),
+        ({"scope": "openid profile"}, 400, "invalid_scope", 1002012),
+        ({"scope": "https://a.example/.default https://b.example/.default"}, 400, "invalid_scope", 1002012),
         ({"scope": "https://unknown.example/.default"}, 400, "invalid_resource", 500011),
     ],
 )
