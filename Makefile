@@ -1,19 +1,24 @@
-# Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new .venv.
+# Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
+# VENV, EXTRAS the optional dependencies in it.
 PYTHON ?= python3
-BIN := .venv/bin
-READY := .venv/.ready
-PROJECT := .[trio,aiohttp,dev]
+VENV ?= .venv
+EXTRAS ?= trio,aiohttp,dev
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PROJECT := .[$(EXTRAS)]
 
 # $(call quietly,command): prints the command's output only when it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint demo dev prove docs bench clean
+.PHONY: help test pytest lint demo dev prove docs bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
 
-test: lint ## Lint, check types and contracts, run all tests
+test: lint pytest ## Lint, check types and contracts, run all tests
+
+pytest: $(READY) ## Run all tests
 	@$(BIN)/python -m pytest -n 2
 
 lint: $(READY) ## Check style, import contracts and types
@@ -21,6 +26,7 @@ lint: $(READY) ## Check style, import contracts and types
 	@$(call quietly,$(BIN)/ruff format --check)
 	@$(call quietly,$(BIN)/lint-imports)
 	@$(call quietly,$(BIN)/mypy)
+	@$(call quietly,$(BIN)/basedpyright)
 
 demo: $(READY) ## Show the whole story on a simulated cloud, then end
 	@$(BIN)/python -m servers.demo
@@ -41,12 +47,12 @@ bench: $(READY) ## Measure the verification of logins
 	@$(BIN)/python -m benchmarks.login_verification
 
 clean: ## Remove everything that tools made
-	@rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv .venv-* .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
-	@echo 'Setting up .venv ...' >&2
-	@$(call quietly,$(PYTHON) -m venv .venv)
+	@echo 'Setting up $(VENV) ...' >&2
+	@$(call quietly,$(PYTHON) -m venv $(VENV))
 	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e "$(PROJECT)")
 	@touch $@

@@ -83,7 +83,7 @@ class HttpRequest:
 
     method: str
     url: str = field(repr=lambda url: repr(url.partition("?")[0]))
-    headers: Mapping[str, str] = field(factory=dict, repr=False)
+    headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
     body: bytes = field(default=b"", repr=False)
 
 
@@ -92,7 +92,7 @@ class HttpResponse:
     """An answer of the provider, whatever its status. Header names are in lower case."""
 
     status: int
-    headers: Mapping[str, str] = field(factory=dict, repr=False)
+    headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
     body: bytes = field(default=b"", repr=False)
 
 

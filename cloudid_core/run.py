@@ -19,11 +19,12 @@ async def run(program: Program[T], host: Host) -> T:
     on the spot, as a crash would.
     """
     reply: Any = None
+    effect: object
     try:
         while True:
             try:
                 effect = program.send(reply)
-                while not isinstance(effect, Effect):
+                while not isinstance(effect, Effect):  # pyright: ignore[reportUnnecessaryIsInstance]  # programs err
                     effect = program.throw(TypeError(f"a program may only await effects, not {effect!r}"))
             except StopIteration as finished:
                 answer: T = finished.value

@@ -21,7 +21,7 @@ class Settings:
     master_key: Secret = field(repr=False)
     """64 hexadecimal digits: the AES-256 key that seals the key ring."""
 
-    environment: Mapping[str, Secret] = field(factory=dict, repr=False)
+    environment: Mapping[str, Secret] = field(factory=dict[str, Secret], repr=False)
     """The process environment's variables that start with `CLOUD_` or `AZURE_`."""
 
     clouds: Mapping[str, Cloud] = Factory(lambda: CLOUDS)

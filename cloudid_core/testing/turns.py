@@ -38,16 +38,16 @@ class Task(Generic[T]):
         self._turns = turns
         self._running = running
         self._answer: T
-        self._error: Exception | None = None
-        self._waiting: list[Task[Any]] = []
+        self.error: Exception | None = None
+        self.waiters: list[Task[Any]] = []
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
     def result(self) -> T:
         """What the program returned; raises what it raised, or `RuntimeError` when it has not come to an end."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if not hasattr(self, "_answer"):
             raise RuntimeError(f"{self.name} " + ("was closed" if self.is_done else "is not done"))
         return self._answer
@@ -56,23 +56,23 @@ class Task(Generic[T]):
         """Cancel the program: it ends on the spot, as in a crash."""
         if not self.is_done:
             self.is_done = True
-            self._turns._forget(self)
+            self._turns.forget(self)
             self._running.close()
 
-    def _step(self) -> None:
+    def advance(self) -> None:
         """Go on until the next pause or the end."""
         try:
             self._running.send(None)
         except StopIteration as finished:
             self._answer = finished.value
         except Exception as error:  # noqa: BLE001  # it belongs to whoever asks for the result
-            self._error = error
+            self.error = error
         else:
             return
         self.is_done = True
-        self._turns._forget(self)
-        for task in self._waiting:
-            self._turns._wake(task)
+        self._turns.forget(self)
+        for task in self.waiters:
+            self._turns.wake(task)
 
 
 class Turns:
@@ -116,7 +116,7 @@ class Turns:
         """Start a task, up to its first pause; `waiting` is woken at its end."""
         task = Task(self, name, running)
         if waiting is not None:
-            task._waiting.append(waiting)
+            task.waiters.append(waiting)
         self._tasks[task] = None
         self._step(task)
         return task
@@ -124,7 +124,7 @@ class Turns:
     def _step(self, task: Task[Any]) -> None:
         before, self._current = self._current, task
         try:
-            task._step()
+            task.advance()
         finally:
             self._current = before
 
@@ -170,7 +170,7 @@ class Turns:
         while self.clock < until:
             await self._park(self._running_task(), until)
 
-    def _wake(self, task: Task[Any]) -> None:
+    def wake(self, task: Task[Any]) -> None:
         if self._parked.pop(task, None) is not None:
             self._ready.append(task)
 
@@ -183,11 +183,11 @@ class Turns:
                 if at > (self.clock if woken else until):
                     break
                 self.clock = max(self.clock, at)
-                self._wake(task)
+                self.wake(task)
                 woken = True
             heappop(self._alarms)
         return woken
 
-    def _forget(self, task: Task[Any]) -> None:
+    def forget(self, task: Task[Any]) -> None:
         del self._tasks[task]
         self._parked.pop(task, None)

@@ -55,10 +55,12 @@ class Answer(Protocol):
     @property
     def delay(self) -> float:
         """Seconds after which it arrives."""
+        ...
 
     @property
     def drop(self) -> bool:
         """Whether the connection breaks instead."""
+        ...
 
 
 Provider: TypeAlias = Callable[[HttpRequest], HttpResponse | Answer]
@@ -172,11 +174,11 @@ class World(Turns):
         me = await self._perform(Together(programs), self._running_task)
         tasks = [self._start(f"{me.name}.{number}", run(program, self), me) for number, program in enumerate(programs)]
         try:
-            while not all(task.is_done for task in tasks) and all(task._error is None for task in tasks):
+            while not all(task.is_done for task in tasks) and all(task.error is None for task in tasks):
                 await self._park(me)
             for task in tasks:
-                if task._error is not None:
-                    raise task._error
+                if task.error is not None:
+                    raise task.error
             return tuple(task.result() for task in tasks)
         finally:
             for task in tasks:
@@ -206,7 +208,7 @@ class World(Turns):
             task = self._shared[key] = self._start(f"shared {key}", run(program, self))
         else:
             program.close()
-        task._waiting.append(me)
+        task.waiters.append(me)
         while not task.is_done:
             await self._park(me)
         return task.result()

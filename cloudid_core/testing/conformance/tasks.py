@@ -70,7 +70,8 @@ async def failure_of(program: Program[Any]) -> tuple[type[Exception], str]:
 
 async def together_answers_in_order() -> None:
     expect("the answers of programs in parallel", await together(after(2, "a"), after(0, "b")), ("a", "b"))
-    expect("the answers of no programs", await gather([]), [])
+    no_programs: list[Program[str]] = []
+    expect("the answers of no programs", await gather(no_programs), [])
     expect("the answer of one program", await gather([after(0, "a")]), ["a"])
 
 
