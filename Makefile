@@ -2,7 +2,7 @@
 # VENV, EXTRAS the optional dependencies in it.
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= trio,aiohttp,dev
+EXTRAS ?= trio,aiohttp,bench,dev
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PROJECT := .[$(EXTRAS)]
@@ -43,8 +43,9 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
 	@$(BIN)/python -m servers.provider_simulator.documents > docs/simulator.md
 
-bench: $(READY) ## Measure the verification of logins
+bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 	@$(BIN)/python -m benchmarks.login_verification
+	@$(BIN)/python -m benchmarks.servers
 
 clean: ## Remove everything that tools made
 	@rm -rf .venv .venv-* .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -1,30 +1,135 @@
-"""The benchmarks run, and tell what they promise to tell."""
+"""The benchmarks run, and print what they promise to print."""
 
 from __future__ import annotations
 
 import json
+import socketserver
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
 
-import pytest
+from benchmarks import servers
+from benchmarks.load import Load, run_for, run_once
+from benchmarks.servers import LIMIT, WORKLOADS, Results, Sample
 
-from benchmarks import login_verification
-
-KEYS = ["raw_rsa_us", "pyjwt_us", "verify_cold_us", "verify_warm_us", "login_us", "request_us"]
-
-
-def test_login_verification_tells_its_figures(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["login_verification", "--json", "--tokens", "16", "--rounds", "1"])
-    login_verification.main()
-    figures = json.loads(capsys.readouterr().out)
-    assert list(figures) == KEYS
-    assert all(figure > 0 for figure in figures.values())
+ROOT: Final = Path(__file__).parent.parent
+CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request"]
+TINY: Final = ("--machines", "8", "--seconds", "0.2", "--rounds", "1")
+REQUEST: Final = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-def test_a_table_has_a_line_for_each_contender(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["login_verification", "--tokens", "16", "--rounds", "1"])
-    login_verification.main()
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[3:]] == [key.removesuffix("_us") for key in KEYS]
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"benchmarks.{program}", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110)
+
+
+def json_of(program: str, *arguments: str) -> Any:
+    done = run(program, "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """The port of a server that answers every request so; an empty answer closes the connection."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while self.request.recv(65536) and answer:
+                self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def assert_environment(environment: dict[str, Any]) -> None:
+    assert environment["cpu"]
+    assert environment["cores"] >= 1
+    assert {"cryptography", "trio", "aiohttp"} <= environment["packages"].keys()
+
+
+def test_login_verification_prints_figures_ratios_and_environment() -> None:
+    found = json_of("login_verification", "--tokens", "16", "--rounds", "1")
+    assert list(found) == [*(f"{name}_us" for name in CONTENDERS), "ratios", "environment"]
+    assert all(found[f"{name}_us"] > 0 for name in CONTENDERS)
+    assert list(found["ratios"]) == CONTENDERS
+    assert found["ratios"]["raw_rsa"] == 1
+    assert_environment(found["environment"])
+
+
+def test_the_table_of_login_verification_has_a_line_for_each_contender() -> None:
+    done = run("login_verification", "--tokens", "16", "--rounds", "1")
+    starts = [line.split()[0] for line in done.stdout.splitlines() if line]
+    assert [start for start in starts if start in CONTENDERS] == CONTENDERS
+
+
+def test_servers_prints_rows_ratios_and_environment() -> None:
+    found = json_of("servers", *TINY, "--workloads", "login_service", "echo", "--connections", "1")
+    assert_environment(found["environment"])
+    assert found["environment"]["fsync_us"] > 0
+    cells = [LIMIT, *((server, name, 1) for name in ("login_service", "echo") for server in servers.SERVERS)]
+    assert [(row["server"], row["workload"], row["connections"]) for row in found["rows"]] == cells
+    for row in found["rows"]:
+        assert list(row) == ["server", "workload", "connections", "per_second", "p50_ms", "p99_ms", "failures"]
+        assert row["per_second"] > 0
+        assert 0 < row["p50_ms"] <= row["p99_ms"]
+        assert row["failures"] == {}
+    for ratio in found["ratios"]:
+        others = {"of_raw", "of_hypercorn", "of_fastapi"} - {f"of_{ratio['server']}"}
+        assert ratio.keys() == {"server", "workload", "connections", *others}
+
+
+def test_each_workload_can_be_measured() -> None:
+    found = json_of("servers", *TINY, "--servers", "aiohttp", "--connections", "1", "256")
+    rows = {row["workload"]: row for row in found["rows"]}
+    assert rows.keys() == {"raw_rsa_verify", *WORKLOADS} - {"login_checkpoints"}
+    assert {name: row["failures"] for name, row in rows.items() if row["failures"]} == {}
+
+
+def test_a_status_that_is_not_2xx_is_a_failure() -> None:
+    with answering(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\nno") as port:
+        outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=2), seconds=0.1)
+    assert outcome.latencies == []
+    assert outcome.failures.keys() == {"503"}
+
+
+def test_a_connection_that_is_lost_with_its_request_is_a_failure_and_is_replaced() -> None:
+    with answering(b"") as port:
+        outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=1), seconds=0.3)
+    assert outcome.latencies == []
+    assert outcome.failures["connection lost"] >= 2
+
+
+def test_a_load_that_runs_once_sends_each_request_once() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as port:
+        outcome = run_once(Load("127.0.0.1", port, [REQUEST] * 10, connections=3))
+    assert len(outcome.latencies) == 10
+    assert not outcome.failures
+
+
+def test_a_load_goes_on_where_the_one_before_has_ended() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n") as port:
+        outcome = run_once(Load("127.0.0.1", port, [REQUEST] * 10, connections=1, first=7))
+        assert len(outcome.latencies) == 10
+        outcome = run_for(Load("127.0.0.1", port, [REQUEST] * 10**6, connections=1, first=7), seconds=0.1)
+    assert outcome.next >= 7 + len(outcome.latencies)
+
+
+def sample(per_second: float, p99_ms: float = 2.0, **failures: int) -> Sample:
+    return Sample(per_second, 1.0, p99_ms, Counter(failures))
+
+
+def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
+    cell = ("trio", "echo", 32)
+    pairs = [(100, 10), (400, 100), (900, 300)]
+    results = Results([{LIMIT: sample(raw), cell: sample(rate)} for raw, rate in pairs], {})
+    assert results.ratio(cell, LIMIT) == 0.25
+    assert results.rows()[1]["per_second"] == 100

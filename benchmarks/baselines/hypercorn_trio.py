@@ -1,0 +1,71 @@
+"""The same core, host and store behind hypercorn's HTTP on trio: `python -m benchmarks.baselines.hypercorn_trio …`
+
+It takes the options of the servers.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import Any
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve as serve_asgi
+
+from cloudid_core.run import run
+from servers.common.app import Front
+from servers.common.bootstrap import Setup
+from servers.common.cli import main
+from servers.common.logs import open_log
+from servers.common.wire import Head
+from servers.trio_server.host import open_host
+from servers.trio_server.serve import perform
+
+
+def serve(setup: Setup) -> None:
+    """Until the process is told to end."""
+    trio.run(_serve, setup)
+
+
+async def _serve(setup: Setup) -> None:
+    log = open_log(setup.server.log_level)
+    listener = socket.create_server(setup.server.address)
+    config = Config()
+    config.bind = [f"fd://{listener.fileno()}"]
+    config.keep_alive_max_requests = sys.maxsize  # it would close each connection after a thousand
+    async with open_host(setup.store, setup.platform) as host:
+        front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
+        setup.tell_ready(*listener.getsockname()[:2])
+        await serve_asgi(application(front), config)
+
+
+def application(front: Front) -> Any:
+    """The service as an ASGI application."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            while (await receive())["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        body = b""
+        more = True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        query = scope["query_string"]
+        target = (scope["raw_path"] + (b"?" + query if query else b"")).decode("ascii")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        response = await front.answer(Head(scope["method"], target, headers, closes=False), body, scope["client"][0])
+        fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+        fields.append((b"content-length", str(len(response.body)).encode()))
+        await send({"type": "http.response.start", "status": response.status, "headers": fields})
+        await send({"type": "http.response.body", "body": response.body})
+
+    return answer
+
+
+if __name__ == "__main__":
+    sys.exit(main("hypercorn_trio", serve, perform))

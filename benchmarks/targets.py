@@ -1,0 +1,187 @@
+"""The servers under test: each started in a process of its own, on a durable store, ready to log the fleet in."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+from attrs import frozen
+
+from servers.provider_simulator import start
+
+from .fleet import AUDIENCE, ROLE, Fleet
+from .load import Load, run_once
+from .processes import Cpus, Places, ProcessFailed, background, in_process, server
+
+BATCH_ROLE: Final = "web-batch"
+POLICY: Final = "bench"
+POLICY_TEXT: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
+TOKENS: Final = 32
+"""How many service tokens a target hands out for requests that need one."""
+
+WARM_UP_CONNECTIONS: Final = 16
+
+
+@frozen
+class Target:
+    """A server that is ready, and tokens of machines that have logged in."""
+
+    host: str
+    port: int
+    tokens: tuple[str, ...]
+    store: Path | None = None
+
+
+@frozen
+class Installation:
+    """What targets are started with."""
+
+    fleet: Fleet
+    cloud: str
+    folder: Path
+    places: Places
+
+
+def service_settings(situation: str, machines: int) -> Mapping[str, int]:
+    """The `[service]` settings that make what a workload needs.
+
+    A fleet that is taken in turn is never found in a cache that holds half of it: that stands for tokens, and machines,
+    that were never seen before.
+    """
+    known = {"fact_max_age": 86_400}
+    match situation:
+        case "warm":
+            return known
+        case "cold":
+            return known | {"signature_cache_size": machines // 2}
+        case "new":
+            return known | {"signature_cache_size": machines // 2, "fact_cache_size": machines // 2}
+        case "stale":
+            return {"fact_max_age": 1}
+    raise ValueError(situation)
+
+
+@contextmanager
+def simulated_cloud(fleet: Fleet, cpus: Cpus, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """The fleet's cloud over HTTP, for as long as the block lasts; yields its URL."""
+
+    def serve(report: Callable[[str], None]) -> None:
+        with start(fleet.cloud, host, port) as running:
+            report(running.url)
+            while True:
+                sleep(3600)
+
+    with background(cpus, serve) as url:
+        yield url
+
+
+@contextmanager
+def core_server(installation: Installation, module: str, situation: str) -> Iterator[Target]:
+    """One of the servers over the core, for as long as the block lasts."""
+    folder = installation.folder / f"{module}-{situation}"
+    folder.mkdir()
+    settings = folder / "settings.toml"
+    service = service_settings(situation, len(installation.fleet.members))
+    lines = [f"{name} = {value}" for name, value in service.items()]
+    settings.write_text("\n".join(['[server]\nlisten = "127.0.0.1:0"', "[service]", *lines]), "utf-8")
+    initialised = subprocess.run(
+        [sys.executable, "-m", "servers.trio_server", "init", "--settings", str(settings)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    root_token = initialised.stdout.partition("root token: ")[2].strip()
+    arguments = ("--settings", str(settings), "--provider", installation.cloud)
+    with server(installation.places.server, folder / "log", module, *arguments) as url:
+        yield prepare(installation, url, root_token, folder / "cloudid.sqlite")
+
+
+@contextmanager
+def fastapi_server(installation: Installation) -> Iterator[Target]:
+    """The baseline on FastAPI, for as long as the block lasts."""
+    folder = installation.folder / "fastapi"
+    folder.mkdir()
+    fleet = installation.fleet
+    config = {
+        "keys": httpx.get(f"{installation.cloud}/login/common/discovery/keys", trust_env=False).json(),
+        "audience": AUDIENCE,
+        "issuer": fleet.issuer,
+        "role": fleet.role,
+        "database": str(folder / "tokens.sqlite"),
+    }
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    module, config_file = "benchmarks.baselines.fastapi_sqlalchemy", str(folder / "config.json")
+    with server(installation.places.server, folder / "log", module, config_file) as url:
+        yield warm_up(installation, url, folder / "tokens.sqlite")
+
+
+def prepare(installation: Installation, url: str, root_token: str, store: Path | None = None) -> Target:
+    """Configure a service that serves the API, by its root token, and log the fleet in."""
+    fleet = installation.fleet
+    subscription = fleet.role["bound_subscription_ids"][0]
+    application = {name: fleet.application[name] for name in ("client_id", "client_secret")}
+    application["tenant_id"] = fleet.tenant_id
+    role = dict(fleet.role) | {"token_policies": [POLICY]}
+    reader = {"azure_roles": json.dumps([{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}])}
+    with httpx.Client(headers={"x-service-token": root_token}, trust_env=False, timeout=60) as client:
+        for path, body in (
+            ("auth/cloud/config", application | {"resource": AUDIENCE}),
+            (f"auth/cloud/role/{ROLE}", role),
+            (f"auth/cloud/role/{BATCH_ROLE}", role | {"token_type": "batch"}),
+            (f"sys/policies/acl/{POLICY}", {"policy": POLICY_TEXT}),
+            ("cloud/config", application | {"subscription_id": subscription}),
+            ("cloud/roles/reader", reader),
+        ):
+            answer = client.post(f"{url}/v1/{path}", json=body)
+            if answer.is_error:
+                raise ProcessFailed(f"{url}: POST {path}: {answer.status_code} {answer.text}")
+    return warm_up(installation, url, store)
+
+
+def warm_up(installation: Installation, url: str, store: Path | None = None) -> Target:
+    """Log every machine in, and keep some of the tokens."""
+    address = urlsplit(url)
+    host, port = address.hostname or "127.0.0.1", address.port or 80
+    members = installation.fleet.members
+    requests = [post("auth/cloud/login", member.request.body) for member in members]
+    load = Load(host, port, requests, WARM_UP_CONNECTIONS)
+    outcome = in_process(installation.places.load, lambda: run_once(load))
+    if outcome.failures or len(outcome.latencies) != len(members):
+        raise ProcessFailed(f"{url}: not every machine could log in: {dict(outcome.failures)}")
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        logins = [
+            client.post(f"{url}/v1/auth/cloud/login", content=member.request.body, headers=JSON).json()
+            for member in members[:TOKENS]
+        ]
+    return Target(host, port, tuple(login["auth"]["client_token"] for login in logins), store)
+
+
+JSON: Final = {"content-type": "application/json"}
+
+
+def post(path: str, body: bytes) -> bytes:
+    """The bytes of a POST."""
+    return _head("POST", path, f"content-type: application/json\r\ncontent-length: {len(body)}\r\n") + body
+
+
+def get(path: str, token: str = "") -> bytes:
+    """The bytes of a GET."""
+    return _head("GET", path, f"x-service-token: {token}\r\n" if token else "")
+
+
+def _head(method: str, path: str, fields: str) -> bytes:
+    common = "host: 127.0.0.1\r\nuser-agent: benchmark\r\naccept: */*\r\n"
+    return f"{method} /v1/{path} HTTP/1.1\r\n{common}{fields}\r\n".encode()
+
+
+def is_installed(*packages: str) -> bool:
+    return all(importlib.util.find_spec(package) for package in packages)
