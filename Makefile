@@ -11,7 +11,7 @@ PROJECT := .[$(EXTRAS)]
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo dev prove docs bench clean
+.PHONY: help test pytest lint demo dev prove docs bench figures clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -46,6 +46,9 @@ docs: $(READY) ## Print the reference pages from the tables
 bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 	@$(BIN)/python -m benchmarks.login_verification
 	@$(BIN)/python -m benchmarks.servers
+
+figures: $(READY) ## Hold every figure of speed against its bound (minutes)
+	@$(BIN)/python -m benchmarks.figures
 
 clean: ## Remove everything that tools made
 	@rm -rf .venv .venv-* .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import servers
+import pytest
+
+from benchmarks import figures, servers
+from benchmarks.figures import Figure
 from benchmarks.load import Load, run_for, run_once
 from benchmarks.servers import LIMIT, WORKLOADS, Results, Sample
 
@@ -133,3 +136,33 @@ def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
     results = Results([{LIMIT: sample(raw), cell: sample(rate)} for raw, rate in pairs], {})
     assert results.ratio(cell, LIMIT) == 0.25
     assert results.rows()[1]["per_second"] == 100
+
+
+@pytest.mark.parametrize(
+    ("figure", "verdict"),
+    [
+        (Figure("more is better", 0.2, 0.18), "held"),
+        (Figure("more is better", 0.17, 0.18), "missed"),
+        (Figure("less is better", 1.3, 1.35, is_ceiling=True), "held"),
+        (Figure("less is better", 1.4, 1.35, is_ceiling=True), "missed"),
+        (Figure("left out", None, 1.0), "not measured"),
+        (Figure("only shown", 5.0), ""),
+    ],
+)
+def test_a_figure_is_held_against_its_bound(figure: Figure, verdict: str) -> None:
+    assert figure.verdict == verdict
+
+
+def test_the_tail_of_logins_is_a_figure_of_the_servers() -> None:
+    cells = {cell: sample(100.0, p99_ms=5.0) for cell in figures.needed_cells()}
+    found = list(figures.served_figures(Results([{LIMIT: sample(1000.0), **cells}], {})))
+    assert [figure.reached for figure in found if "p99" in figure.name] == [5.0, 5.0]
+    assert {figure.verdict for figure in found if "p99" in figure.name} == {"missed"}
+
+
+def test_figures_ends_with_1_when_a_bound_is_missed() -> None:
+    done = run("figures", *TINY)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("trio: durable logins, x raw") and line.endswith(("held", "missed")) for line in lines)
+    assert lines[-1].startswith("failed requests: ")
