@@ -46,6 +46,9 @@ class Outcome:
     next: int
     """The number of the next request that would have been sent."""
 
+    answered: int
+    """How many requests were answered with 2xx, those before and after the clock ran too."""
+
     @property
     def per_second(self) -> float:
         return len(self.latencies) / self.seconds
@@ -77,7 +80,7 @@ async def _run_for(load: Load, seconds: float, warm_up: float) -> Outcome:
     await asyncio.sleep(seconds)
     taken, latencies = perf_counter() - start, sorted(generator.latencies)
     await generator.stop(DRAIN_SECONDS)
-    return Outcome(taken, latencies, generator.failures, generator.next % len(load.requests))
+    return Outcome(taken, latencies, generator.failures, generator.next % len(load.requests), generator.answered)
 
 
 async def _run_once(load: Load, seconds: float) -> Outcome:
@@ -85,7 +88,7 @@ async def _run_once(load: Load, seconds: float) -> Outcome:
     start = perf_counter()
     await generator.start()
     await generator.stop(seconds)
-    return Outcome(perf_counter() - start, sorted(generator.latencies), generator.failures, 0)
+    return Outcome(perf_counter() - start, sorted(generator.latencies), generator.failures, 0, generator.answered)
 
 
 class _Generator:
@@ -95,6 +98,7 @@ class _Generator:
         self.latencies: list[float] = []
         self.failures: Counter[str] = Counter()
         self.next = load.first
+        self.answered = 0
         self._load = load
         self._last = load.first + limit
         self._busy: set[_Client] = set()
@@ -185,6 +189,7 @@ class _Client(asyncio.Protocol):
         status = data[9:12]
         if status[:1] == b"2":
             self._generator.latencies.append(now - self._started)
+            self._generator.answered += 1
         else:
             self._generator.failures[status.decode("ascii", "replace")] += 1
         self._received = b""

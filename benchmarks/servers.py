@@ -31,9 +31,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -51,12 +50,12 @@ from .load import Load, Outcome, run_for
 from .login_verification import raw_rsa
 from .processes import Cpus, Places, in_process
 from .report import environment, environment_text, fsync_us, tell
-from .targets import BATCH_ROLE, Installation, Target, get, post
+from .targets import BATCH_ROLE, Installation, Target, get
 
 MACHINES: Final = 2048
 STALE_MACHINES: Final = 512
 ROUNDS: Final = 3
-SECONDS: Final = 1.5
+SECONDS: Final = 1.25
 WARM_UP_SECONDS: Final = 0.3
 RAW_SECONDS: Final = 0.5
 CONNECTIONS: Final = (1, 32, 256)
@@ -85,15 +84,21 @@ class Workload:
     situation: str = "warm"
     servers: Sequence[str] = OWN
     connections: Sequence[int] = CONNECTIONS
+    needs_checkpoint: bool = False
+    """Whether a measurement without a checkpoint of SQLite counts as failed."""
+
+    @property
+    def suits_peer(self) -> bool:
+        """Whether it needs neither settings of its own nor a look at the store."""
+        return self.situation == "warm" and not self.needs_checkpoint
 
 
 def logins(fleet: Fleet, target: Target) -> list[bytes]:
-    return [post("auth/cloud/login", member.request.body) for member in fleet.members]
+    return targets.logins(fleet)
 
 
 def batch_logins(fleet: Fleet, target: Target) -> list[bytes]:
-    bodies = [json.loads(member.request.body) | {"role": BATCH_ROLE} for member in fleet.members]
-    return [post("auth/cloud/login", json.dumps(body).encode()) for body in bodies]
+    return targets.logins(fleet, BATCH_ROLE)
 
 
 def lookups(fleet: Fleet, target: Target) -> list[bytes]:
@@ -106,7 +111,7 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
     "login_cold": Workload(logins, "cold"),
     "login_new": Workload(logins, "new"),
     "login_stale": Workload(lambda fleet, target: logins(fleet, target)[:STALE_MACHINES], "stale", connections=(256,)),
-    "login_checkpoints": Workload(logins, connections=(32,)),
+    "login_checkpoints": Workload(logins, connections=(32,), needs_checkpoint=True),
     "lookup_self": Workload(lookups, servers=SERVERS),
     "echo": Workload(lambda fleet, target: [get("sys/health")], servers=SERVERS),
     "creds": Workload(lambda fleet, target: [get("cloud/creds/reader", token) for token in target.tokens]),
@@ -134,7 +139,7 @@ def choose_cells(servers: Sequence[str], workloads: Iterable[str], connections: 
         for count in WORKLOADS[name].connections
         if count in connections
         for server in servers
-        if server in WORKLOADS[name].servers or (server == PEER and WORKLOADS[name].situation == "warm")
+        if server in WORKLOADS[name].servers or (server == PEER and WORKLOADS[name].suits_peer)
     ]
 
 
@@ -226,20 +231,14 @@ def measure(cells: Sequence[Cell], conditions: Conditions) -> Results:
         cloud = opened.enter_context(targets.simulated_cloud(fleet, places.cloud, *conditions.cloud))
         installation = Installation(fleet, cloud, folder, places)
         started = start_targets(installation, conditions, cells, opened)
-        positions: dict[tuple[str, str], int] = defaultdict(int)
         rounds = []
         for number in range(1, conditions.rounds + 1):
             samples = {LIMIT: sample_raw_rsa(fleet, places.server)}
             for place, cell in enumerate(cells, 1):
                 server, name, connections = cell
                 tell(f"round {number} of {conditions.rounds}, {place} of {len(cells)}: {server} {name} {connections}")
-                key = (server, WORKLOADS[name].situation)
-                target = started[key]
-                requests = WORKLOADS[name].requests(fleet, target)
-                load = Load(target.host, target.port, requests, connections, positions[key] % len(requests))
-                outcome = sample_target(load, target, conditions.seconds, places.load, name == "login_checkpoints")
-                positions[key] = outcome.next
-                samples[cell] = Sample.of(outcome)
+                target = started[server, WORKLOADS[name].situation]
+                samples[cell] = sample(WORKLOADS[name], connections, target, installation, conditions.seconds)
             rounds.append(samples)
         tell("")
         return Results(rounds, environment() | {"fsync_us": fsync_us(folder)})
@@ -273,13 +272,16 @@ def _is_installed(server: str) -> bool:
     return is_installed
 
 
-def sample_target(load: Load, target: Target, seconds: float, cpus: Cpus, is_checkpointed: bool) -> Outcome:
-    """One measurement. A workload that is about checkpoints fails without them."""
-    before = target.store and os.stat(target.store).st_mtime_ns
-    outcome = in_process(cpus, lambda: run_for(load, seconds, WARM_UP_SECONDS))
-    if is_checkpointed and target.store and os.stat(target.store).st_mtime_ns == before:
+def sample(workload: Workload, connections: int, target: Target, installation: Installation, seconds: float) -> Sample:
+    """One measurement. It goes on in the fleet where the one before it on this target has ended."""
+    requests = workload.requests(installation.fleet, target)
+    load = Load(target.host, target.port, requests, connections, target.next_machine % len(requests))
+    written_at = target.written_at()
+    outcome = in_process(installation.places.load, lambda: run_for(load, seconds, WARM_UP_SECONDS))
+    target.next_machine = outcome.next
+    if workload.needs_checkpoint and target.written_at() == written_at:
         outcome.failures["no checkpoint"] += 1
-    return outcome
+    return Sample.of(outcome)
 
 
 def sample_raw_rsa(fleet: Fleet, cpus: Cpus) -> Sample:
@@ -293,7 +295,7 @@ def sample_raw_rsa(fleet: Fleet, cpus: Cpus) -> Sample:
             before = perf_counter()
             verify_all()
             taken.append((perf_counter() - before) / len(fleet.members))
-        return Outcome(sum(taken), sorted(taken), Counter(), 0)
+        return Outcome(sum(taken), sorted(taken), Counter(), 0, len(taken))
 
     return Sample.of(in_process(frozenset({min(cpus)}), verify))
 

@@ -14,24 +14,29 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import httpx
-from attrs import frozen
+from attrs import define, frozen
 
-from servers.provider_simulator import start
+from servers.provider_simulator import start as start_simulator
 
 from .fleet import AUDIENCE, ROLE, Fleet
 from .load import Load, run_once
 from .processes import Cpus, Places, ProcessFailed, background, in_process, server
 
 BATCH_ROLE: Final = "web-batch"
+BRIEF_ROLE: Final = "web-brief"
+"""Its tokens live for a second."""
+
 POLICY: Final = "bench"
 POLICY_TEXT: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
 TOKENS: Final = 32
 """How many service tokens a target hands out for requests that need one."""
 
 WARM_UP_CONNECTIONS: Final = 16
+QUOTAS: Final = {"applications": 10**6, "assignments": 10**6}
+"""Of the simulated cloud: credentials are only made here, and never given back."""
 
 
-@frozen
+@define
 class Target:
     """A server that is ready, and tokens of machines that have logged in."""
 
@@ -39,6 +44,12 @@ class Target:
     port: int
     tokens: tuple[str, ...]
     store: Path | None = None
+    next_machine: int = 0
+    """The number of the machine whose turn it is."""
+
+    def written_at(self) -> int | None:
+        """When SQLite last wrote to the store's file itself, which only a checkpoint does."""
+        return self.store.stat().st_mtime_ns if self.store else None
 
 
 @frozen
@@ -75,12 +86,13 @@ def simulated_cloud(fleet: Fleet, cpus: Cpus, host: str = "127.0.0.1", port: int
     """The fleet's cloud over HTTP, for as long as the block lasts; yields its URL."""
 
     def serve(report: Callable[[str], None]) -> None:
-        with start(fleet.cloud, host, port) as running:
+        with start_simulator(fleet.cloud, host, port) as running:
             report(running.url)
             while True:
                 sleep(3600)
 
     with background(cpus, serve) as url:
+        httpx.post(f"{url}/simulator/behaviour", json={"quotas": QUOTAS}, trust_env=False).raise_for_status()
         yield url
 
 
@@ -137,6 +149,7 @@ def prepare(installation: Installation, url: str, root_token: str, store: Path |
             ("auth/cloud/config", application | {"resource": AUDIENCE}),
             (f"auth/cloud/role/{ROLE}", role),
             (f"auth/cloud/role/{BATCH_ROLE}", role | {"token_type": "batch"}),
+            (f"auth/cloud/role/{BRIEF_ROLE}", role | {"token_ttl": "1s", "token_max_ttl": "1s"}),
             (f"sys/policies/acl/{POLICY}", {"policy": POLICY_TEXT}),
             ("cloud/config", application | {"subscription_id": subscription}),
             ("cloud/roles/reader", reader),
@@ -152,20 +165,20 @@ def warm_up(installation: Installation, url: str, store: Path | None = None) -> 
     address = urlsplit(url)
     host, port = address.hostname or "127.0.0.1", address.port or 80
     members = installation.fleet.members
-    requests = [post("auth/cloud/login", member.request.body) for member in members]
-    load = Load(host, port, requests, WARM_UP_CONNECTIONS)
+    load = Load(host, port, logins(installation.fleet), WARM_UP_CONNECTIONS)
     outcome = in_process(installation.places.load, lambda: run_once(load))
     if outcome.failures or len(outcome.latencies) != len(members):
         raise ProcessFailed(f"{url}: not every machine could log in: {dict(outcome.failures)}")
     with httpx.Client(trust_env=False, timeout=60) as client:
-        logins = [
-            client.post(f"{url}/v1/auth/cloud/login", content=member.request.body, headers=JSON).json()
-            for member in members[:TOKENS]
-        ]
-    return Target(host, port, tuple(login["auth"]["client_token"] for login in logins), store)
+        path = f"{url}/v1/auth/cloud/login"
+        answers = [client.post(path, json=json.loads(member.request.body)).json() for member in members[:TOKENS]]
+    return Target(host, port, tuple(answer["auth"]["client_token"] for answer in answers), store)
 
 
-JSON: Final = {"content-type": "application/json"}
+def logins(fleet: Fleet, role: str = ROLE) -> list[bytes]:
+    """The login of each machine under a role."""
+    bodies = [json.loads(member.request.body) | {"role": role} for member in fleet.members]
+    return [post("auth/cloud/login", json.dumps(body).encode()) for body in bodies]
 
 
 def post(path: str, body: bytes) -> bytes:

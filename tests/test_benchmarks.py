@@ -18,11 +18,12 @@ import pytest
 from benchmarks import figures, servers
 from benchmarks.figures import Figure
 from benchmarks.load import Load, run_for, run_once
+from benchmarks.report import environment
 from benchmarks.servers import LIMIT, WORKLOADS, Results, Sample
 
 ROOT: Final = Path(__file__).parent.parent
 CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request"]
-TINY: Final = ("--machines", "8", "--seconds", "0.2", "--rounds", "1")
+TINY: Final = ("--machines", "8", "--seconds", "0.3", "--rounds", "1")
 REQUEST: Final = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
@@ -53,10 +54,10 @@ def answering(answer: bytes) -> Iterator[int]:
         server.shutdown()
 
 
-def assert_environment(environment: dict[str, Any]) -> None:
-    assert environment["cpu"]
-    assert environment["cores"] >= 1
-    assert {"cryptography", "trio", "aiohttp"} <= environment["packages"].keys()
+def assert_environment(found: dict[str, Any]) -> None:
+    assert found["cpu"]
+    assert found["cores"] >= 1
+    assert {"cryptography", "trio", "aiohttp"} <= found["packages"].keys()
 
 
 def test_login_verification_prints_figures_ratios_and_environment() -> None:
@@ -90,10 +91,19 @@ def test_servers_prints_rows_ratios_and_environment() -> None:
         assert ratio.keys() == {"server", "workload", "connections", *others}
 
 
-def test_each_workload_can_be_measured() -> None:
-    found = json_of("servers", *TINY, "--servers", "aiohttp", "--connections", "1", "256")
+@pytest.mark.parametrize("connections", [1, 256])
+def test_each_workload_can_be_measured(connections: int) -> None:
+    """The one with checkpoints needs more traffic than there is here."""
+    measured = {
+        name: workload
+        for name, workload in WORKLOADS.items()
+        if connections == (1 if 1 in workload.connections else max(workload.connections))
+    }
+    found = json_of(
+        "servers", *TINY, "--servers", "aiohttp", "--connections", str(connections), "--workloads", *measured
+    )
     rows = {row["workload"]: row for row in found["rows"]}
-    assert rows.keys() == {"raw_rsa_verify", *WORKLOADS} - {"login_checkpoints"}
+    assert rows.keys() == {"raw_rsa_verify", *measured}
     assert {name: row["failures"] for name, row in rows.items() if row["failures"]} == {}
 
 
@@ -160,9 +170,14 @@ def test_the_tail_of_logins_is_a_figure_of_the_servers() -> None:
     assert {figure.verdict for figure in found if "p99" in figure.name} == {"missed"}
 
 
-def test_figures_ends_with_1_when_a_bound_is_missed() -> None:
-    done = run("figures", *TINY)
-    assert done.returncode == 1, done.stderr
-    lines = done.stdout.splitlines()
-    assert any(line.startswith("trio: durable logins, x raw") and line.endswith(("held", "missed")) for line in lines)
-    assert lines[-1].startswith("failed requests: ")
+@pytest.mark.parametrize(
+    ("reached", "failures", "is_held"), [(0.2, {}, True), (0.1, {}, False), (0.2, {"503": 1}, False)]
+)
+def test_the_figures_are_held_when_no_bound_is_missed_and_nothing_failed(
+    reached: float, failures: dict[str, int], is_held: bool
+) -> None:
+    cell = ("trio", "login_service", 32)
+    results = Results([{LIMIT: sample(1000.0), cell: sample(100.0, **failures)}], environment())
+    text, verdict = figures.report(results, [Figure("logins", reached, 0.18)])
+    assert verdict == is_held
+    assert f"failed requests: {sum(failures.values())}" in text
