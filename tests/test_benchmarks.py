@@ -12,18 +12,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import figures, servers
+from benchmarks import figures, plot, servers
 from benchmarks.figures import Figure
-from benchmarks.load import Load, run_for, run_once
+from benchmarks.load import Load, Outcome, run_for, run_once
 from benchmarks.report import environment
 from benchmarks.servers import LIMIT, WORKLOADS, Results, Sample
+from benchmarks.sweep import Removal
 
 ROOT: Final = Path(__file__).parent.parent
 CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request"]
 TINY: Final = ("--machines", "8", "--seconds", "0.3", "--rounds", "1")
+SVG: Final = "{http://www.w3.org/2000/svg}"
 REQUEST: Final = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
@@ -181,3 +184,45 @@ def test_the_figures_are_held_when_no_bound_is_missed_and_nothing_failed(
     text, verdict = figures.report(results, [Figure("logins", reached, 0.18)])
     assert verdict == is_held
     assert f"failed requests: {sum(failures.values())}" in text
+
+
+def test_sweep_prints_rates_and_what_is_left() -> None:
+    tiny = ("--machines", "8", "--seconds", "0.2", "--stored", "20", "--patience", "0")
+    found = json_of("sweep", *tiny, "--servers", "trio")
+    assert_environment(found["environment"])
+    (row,) = found["rows"]
+    assert row["stored"] >= 20
+    assert row["in_per_second"] > 0
+    assert row["left"] >= 0
+    assert row["failures"] == {}
+
+
+def test_a_removal_counts_what_is_left() -> None:
+    traffic = Outcome(2.0, [0.001] * 100, Counter(), next=0, answered=100)
+    slower = Outcome(2.0, [0.001] * 80, Counter(), next=0, answered=90)
+    removal = Removal(1000, 90, 40, 30, seconds=2.0, alone_seconds=5.0, control=traffic, beside=slower)
+    row = removal.row("trio")
+    assert (row["in_per_second"], row["out_per_second"], row["left"], row["cost"]) == (45.0, 10.0, 20, 0.2)
+
+
+def test_the_picture_has_a_bar_for_each_row_at_32_connections(tmp_path: Path) -> None:
+    rates = {("trio", 32): 9000, ("aiohttp", 32): 8000, ("fastapi", 32): 1000, ("trio", 256): 9500}
+    rows = [
+        {"server": server, "workload": "login_service", "connections": connections, "per_second": rate}
+        for (server, connections), rate in rates.items()
+    ]
+    limit = {"server": "limit", "workload": "raw_rsa_verify", "connections": 1, "per_second": 50_000}
+    facts = {"cpu": "A & B", "cores": 4, "python": "CPython", "packages": {"trio": "1"}}
+    (tmp_path / "results.json").write_text(json.dumps({"rows": [limit, *rows], "environment": facts}))
+    done = run("plot", str(tmp_path / "results.json"), str(tmp_path / "picture.svg"))
+    assert done.returncode == 0, done.stderr
+    picture = ElementTree.parse(tmp_path / "picture.svg").getroot()
+    texts = [text.text or "" for text in picture.iter(f"{SVG}text")]
+    assert len(list(picture.iter(f"{SVG}rect"))) == 3
+    assert any(text.startswith("9,000") for text in texts)
+    assert any("A & B" in text for text in texts)
+
+
+def test_a_picture_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no row"):
+        plot.draw({"rows": []})
