@@ -1,0 +1,192 @@
+"""Many clients that mean no good, at and above the connection limit, and beside them one that behaves well."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pytest
+from attrs import frozen
+
+from servers.provider_simulator import Simulator, start
+
+from .flood import KINDS, REQUEST
+from .running import ROOT, Client, Running, status
+
+SERVERS: Final = ("trio_server", "aiohttp_server")
+CONNECTION_LIMIT: Final = 64
+AT_LIMIT: Final = CONNECTION_LIMIT - 8
+"""So many leave room for the client that behaves well, and for its connections that the server has not yet missed."""
+
+COMING_AND_GOING: Final = ("leaves_in_head", "leaves_before_answer")
+"""The server misses these some time after they have left, so half of them fill the limit."""
+
+ABOVE_LIMIT: Final = 3 * CONNECTION_LIMIT
+SECONDS: Final = 0.75
+"""How long the client that behaves well is watched."""
+
+ALLOWANCE: Final = 0.5
+"""Seconds that a request may take longer than beside the same flood of somebody else."""
+
+DESCRIPTORS: Final = 128
+"""Fewer than the default `connection_limit`."""
+
+HANGS: Final = 2.0
+"""Seconds without an answer after which a request counts as not served."""
+
+SETTLES: Final = 0.3
+"""Seconds in which a server misses the connections of a flood that has ended."""
+
+LOG_LIMIT: Final = 100_000
+"""Bytes that a server may log about a flood."""
+
+
+@frozen
+class Watched:
+    """What a client saw that sends one request after the other."""
+
+    statuses: frozenset[int]
+    """0: there was no answer."""
+
+    latencies: tuple[float, ...]
+
+    @property
+    def slow(self) -> float:
+        """What 95 of 100 requests stay below, in seconds."""
+        return sorted(self.latencies)[int(len(self.latencies) * 0.95)]
+
+
+class Hasty(Client):
+    """A client that does not wait long."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), HANGS)
+        self._unread = b""
+
+
+def watch(port: int) -> Watched:
+    """Send requests for a while on one connection, then for a while each on a new one."""
+    with Hasty(port) as connection:
+        first = repeat(lambda: ask(port, connection))
+    second = repeat(lambda: ask(port))
+    return Watched(first.statuses | second.statuses, first.latencies + second.latencies)
+
+
+def repeat(request: Callable[[], int]) -> Watched:
+    """Send requests for a while."""
+    statuses: set[int] = set()
+    instants = [time.perf_counter()]
+    while instants[-1] < instants[0] + SECONDS:
+        statuses.add(request())
+        instants.append(time.perf_counter())
+    return Watched(frozenset(statuses), tuple(after - before for before, after in pairwise(instants)))
+
+
+def ask(port: int, connection: Client | None = None) -> int:
+    """The status of an answer, 0 if there is none."""
+    try:
+        if connection is not None:
+            return status(connection.ask(REQUEST) or b"- 0 -")
+        with Hasty(port) as once:
+            return status(once.ask(REQUEST) or b"- 0 -")
+    except (OSError, AssertionError):
+        return 0
+
+
+def comes_back(port: int) -> bool:
+    """Whether a new client is served, soon after a flood."""
+    until = time.monotonic() + HANGS
+    while time.monotonic() < until:
+        if ask(port) == 200:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@contextmanager
+def flood(kind: str, count: int, port: int | None = None) -> Iterator[None]:
+    """A flood for as long as the block lasts; without a port, of a sink."""
+    command = [sys.executable, "-m", "tests.servers.flood", kind, str(count), *([str(port)] if port else [])]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            yield
+        finally:
+            process.kill()
+
+
+@contextmanager
+def serving(server: str, folder: Path, descriptors: int, settings: str) -> Iterator[Running]:
+    """A server with so many descriptors and these settings; its log is in the folder."""
+    path = folder / "cloudid.toml"
+    path.write_text(f'[server]\nlisten = "127.0.0.1:0"\nlog_level = "error"\n{settings}\n')
+    with start(Simulator()) as cloud:
+        options = ("--dev", "--settings", str(path), "--provider", cloud.url)
+        arguments = (str(descriptors), str(folder / "log"), f"servers.{server}", *options)
+        with Running("tests.servers.limited", *arguments) as running:
+            yield running
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with a low limit, and time-outs that no test waits for."""
+    folder = tmp_path_factory.mktemp("floods")
+    with serving(request.param, folder, 1024, f"connection_limit = {CONNECTION_LIMIT}") as running:
+        yield running
+
+
+@pytest.fixture
+def port(server: Running) -> int:
+    """Of a server that has got over the flood before."""
+    assert comes_back(server.port)
+    time.sleep(SETTLES)
+    return server.port
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_client_is_served_beside_a_flood_at_the_limit(port: int, kind: str) -> None:
+    """Every request is answered, and about as fast as beside a flood that has nothing to do with the server."""
+    count = AT_LIMIT // 2 if kind in COMING_AND_GOING else AT_LIMIT
+    with flood(kind, count):
+        control = watch(port)
+    with flood(kind, count, port):
+        beside = watch(port)
+    assert beside.statuses == {200}
+    assert beside.slow < control.slow + ALLOWANCE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_client_that_is_served_stays_served_above_the_limit(port: int, kind: str) -> None:
+    """Newcomers do not push out a connection that is in use."""
+    with Hasty(port) as connection:
+        assert ask(port, connection) == 200
+        with flood(kind, ABOVE_LIMIT, port):
+            assert repeat(lambda: ask(port, connection)).statuses == {200}
+
+
+@pytest.mark.xfail(strict=True, reason="at the limit, newcomers are refused")
+def test_a_new_client_is_served_when_idle_connections_fill_the_limit(port: int) -> None:
+    """The connection that has been idle for longest makes room."""
+    with flood("idle", ABOVE_LIMIT, port):
+        beside = repeat(lambda: ask(port))
+    assert beside.statuses == {200}
+
+
+@pytest.mark.xfail(strict=True, reason="the limit is not held against the descriptors")
+@pytest.mark.parametrize("name", SERVERS)
+def test_idle_connections_do_not_use_up_the_descriptors(name: str, tmp_path: Path) -> None:
+    """The default limit is above the number of descriptors. The log has no line for each connection."""
+    with serving(name, tmp_path, DESCRIPTORS, "") as running:
+        with flood("idle", 2 * DESCRIPTORS, running.port):
+            beside = repeat(lambda: ask(running.port))
+        assert comes_back(running.port)
+    assert (tmp_path / "log").stat().st_size < LOG_LIMIT
+    assert beside.statuses == {200}
