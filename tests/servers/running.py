@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -19,11 +20,13 @@ class Running:
     """A server from its ready line to its end."""
 
     def __init__(self, module: str, *arguments: str) -> None:
+        # A pipe that is not read would fill up and stop the server.
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed on exit
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._log,
             text=True,
         )
         self.introduction: list[str] = []
@@ -34,7 +37,7 @@ class Running:
                 self.port = int(self.url.rpartition(":")[2])
                 return
             self.introduction.append(line.strip())
-        raise AssertionError("the server ended before it was ready: " + self.process.communicate()[1])
+        raise AssertionError("the server ended before it was ready: " + self.wait()[1])
 
     def stop(self) -> tuple[int, str]:
         """Tell it to stop; its exit code and its log."""
@@ -42,8 +45,9 @@ class Running:
         return self.wait()
 
     def wait(self) -> tuple[int, str]:
-        _, log = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, log
+        self.process.communicate(timeout=PATIENCE)
+        self._log.seek(0)
+        return self.process.returncode, self._log.read()
 
     def __enter__(self) -> Running:
         return self
@@ -53,9 +57,9 @@ class Running:
     ) -> None:
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self._log.close()
 
 
 class Client:
