@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from inspect import CORO_CLOSED, getcoroutinestate
 from typing import Any, Final
 
@@ -112,8 +111,8 @@ async def together_nests() -> None:
 
 async def a_failure_of_programs_in_parallel_can_be_handled() -> None:
     """And what follows runs as ever."""
-    with suppress(Trouble):
-        await together(failing("a", 0), after(1000, "b"))
+    kind, _ = await failure_of(together(failing("a", 0), after(1000, "b")))
+    expect("the failure of one of two programs", kind, Trouble)
     expect("the answers after a failure", await together(after(0, "a"), after(0, "b")), ("a", "b"))
 
 
