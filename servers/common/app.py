@@ -1,11 +1,12 @@
-"""The front: what both servers do with a request between reading it and writing the answer."""
+"""The application: what both servers do with a request between reading it and writing the answer."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
@@ -19,6 +20,9 @@ from .host import Host
 from .logs import describe_error
 from .periodic import Periodic
 from .wire import Head
+
+GIVE_BACK_SECONDS: Final = 5.0
+"""How long the end of a server waits for answers that are being given back."""
 
 
 class Service(Protocol):
@@ -50,6 +54,8 @@ class Front:
         self._host = host
         self._log = log
         self._trusted_proxies = trusted_proxies
+        self._giving_back = 0
+        self._all_given_back = host.new_event()
         self._ticks = Periodic("tick", service.tick, host, log)
         self._upkeep = Periodic("upkeep", service.upkeep, host, log)
 
@@ -68,21 +74,33 @@ class Front:
 
     @contextmanager
     def delivering(self, response: Response) -> Iterator[None]:
-        """Around the writing of an answer: what it holds is given back if that fails."""
+        """Around the writing of an answer: what it holds is given back if writing fails or is cancelled."""
         try:
             yield
         except BaseException:
             if response.holds:
+                self._giving_back += 1
                 self._host.start(partial(self._give_back, response))
             raise
 
     async def _give_back(self, response: Response) -> None:
         try:
             await run(self._service.undelivered(response), self._host)
-        except Exception as error:  # noqa: BLE001  # there is nobody to tell
+            self._ticks.wake_by(time.time())
+        except Exception as error:  # noqa: BLE001  # the client is gone
             self._log.error("undelivered answer not given back", **describe_error(error))
+        finally:
+            self._giving_back -= 1
+            if not self._giving_back:
+                self._all_given_back.set()
+
+    async def finish(self) -> None:
+        """Wait until undelivered answers are given back, for some seconds at most. Call it before the host closes."""
+        if self._giving_back:
+            self._all_given_back = self._host.new_event()
+            await self._host.wait(self._all_given_back, GIVE_BACK_SECONDS)
 
     def refuse(self, refusal: Refused) -> Response:
-        """The answer to what is not a request that the service could be asked."""
+        """The answer to what cannot be read as a request."""
         self._log.info("refused", status=refusal.status, code=refusal.code.wire)
         return render_refusal(refusal)

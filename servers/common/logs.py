@@ -3,29 +3,67 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 import traceback
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 import msgspec
 import structlog
-from structlog.typing import FilteringBoundLogger
+from attrs import define
+from structlog.typing import EventDict, FilteringBoundLogger
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 
+from . import streams
+
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def open_log(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
-    """A log of events of at least this importance."""
+@define
+class LogLevel:
+    """The least important events that are logged; it can change while the log is in use."""
+
+    name: str
+
+    def drop_less_important(self, _: object, method: str, event: EventDict) -> EventDict:
+        if LEVELS.get(method, logging.ERROR) < LEVELS[self.name]:
+            raise structlog.DropEvent
+        return event
+
+
+class LogFile:
+    """Writes lines to a file descriptor and never fails.
+
+    A line that cannot be written is lost (disk full, broken pipe); the next one that can be says how many were.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lost = 0
+
+    def write(self, line: str) -> None:
+        start = "\n" if self._lost else ""  # a part of the last line may have been written
+        self._lost = 0 if streams.write(self._descriptor, f"{start}{line}\n") else self._lost + 1
+
+    debug = info = warning = error = critical = write
+
+    def mention_lost_lines(self, _: object, __: str, event: EventDict) -> EventDict:
+        return {**event, "lost_lines": self._lost} if self._lost else event
+
+
+def open_log(level: LogLevel | str, descriptor: int = streams.STDERR) -> FilteringBoundLogger:
+    """A log of events of at least this importance. Logging raises nothing."""
+    file = LogFile(descriptor)
+    log_level = LogLevel(level) if isinstance(level, str) else level
     log: FilteringBoundLogger = structlog.wrap_logger(
-        structlog.WriteLogger(stream or sys.stderr),
-        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        file,
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         processors=[
+            log_level.drop_less_important,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            file.mention_lost_lines,
             structlog.processors.JSONRenderer(),
         ],
     )
@@ -51,7 +89,7 @@ class EventLog:
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
-    """An error for the log. The texts of our own hold no secrets; of others only kind and place are told."""
+    """An error for the log. Texts of our own errors hold no secrets; of other errors only kind and place are logged."""
     if isinstance(error, CloudidError):
         return {"error": type(error).__name__, "reason": str(error)}
     frames = traceback.extract_tb(error.__traceback__)
@@ -59,12 +97,12 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def adopt_libraries(log: FilteringBoundLogger) -> None:
-    """Let our log tell what libraries log through the standard library, from warnings upwards."""
+    """Write what libraries log through the standard library to our log, from warnings upwards."""
     logging.basicConfig(handlers=[_Forwarder(log)], level=logging.WARNING, force=True)
 
 
 class _Forwarder(logging.Handler):
-    """Passes on who said something and how important it is, but not the text: it may hold anything."""
+    """Passes on which library logged an event and how important it is, but not the text: it may hold anything."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__()
@@ -72,4 +110,5 @@ class _Forwarder(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        self._log.log(record.levelno, "library", logger=record.name, **(describe_error(error) if error else {}))
+        write = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        write("library", logger=record.name, **(describe_error(error) if error else {}))

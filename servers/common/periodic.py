@@ -1,4 +1,4 @@
-"""Rounds: background work that says itself when it wants to be done again."""
+"""Periodic work: the service's background programs, each of which says when it is to run again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from .host import Host
 from .logs import describe_error
 
 AFTER_FAILURE: Final = 5.0
+"""Seconds between a round that failed and the next one."""
+
 LONGEST_SLEEP: Final = 60.0
-"""The wall clock may be set: look at it now and then."""
+"""Seconds. The wall clock can be set back or forward, so it is read again from time to time."""
 
 
 class Periodic:
-    """Runs `work` whenever it is due, for as long as the host is open."""
+    """Runs `work` whenever it is due, for as long as the host is open. A round that fails is logged and repeated."""
 
     def __init__(self, name: str, work: Callable[[], Program[Instant]], host: Host, log: FilteringBoundLogger) -> None:
         self._name = name
@@ -29,21 +31,21 @@ class Periodic:
         self._log = log
         self._due: Instant = 0.0
         self._changed = host.new_event()
-        host.start(self._go_round)
+        host.start(self._run)
 
     def wake_by(self, instant: Instant) -> None:
-        """Ask for an earlier round."""
+        """Run no later than at this instant. A request made during a round is met by another round."""
         if instant < self._due:
             self._due = instant
             self._changed.set()
 
-    async def _go_round(self) -> None:
+    async def _run(self) -> None:
         while True:
             self._due = float("inf")
-            self._due = min(self._due, await self._work_once())
+            self.wake_by(await self._work_once())
             while (left := self._due - time.time()) > 0:
-                await self._host.wait(self._changed, min(left, LONGEST_SLEEP))
                 self._changed = self._host.new_event()
+                await self._host.wait(self._changed, min(left, LONGEST_SLEEP))
 
     async def _work_once(self) -> Instant:
         try:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import ProviderUnreachable
-from servers.common.logs import adopt_libraries, describe_error, open_log
+from servers.common.logs import LogLevel, adopt_libraries, describe_error, open_log
 
 
-def lines(stream: io.StringIO) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in stream.getvalue().splitlines()]
+class LogOfATest:
+    """A log in a file."""
+
+    def __init__(self, path: Path, level: LogLevel | str = "info") -> None:
+        self._path = path
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+        self.log: FilteringBoundLogger = open_log(level, self.descriptor)
+
+    @property
+    def text(self) -> str:
+        return self._path.read_text()
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text.splitlines() if line]
 
 
 def failed() -> ValueError:
@@ -26,17 +41,56 @@ def failed() -> ValueError:
         return error
 
 
-def test_events_are_lines_of_json_of_some_importance() -> None:
-    stream = io.StringIO()
-    log = open_log("warning", stream)
-    log.info("quiet")
-    log.warning("loud", path="/v1/\n")
-    [line] = lines(stream)
+def test_events_are_lines_of_json_of_some_importance(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log", "warning")
+    log.log.info("quiet")
+    log.log.warning("loud", path="/v1/\n")
+    [line] = log.lines
     assert (line["event"], line["level"], line["path"]) == ("loud", "warning", "/v1/\n")
     assert line["timestamp"].endswith("Z")
+    os.close(log.descriptor)
 
 
-def test_of_an_error_kind_and_place_are_told_but_not_its_text() -> None:
+def test_the_level_of_an_open_log_can_be_changed(tmp_path: Path) -> None:
+    level = LogLevel("warning")
+    log = LogOfATest(tmp_path / "log", level)
+    for name in ("warning", "debug", "error"):
+        level.name = name
+        log.log.debug("debug", at=name)
+        log.log.info("info", at=name)
+    assert [(line["event"], line["at"]) for line in log.lines] == [("debug", "debug"), ("info", "debug")]
+    os.close(log.descriptor)
+
+
+def test_a_log_on_a_full_disk_loses_lines_and_nothing_else() -> None:
+    """/dev/full answers each write with "no space left on device"."""
+    full = os.open("/dev/full", os.O_WRONLY)
+    open_log("info", full).error("lost")
+    os.close(full)
+
+
+def test_a_log_into_a_broken_pipe_loses_lines_and_nothing_else() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    open_log("info", writing).error("lost")
+    os.close(writing)
+
+
+def test_a_log_that_can_be_written_again_says_how_many_lines_were_lost(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    full, kept = os.open("/dev/full", os.O_WRONLY), os.dup(log.descriptor)
+    os.dup2(full, log.descriptor)
+    for _ in range(3):
+        log.log.info("lost")
+    os.dup2(kept, log.descriptor)
+    log.log.info("back")
+    log.log.info("again")
+    assert [(line["event"], line.get("lost_lines")) for line in log.lines] == [("back", 3), ("again", None)]
+    for descriptor in (full, kept, log.descriptor):
+        os.close(descriptor)
+
+
+def test_of_an_error_kind_and_place_are_logged_but_not_its_text() -> None:
     facts = describe_error(failed())
     assert facts["error"] == "ValueError"
     assert facts["where"][0].endswith(" failed")
@@ -59,12 +113,15 @@ def _root_logger() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_root_logger")
-def test_what_libraries_say_is_told_without_their_words() -> None:
-    stream = io.StringIO()
-    adopt_libraries(open_log("info", stream))
+def test_what_libraries_log_is_logged_without_their_words(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    adopt_libraries(log.log)
     library = logging.getLogger("library.of.others")
     library.info("GET /?token=hunter2")
     library.error("hunter2", exc_info=failed())
-    [line] = lines(stream)
-    assert (line["logger"], line["level"], line["error"]) == ("library.of.others", "error", "ValueError")
-    assert "hunter2" not in stream.getvalue()
+    library.log(35, "a level of its own")
+    first, second = log.lines
+    assert (first["logger"], first["level"], first["error"]) == ("library.of.others", "error", "ValueError")
+    assert (second["logger"], second["level"]) == ("library.of.others", "warning")
+    assert "hunter2" not in log.text
+    os.close(log.descriptor)

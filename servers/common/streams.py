@@ -1,0 +1,33 @@
+"""Standard streams: stdout and stderr can be closed, full or broken, and none of that ends a server.
+
+Python's own streams keep what they could not write and fail again when the process ends, so these functions write to
+the file descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+STDOUT: Final = 1
+STDERR: Final = 2
+
+
+def open_missing() -> None:
+    """Open /dev/null for standard streams that are closed: the next file or socket would take their numbers."""
+    for descriptor in (0, STDOUT, STDERR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+
+
+def write(descriptor: int, text: str) -> bool:
+    """Write all of the text; false when that is not possible, and then a part may have been written."""
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,152 @@
+"""The application on both runtimes: answers that cannot be delivered are given back, at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.api.response import Request, Response
+from cloudid_core.effects import Instant, Now, Sleep
+from cloudid_core.errors import StoreFailed
+from servers.common.app import Front
+from servers.common.host import Host
+from servers.common.logs import open_log
+from servers.common.wire import Head
+from tests.hosts.opened import RUNTIMES, on
+
+from .running import PATIENCE
+
+pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
+FAR: Final = 3600.0
+STEP: Final = 0.01
+HOLDING: Final = Response(200, b"{}\n", holds="a lease")
+
+
+class Lending:
+    """A service whose answers hold a lease. It notes what it was asked for."""
+
+    def __init__(self, failure: Exception | None = None, pause: float = 0.0) -> None:
+        self.asked: list[str] = []
+        self._failure = failure
+        self._pause = pause
+
+    async def handle(self, request: Request) -> Response:
+        if self._failure:
+            raise self._failure
+        return HOLDING
+
+    async def undelivered(self, response: Response) -> None:
+        await Sleep(self._pause)
+        if self._failure:
+            raise self._failure
+        self.asked.append(f"undelivered {response.holds}")
+
+    async def tick(self) -> Instant:
+        self.asked.append("tick")
+        return await Now() + FAR
+
+    async def upkeep(self) -> Instant:
+        return await Now() + FAR
+
+
+def run_app(runtime: str, service: Lending, scenario: Callable[[Front, Host], Coroutine[Any, Any, None]]) -> None:
+    """The scenario, once the first round of background work is over; then the application finishes."""
+    full = os.open("/dev/full", os.O_WRONLY)
+
+    async def opened(host: Host) -> None:
+        app = Front(service, host, open_log("debug", full), 1024, ())
+        await until(host, lambda: "tick" in service.asked)
+        await scenario(app, host)
+        await app.finish()
+
+    on(runtime, opened)
+    os.close(full)
+
+
+async def until(host: Host, condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < limit
+        await host.sleep(STEP)
+
+
+async def lose(app: Front) -> None:
+    with pytest.raises(ConnectionError), app.delivering(HOLDING):
+        raise ConnectionResetError
+
+
+def test_background_work_follows_an_undelivered_answer_at_once(runtime: str) -> None:
+    service = Lending()
+
+    async def scenario(app: Front, host: Host) -> None:
+        await lose(app)
+        await until(host, lambda: len(service.asked) == 3)
+
+    run_app(runtime, service, scenario)
+    assert service.asked == ["tick", "undelivered a lease", "tick"]
+
+
+def test_a_cancelled_delivery_is_given_back(runtime: str) -> None:
+    service = Lending()
+
+    async def deliver(app: Front) -> None:
+        with app.delivering(HOLDING):
+            await Sleep(FAR)
+
+    async def scenario(app: Front, host: Host) -> None:
+        program = deliver(app)
+        program.send(None)
+        program.close()
+
+    run_app(runtime, service, scenario)
+    assert service.asked[:2] == ["tick", "undelivered a lease"]
+
+
+def test_a_delivered_answer_is_not_given_back(runtime: str) -> None:
+    service = Lending()
+
+    async def scenario(app: Front, host: Host) -> None:
+        with app.delivering(HOLDING):
+            pass
+        await host.sleep(5 * STEP)
+
+    run_app(runtime, service, scenario)
+    assert service.asked == ["tick"]
+
+
+def test_a_server_that_ends_waits_for_what_is_given_back(runtime: str) -> None:
+    service = Lending(pause=20 * STEP)
+
+    async def scenario(app: Front, host: Host) -> None:
+        await lose(app)
+        await lose(app)
+
+    run_app(runtime, service, scenario)
+    assert service.asked.count("undelivered a lease") == 2
+
+
+def test_giving_back_may_fail(runtime: str) -> None:
+    service = Lending(failure=StoreFailed("disk full"))
+
+    async def scenario(app: Front, host: Host) -> None:
+        await lose(app)
+
+    run_app(runtime, service, scenario)
+    assert service.asked == ["tick"]
+
+
+@pytest.mark.parametrize("failure, status", [(None, 200), (LookupError("a bug"), 500)])
+def test_a_request_is_answered_though_its_log_line_cannot_be_written(
+    runtime: str, failure: Exception | None, status: int
+) -> None:
+    service = Lending(failure)
+
+    async def scenario(app: Front, host: Host) -> None:
+        head = Head("GET", "/v1/cloud/creds/app", {}, closes=False)
+        assert (await app.answer(head, b"", "127.0.0.1")).status == status
+
+    run_app(runtime, service, scenario)

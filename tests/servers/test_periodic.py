@@ -1,0 +1,102 @@
+"""Periodic work on both runtimes: it goes on after failures, and no request to run is lost."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.effects import Instant, Sleep
+from servers.common import periodic
+from servers.common.host import Host
+from servers.common.logs import open_log
+from servers.common.periodic import Periodic
+from tests.hosts.opened import RUNTIMES, on
+
+from .running import PATIENCE
+
+pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
+FAR: Final = 3600.0
+STEP: Final = 0.01
+
+Round = Callable[[Periodic], Coroutine[Any, Any, Instant]]
+
+
+def run_rounds(runtime: str, log_file: Path, *rounds: Round) -> None:
+    """Open periodic work that does these rounds; returns when all have begun."""
+    begun = 0
+
+    async def scenario(host: Host) -> None:
+        async def work() -> Instant:
+            nonlocal begun
+            begun += 1
+            return await rounds[begun - 1](worker) if begun <= len(rounds) else time.time() + FAR
+
+        with log_file.open("wb", buffering=0) as file:
+            worker = Periodic("test", work, host, open_log("info", file.fileno()))
+            until = time.monotonic() + PATIENCE
+            while begun < len(rounds) and time.monotonic() < until:
+                await host.sleep(STEP)
+
+    on(runtime, scenario)
+    assert begun == len(rounds)
+
+
+async def done(_: Periodic) -> Instant:
+    return time.time() + FAR
+
+
+async def again_at_once(_: Periodic) -> Instant:
+    return time.time()
+
+
+async def failing(_: Periodic) -> Instant:
+    raise LookupError("hunter2")
+
+
+def test_a_failed_round_is_logged_and_repeated(runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periodic, "AFTER_FAILURE", STEP)
+    run_rounds(runtime, tmp_path / "log", failing, failing, done)
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [(line["event"], line["work"], line["error"]) for line in lines] == [
+        ("background work failed", "test", "LookupError")
+    ] * 2
+    assert "hunter2" not in str(lines)
+
+
+def test_work_runs_again_when_it_says_so(runtime: str, tmp_path: Path) -> None:
+    run_rounds(runtime, tmp_path / "log", again_at_once, done)
+
+
+def test_a_wake_up_during_a_round_is_not_lost(runtime: str, tmp_path: Path) -> None:
+    """The round may have looked already at what has just become due."""
+
+    async def woken(worker: Periodic) -> Instant:
+        worker.wake_by(time.time())
+        await Sleep(STEP)
+        return time.time() + FAR
+
+    run_rounds(runtime, tmp_path / "log", woken, done)
+
+
+def test_a_wake_up_between_rounds_is_followed(runtime: str, tmp_path: Path) -> None:
+    begun: list[int] = []
+
+    async def scenario(host: Host) -> None:
+        async def work() -> Instant:
+            begun.append(1)
+            return time.time() + FAR
+
+        worker = Periodic("test", work, host, open_log("error"))
+        for rounds in range(3):
+            until = time.monotonic() + PATIENCE
+            while len(begun) <= rounds and time.monotonic() < until:
+                await host.sleep(STEP)
+            worker.wake_by(time.time())
+
+    on(runtime, scenario)
+    assert len(begun) >= 3
