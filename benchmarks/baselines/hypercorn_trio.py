@@ -17,7 +17,6 @@ from cloudid_core.run import run
 from servers.common.app import Front
 from servers.common.bootstrap import Setup
 from servers.common.cli import main
-from servers.common.logs import open_log
 from servers.common.wire import Head
 from servers.trio_server.host import open_host
 from servers.trio_server.serve import perform
@@ -29,14 +28,14 @@ def serve(setup: Setup) -> None:
 
 
 async def _serve(setup: Setup) -> None:
-    log = open_log(setup.server.log_level)
+    log = setup.open_log()
     listener = socket.create_server(setup.server.address)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}"]
     config.keep_alive_max_requests = sys.maxsize  # it would close each connection after a thousand
     async with open_host(setup.store, setup.platform) as host:
         front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
-        setup.tell_ready(*listener.getsockname()[:2])
+        setup.announce(*listener.getsockname()[:2])
         await serve_asgi(application(front), config)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from aiohttp import web
 
@@ -13,13 +13,16 @@ from cloudid_core.run import run
 
 from ..common.app import Front
 from ..common.bootstrap import Setup
-from ..common.logs import EventLog, adopt_libraries, open_log
+from ..common.logs import EventLog
 from ..common.platform_identity import Platform
 from ..stores import Store
 from .host import open_host
 from .protocol import Server
 
 T = TypeVar("T")
+
+AT_ONCE: Final = 0.001
+"""Seconds; aiohttp takes 0 for no limit."""
 
 
 def perform(program: Program[T], store: Store) -> T:
@@ -33,13 +36,14 @@ def perform(program: Program[T], store: Store) -> T:
 
 
 def serve(setup: Setup) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT. A second one ends the drain at once; SIGHUP reloads."""
     asyncio.run(_serve(setup))
 
 
 async def _serve(setup: Setup) -> None:
-    log = open_log(setup.server.log_level)
-    adopt_libraries(log)
+    log = setup.open_log()
+    loop = asyncio.get_running_loop()
+    stop, end_drain = asyncio.Event(), asyncio.Event()
     async with open_host(setup.store, setup.platform) as host:
         host.sinks.append(EventLog(log))
         front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
@@ -49,12 +53,19 @@ async def _serve(setup: Setup) -> None:
         try:
             address, port = setup.server.address
             await web.TCPSite(runner, address, port, ssl_context=setup.tls()).start()
-            stop = asyncio.Event()
             for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, stop.set)
-            setup.tell_ready(*runner.addresses[0][:2])
+                loop.add_signal_handler(number, lambda: (end_drain if stop.is_set() else stop).set())
+            loop.add_signal_handler(signal.SIGHUP, setup.reload.run, log)
+            setup.announce(*runner.addresses[0][:2])
             await stop.wait()
             log.info("draining", connections=len(server.connections))
             front.is_draining = True
         finally:
-            await runner.cleanup()
+            draining, ending = asyncio.ensure_future(runner.cleanup()), asyncio.ensure_future(end_drain.wait())
+            await asyncio.wait((draining, ending), return_when=asyncio.FIRST_COMPLETED)
+            if not draining.done():
+                draining.cancel()
+                await asyncio.wait((draining,))
+                await server.shutdown(AT_ONCE)
+            ending.cancel()
+            await front.finish()

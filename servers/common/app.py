@@ -54,8 +54,8 @@ class Front:
         self._host = host
         self._log = log
         self._trusted_proxies = trusted_proxies
-        self._giving_back = 0
-        self._all_given_back = host.new_event()
+        self._undelivered = 0
+        self._nothing_undelivered = host.new_event()
         self._ticks = Periodic("tick", service.tick, host, log)
         self._upkeep = Periodic("upkeep", service.upkeep, host, log)
 
@@ -75,13 +75,16 @@ class Front:
     @contextmanager
     def delivering(self, response: Response) -> Iterator[None]:
         """Around the writing of an answer: what it holds is given back if writing fails or is cancelled."""
+        if not response.holds:
+            yield
+            return
+        self._undelivered += 1
         try:
             yield
         except BaseException:
-            if response.holds:
-                self._giving_back += 1
-                self._host.start(partial(self._give_back, response))
+            self._host.start(partial(self._give_back, response))
             raise
+        self._settle_one()
 
     async def _give_back(self, response: Response) -> None:
         try:
@@ -90,15 +93,21 @@ class Front:
         except Exception as error:  # noqa: BLE001  # the client is gone
             self._log.error("undelivered answer not given back", **describe_error(error))
         finally:
-            self._giving_back -= 1
-            if not self._giving_back:
-                self._all_given_back.set()
+            self._settle_one()
+
+    def _settle_one(self) -> None:
+        self._undelivered -= 1
+        if not self._undelivered:
+            self._nothing_undelivered.set()
 
     async def finish(self) -> None:
-        """Wait until undelivered answers are given back, for some seconds at most. Call it before the host closes."""
-        if self._giving_back:
-            self._all_given_back = self._host.new_event()
-            await self._host.wait(self._all_given_back, GIVE_BACK_SECONDS)
+        """Wait until answers under way are delivered or given back, for some seconds at most.
+
+        Call it when no request is accepted any more, before the host closes.
+        """
+        if self._undelivered:
+            self._nothing_undelivered = self._host.new_event()
+            await self._host.wait(self._nothing_undelivered, GIVE_BACK_SECONDS)
 
     def refuse(self, refusal: Refused) -> Response:
         """The answer to what cannot be read as a request."""

@@ -1,16 +1,16 @@
-"""Setup: everything that a server is started with, made from options, settings and the machine."""
+"""Bootstrap: everything that a server is started with, made from options, settings and the machine."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import ssl
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from attrs import evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
+from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.effects import Program
 from cloudid_core.service import initialise, open_service
@@ -21,10 +21,12 @@ from ..stores import Store
 from ..stores.group_commit import GroupCommit
 from ..stores.memory import InMemory
 from ..stores.sqlite import SqliteStore
-from . import master_key, next_commands
+from . import master_key, next_commands, streams
 from .app import Service
+from .logs import LogLevel, adopt_libraries, open_log
 from .options import Options
 from .platform_identity import Platform
+from .reload import Reload
 from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
 
 
@@ -43,47 +45,76 @@ class Setup:
     next_commands: Callable[[str], str] = field(default=lambda url: "", repr=False)
     """What somebody could try next, given the server's URL; for stderr."""
 
+    reload: Reload = field(default=Factory(lambda setup: _reload_of(setup.server), takes_self=True))
+
     @property
     def platform(self) -> Platform:
         return Platform.of(self.server.metadata_address, os.environ)
 
+    def open_log(self) -> FilteringBoundLogger:
+        """The server's log, which also takes what libraries log. Its level can be reloaded."""
+        level = LogLevel(self.server.log_level)
+        log = open_log(level)
+        adopt_libraries(log)
+        self.reload.add(level.apply)
+        return log
+
     def tls(self) -> ssl.SSLContext | None:
-        """Raises `SettingsError` when certificate or key cannot be used."""
+        """Raises `SettingsError` when certificate or key cannot be used. Reloading replaces them."""
         if not self.server.tls_certificate:
             return None
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            context.load_cert_chain(self.server.tls_certificate, self.server.tls_key or None)
-        except OSError as error:
-            raise SettingsError(f"certificate or key cannot be used: {error}") from None
+        context = tls_context(self.server)
+
+        def apply(server: ServerSettings) -> None:
+            if server.tls_certificate:
+                tls_context(server)  # raises before the context in use is touched
+                context.load_cert_chain(server.tls_certificate, server.tls_key or None)
+
+        self.reload.add(apply)
         return context
 
-    def tell_ready(self, host: str, port: int) -> None:
-        """The one line that says so, and for people what to do next."""
+    def announce(self, host: str, port: int) -> None:
+        """Write the line that says that the server is ready, and for people what to do next."""
         url = f"{self.server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        sys.stdout.write(f"{self.introduction}listening on {url}\n")
-        sys.stdout.flush()
-        sys.stderr.write(self.next_commands(url))
+        streams.write(streams.STDOUT, f"{self.introduction}listening on {url}\n")
+        streams.write(streams.STDERR, self.next_commands(url))
+
+
+def tls_context(server: ServerSettings) -> ssl.SSLContext:
+    """For new connections. Raises `SettingsError` when certificate or key cannot be used."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(server.tls_certificate, server.tls_key or None)
+    except OSError as error:
+        raise SettingsError(f"certificate or key cannot be used: {error}") from None
+    return context
+
+
+def _reload_of(server: ServerSettings) -> Reload:
+    """For a server without a settings file: there is nothing new to read."""
+    file = SettingsFile(server=server)
+    return Reload(file, lambda: file)
 
 
 @contextmanager
 def set_up(options: Options) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
     file = _file_of(options)
+    reload = Reload(file, lambda: _file_of(options))
     with ExitStack() as opened:
-        yield _dev(file, options, opened) if options.is_dev else _durable(file, opened)
+        yield _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload)
 
 
 def _file_of(options: Options) -> SettingsFile:
-    """The settings that count: the options go before the file."""
+    """The settings in effect: options go before the file."""
     file = read_file(options.settings) if options.settings else SettingsFile()
     if options.listen:
         file = evolve(file, server=evolve(file.server, listen=options.listen))
     return evolve(file, clouds=clouds_at(options.provider)) if options.provider else file
 
 
-def _durable(file: SettingsFile, opened: ExitStack) -> Setup:
+def _durable(file: SettingsFile, opened: ExitStack, reload: Reload) -> Setup:
     settings = file.settings(master_key.find(file.server))
     store = opened.enter_context(closing(_store(file.server)))
     return Setup(
@@ -92,10 +123,11 @@ def _durable(file: SettingsFile, opened: ExitStack) -> Setup:
         open=lambda: open_service(settings),
         body_limit=settings.body_limit,
         trusted_proxies=settings.trusted_proxies,
+        reload=reload,
     )
 
 
-def _dev(file: SettingsFile, options: Options, opened: ExitStack) -> Setup:
+def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload) -> Setup:
     provider = options.provider
     if not provider:
         from ..provider_simulator import Simulator, start  # no server in earnest loads it
@@ -120,6 +152,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack) -> Setup:
         trusted_proxies=settings.trusted_proxies,
         introduction=introduction,
         next_commands=lambda url: next_commands.text(url, root_token, provider),
+        reload=reload,
     )
 
 

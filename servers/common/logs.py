@@ -16,6 +16,7 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 
 from . import streams
+from .settings import ServerSettings
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -25,6 +26,9 @@ class LogLevel:
     """The least important events that are logged; it can change while the log is in use."""
 
     name: str
+
+    def apply(self, server: ServerSettings) -> None:
+        self.name = server.log_level
 
     def drop_less_important(self, _: object, method: str, event: EventDict) -> EventDict:
         if LEVELS.get(method, logging.ERROR) < LEVELS[self.name]:

@@ -28,6 +28,8 @@ from .platform_identity import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
 PATHS: Final = ("tls_certificate", "tls_key", "store", "key_file")
+RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
+"""Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
 
 
 class SettingsError(Exception):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -18,6 +20,10 @@ from servers.stores.memory import InMemory
 
 BODY_LIMIT: Final = 4096
 FAR: Final = 3600.0
+MUCH: Final = 2**26
+"""Bytes that no socket buffer holds."""
+NOTE: Final = "NOTE"
+"""Environment variable: a file that says that an answer was not delivered."""
 
 
 class FakeService:
@@ -53,6 +59,8 @@ class FakeService:
             case "/holds":
                 await Sleep(float(query))
                 return replace(answer(), holds="a lease")
+            case "/holds-much":
+                return replace(answer(), body=bytes(MUCH), holds="a lease")
             case "/visit":
                 return replace(answer(), wake_at=await Now())
             case "/count":
@@ -60,7 +68,9 @@ class FakeService:
         raise LookupError("a bug, with a secret in its text: hunter2")
 
     async def undelivered(self, response: Response) -> None:
-        await count(f"undelivered {response.holds}".replace(" ", "-"), 1)
+        note = f"undelivered {response.holds}"
+        await count(note.replace(" ", "-"), 1)
+        leave_note(note)
 
     async def tick(self) -> Instant:
         await count("tick", 1)
@@ -69,6 +79,11 @@ class FakeService:
     async def upkeep(self) -> Instant:
         await count("upkeep", 1)
         return await Now() + FAR
+
+
+def leave_note(text: str) -> None:
+    if path := os.environ.get(NOTE):
+        Path(path).write_text(text)
 
 
 async def count(key: str, step: int) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -19,12 +21,13 @@ PATIENCE: Final = 20.0
 class Running:
     """A server from its ready line to its end."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         # A pipe that is not read would fill up and stop the server.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed on exit
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
+            env={**os.environ, **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,

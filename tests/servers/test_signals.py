@@ -1,0 +1,157 @@
+"""Signals and standard streams of both servers, as processes: nothing that happens to them stops the service."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from servers.common.reload import Reload
+from servers.common.settings import ServerSettings, SettingsError, SettingsFile
+
+from .certificates import common_name_of, write_certificate
+from .running import PATIENCE, ROOT, Client, Running, body, status
+from .test_logs import LogOfATest
+
+RUNTIMES: Final = ("trio", "aiohttp")
+FAKE: Final = "tests.servers.fake_server"
+NAMES: Final = {"trio": "servers.trio_server", "aiohttp": "servers.aiohttp_server"}
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nhost: test\r\n\r\n".encode()
+
+
+def lines_of(log: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_second_sigterm_ends_the_drain_at_once(runtime: str) -> None:
+    """The exit code is 0: somebody asked for it."""
+    with Running(FAKE, runtime, "drain=60s") as running, Client(running.port) as client:
+        client.send(get("/sleep?60"))
+        time.sleep(0.2)
+        running.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert running.process.poll() is None
+        code, log = running.stop()
+    assert code == 0
+    assert [line["event"] for line in lines_of(log)] == ["draining"]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_an_answer_that_the_end_of_the_drain_cuts_off_is_given_back(runtime: str, tmp_path: Path) -> None:
+    """The client does not read, so that the answer, which holds a lease, is under way when the server ends."""
+    note = tmp_path / "note"
+    environment = {"NOTE": str(note)}
+    with Running(FAKE, runtime, "drain=200ms", environment=environment) as running, Client(running.port) as client:
+        client.send(get("/holds-much"))
+        time.sleep(0.5)
+        code, _ = running.stop()
+    assert (code, note.read_text()) == (0, "undelivered a lease")
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+def test_sighup_reloads_level_and_certificate(name: str, tmp_path: Path) -> None:
+    """And names what takes a restart; a file that cannot be used changes nothing."""
+    settings = tmp_path / "cloudid.toml"
+    written = '[server]\nlisten = "127.0.0.1:0"\ntls_certificate = "cert.pem"\ntls_key = "key.pem"\nlog_level = "{}"\n'
+
+    def common_name(port: int) -> str:
+        pem = ssl.get_server_certificate(("127.0.0.1", port), timeout=PATIENCE)
+        return common_name_of(pem)
+
+    write_certificate(tmp_path, "first")
+    settings.write_text(written.format("info"))
+    with Running(name, "--dev", "--provider", "http://127.0.0.1:1", "--settings", str(settings)) as running:
+        assert common_name(running.port) == "first"
+        write_certificate(tmp_path, "second")
+        (tmp_path / "key.pem").rename(tmp_path / "kept.pem")
+        running.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert common_name(running.port) == "first"
+        (tmp_path / "kept.pem").rename(tmp_path / "key.pem")
+        settings.write_text(written.format("warning") + "connection_limit = 7\n")
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: common_name(running.port) == "second")
+        code, log = running.stop()
+    assert code == 0
+    events = [(line["event"], line["level"]) for line in lines_of(log) if "settings" in line["event"]]
+    assert events == [
+        ("settings not reloaded", "error"),
+        ("settings that take a restart have changed", "warning"),
+    ]
+    assert lines_of(log)[-1]["names"] == ["server.connection_limit"]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_reload_names_what_takes_a_restart(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    applied: list[ServerSettings] = []
+    new = SettingsFile(server=ServerSettings(listen="127.0.0.1:1", log_level="debug"), service={"leeway": 5})
+    reload = Reload(SettingsFile(), lambda: new)
+    reload.add(applied.append)
+    reload.run(log.log)
+    assert applied == [new.server]
+    assert [line.get("names") for line in log.lines] == [None, ["server.listen", "service.leeway"]]
+    os.close(log.descriptor)
+
+
+def test_a_reload_that_fails_is_logged_and_changes_nothing(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+
+    def fail() -> SettingsFile:
+        raise SettingsError("the file is gone")
+
+    Reload(SettingsFile(), fail).run(log.log)
+    [line] = log.lines
+    assert (line["event"], line["reason"]) == ("settings not reloaded", "the file is gone")
+    os.close(log.descriptor)
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full", "2>&- >&- <&-", "2>/dev/full >/dev/full"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_server_whose_streams_are_closed_or_full_serves(runtime: str, stream: str) -> None:
+    """Requests are answered, background work goes on, and the exit code is 0."""
+    shell = shutil.which("sh") or "sh"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    script = f'exec "$0" -m {FAKE} {runtime} listen=127.0.0.1:{port} {stream}'
+    process = subprocess.Popen([shell, "-c", script, sys.executable], cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: answers(port))
+        with Client(port) as client:
+            assert status(client.ask(get("/bug"))) == 500
+            assert status(client.ask(get("/visit"))) == 200
+            wait_until(lambda: json.loads(body(client.ask(get("/count?tick"))))["count"] >= 2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
