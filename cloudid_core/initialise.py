@@ -1,14 +1,17 @@
-"""The first start of a store: its key ring, its mounts, and the root token, in one commit."""
+"""The first start of a store: its key ring, its mounts, and the root token, in one commit; and later root tokens."""
 
 from __future__ import annotations
 
-from .effects import ABSENT, Commit, Instant, Now, RandomBytes
+from attrs import frozen
+
+from .effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry
 from .errors import Code, Conflict, Refused
 from .foundation.caches import Caches
 from .mounts.table import MOUNT_BYTES, TOKEN, default_mounts
 from .settings import Settings
 from .store import keys
-from .store.keyring import KEYRING_BYTES, make_keyring, seal_keyring
+from .store.changes import Changes
+from .store.keyring import KEYRING_BYTES, make_keyring, open_keyring, seal_keyring
 from .store.records import Records
 from .store.sealing import NONCE_SIZE, Keyring, Sealer
 from .tokens import encoding
@@ -16,22 +19,57 @@ from .tokens.record import Token
 from .values.secret import Secret
 
 
+@frozen
+class Unshown:
+    """A mark in the store: the last root token that was made may never have been shown to anyone."""
+
+
 async def initialise(settings: Settings, root_token: Secret | None = None) -> Secret:
     """Prepare an empty store, and answer the root token: it is stored nowhere and shown only now.
 
     `root_token` fixes its text, for development only. Refused with `MALFORMED_REQUEST` when the store is in use.
+    Run `confirm_root_token` once the token has been shown.
     """
     now = await Now()
     keyring = make_keyring(now, await RandomBytes(KEYRING_BYTES))
     records = Records(Sealer(keyring), Caches(settings).records)
     token, shown = await _root_token(keyring, now, root_token)
     mounts = default_mounts(await RandomBytes(MOUNT_BYTES))
-    puts = {keys.MOUNTS: mounts, keys.token(token.id): token}
+    puts: dict[str, object] = {keys.MOUNTS: mounts, keys.token(token.id): token, keys.UNSHOWN_ROOT_TOKEN: Unshown()}
     sealed = records.seal(puts, await RandomBytes(NONCE_SIZE * len(puts)))
     try:
         await Commit({keys.RING: ABSENT}, {keys.RING: await seal_keyring(settings, keyring), **sealed})
     except Conflict:
         raise Refused(Code.MALFORMED_REQUEST, "the store is already initialised") from None
+    return shown
+
+
+async def is_initialised() -> bool:
+    """Whether the store has been prepared. Needs no master key."""
+    return await ReadEntry(keys.RING) is not None
+
+
+async def was_root_token_shown() -> bool:
+    """False when `confirm_root_token` has not been run for the last root token. Needs no master key."""
+    return await ReadEntry(keys.UNSHOWN_ROOT_TOKEN) is None
+
+
+async def confirm_root_token() -> None:
+    """Note that the last root token has been shown."""
+    if mark := await ReadEntry(keys.UNSHOWN_ROOT_TOKEN):
+        await Commit({keys.UNSHOWN_ROOT_TOKEN: mark.version}, deletes=(keys.UNSHOWN_ROOT_TOKEN,))
+
+
+async def make_root_token(settings: Settings) -> Secret:
+    """Another root token for an initialised store: the master key is all that it takes. Earlier ones stay valid.
+
+    Fails as `open_keyring` does. Run `confirm_root_token` once the token has been shown.
+    """
+    keyring = await open_keyring(settings)
+    token, shown = await _root_token(keyring, await Now(), None)
+    records = Records(Sealer(keyring), Caches(settings).records)
+    puts: dict[str, object] = {keys.token(token.id): token, keys.UNSHOWN_ROOT_TOKEN: Unshown()}
+    await records.commit(Changes({keys.token(token.id): ABSENT}, puts))
     return shown
 
 

@@ -14,7 +14,6 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.effects import Program
 from cloudid_core.service import initialise, open_service
-from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
 from ..stores import Store
@@ -116,7 +115,7 @@ def _file_of(options: Options) -> SettingsFile:
 
 def _durable(file: SettingsFile, opened: ExitStack, reload: Reload) -> Setup:
     settings = file.settings(master_key.find(file.server))
-    store = opened.enter_context(closing(_store(file.server)))
+    store = opened.enter_context(closing(open_store(file.server)))
     return Setup(
         server=file.server,
         store=store,
@@ -156,12 +155,6 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
     )
 
 
-def initial(file: SettingsFile) -> tuple[Settings, Store]:
-    """What `init` works on: the key file is made if it is not there. Raises as `set_up` does."""
-    key = master_key.find_or_make(file.server)
-    return file.settings(key), _store(file.server)
-
-
-def _store(server: ServerSettings) -> Store:
+def open_store(server: ServerSettings) -> Store:
     """The durable store that the settings name. Raises `StoreFailed`."""
     return GroupCommit(SqliteStore(Path(server.store)))

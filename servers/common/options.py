@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from attrs import field, frozen
 
@@ -12,65 +14,77 @@ from cloudid_core.values.secret import Secret
 
 from .settings import SettingsError, parse_address
 
+SERVE: Final = "serve"
+INIT: Final = "init"
+BACKUP: Final = "backup"
+COMMANDS: Final = {
+    SERVE: "serve requests until SIGTERM (the command when none is given)",
+    INIT: "prepare the store and the key file of --settings, and print the root token, once",
+    BACKUP: "write a consistent copy of the store of --settings, also while it is served",
+}
+
 
 @frozen(kw_only=True)
 class Options:
-    """What was asked for on the command line."""
+    """What the command line says."""
 
-    is_init: bool = False
+    command: str = SERVE
     is_dev: bool = False
     settings: Path | None = None
     listen: str = ""
     provider: str = ""
     root_token: Secret = field(factory=Secret)
+    new_root_token: bool = False
+    """`init`: make another root token for a store that is initialised."""
+    target: Path = Path()
+    """`backup`: the file to write."""
 
 
 def read_options(program: str, arguments: Sequence[str] | None = None) -> Options:
     """Parse the command line; explains itself and exits when it is wrong."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] not in (*COMMANDS, "-h", "--help"):
+        words.insert(0, SERVE)
     parser = _parser(program)
-    given = parser.parse_args(arguments)
-    is_init = given.action == "init"
-    if is_init and (given.dev or not given.settings):
-        parser.error("init needs --settings FILE, and nothing else")
-    if not given.dev and not given.settings:
+    given = parser.parse_args(words)
+    if given.command == SERVE and not given.is_dev and not given.settings:
         parser.error("one of --dev and --settings FILE is needed")
-    if given.root_token and not given.dev:
+    if given.command == SERVE and given.root_token and not given.is_dev:
         parser.error("--root-token is for --dev only")
-    return Options(
-        is_init=is_init,
-        is_dev=given.dev,
-        settings=given.settings,
-        listen=given.listen or "",
-        provider=given.provider,
-        root_token=Secret(given.root_token),
-    )
+    return Options(**{name: value for name, value in vars(given).items() if value is not None})
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program, description="Turn machines' identities into service tokens.", allow_abbrev=False
     )
-    parser.add_argument(
-        "action",
-        nargs="?",
-        choices=("serve", "init"),
-        default="serve",
-        help="init: prepare the store and the key file of --settings, and print the root token, once (default: serve)",
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    serve, init, backup = (
+        commands.add_parser(name, help=text, description=text, allow_abbrev=False) for name, text in COMMANDS.items()
     )
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="TOML file with settings")
-    parser.add_argument(
-        "--dev", action="store_true", help="keep everything in memory, initialised, on a simulated cloud"
+    for command in (serve, init, backup):
+        command.add_argument(
+            "--settings", type=Path, metavar="FILE", help="TOML file with settings", required=command is not serve
+        )
+    serve.add_argument(
+        "--dev",
+        dest="is_dev",
+        action="store_true",
+        help="keep everything in memory, initialised, on a simulated cloud",
     )
-    parser.add_argument(
-        "--root-token", default="", metavar="TOKEN", help="with --dev: the root token (default: random)"
+    serve.add_argument(
+        "--root-token", type=Secret, metavar="TOKEN", help="with --dev: the root token (default: random)"
     )
-    parser.add_argument(
-        "--provider",
-        default="",
-        metavar="URL",
-        help="address of a provider simulator that stands for every environment",
+    serve.add_argument(
+        "--provider", metavar="URL", help="address of a provider simulator that stands for every environment"
     )
-    parser.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default: 127.0.0.1:8200")
+    serve.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default: 127.0.0.1:8200")
+    init.add_argument(
+        "--new-root-token",
+        action="store_true",
+        help="print another root token for a store that is initialised: the first was lost or never shown",
+    )
+    backup.add_argument("target", type=Path, metavar="TARGET", help="file to write; it must not exist")
     return parser
 
 

@@ -18,7 +18,7 @@ import attrs
 import msgspec
 from attrs import evolve, frozen
 
-from cloudid_core.api.fields import INTEGER, PAUSE, TEXT, Field, bounded, fields_of, one_of, parse, setting
+from cloudid_core.api.fields import BOOLEAN, INTEGER, PAUSE, TEXT, Field, bounded, fields_of, one_of, parse, setting
 from cloudid_core.clouds import CLOUDS, Cloud, environment_name
 from cloudid_core.errors import Refused
 from cloudid_core.settings import Settings
@@ -46,6 +46,9 @@ class ServerSettings:
     store: str = setting(TEXT, "cloudid.sqlite", "SQLite file that keeps everything.")
     key_file: str = setting(
         TEXT, "cloudid.key", f"File with the master key; the environment variable {MASTER_KEY_VARIABLE} goes first."
+    )
+    allow_shared_key_file: bool = setting(
+        BOOLEAN, False, "Accept a key file that others than its owner may read, as orchestrators mount them."
     )
     metadata_address: str = setting(TEXT, METADATA_ADDRESS, "Address of this machine's own metadata service.")
     connection_limit: int = setting(bounded(INTEGER, 1, 2**16), 1024, "Most connections at a time.")

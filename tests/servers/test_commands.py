@@ -98,11 +98,15 @@ def test_dev_takes_any_provider_and_makes_up_a_token() -> None:
 
 @pytest.mark.parametrize(
     "key, reason",
-    [(None, "run init first"), ("too short", "does not hold 64"), ("ab" * 32, "not initialised")],
+    [
+        (None, "cloudid.key is missing: restore it, or run init for a new store"),
+        ("too short", "does not hold 64"),
+        ("ab" * 32, "not initialised"),
+    ],
 )
 def test_a_server_that_cannot_start_says_why(settings: Path, key: str | None, reason: str) -> None:
     if key is not None:
-        (settings.parent / "cloudid.key").write_text(key)
+        write_key(settings.parent / "cloudid.key", key)
     for server in SERVERS:
         failed = command(server, "--settings", str(settings))
         assert (failed.returncode, failed.stdout) == (1, "")
@@ -121,13 +125,84 @@ def test_an_address_that_is_taken_is_named(settings: Path) -> None:
             assert "in use" in failed.stderr
 
 
+def write_key(path: Path, key: str, mode: int = 0o600) -> None:
+    path.write_text(key)
+    path.chmod(mode)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_key_file_that_others_may_read_is_refused_with_the_command_that_mends_it(settings: Path, mode: int) -> None:
+    """Unless a setting accepts it: orchestrators mount secrets so."""
+    key_file = settings.parent / "cloudid.key"
+    write_key(key_file, "ab" * 32, mode)
+    failed = command(SERVERS[0], "--settings", str(settings))
+    assert (failed.returncode, f"mode {mode:04o}" in failed.stderr) == (1, True)
+    mend = failed.stderr.partition(": run ")[2].partition(", or")[0]
+    assert mend == f"chmod 600 {key_file}"
+    settings.write_text(settings.read_text() + "allow_shared_key_file = true\n")
+    assert "not initialised" in command(SERVERS[0], "--settings", str(settings)).stderr
+    settings.write_text(settings.read_text().replace("allow_shared_key_file = true\n", ""))
+    subprocess.run(["sh", "-c", mend], check=True)
+    assert "not initialised" in command(SERVERS[0], "--settings", str(settings)).stderr
+
+
+def test_init_makes_no_key_beside_an_initialised_store(settings: Path) -> None:
+    """The key was lost or not mounted: a new one would open nothing."""
+    key_file = settings.parent / "cloudid.key"
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    key_file.rename(settings.parent / "kept.key")
+    for arguments in ((), ("--new-root-token",)):
+        failed = command(SERVERS[0], "init", "--settings", str(settings), *arguments)
+        assert (failed.returncode, failed.stdout) == (1, "")
+    assert "restore it" in failed.stderr
+    assert not key_file.exists()
+    assert sorted(path.suffix for path in settings.parent.iterdir() if "new" in path.name) == []
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_root_token_that_was_never_shown_is_replaced_with_the_key_file(server: str, settings: Path) -> None:
+    """`init` cannot print it, says so, and says what to do; then everything goes on."""
+    line = f"{sys.executable} -m {server} init --settings {settings} > /dev/full"
+    failed = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (failed.returncode, "run init --new-root-token" in failed.stderr) == (1, True)
+    again = command(server, "init", "--settings", str(settings))
+    assert (again.returncode, "its root token was never shown" in again.stderr) == (1, True)
+    tokens = []
+    for _ in range(2):
+        shown = command(server, "init", "--settings", str(settings), "--new-root-token")
+        assert (shown.returncode, shown.stderr) == (0, "")
+        tokens.append(shown.stdout.strip().removeprefix("root token: "))
+        assert "already initialised" in command(server, "init", "--settings", str(settings)).stderr
+    with Running(server, "--settings", str(settings)) as running:
+        for token in tokens:
+            assert look_up_self(running.url, token)["policies"] == ["root"]
+
+
+def test_a_root_token_takes_the_right_key(settings: Path) -> None:
+    new_root_token = ("init", "--settings", str(settings), "--new-root-token")
+    write_key(settings.parent / "cloudid.key", "ab" * 32)
+    assert "not initialised" in command(SERVERS[0], *new_root_token).stderr
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    write_key(settings.parent / "cloudid.key", "cd" * 32)
+    failed = command(SERVERS[0], *new_root_token)
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "the master key does not open the key ring" in failed.stderr
+
+
 def test_options_are_read() -> None:
     assert read_options("server", ["--dev", "--root-token", "t", "--listen", "[::1]:0"]) == Options(
         is_dev=True, root_token=Secret("t"), listen="[::1]:0"
     )
-    assert read_options("server", ["init", "--settings", "a.toml"]) == Options(is_init=True, settings=Path("a.toml"))
-    assert read_options("server", ["--settings", "a.toml", "--provider", "http://p"]) == Options(
-        settings=Path("a.toml"), provider="http://p"
+    for first in ([], ["serve"]):
+        assert read_options("server", [*first, "--settings", "a.toml", "--provider", "http://p"]) == Options(
+            settings=Path("a.toml"), provider="http://p"
+        )
+    assert read_options("server", ["init", "--settings", "a.toml"]) == Options(command="init", settings=Path("a.toml"))
+    assert read_options("server", ["init", "--new-root-token", "--settings", "a.toml"]) == Options(
+        command="init", settings=Path("a.toml"), new_root_token=True
+    )
+    assert read_options("server", ["backup", "--settings", "a.toml", "copy"]) == Options(
+        command="backup", settings=Path("a.toml"), target=Path("copy")
     )
 
 
@@ -135,11 +210,13 @@ def test_options_are_read() -> None:
     "arguments, reason",
     [
         ([], "one of --dev and --settings"),
-        (["init"], "init needs --settings"),
-        (["init", "--dev", "--settings", "a.toml"], "init needs --settings"),
+        (["init"], "required: --settings"),
+        (["init", "--dev", "--settings", "a.toml"], "unrecognized arguments: --dev"),
+        (["backup", "copy"], "required: --settings"),
+        (["backup", "--settings", "a.toml"], "required: TARGET"),
         (["--settings", "a.toml", "--root-token", "t"], "--root-token is for --dev only"),
         (["--dev", "--listen", "here"], "here is not HOST:PORT"),
-        (["stop"], "invalid choice"),
+        (["--settings", "a.toml", "stop"], "unrecognized arguments: stop"),
     ],
 )
 def test_options_that_make_no_sense_are_explained(

@@ -1,0 +1,53 @@
+"""Backup: a consistent copy of a SQLite store, also while a server uses it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from cloudid_core.errors import StoreFailed
+
+from .sqlite import APPLICATION_ID
+
+
+def back_up(store: Path, target: Path) -> None:
+    """Write everything that was committed when the copy began to a new file, for its owner only.
+
+    `VACUUM INTO` reads one state of the store and holds up no writer. The target appears whole and on disk, or not at
+    all. Raises `StoreFailed`, also when the target exists.
+    """
+    draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            _copy(store, draft)
+            _sync(draft)
+            os.link(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+        _sync(target.parent)
+    except FileExistsError:
+        raise StoreFailed(f"{target} exists: a backup overwrites nothing") from None
+    except (sqlite3.Error, OSError) as error:
+        raise StoreFailed(f"{store} cannot be copied to {target}: {error}") from error
+
+
+def _copy(store: Path, draft: Path) -> None:
+    uri = f"file:{quote(str(store.absolute()))}?mode=rw"  # a new file is never made, and the log can be read
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        [application] = connection.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID:
+            raise StoreFailed(f"{store} is not a store of this service")
+        connection.execute("VACUUM INTO ?", (str(draft),))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
