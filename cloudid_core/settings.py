@@ -29,11 +29,15 @@ class Settings:
 
     body_limit: int = setting(bounded(INTEGER, 1024, 2**26), 2**20, "Largest request body, in bytes.")
     jwt_limit: int = setting(bounded(INTEGER, 512, 2**16), 2**14, "Largest login JWT, in bytes.")
-    request_deadline: float = setting(PAUSE, 90.0, "How long one request may take; clients can ask for less.")
-    request_grace: float = setting(
-        PAUSE, 30.0, "How long after its deadline what a request has sent may still be under way at the provider."
+    request_deadline: float = setting(
+        bounded(PAUSE, 0.1, 3600.0), 90.0, "How long one request may take; clients can ask for less."
     )
-    provider_timeout: float = setting(PAUSE, 30.0, "How long one call to the provider may take.")
+    request_grace: float = setting(
+        bounded(PAUSE, 0.0, 3600.0),
+        30.0,
+        "How long after its deadline what a request has sent may still be under way at the provider.",
+    )
+    provider_timeout: float = setting(bounded(PAUSE, 0.1, 3600.0), 30.0, "How long one call to the provider may take.")
     leeway: int = setting(bounded(SECONDS, 0, 300), 60, "Clock skew that the time claims of a JWT are allowed.")
     fact_max_age: int = setting(SECONDS, 60, "How long facts about a machine may be reused; 0: always ask.")
     missing_max_age: int = setting(SECONDS, 5, "How long the provider's answer that a machine is unknown is believed.")

@@ -27,6 +27,7 @@ from ..values.schedule import Schedule
 from ..values.secret import Secret
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of them."""
 
@@ -71,16 +72,17 @@ def _environment(raw: object) -> str:
     return spelling
 
 
-def bounded(kind: FieldType[int], least: int, most: int) -> FieldType[int]:
-    """An integer kind whose values lie between two bounds, both included."""
+def bounded(kind: FieldType[N], least: N, most: N) -> FieldType[N]:
+    """A kind of number whose values lie between two bounds, both included."""
+    limits = kind.show(least), kind.show(most)
 
-    def parse(raw: object) -> int:
+    def parse(raw: object) -> N:
         number = kind.parse(raw)
         if not least <= number <= most:
-            raise ValueError(f"must be between {least} and {most}")
+            raise ValueError("must be between {} and {}".format(*limits))
         return number
 
-    return FieldType(f"{kind.name} from {least} to {most}", parse, kind.show, kind.null_is_absent)
+    return FieldType("{} from {} to {}".format(kind.name, *limits), parse, kind.show, kind.null_is_absent)
 
 
 TEXT: Final = FieldType("string", coercion.text)

@@ -31,6 +31,8 @@ PATHS: Final = ("tls_certificate", "tls_key", "store", "key_file")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
 """Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
 
+TIMEOUT: Final = bounded(PAUSE, 0.1, 86_400.0)
+
 
 class SettingsError(Exception):
     """The settings cannot be used; the text tells the operator why."""
@@ -41,8 +43,8 @@ class ServerSettings:
     """The `[server]` table: what concerns a server and not the service behind it. Paths start at the file's folder."""
 
     listen: str = setting(TEXT, "127.0.0.1:8200", "Address to listen on, `HOST:PORT`; port 0: any that is free.")
-    tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; empty: no TLS.")
-    tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate.")
+    tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
+    tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate; may be the same file.")
     store: str = setting(TEXT, "cloudid.sqlite", "SQLite file that keeps everything.")
     key_file: str = setting(
         TEXT, "cloudid.key", f"File with the master key; the environment variable {MASTER_KEY_VARIABLE} goes first."
@@ -52,11 +54,13 @@ class ServerSettings:
     )
     metadata_address: str = setting(TEXT, METADATA_ADDRESS, "Address of this machine's own metadata service.")
     connection_limit: int = setting(bounded(INTEGER, 1, 2**16), 1024, "Most connections at a time.")
-    head_timeout: float = setting(PAUSE, 10.0, "How long the head of a request may take.")
-    body_timeout: float = setting(PAUSE, 30.0, "How long the body of a request may take.")
-    idle_timeout: float = setting(PAUSE, 300.0, "How long a connection may be idle.")
-    write_timeout: float = setting(PAUSE, 30.0, "How long a client may take to read an answer.")
-    drain: float = setting(PAUSE, 30.0, "How long requests under way may take once the server is told to stop.")
+    head_timeout: float = setting(TIMEOUT, 10.0, "How long the head of a request may take.")
+    body_timeout: float = setting(TIMEOUT, 30.0, "How long the body of a request may take.")
+    idle_timeout: float = setting(TIMEOUT, 300.0, "How long a connection may be idle.")
+    write_timeout: float = setting(TIMEOUT, 30.0, "How long a client may take to read an answer.")
+    drain: float = setting(
+        bounded(PAUSE, 0.0, 3600.0), 30.0, "How long requests under way may take once the server is told to stop."
+    )
     log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Least important events to log.")
 
     @property
@@ -108,6 +112,9 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
             raise SettingsError(f"[clouds.{name}] {error}") from None
     _refuse_unknown("", document)
     parse_address(server.listen)
+    if bool(server.tls_certificate) != bool(server.tls_key):
+        given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
+        raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')
     paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
     return SettingsFile(server=evolve(server, **paths), service=service, clouds=clouds)
 

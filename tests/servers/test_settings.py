@@ -75,6 +75,13 @@ def test_everything_may_be_left_out(tmp_path: Path) -> None:
         ("[server]\nlisten_on = 1", r'\[server\] "listen_on" is unknown'),
         ("[server]\nlisten = 'here'", "here is not HOST:PORT"),
         ("[server]\nconnection_limit = 0", r'\[server\] "connection_limit" must be between'),
+        ("[server]\ntls_key = 'key.pem'", r'\[server\] "tls_key" needs "tls_certificate"'),
+        ("[server]\ntls_certificate = 'cert.pem'", r'\[server\] "tls_certificate" needs "tls_key"'),
+        ("[server]\nhead_timeout = 0", r'\[server\] "head_timeout" must be between 0.1s and 86400s'),
+        ("[server]\nwrite_timeout = '50ms'", r'\[server\] "write_timeout" must be between'),
+        ("[server]\ndrain = '2h'", r'\[server\] "drain" must be between'),
+        ("[service]\nrequest_deadline = 0", r'\[service\] "request_deadline" must be between 0.1s and 3600s'),
+        ("[service]\nprovider_timeout = 0", r'\[service\] "provider_timeout" must be between 0.1s and 3600s'),
         ("[service]\nmaster_key = 'x'", r'\[service\] "master_key" is unknown'),
         ("[service]\nleeway = 'soon'\nbody_limit = 1", r'\[service\] "leeway" .*; "body_limit" must be between'),
         ("[service]\ntrusted_proxies = ['x']", '"trusted_proxies" must be IP addresses'),
@@ -89,6 +96,11 @@ def test_everything_may_be_left_out(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(SettingsError, match=reason):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["drain = 0", "idle_timeout = '24h'", "head_timeout = '100ms'"])
+def test_the_bounds_themselves_are_accepted(tmp_path: Path, text: str) -> None:
+    read(tmp_path, f"[server]\n{text}")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
