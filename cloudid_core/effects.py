@@ -186,7 +186,8 @@ class CallProvider(Effect[HttpResponse], frozen=True):
 class ReadPlatformToken(Effect[PlatformToken], frozen=True):
     """An access token for `resource` from the identity of the machine that the host runs on.
 
-    `client_id` chooses a user-assigned identity; empty: the system's. Fails with `PlatformTokenUnavailable`.
+    `client_id` chooses a user-assigned identity; empty: the system's. Fails with `PlatformTokenUnavailable`,
+    whose `status` says whether the program may try again.
     """
 
     resource: str

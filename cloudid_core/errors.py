@@ -214,7 +214,17 @@ class ProviderUnreachable(HostFailure):
 
 
 class PlatformTokenUnavailable(HostFailure):
-    """The host's platform has no identity token to give."""
+    """The host's platform has no identity token to give.
+
+    `status` is that of its answer, or `NO_ANSWER`. `None`: trying again is of no use, since there is no platform, or
+    its answer cannot be understood.
+    """
+
+    NO_ANSWER: Final = 0
+
+    def __init__(self, reason: str, *, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(reason)
 
 
 class RecordFailed(HostFailure):

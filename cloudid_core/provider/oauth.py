@@ -12,10 +12,11 @@ from attrs import frozen
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..effects import HttpRequest, Instant, Now, ReadPlatformToken
+from ..effects import HttpRequest, Instant, Now
 from ..errors import HostFailure, PlatformTokenUnavailable, ProviderProblem
 from ..values.secret import Secret
 from .calls import deliver
+from .platform_tokens import platform_token
 from .responses import nonsense, problem_of, read
 from .retry import RetryPolicy
 from .single_flight import once
@@ -129,7 +130,12 @@ async def _by_secret(client: Client, secret: Secret, scope: str) -> AccessToken:
 
 async def _by_platform(client: Client, scope: str) -> AccessToken:
     asked_at = await Now()
-    answer = await ReadPlatformToken(scope.removesuffix("/.default"), client.credentials.client_id)
+    answer = await platform_token(
+        scope.removesuffix("/.default"),
+        client.credentials.client_id,
+        client.deadline,
+        retries=client.retry.max_retries > 0,
+    )
     if answer.expires_at <= asked_at or not _TOKEN.fullmatch(answer.token.reveal()):
         raise PlatformTokenUnavailable("the platform gave no token that can be used")
     return _token(answer.token, asked_at, answer.expires_at)

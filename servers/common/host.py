@@ -104,7 +104,7 @@ class Host:
         try:
             response = await self.call_provider(self._platform.ask(resource, client_id), platform_identity.TIMEOUT)
         except ProviderUnreachable as failure:
-            raise PlatformTokenUnavailable(str(failure)) from None
+            raise PlatformTokenUnavailable(str(failure), status=PlatformTokenUnavailable.NO_ANSWER) from None
         return platform_identity.read(response)
 
     async def now(self) -> Instant:

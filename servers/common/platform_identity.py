@@ -1,7 +1,7 @@
 """Platform tokens: the identity that the host's own machine can ask for.
 
-A virtual machine asks its metadata service; an application service is told by `IDENTITY_ENDPOINT` and `IDENTITY_HEADER`
-in its environment whom to ask instead.
+A virtual machine asks its metadata service; an application service finds another address in
+`IDENTITY_ENDPOINT` and `IDENTITY_HEADER` of its environment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIMEOUT: Final = 10.0
 
 @frozen
 class Platform:
-    """Whom to ask."""
+    """Where this machine asks for tokens."""
 
     metadata_address: str = METADATA_ADDRESS
     identity_endpoint: str = ""
@@ -51,7 +51,7 @@ class Platform:
 def read(response: HttpResponse) -> PlatformToken:
     """The token in an answer; numbers may come as texts. Raises `PlatformTokenUnavailable`."""
     if response.status != 200:
-        raise PlatformTokenUnavailable(f"the platform answered with status {response.status}")
+        raise PlatformTokenUnavailable(f"the platform answered with status {response.status}", status=response.status)
     try:
         answer = json.loads(response.body)
         return PlatformToken(Secret(str(answer["access_token"])), float(answer["expires_on"]))

@@ -321,7 +321,8 @@ def test_a_platform_token_is_fetched_from_the_metadata_service(runtime: str) -> 
 
 def test_a_platform_that_does_not_answer_has_no_token(runtime: str) -> None:
     async def scenario(host: Host) -> None:
-        with pytest.raises(PlatformTokenUnavailable):
+        with pytest.raises(PlatformTokenUnavailable) as unavailable:
             await host.read_platform_token("https://vault.test/", "")
+        assert unavailable.value.status == PlatformTokenUnavailable.NO_ANSWER
 
     on(runtime, scenario, platform=Platform("http://127.0.0.1:1"))

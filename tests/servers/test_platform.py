@@ -48,3 +48,11 @@ def test_the_expiry_may_be_a_number_or_a_text(expires_on: bytes) -> None:
 def test_anything_else_is_no_token(response: HttpResponse) -> None:
     with pytest.raises(PlatformTokenUnavailable):
         read(response)
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 429, 500])
+def test_a_refusal_tells_its_status(status: int) -> None:
+    """The core decides by it whether to ask again."""
+    with pytest.raises(PlatformTokenUnavailable) as unavailable:
+        read(HttpResponse(status, {}, b"{}"))
+    assert unavailable.value.status == status

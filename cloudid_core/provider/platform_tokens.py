@@ -1,0 +1,52 @@
+"""Tokens of the host's own platform (managed identity): which refusals are tried again, and when."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..effects import Now, PlatformToken, ReadPlatformToken, Sleep
+from ..errors import PlatformTokenUnavailable
+from ..foundation.deadline import Deadline
+from .calls import SHORTEST_TRY
+
+PAUSES: Final = (1.0, 2.0, 4.0)
+"""Seconds before each retry after no answer, 404, 429 or 5xx: the platform's service starts or is busy."""
+
+GONE: Final = 410
+"""The platform's service is being updated."""
+GONE_PAUSE: Final = 10.0
+GONE_SECONDS: Final = 70.0
+"""How long an update may take: it is waited for so long."""
+
+
+async def platform_token(resource: str, client_id: str, deadline: Deadline, *, retries: bool = True) -> PlatformToken:
+    """A token for `resource`, within the deadline. Raises `PlatformTokenUnavailable`; refuses `DEADLINE_PASSED`."""
+    started_at = await Now()
+    retry = 0
+    while True:
+        await deadline.remaining()
+        answer = await _try(resource, client_id)
+        if isinstance(answer, PlatformToken):
+            return answer
+        now = await Now()
+        pause = _pause(answer.status, retry, now - started_at) if retries else None
+        if pause is None or now + pause + SHORTEST_TRY > deadline.at:
+            raise answer
+        if answer.status != GONE:
+            retry += 1
+        await Sleep(pause)
+
+
+async def _try(resource: str, client_id: str) -> PlatformToken | PlatformTokenUnavailable:
+    try:
+        return await ReadPlatformToken(resource, client_id)
+    except PlatformTokenUnavailable as refusal:
+        return refusal
+
+
+def _pause(status: int | None, retry: int, waited: float) -> float | None:
+    """Seconds before the next try; `None`: there is none."""
+    if status == GONE:
+        return GONE_PAUSE if waited + GONE_PAUSE <= GONE_SECONDS else None
+    is_temporary = status in (PlatformTokenUnavailable.NO_ANSWER, 404, 429) or (status is not None and status >= 500)
+    return PAUSES[retry] if is_temporary and retry < len(PAUSES) else None
