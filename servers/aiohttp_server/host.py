@@ -18,6 +18,7 @@ from cloudid_core.run import run
 
 from ..common import host, runtime
 from ..common.platform_identity import Platform
+from ..common.proxies import NO_PROXIES, Proxies
 from ..stores import Store
 
 T = TypeVar("T")
@@ -27,8 +28,9 @@ A = TypeVar("A")
 class AiohttpHost(host.Host):
     """Performs effects on asyncio. Background work and shared programs are tasks of its own."""
 
-    def __init__(self, store: Store, platform: Platform, session: aiohttp.ClientSession) -> None:
+    def __init__(self, store: Store, platform: Platform, proxies: Proxies, session: aiohttp.ClientSession) -> None:
         super().__init__(store, platform)
+        self._proxies = proxies
         self._session = session
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -127,6 +129,7 @@ class AiohttpHost(host.Host):
                 headers=request.headers,
                 data=request.body or None,
                 allow_redirects=False,
+                proxy=self._proxies.proxy_of(request.url),
                 timeout=aiohttp.ClientTimeout(total=max(0.001, timeout)),
                 trace_request_ctx=progress,
             ) as response:
@@ -141,7 +144,7 @@ class AiohttpHost(host.Host):
 
 
 @asynccontextmanager
-async def open_host(store: Store, platform: Platform) -> AsyncIterator[AiohttpHost]:
+async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROXIES) -> AsyncIterator[AiohttpHost]:
     """A host for as long as the block lasts; then all its tasks are cancelled.
 
     Opens the store; the caller closes it.
@@ -157,7 +160,7 @@ async def open_host(store: Store, platform: Platform) -> AsyncIterator[AiohttpHo
         trust_env=False,
     )
     async with session:
-        opened = AiohttpHost(store, platform, session)
+        opened = AiohttpHost(store, platform, proxies, session)
         try:
             await store.open(opened)
             yield opened

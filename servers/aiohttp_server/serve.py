@@ -44,7 +44,7 @@ async def _serve(setup: Setup) -> None:
     log = setup.open_log()
     loop = asyncio.get_running_loop()
     stop, end_drain = asyncio.Event(), asyncio.Event()
-    async with open_host(setup.store, setup.platform) as host:
+    async with open_host(setup.store, setup.platform, setup.proxies) as host:
         host.sinks.append(EventLog(log))
         front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
         server = Server(front, setup.server)

@@ -25,6 +25,7 @@ from .app import Service
 from .logs import LogLevel, adopt_libraries, open_log
 from .options import Options
 from .platform_identity import Platform
+from .proxies import Proxies
 from .reload import Reload
 from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
 
@@ -49,6 +50,11 @@ class Setup:
     @property
     def platform(self) -> Platform:
         return Platform.of(self.server.metadata_address, os.environ)
+
+    @property
+    def proxies(self) -> Proxies:
+        """Raises `SettingsError`."""
+        return Proxies.of(self.server, self.platform.addresses)
 
     def open_log(self) -> FilteringBoundLogger:
         """The server's log, which also takes what libraries log. Its level can be reloaded."""

@@ -36,6 +36,11 @@ class Platform:
         header = Secret(environment.get("IDENTITY_HEADER", ""))
         return cls(metadata_address, environment.get("IDENTITY_ENDPOINT", "") if header else "", header)
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where requests for tokens go. They never leave the machine, so they never go through a proxy."""
+        return tuple(address for address in (self.metadata_address, self.identity_endpoint) if address)
+
     def ask(self, resource: str, client_id: str) -> HttpRequest:
         """The request for a token."""
         if self.identity_endpoint:

@@ -18,7 +18,19 @@ import attrs
 import msgspec
 from attrs import evolve, frozen
 
-from cloudid_core.api.fields import BOOLEAN, INTEGER, PAUSE, TEXT, Field, bounded, fields_of, one_of, parse, setting
+from cloudid_core.api.fields import (
+    BOOLEAN,
+    INTEGER,
+    PAUSE,
+    SECRET,
+    TEXT,
+    Field,
+    bounded,
+    fields_of,
+    one_of,
+    parse,
+    setting,
+)
 from cloudid_core.clouds import CLOUDS, Cloud, environment_name
 from cloudid_core.errors import Refused
 from cloudid_core.settings import Settings
@@ -53,6 +65,12 @@ class ServerSettings:
         BOOLEAN, False, "Accept a key file that others than its owner may read, as orchestrators mount them."
     )
     metadata_address: str = setting(TEXT, METADATA_ADDRESS, "Address of this machine's own metadata service.")
+    provider_proxy: Secret = setting(
+        SECRET,
+        Secret(),
+        "Proxy for calls to the provider, `http://HOST:PORT`; `direct`: none. Empty: HTTPS_PROXY, HTTP_PROXY and "
+        "ALL_PROXY of the process environment. Hosts in NO_PROXY, loopback and metadata addresses need none.",
+    )
     connection_limit: int = setting(bounded(INTEGER, 1, 2**16), 1024, "Most connections at a time.")
     head_timeout: float = setting(TIMEOUT, 10.0, "How long the head of a request may take.")
     body_timeout: float = setting(TIMEOUT, 30.0, "How long the body of a request may take.")

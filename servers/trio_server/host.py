@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from cloudid_core.run import run
 
 from ..common import host, runtime
 from ..common.platform_identity import Platform
+from ..common.proxies import NO_PROXIES, Proxies
 from ..stores import Store
 
 T = TypeVar("T")
@@ -26,9 +27,17 @@ A = TypeVar("A")
 class TrioHost(host.Host):
     """Performs effects on trio. Background work and shared programs live in its nursery."""
 
-    def __init__(self, store: Store, platform: Platform, client: httpx.AsyncClient, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        store: Store,
+        platform: Platform,
+        proxies: Proxies,
+        clients: Mapping[str | None, httpx.AsyncClient],
+        nursery: trio.Nursery,
+    ) -> None:
         super().__init__(store, platform)
-        self._client = client
+        self._proxies = proxies
+        self._clients = clients
         self._nursery = nursery
 
     def new_event(self) -> runtime.Event:
@@ -92,7 +101,7 @@ class TrioHost(host.Host):
         body = bytearray()
         try:
             with trio.move_on_after(max(0.0, timeout)) as scope:
-                async with self._client.stream(
+                async with self._clients[self._proxies.proxy_of(request.url)].stream(
                     request.method,
                     request.url,
                     headers=dict(request.headers),
@@ -112,23 +121,18 @@ class TrioHost(host.Host):
 
 
 @asynccontextmanager
-async def open_host(store: Store, platform: Platform) -> AsyncIterator[TrioHost]:
+async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROXIES) -> AsyncIterator[TrioHost]:
     """A host for as long as the block lasts; then everything in its nursery is cancelled.
 
     Opens the store; the caller closes it.
     """
     failure: Exception | None = None
-    client = httpx.AsyncClient(
-        headers=host.PROVIDER_HEADERS,
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        verify=ssl.create_default_context(),
-        trust_env=False,
-        follow_redirects=False,
-        timeout=None,
-        limits=httpx.Limits(max_connections=host.PROVIDER_CONNECTIONS),
-    )
-    async with client, trio.open_nursery() as nursery:
-        opened = TrioHost(store, platform, client, nursery)
+    async with AsyncExitStack() as stack:
+        clients = {
+            proxy: await stack.enter_async_context(_client(proxy)) for proxy in {None, *proxies.by_scheme.values()}
+        }
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        opened = TrioHost(store, platform, proxies, clients, nursery)
         try:
             await store.open(opened)
             yield opened
@@ -138,3 +142,17 @@ async def open_host(store: Store, platform: Platform) -> AsyncIterator[TrioHost]
     opened.abandon()
     if failure is not None:
         raise failure
+
+
+def _client(proxy: str | None) -> httpx.AsyncClient:
+    """A client whose calls all go through the proxy, if there is one."""
+    return httpx.AsyncClient(
+        headers=host.PROVIDER_HEADERS,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        verify=ssl.create_default_context(),
+        trust_env=False,
+        follow_redirects=False,
+        timeout=None,
+        limits=httpx.Limits(max_connections=host.PROVIDER_CONNECTIONS),
+        proxy=proxy,
+    )

@@ -41,7 +41,7 @@ def serve(setup: Setup) -> None:
 async def _serve(setup: Setup) -> None:
     log = setup.open_log()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async with open_host(setup.store, setup.platform) as host:
+        async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.sinks.append(EventLog(log))
             front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()

@@ -18,6 +18,7 @@ from cloudid_core.testing.conformance import Scripted
 from servers.aiohttp_server import host as aiohttp_host
 from servers.common.host import Host
 from servers.common.platform_identity import Platform
+from servers.common.proxies import NO_PROXIES, Proxies
 from servers.stores import Store
 from servers.stores.memory import InMemory
 from servers.trio_server import host as trio_host
@@ -28,16 +29,22 @@ Provider: TypeAlias = Callable[[HttpRequest], Scripted]
 RUNTIMES: Final = ("trio", "asyncio")
 
 
-def on(runtime: str, scenario: Scenario[T], store: Store | None = None, platform: Platform | None = None) -> T:
+def on(
+    runtime: str,
+    scenario: Scenario[T],
+    store: Store | None = None,
+    platform: Platform | None = None,
+    proxies: Proxies = NO_PROXIES,
+) -> T:
     """What the scenario answers on a host that is open for as long as it lasts."""
     store, platform = store or InMemory(), platform or Platform()
 
     async def on_trio() -> T:
-        async with trio_host.open_host(store, platform) as host:
+        async with trio_host.open_host(store, platform, proxies) as host:
             return await scenario(host)
 
     async def on_asyncio() -> T:
-        async with aiohttp_host.open_host(store, platform) as host:
+        async with aiohttp_host.open_host(store, platform, proxies) as host:
             return await scenario(host)
 
     return trio.run(on_trio) if runtime == "trio" else asyncio.run(on_asyncio())

@@ -1,0 +1,70 @@
+"""Proxies: which one a call to the provider goes through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import (  # type: ignore[attr-defined]  # typeshed does not know the second one
+    getproxies_environment,
+    proxy_bypass_environment,
+)
+
+from attrs import field, frozen
+
+from .settings import ServerSettings, SettingsError
+
+DIRECT: Final = "direct"
+_ADDRESS: Final = re.compile(r"https?://(?:[!-.0-~]+@)?[\w.\-\[\]:]+:[0-9]{1,5}/?", re.ASCII)
+
+
+@frozen
+class Proxies:
+    """The proxy for each scheme, and the hosts that are called without one: `no` as in `NO_PROXY`."""
+
+    by_scheme: Mapping[str, str] = field(factory=dict, repr=False)
+    no: str = ""
+    direct_hosts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, server: ServerSettings, direct_addresses: Iterable[str]) -> Proxies:
+        """What the setting says, or else the process environment. Raises `SettingsError`.
+
+        `direct_addresses` are URLs that never go through a proxy, such as the machine's own metadata service.
+        """
+        environment = getproxies_environment()
+        hosts = frozenset(urlsplit(address).hostname or "" for address in direct_addresses)
+        setting = server.provider_proxy.reveal()
+        if setting == DIRECT:
+            return cls()
+        if setting:
+            by_scheme = {"http": setting, "https": setting}
+        else:
+            usual = environment.get("all", "")
+            by_scheme = {scheme: environment.get(scheme, usual) for scheme in ("http", "https")}
+        for scheme, proxy in by_scheme.items():
+            if proxy and not _ADDRESS.fullmatch(proxy):
+                source = '[server] "provider_proxy"' if setting else f"the environment variable {scheme.upper()}_PROXY"
+                raise SettingsError(f"{source} must be like http://HOST:PORT")
+        return cls({scheme: proxy for scheme, proxy in by_scheme.items() if proxy}, environment.get("no", ""), hosts)
+
+    def proxy_of(self, url: str) -> str | None:
+        """The proxy for a call to this URL; `None`: it is made directly. Loopback addresses have no proxy."""
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        proxy = self.by_scheme.get(parts.scheme)
+        if proxy is None or host in self.direct_hosts or _is_loopback(host):
+            return None
+        return None if proxy_bypass_environment(parts.netloc.rpartition("@")[2], {"no": self.no}) else proxy
+
+
+NO_PROXIES: Final = Proxies()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

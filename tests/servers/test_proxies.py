@@ -1,0 +1,104 @@
+"""Proxies: which calls to the provider go through one, by setting and environment, and that both hosts obey."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.effects import HttpRequest, HttpResponse
+from cloudid_core.testing.conformance import Scripted
+from cloudid_core.values.secret import Secret
+from servers.common.host import Host
+from servers.common.platform_identity import METADATA_ADDRESS, Platform
+from servers.common.proxies import Proxies
+from servers.common.settings import ServerSettings, SettingsError
+from tests.hosts.opened import RUNTIMES, on, serving
+
+PROXY = "http://proxy.test:3128"
+OTHER = "http://user:hunter2@other.test:8080/"
+PROVIDER = "https://login.provider.test/tenant"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def proxies(setting: str = "", platform: Platform | None = None) -> Proxies:
+    return Proxies.of(ServerSettings(provider_proxy=Secret(setting)), (platform or Platform()).addresses)
+
+
+def test_without_setting_and_environment_calls_are_direct() -> None:
+    assert proxies().proxy_of(PROVIDER) is None
+
+
+def test_the_environment_names_a_proxy_for_each_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", PROXY)
+    assert proxies().proxy_of(PROVIDER) == PROXY
+    assert proxies().proxy_of("http://provider.test/") is None
+    monkeypatch.setenv("ALL_PROXY", OTHER)
+    assert proxies().proxy_of("http://provider.test/") == OTHER
+    assert proxies().proxy_of(PROVIDER) == PROXY
+
+
+def test_a_setting_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", PROXY)
+    assert proxies(OTHER).proxy_of(PROVIDER) == OTHER
+    assert proxies("direct").proxy_of(PROVIDER) is None
+
+
+@pytest.mark.parametrize("setting", ["", PROXY])
+@pytest.mark.parametrize("no_proxy", ["provider.test", ".provider.test", "a.test, login.provider.test", "*"])
+def test_hosts_of_no_proxy_are_called_directly(monkeypatch: pytest.MonkeyPatch, setting: str, no_proxy: str) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", PROXY)
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    assert proxies(setting).proxy_of(PROVIDER) is None
+    assert (proxies(setting).proxy_of("https://elsewhere.test/") is None) == (no_proxy == "*")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [METADATA_ADDRESS, "http://identity.test:4141", "http://127.0.0.1:1", "http://[::1]:1", "http://localhost:1"],
+)
+def test_metadata_and_loopback_addresses_are_called_directly(address: str) -> None:
+    platform = Platform(identity_endpoint="http://identity.test:4141/token")
+    assert proxies(PROXY, platform).proxy_of(f"{address}/token") is None
+
+
+@pytest.mark.parametrize("proxy", ["proxy.test", "socks5://proxy.test:1080", "http://proxy.test", "http://a b:1"])
+def test_a_proxy_that_cannot_be_used_is_an_error_that_does_not_show_it(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    with pytest.raises(SettingsError, match="provider_proxy") as refused:
+        proxies(proxy)
+    assert proxy not in str(refused.value)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(SettingsError, match="HTTPS_PROXY"):
+        proxies()
+
+
+def test_credentials_of_a_proxy_are_never_printed() -> None:
+    assert "hunter2" not in repr((proxies(OTHER), ServerSettings(provider_proxy=Secret(OTHER))))
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_hosts_call_the_provider_through_the_proxy_and_the_platform_without(runtime: str) -> None:
+    """The proxy sees the whole address of a provider whose name only it could resolve."""
+    asked: list[str] = []
+
+    def proxy(request: HttpRequest) -> Scripted:
+        asked.append(request.url)
+        return Scripted(HttpResponse(200, {}, b'{"access_token": "t", "expires_on": "1700000000"}'))
+
+    async def scenario(host: Host) -> None:
+        answer = await host.call_provider(HttpRequest("GET", "http://provider.test/path"), 10.0)
+        assert answer.status == 200
+        await host.read_platform_token("r", "")
+
+    with serving(proxy) as url:
+        platform = Platform(url)
+        through = Proxies({"http": url}, direct_hosts=frozenset({"127.0.0.1"}))
+        on(runtime, scenario, platform=platform, proxies=through)
+    assert asked[0].endswith("http://provider.test/path")
+    assert asked[1].startswith(f"{url}/metadata/")
