@@ -20,6 +20,9 @@ from .settings import ServerSettings
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
+PATIENCE: Final = 0.1
+"""Seconds that the service may stand still for the reader of its log."""
+
 
 @define
 class LogLevel:
@@ -37,9 +40,9 @@ class LogLevel:
 
 
 class LogFile:
-    """Writes lines to a file descriptor and never fails.
+    """Writes lines to a file descriptor, never fails, and waits for a reader that is behind only once, for `PATIENCE`.
 
-    A line that cannot be written is lost (disk full, broken pipe); the next one that can be says how many were.
+    A line that cannot be written is lost (disk full, pipe broken or full); the next one that can be says how many were.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -48,7 +51,9 @@ class LogFile:
 
     def write(self, line: str) -> None:
         start = "\n" if self._lost else ""  # a part of the last line may have been written
-        self._lost = 0 if streams.write(self._descriptor, f"{start}{line}\n") else self._lost + 1
+        patience = 0.0 if self._lost else PATIENCE
+        is_written = streams.write(self._descriptor, f"{start}{line}\n", patience=patience)
+        self._lost = 0 if is_written else self._lost + 1
 
     debug = info = warning = error = critical = write
 

@@ -7,6 +7,7 @@ the file descriptors.
 from __future__ import annotations
 
 import os
+import select
 from typing import Final
 
 STDOUT: Final = 1
@@ -22,12 +23,24 @@ def open_missing() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
 
 
-def write(descriptor: int, text: str) -> bool:
-    """Write all of the text; false when that is not possible, and then a part may have been written."""
+def write(descriptor: int, text: str, *, patience: float | None = None) -> bool:
+    """Write all of the text; false when that is not possible, and then a part may have been written.
+
+    `patience`: seconds to wait for a reader that is behind, for each 4 KiB; `None`: without limit.
+    """
     data = text.encode("utf-8", "backslashreplace")
     try:
         while data:
-            data = data[os.write(descriptor, data) :]
+            if patience is not None and not _is_writable(descriptor, patience):
+                return False
+            data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
     except OSError:
         return False
     return True
+
+
+def _is_writable(descriptor: int, patience: float) -> bool:
+    """Whether `PIPE_BUF` bytes can be written without waiting, as soon as that is so; errors count as yes."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(patience * 1000))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,27 @@ def test_a_log_into_a_broken_pipe_loses_lines_and_nothing_else() -> None:
     os.close(reading)
     open_log("info", writing).error("lost")
     os.close(writing)
+
+
+def test_a_log_that_nobody_reads_loses_lines_and_does_not_wait_for_each() -> None:
+    """The pipe is full: whoever should read it hangs. A reader that comes back finds whole lines."""
+    reading, writing = os.pipe()
+    log = open_log("info", writing)
+    started = time.monotonic()
+    for number in range(2000):
+        log.info("line", number=number, text="x" * 200)
+    assert time.monotonic() - started < 2.0
+    received = b""
+    while len(received) < 40_000:
+        received += os.read(reading, 1000)
+    log.info("back")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as rest:
+        received += rest.read()
+    found = [json.loads(line) for line in received.splitlines() if line]
+    *read, back = found
+    assert [line["number"] for line in read] == list(range(len(read)))
+    assert back["lost_lines"] == 2000 - len(read)
 
 
 def test_a_log_that_can_be_written_again_says_how_many_lines_were_lost(tmp_path: Path) -> None:
