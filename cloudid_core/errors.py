@@ -46,6 +46,10 @@ class Code(Enum):
     INTERNAL_ERROR = 500, "internal error"
     PROVIDER_REFUSED = 502, "the cloud provider refused our request or answered nonsense"
     PROVIDER_PERMISSION_DENIED = 502, "the cloud provider denies our credentials this operation"
+    PROVIDER_SECRET_REFUSED = (
+        502,
+        "the cloud provider does not accept the client secret: wrong, expired or replaced",
+    )
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
     PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
     PROVIDER_THROTTLED = 503, "the cloud provider is still throttling us"

@@ -39,6 +39,9 @@ COME_AGAIN: Final = 5.0
 
 QUOTA_CODES: Final = frozenset({"QuotaExceeded", "Directory_QuotaExceeded", "RoleAssignmentLimitExceeded"})
 
+SECRET_CODES: Final = frozenset({"AADSTS7000215", "AADSTS7000222"})
+"""A client secret that is wrong, and one that has expired."""
+
 ProviderFailure: TypeAlias = (
     ProviderProblem | ProviderAmbiguous | ProviderUnreachable | PlatformTokenUnavailable | TimeIsUp
 )
@@ -177,6 +180,8 @@ def refusal_of(failure: ProviderFailure) -> Refused:
             return Refused(Code.PROVIDER_UNREACHABLE, retry_after=failure.retry_after or COME_AGAIN)
         case ProviderProblem(code=code) if code in QUOTA_CODES:
             return Refused(Code.PROVIDER_QUOTA_EXCEEDED)
+        case ProviderProblem(status=401, code=code) if code in SECRET_CODES:
+            return Refused(Code.PROVIDER_SECRET_REFUSED)
         case ProviderProblem(status=401 | 403):
             return Refused(Code.PROVIDER_PERMISSION_DENIED)
         case ProviderProblem():
