@@ -1,0 +1,214 @@
+"""Backup and restore: a copy that is taken under load is consistent, and a restored service can be put right."""
+
+from __future__ import annotations
+
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from cloudid_core.effects import Commit
+from cloudid_core.errors import StoreFailed
+from servers.provider_simulator import Simulator, start
+from servers.stores.backup import back_up
+from servers.stores.sqlite import SqliteStore
+
+from .running import PATIENCE, Running
+from .story import RESOURCE, login_form
+from .test_commands import command
+from .test_kill import SERVERS, initialise
+from .test_kill_leases import SETTINGS, configure, leases, wait_until
+
+ENOUGH: Final = 12
+"""Credentials that are borrowed before the copy is made, and again after it."""
+CLIENTS: Final = 4
+
+
+class Load:
+    """Clients that log in and borrow credentials, for as long as the block lasts."""
+
+    def __init__(self, client: httpx.Client, form: dict[str, str]) -> None:
+        self.lease_ids: list[str] = []
+        self._client = client
+        self._form = form
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(role,)) for role in ("fresh", "existing") * 2]
+
+    def _run(self, role: str) -> None:
+        while not self._stop.is_set():
+            self._client.post("/v1/auth/cloud/login", json=self._form).raise_for_status()
+            answer = self._client.get(f"/v1/cloud/creds/{role}")
+            answer.raise_for_status()
+            self.lease_ids.append(answer.json()["lease_id"])
+
+    def wait_for(self, more: int) -> None:
+        enough = len(self.lease_ids) + more
+        wait_until(lambda: len(self.lease_ids) >= enough)
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+
+class Directory:
+    """What an operator does to the root application at the provider."""
+
+    def __init__(self, simulator: str) -> None:
+        self.world = httpx.get(f"{simulator}/simulator/world", trust_env=False).json()
+        self.application = self.world["applications"][0]
+        self._client = httpx.Client(trust_env=False, base_url=simulator)
+        form = {"grant_type": "client_credentials", "scope": "https://graph.microsoft.com/.default"}
+        form |= {name: self.application[name] for name in ("client_id", "client_secret")}
+        answer = self._client.post(f"/login/{self.world['tenant']}/oauth2/v2.0/token", data=form)
+        self._client.headers["authorization"] = f"Bearer {answer.json()['access_token']}"
+        self._path = f"/graph/v1.0/applications/{self.application['object_id']}"
+
+    def close(self) -> None:
+        self._client.close()
+
+    def remove_first_secret(self) -> None:
+        """As a rotation does when its overlap is over."""
+        first = self._client.get(self._path).json()["passwordCredentials"][0]
+        self._client.post(f"{self._path}/removePassword", json={"keyId": first["keyId"]}).raise_for_status()
+
+    def add_secret(self) -> str:
+        answer = self._client.post(f"{self._path}/addPassword", json={"passwordCredential": {"displayName": "by hand"}})
+        answer.raise_for_status()
+        return str(answer.json()["secretText"])
+
+    def made(self, kind: str) -> set[str]:
+        """What lives of what was made for leases: all but what belongs to the root application."""
+        ledger = self._client.get("/simulator/ledger").json()
+        root = self.application["object_id"]
+        return {one["id"] for one in ledger if one["kind"] == kind and not one["deleted_at"] and root not in one["of"]}
+
+
+@contextmanager
+def serving(name: str, root: str, *arguments: str) -> Iterator[httpx.Client]:
+    with (
+        Running(f"servers.{name}", *arguments) as server,
+        httpx.Client(
+            base_url=server.url, trust_env=False, headers={"X-Service-Token": root}, timeout=PATIENCE
+        ) as client,
+    ):
+        yield client
+        code, _ = server.stop()
+        assert code == 0
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, tmp_path: Path) -> None:
+    """The copy is made under load. After it, leases are made and the root secret is rotated; then the store is lost."""
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text(SETTINGS.format(folder=tmp_path))
+    store, copy = tmp_path / "store.db", tmp_path / "backup.db"
+    with start(Simulator()) as cloud, closing(Directory(cloud.url)) as directory:
+        arguments = ("--settings", str(settings), "--provider", cloud.url)
+        root = initialise(name, settings)
+        form = login_form(cloud.url, directory.world["machines"][0])
+        assert form is not None
+        with serving(name, root, *arguments) as client:
+            configure(str(client.base_url).rstrip("/"), cloud.url, root)
+            config = {"tenant_id": directory.world["tenant"], "resource": RESOURCE}
+            client.post("/v1/auth/cloud/config", json=config).raise_for_status()
+            role = {"bound_service_principal_ids": "*"}
+            client.post("/v1/auth/cloud/role/all", json=role).raise_for_status()
+            with Load(client, form) as load:
+                load.wait_for(ENOUGH)
+                answered_before = set(load.lease_ids)
+                saved = command(f"servers.{name}", "backup", "--settings", str(settings), str(copy))
+                assert (saved.returncode, saved.stdout, saved.stderr) == (0, "", "")
+                load.wait_for(ENOUGH)
+            client.post("/v1/cloud/rotate-root").raise_for_status()
+        by_hand = directory.add_secret()
+        directory.remove_first_secret()
+        for path in tmp_path.glob("store.db*"):
+            path.unlink()
+        copy.rename(store)
+
+        with serving(name, root, *arguments) as client:
+            restored = leases(client)
+            assert answered_before <= restored
+            client.post("/v1/auth/cloud/login", json=form).raise_for_status()
+            for needs_provider in ("creds/fresh", "reconcile"):
+                answer = client.get(f"/v1/cloud/{needs_provider}")
+                assert (answer.status_code, answer.json()["codes"]) == (502, ["provider_secret_refused"])
+
+            client.post("/v1/cloud/config", json={"client_secret": by_hand}).raise_for_status()
+            wait_until(lambda: not client.get("/v1/cloud/reconcile").json()["data"]["too_fresh"])
+            report = client.get("/v1/cloud/reconcile").json()["data"]
+            assert (report["missing"], report["unexamined"]) == ([], 0)
+            reported = {one["id"] for one in report["unaccounted"] if one["kind"] == "application"}
+            fresh = sum(lease.startswith("cloud/creds/fresh/") for lease in restored)
+            made_since = len(directory.made("application")) - fresh
+            assert reported <= directory.made("application")
+            assert made_since - CLIENTS <= len(reported) <= made_since  # what was under way has intents in the copy
+            client.post("/v1/cloud/reconcile", json={"max": 1000}).raise_for_status()
+            wait_until(lambda: len(directory.made("application")) == fresh)
+            wait_until(lambda: len(directory.made("password")) == len(restored))
+            report = client.get("/v1/cloud/reconcile").json()["data"]
+            assert (report["unaccounted"], report["missing"]) == ([], [])
+            assert leases(client) == restored
+            client.get("/v1/cloud/creds/fresh").raise_for_status()
+
+
+def written(path: Path, count: int) -> None:
+    """A store with so many entries, all of one commit each."""
+    with closing(SqliteStore(path)) as store:
+        for number in range(count):
+            [outcome] = store.commit_all([Commit({}, {"first": b"%d" % number, "second": b"%d" % number})])
+            assert isinstance(outcome, int)
+
+
+def test_a_copy_holds_one_state_of_a_store_that_is_being_written(tmp_path: Path) -> None:
+    """Each commit writes two entries alike; no copy holds two that differ."""
+    path = tmp_path / "store.db"
+    written(path, 1)
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            written(path, 50)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(20):
+            back_up(path, tmp_path / f"copy-{number}")
+    finally:
+        stop.set()
+        writer.join(PATIENCE)
+    for number in range(20):
+        with closing(SqliteStore(tmp_path / f"copy-{number}")) as copy:
+            first, second = copy.read("first"), copy.read("second")
+            assert first == second
+            assert first is not None
+
+
+def test_a_copy_is_for_its_owner_only_and_overwrites_nothing(tmp_path: Path) -> None:
+    path, target = tmp_path / "store.db", tmp_path / "copy"
+    written(path, 1)
+    back_up(path, target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    with pytest.raises(StoreFailed, match="exists"):
+        back_up(path, target)
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_what_cannot_be_copied_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a store")
+    for store, target in (("nowhere", "copy"), ("text", "copy"), ("nowhere", "no/folder")):
+        with pytest.raises(StoreFailed):
+            back_up(tmp_path / store, tmp_path / target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
