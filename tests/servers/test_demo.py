@@ -1,0 +1,33 @@
+"""The demo: README's first command shows the whole story, on both servers, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+from servers.demo import SERVERS
+
+from .running import ROOT
+
+LIMIT: Final = 60.0
+STEPS: Final = (
+    "/v1/auth/cloud/login -> 200",
+    "/v1/cloud/creds/reader -> 200",
+    "/v1/cloud/rotate-root -> 409",
+    "/v1/cloud/rotate-root -> 204",
+    "objects at the provider: 0",
+    "nothing is left of it",
+)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_demo_tells_its_story_to_the_end(name: str) -> None:
+    command = [sys.executable, "-m", "servers.demo", "--server", name]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    for step in STEPS:
+        assert step in ran.stdout
+    assert ran.stdout.index(STEPS[0]) < ran.stdout.index(STEPS[1]) < ran.stdout.index(STEPS[-1])
