@@ -204,7 +204,8 @@ def markdown() -> str:
 def _row(row: Field) -> str:
     default = row.kind.show(row.default)
     shown = "" if default in ("", []) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
-    return f"| `{row.name}` | {row.kind.name} | {shown} | {row.doc} |"
+    reloaded = " Reloaded by SIGHUP." if row.name in RELOADED else ""
+    return f"| `{row.name}` | {row.kind.name} | {shown} | {row.doc}{reloaded} |"
 
 
 if __name__ == "__main__":

@@ -115,6 +115,17 @@ def test_a_server_that_cannot_start_says_why(settings: Path, key: str | None, re
         assert key is None or key not in failed.stderr
 
 
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("contents", [None, "no certificate", "-----BEGIN CERTIFICATE-----\nAA==\n"])
+def test_a_certificate_that_cannot_be_used_is_named(server: str, contents: str | None, settings: Path) -> None:
+    settings.write_text(settings.read_text() + 'tls_certificate = "cert.pem"\ntls_key = "cert.pem"\n')
+    if contents is not None:
+        (settings.parent / "cert.pem").write_text(contents)
+    failed = command(server, "--dev", "--provider", "http://127.0.0.1:1", "--settings", str(settings))
+    assert (failed.returncode, failed.stdout, "Traceback" in failed.stderr) == (1, "", False)
+    assert "certificate or key cannot be used" in failed.stderr
+
+
 def test_an_address_that_is_taken_is_named(settings: Path) -> None:
     with Running(SERVERS[0], "--dev", "--provider", "http://127.0.0.1:1", "--listen", "127.0.0.1:0") as running:
         for server in SERVERS:
