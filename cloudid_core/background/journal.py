@@ -15,7 +15,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..effects import ABSENT, Instant
-from ..errors import REASON_LIMIT, CloudidError, reason_of
+from ..errors import REASON_LIMIT, CloudidError, Code, Refused
 from ..events import IntentChanged
 from ..foundation.components import mount_client
 from ..foundation.context import Context
@@ -149,10 +149,10 @@ async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Remo
     try:
         client = await mount_client(job.context, job.mount_id, job.deadline)
         if provisioned.tenant and provisioned.tenant.lower() != client.tenant.lower():
-            return Removal(provisioned, (OTHER_TENANT,))
+            return Removal(provisioned, (("mount", Refused(Code.CONFIG_MISSING, OTHER_TENANT)),))
         return await remove(client, provisioned, settled=settled)
     except CloudidError as failure:
-        return Removal(provisioned, (reason_of(failure),))
+        return Removal(provisioned, (("provider", failure),))
 
 
 def reason_text(removal: Removal) -> str:

@@ -1,35 +1,41 @@
-"""Holdings: the objects at the provider that one of our records accounts for, and how they are removed.
+"""What a record has provisioned at the provider, and how it is removed.
 
-A lease holds them, an intent holds those that may have come to be. Removal is the same for both: idempotent, in the
-order that lets nothing survive, and honest about absence: what the provider does not find is gone only when the
-directory's declared settle time has passed since it may have been made.
+A lease lists the objects that were made for it, an intent those that may have been made. Both are removed in the same
+way. The secret goes first, so that nobody can use what is still being removed. Each step has its own share of the time:
+one that fails or hangs does not keep the others waiting. Removal is idempotent. An object that the provider does not
+find counts as gone only when the directory's settle time has passed since it may have been made.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
+from msgspec.structs import replace
 
-from ..effects import Instant, Now, Program
+from ..effects import Instant, Now, Program, gather
 from ..errors import CloudidError, reason_of
+from ..foundation.deadline import Deadline
 from .applications import application_by_unique_name, delete_application, find_application, purge, remove_password
 from .assignments import unassign
 from .client import Client
 from .groups import remove_member
 from .principals import delete_principal, principal_of
 
-T = TypeVar("T")
-
+LANES: Final = 8
+"""How many objects of one step are removed at the same time."""
 UNSETTLED: Final = "not found yet: the directory may not show it before its settle time has passed"
+IDS_FOUND: Final = "its ids were found and are written down before it is removed"
 
 
 @frozen(kw_only=True)
 class Provisioned:
     """Objects at the provider.
 
-    An application of ours is known by its unique name from the start, by its ids once an answer came. A password stands
-    on an application that is not held; it is known by its display name, and by its key id once an answer came.
+    An application of ours is known by its unique name from the start, and by its ids once an answer came. A password is
+    known by its display name, and by its key id once an answer came.
     """
 
     made_at: Instant
@@ -40,10 +46,11 @@ class Provisioned:
     client_id: str = ""
     principal_id: str = ""
     member_id: str = ""
-    """The principal whose memberships in `groups` are held; it need not be held itself."""
+    """The principal that is a member of `groups`. It is removed only if it is also `principal_id`."""
     assignments: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     password_on: str = ""
+    """The object id of the application that has the password: `application_id`, or one that is not removed."""
     password_name: str = ""
     password_key_id: str = ""
     purge: bool = False
@@ -66,91 +73,199 @@ class Provisioned:
 
 @frozen
 class Removal:
-    """What is left after an attempt, and why."""
+    """What is left after an attempt, and why: calls that failed, and objects that may not show yet."""
 
     left: Provisioned
-    reasons: tuple[str, ...]
+    failures: tuple[tuple[str, CloudidError], ...] = ()
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return (*(f"{what}: {reason_of(failure)}" for what, failure in self.failures), *self.waiting)
 
 
 async def remove(client: Client, provisioned: Provisioned, *, settled: bool) -> Removal:
-    """Remove what can be removed: assignments, memberships, password, principal, application, then what is purged.
+    """Remove secret, assignments, memberships, principal and application, then purge what is to be purged.
 
     `settled`: what the provider does not find is not there.
     """
-    reasons: list[str] = []
+    attempt = _Attempt(client, provisioned, settled=settled)
+    await attempt.remove_secret()
+    await attempt.find_ids()
+    if provisioned.purge and attempt.found_ids:
+        # A deleted object can no longer be found by its name: its ids must be written down before.
+        attempt.waiting.append(f"application: {IDS_FOUND}")
+        return attempt.removal
+    await attempt.remove_assignments()
+    await attempt.remove_memberships()
+    await attempt.delete_principal()
+    await attempt.delete_application()
+    await attempt.purge()
+    return attempt.removal
 
-    async def tried(what: str, attempt: Program[T]) -> T | None:
-        """What an attempt brought; its failure is noted, and stops nothing else."""
+
+@define
+class _Attempt:
+    """One attempt: what is still left, and what went wrong so far."""
+
+    client: Client
+    left: Provisioned
+    settled: bool = field(kw_only=True)
+    failures: list[tuple[str, CloudidError]] = field(factory=list, init=False)
+    waiting: list[str] = field(factory=list, init=False)
+    steps_left: int = field(init=False)
+    found_ids: bool = field(default=False, init=False)
+    look_up_failed: bool = field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        left = self.left
+        steps = (
+            left.password_on,
+            self._has_unknown_ids,
+            left.assignments,
+            left.groups,
+            left.principal_id or left.unique_name,
+            left.application_id or left.unique_name,
+            left.purge or left.to_purge,
+        )
+        self.steps_left = sum(map(bool, steps))
+
+    @property
+    def removal(self) -> Removal:
+        return Removal(self.left, tuple(self.failures), tuple(self.waiting))
+
+    async def remove_secret(self) -> None:
+        if self.left.password_on and await self._is_gone("secret", _remove_password(await self._share(), self.left)):
+            self.left = _without_password(self.left)
+
+    async def find_ids(self) -> None:
+        """Look up the ids of an application, and of its principal, whose answers were lost."""
+        if not self._has_unknown_ids:
+            return
+        client, left = await self._share(), self.left
         try:
-            return await attempt
+            if left.unique_name and not left.application_id:
+                application = await application_by_unique_name(client, left.unique_name)
+                if application is not None:
+                    self._found(evolve(left, application_id=application.object_id, client_id=application.client_id))
+            left = self.left
+            if left.application_id and left.client_id and not left.principal_id:
+                principal_id = await principal_of(client, left.client_id)
+                if principal_id is not None:
+                    self._found(evolve(left, principal_id=principal_id, member_id=left.member_id or principal_id))
         except CloudidError as failure:
-            reasons.append(f"{what}: {reason_of(failure)}")
-        return None
+            self.look_up_failed = True
+            self.failures.append(("application", failure))
 
-    async def gone(what: str, removal: Program[bool], *, settled: bool = settled) -> bool:
-        """Whether an object is certainly gone."""
-        removed = await tried(what, removal)
-        if removed is False and not settled:
-            reasons.append(f"{what}: {UNSETTLED}")
-        return removed is True or (removed is False and settled)
+    async def remove_assignments(self) -> None:
+        kept = await self._kept("assignment", self.left.assignments, unassign)
+        self.left = evolve(self.left, assignments=kept)
 
-    identified = await tried("application", _identified(client, provisioned))
-    left = identified or provisioned
-    if left.purge and left != provisioned:
-        # What was deleted can no longer be found by its name: its ids must be written down before.
-        return Removal(left, ("its ids were found; it will be removed next",))
-    kept = [path for path in left.assignments if not await gone("assignment", unassign(client, path))]
-    left = evolve(left, assignments=tuple(kept))
-    if left.member_id:
-        member_id = left.member_id
-        member_of = [
-            group for group in left.groups if not await gone("membership", remove_member(client, group, member_id))
-        ]
-        left = evolve(left, groups=tuple(member_of))
-    if left.password_on and await gone("password", _remove_password(client, left)):
-        left = evolve(left, password_on="", password_name="", password_key_id="")
-    now = await Now()
-    if left.principal_id and await gone("principal", delete_principal(client, left.principal_id)):
-        member_id = "" if left.member_id == left.principal_id else left.member_id
-        left = evolve(_deleted(left, left.principal_id, now), principal_id="", member_id=member_id)
-    if left.application_id:
-        if await gone("application", delete_application(client, left.application_id)):
-            left = evolve(_deleted(left, left.application_id, now), application_id="", unique_name="")
-    elif left.unique_name and identified is not None:
-        if settled:
-            left = evolve(left, unique_name="")
-        else:
-            reasons.append(f"application: {UNSETTLED}")
-    if not (left.member_id or left.unique_name or left.application_id):
-        left = evolve(left, groups=())  # memberships end with their principal, as a principal with its application
-    purge_settled = now >= left.deleted_at + client.settings.settle_time
-    unpurged = [
-        item for item in left.to_purge if not await gone("deleted object", purge(client, item), settled=purge_settled)
-    ]
-    return Removal(evolve(left, to_purge=tuple(unpurged)), tuple(reasons))
+    async def remove_memberships(self) -> None:
+        member_id = self.left.member_id
+        if member_id:
+            kept = await self._kept(
+                "membership", self.left.groups, lambda client, group: remove_member(client, group, member_id)
+            )
+            self.left = evolve(self.left, groups=kept)
+
+    async def delete_principal(self) -> None:
+        principal_id = self.left.principal_id
+        if principal_id and await self._is_gone("principal", delete_principal(await self._share(), principal_id)):
+            member_id = "" if self.left.member_id == principal_id else self.left.member_id
+            self.left = evolve(await self._deleted(principal_id), principal_id="", member_id=member_id)
+
+    async def delete_application(self) -> None:
+        """Delete the application. Its password ends with it, and memberships end with their principal."""
+        left = self.left
+        if left.application_id:
+            deletion = delete_application(await self._share(), left.application_id)
+            if await self._is_gone("application", deletion):
+                left = await self._deleted(left.application_id)
+                if left.password_on == left.application_id:
+                    left = _without_password(left)
+                self.left = evolve(left, application_id="", unique_name="")
+        elif left.unique_name and not self.look_up_failed:
+            if self.settled:
+                self.left = evolve(left, unique_name="")
+            else:
+                self.waiting.append(f"application: {UNSETTLED}")
+        left = self.left
+        if not (left.member_id or left.unique_name or left.application_id):
+            self.left = evolve(left, groups=())
+
+    async def purge(self) -> None:
+        settled = await Now() >= self.left.deleted_at + self.client.settings.settle_time
+        kept = await self._kept("deleted object", self.left.to_purge, purge, settled=settled)
+        self.left = evolve(self.left, to_purge=kept)
+
+    @property
+    def _has_unknown_ids(self) -> bool:
+        left = self.left
+        return bool(
+            (left.unique_name and not left.application_id)
+            or (left.application_id and left.client_id and not left.principal_id)
+        )
+
+    def _found(self, identified: Provisioned) -> None:
+        self.left = identified
+        self.found_ids = True
+
+    async def _share(self) -> Client:
+        """The client for the next step. It has an equal share of the time that is left."""
+        now = await Now()
+        share = max(0.0, self.client.deadline.at - now) / max(1, self.steps_left)
+        self.steps_left -= 1
+        return replace(self.client, deadline=Deadline(now + share))
+
+    async def _kept(
+        self,
+        what: str,
+        objects: Sequence[str],
+        removal: Callable[[Client, str], Program[bool]],
+        *,
+        settled: bool | None = None,
+    ) -> tuple[str, ...]:
+        """Remove several objects, a few at a time; those that may still be there."""
+        if not objects:
+            return ()
+        client = await self._share()
+        waiting, gone = deque(objects), set()
+
+        async def lane() -> None:
+            while waiting:
+                one = waiting.popleft()
+                if await self._is_gone(what, removal(client, one), settled=settled):
+                    gone.add(one)
+
+        await gather([lane() for _ in objects[:LANES]])
+        return tuple(one for one in objects if one not in gone)
+
+    async def _is_gone(self, what: str, removal: Program[bool], *, settled: bool | None = None) -> bool:
+        """Whether an object is certainly gone. A failure is noted."""
+        try:
+            removed = await removal
+        except CloudidError as failure:
+            self.failures.append((what, failure))
+            return False
+        if removed or (self.settled if settled is None else settled):
+            return True
+        self.waiting.append(f"{what}: {UNSETTLED}")
+        return False
+
+    async def _deleted(self, object_id: str) -> Provisioned:
+        """What is left after an object was moved to the deleted items."""
+        if not self.left.purge:
+            return self.left
+        return evolve(self.left, to_purge=(*self.left.to_purge, object_id), deleted_at=await Now())
 
 
-async def _identified(client: Client, provisioned: Provisioned) -> Provisioned:
-    """The holdings with the ids of what may have been made without our seeing the answer."""
-    if provisioned.unique_name and not provisioned.application_id:
-        found = await application_by_unique_name(client, provisioned.unique_name)
-        if found is not None:
-            provisioned = evolve(provisioned, application_id=found.object_id, client_id=found.client_id)
-    if provisioned.application_id and provisioned.client_id and not provisioned.principal_id:
-        principal = await principal_of(client, provisioned.client_id) or ""
-        provisioned = evolve(provisioned, principal_id=principal, member_id=provisioned.member_id or principal)
-    return provisioned
-
-
-def _deleted(provisioned: Provisioned, object_id: str, now: Instant) -> Provisioned:
-    """The holdings after an object was moved to the deleted items."""
-    if not provisioned.purge:
-        return provisioned
-    return evolve(provisioned, to_purge=(*provisioned.to_purge, object_id), deleted_at=now)
+def _without_password(provisioned: Provisioned) -> Provisioned:
+    return evolve(provisioned, password_on="", password_name="", password_key_id="")
 
 
 async def _remove_password(client: Client, provisioned: Provisioned) -> bool:
-    """Remove a password by its key id, or whatever stands under its display name."""
+    """Remove a password by its key id, or all passwords that have its display name."""
     if provisioned.password_key_id:
         return await remove_password(client, provisioned.password_on, provisioned.password_key_id)
     application = await find_application(client, provisioned.password_on)

@@ -166,7 +166,14 @@ async def _make(client: Client, plan: Plan) -> Made:
         client, provisioned.application_id, provisioned.unique_name, plan.ends_at, Family.APPLICATION
     )
     await grant(client, provisioned.principal_id, plan.assignments, role.azure_groups)
-    return Made(evolve(provisioned, groups=ids_of(role.azure_groups)), password)
+    made = evolve(
+        provisioned,
+        groups=ids_of(role.azure_groups),
+        password_on=provisioned.application_id,
+        password_name=provisioned.unique_name,
+        password_key_id=password.key_id,
+    )
+    return Made(made, password)
 
 
 async def _prove(client: Client, made: Made) -> None:
