@@ -118,6 +118,7 @@ class Code(Enum):
     LEASE_NOT_FOUND = 400, "lease not found"
     LEASE_EXPIRED = 400, "lease expired"
     LEASE_NOT_RENEWABLE = 400, "lease is not renewable"
+    REVOCATION_PENDING = 503, "the revocation is not complete yet; it goes on in the background"
     LEASES_ALIVE = 409, "live leases or open intents would be stranded"
     SELF_TARGET = 403, "a role may not point at the engine's own root application"
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
@@ -154,11 +155,14 @@ class CloudidError(Exception):
 
 
 class Refused(CloudidError):
-    """We do not do what was asked; the first problem gives the status."""
+    """We do not do what was asked. The first problem gives the status, unless there is another `status`."""
 
-    def __init__(self, code: Code, detail: str = "", *more: Problem, retry_after: float | None = None) -> None:
+    def __init__(
+        self, code: Code, detail: str = "", *more: Problem, retry_after: float | None = None, status: int = 0
+    ) -> None:
         self.problems: tuple[Problem, ...] = (Problem(code, detail), *more)
         self.retry_after = retry_after
+        self.status = status or code.status
         super().__init__("; ".join(problem.text for problem in self.problems))
 
     @classmethod
@@ -169,10 +173,6 @@ class Refused(CloudidError):
     @property
     def code(self) -> Code:
         return self.problems[0].code
-
-    @property
-    def status(self) -> int:
-        return self.code.status
 
 
 class ProviderProblem(CloudidError):

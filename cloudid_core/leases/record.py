@@ -82,13 +82,16 @@ def rescheduled(found: Found[Lease], changed: Lease) -> Changes:
     )
 
 
-def ending(found: Found[Lease], now: Instant) -> Changes:
-    """Makes a lease due for revocation at once. It no longer ends with its token then."""
+def ending(found: Found[Lease], due_at: Instant) -> Changes:
+    """Makes a lease due for revocation at a time. It no longer ends with its token then, and cannot be renewed."""
     lease = found.record
+    return rescheduled(found, evolve(lease, revoking=True, due_at=due_at)) | revoking(lease)
+
+
+def revoking(lease: Lease) -> Changes:
+    """Goes with every commit that lets a lease be revoked: it no longer ends with its token, and an event tells it."""
     untied = (keys.token_lease(lease.token_id, lease.id),) if lease.token_id else ()
-    return rescheduled(found, evolve(lease, revoking=True, due_at=now)) | Changes(
-        deletes=untied, events=() if lease.revoking else (lease.event("revoking"),)
-    )
+    return Changes(deletes=untied, events=() if lease.revoking else (lease.event("revoking"),))
 
 
 async def find_lease(context: Context, lease_id: str) -> Found[Lease] | None:

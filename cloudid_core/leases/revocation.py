@@ -1,4 +1,8 @@
-"""The end of a lease: what it holds at the provider is removed, however often that has to be tried."""
+"""The end of a lease: what it holds at the provider is removed, however often that has to be tried.
+
+Attempts of requests and of the background may overlap: removal is idempotent, and only the attempt that was claimed
+last writes down what is left.
+"""
 
 from __future__ import annotations
 
@@ -16,35 +20,52 @@ from ..provider.provisioned import Removal
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
-from .record import Lease, ending, find_lease, rescheduled
+from .record import Lease, ending, find_lease, rescheduled, revoking
 
 
 @retry_on_conflict
 async def end_lease(context: Context, lease_id: str, now: Instant, *, fence: Mapping[str, int] = NO_FENCE) -> bool:
     """Make a lease due for revocation at once. It cannot be renewed any more. False if there is none."""
-    found = await find_lease(context, lease_id)
-    if found is None:
-        return False
-    await context.records.commit(Changes(fence) | ending(found, now))
-    return True
+    return await _end_by(context, lease_id, now, fence)
 
 
 async def end_leases(
-    context: Context, lease_ids: Sequence[str], now: Instant, *, fence: Mapping[str, int] = NO_FENCE
+    context: Context, lease_ids: Sequence[str], due_at: Instant, *, fence: Mapping[str, int] = NO_FENCE
 ) -> None:
-    """Make leases due for revocation at once: in one commit, or one by one if another request changes one of them."""
+    """Make leases due for revocation at a time, at the latest. They cannot be renewed any more.
+
+    This takes one commit, or one for each lease if another request changes one of them.
+    """
     changes = Changes()
     for lease_id in lease_ids:
         found = await find_lease(context, lease_id)
-        if found is not None and not (found.record.revoking and found.record.due_at <= now):
-            changes |= ending(found, now)
+        if found is not None and not _ends_by(found.record, due_at):
+            changes |= ending(found, due_at)
     if changes.is_empty:
         return
     try:
         await context.records.commit(Changes(fence) | changes)
     except Conflict:
         for lease_id in lease_ids:
-            await end_lease(context, lease_id, now, fence=fence)
+            await _end_by_retrying(context, lease_id, due_at, fence)
+
+
+@retry_on_conflict
+async def _end_by_retrying(context: Context, lease_id: str, due_at: Instant, fence: Mapping[str, int]) -> None:
+    await _end_by(context, lease_id, due_at, fence)
+
+
+async def _end_by(context: Context, lease_id: str, due_at: Instant, fence: Mapping[str, int]) -> bool:
+    found = await find_lease(context, lease_id)
+    if found is None:
+        return False
+    if not _ends_by(found.record, due_at):
+        await context.records.commit(Changes(fence) | ending(found, due_at))
+    return True
+
+
+def _ends_by(lease: Lease, due_at: Instant) -> bool:
+    return lease.revoking and lease.due_at <= due_at
 
 
 @retry_on_conflict
@@ -60,27 +81,42 @@ async def forget_lease(context: Context, lease_id: str, now: Instant) -> bool:
 
 
 async def revoke(job: Job, found: Found[Lease]) -> None:
-    """Remove what a lease holds, and the lease when nothing is left. What could not be removed stays, with its reason.
-
-    The attempt is claimed by a commit first: who has lost the duty does not touch the provider, and whatever becomes of
-    the attempt, the next one is due.
-    """
-    lease = found.record
-    attempts = lease.attempts + 1
-    claimed = evolve(
-        lease, revoking=True, attempts=attempts, due_at=await queue.retry_at(job, attempts), reason=UNDER_WAY
-    )
-    changes = Changes(job.fence, {claimed.stuck_key: Due()}) | rescheduled(found, claimed)
-    await job.context.records.commit(changes)
-    await _note(job, lease.id, await attempt(job, lease.provisioned, since=lease.issued_at))
+    """Make one attempt in the background to remove what a lease holds. The next one is due after a growing pause."""
+    await _attempt(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
 
 
 @retry_on_conflict
-async def _note(job: Job, lease_id: str, removal: Removal) -> None:
-    """Write down what is left of a lease. Only the leader changes what a lease holds; any request may change its due
-    time."""
-    found = await find_lease(job.context, lease_id)
+async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
+    """Make one attempt in a request to remove what a lease holds; `None` if there is no such lease.
+
+    The next attempt is due at `due_at`, when nothing that this one has sent can still be under way.
+    """
+    found = await find_lease(job.context, job.ref)
     if found is None:
+        return None
+    return await _attempt(job, found, due_at=due_at)
+
+
+async def _attempt(job: Job, found: Found[Lease], *, due_at: Instant) -> Removal:
+    """Remove what a lease holds, and the lease when nothing is left. What could not be removed stays, with its reason.
+
+    The attempt is claimed by a commit first: a node that has lost the leadership does not touch the provider, and
+    whatever becomes of the attempt, the next one is due.
+    """
+    lease = found.record
+    claimed = evolve(lease, revoking=True, attempts=lease.attempts + 1, due_at=due_at, reason=UNDER_WAY)
+    changes = Changes(job.fence, {claimed.stuck_key: Due()}) | rescheduled(found, claimed) | revoking(lease)
+    await job.context.records.commit(changes)
+    removal = await attempt(job, lease.provisioned, since=lease.issued_at)
+    await _note(job, claimed, removal)
+    return removal
+
+
+@retry_on_conflict
+async def _note(job: Job, claimed: Lease, removal: Removal) -> None:
+    """Write down what is left of a lease. When another attempt was claimed meanwhile, that one does it."""
+    found = await find_lease(job.context, claimed.id)
+    if found is None or found.record.attempts != claimed.attempts:
         return
     changes = Changes({**job.fence, **found.expected})
     if removal.left.is_empty:

@@ -83,6 +83,11 @@ class Removal:
     def reasons(self) -> tuple[str, ...]:
         return (*(f"{what}: {reason_of(failure)}" for what, failure in self.failures), *self.waiting)
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the secret is dead and the provider accepted every deletion. Objects may wait for the settle time."""
+        return not self.failures and not self.left.password_on
+
 
 async def remove(client: Client, provisioned: Provisioned, *, settled: bool) -> Removal:
     """Remove secret, assignments, memberships, principal and application, then purge what is to be purged.

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import evolve, frozen
 
 from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of, setting
-from ..api.response import Answer
+from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import ListKeys
 from ..errors import Code, Refused
 from ..foundation.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
-from ..leases.revocation import end_lease, end_leases, forget_lease
-from ..mounts.table import mount_table
+from ..leases.revocation import end_lease, forget_lease
+from ..leases.scope import Scope, scopes_of
+from ..leases.synchronous import ACCEPTED, Progress, answer_for_many, due_after, mark, revoke_one, work_off
+from ..mounts.table import AUTH, mount_table
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
@@ -23,28 +26,27 @@ from ..tokens.authenticate import find_token, lineage
 from ..tokens.hierarchy import revoke as revoke_token
 from ..values import rfc3339
 
-ACCEPTED: Final = 202
 MOST_LISTED: Final = 10_000
 PAGE: Final = 100
-"""How many leases are ended in one commit."""
+"""How many entries are read at a time."""
 LAST: Final = "\U0010ffff"
 """Sorts after everything that a lease id is made of."""
 
 
 @frozen(kw_only=True)
 class LeaseForm:
-    """Which lease, and what is wished for it."""
+    """Which lease, and what becomes of it."""
 
     lease_id: str = setting(TEXT, "", "Id of the lease; may be in the path instead.")
-    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the usual.")
-    sync: bool = setting(BOOLEAN, True, "False: answer 202. The work is durable before the answer either way.")
+    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the default TTL.")
+    sync: bool = setting(BOOLEAN, True, "False: answer 202 at once. True: answer when the secrets are dead.")
 
 
 @frozen(kw_only=True)
 class PrefixForm:
     """How to end all leases below a path."""
 
-    sync: bool = setting(BOOLEAN, True, "False: answer 202. The work is durable before the answer either way.")
+    sync: bool = setting(BOOLEAN, True, "False: answer 202 at once. True: answer when the secrets are dead.")
 
 
 @frozen(kw_only=True)
@@ -127,51 +129,65 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
 
 
 async def revoke(call: Call) -> Answer:
-    """End a lease; its objects are removed at once, in the background, until that has succeeded. Unknown is well."""
-    await end_lease(call.context, _lease_id(call), call.now)
-    return _ending(call, sync=call.form(LeaseForm).sync)
+    """End a lease and remove what it holds at the provider. Unknown leases are ignored."""
+    lease_id = _lease_id(call)
+    found = await find_lease(call.context, lease_id)
+    if found is None:
+        return NOTHING
+    if call.form(LeaseForm).sync:
+        return await revoke_one(call.context, found.record, call.now, call.deadline)
+    await end_lease(call.context, lease_id, call.now)
+    return Answer(status=ACCEPTED, wake_at=call.now)
 
 
 async def revoke_prefix(call: Call) -> Answer:
-    """End all leases below a prefix, and below `auth` all tokens that were issued there.
+    """End all leases below a path, and below `auth` all tokens that were issued there.
 
-    When the deadline passes first, it is refused, and can be asked for again: what was ended stays so.
+    All leases are marked first. Then the request itself removes what it can in the time that is left.
     """
-    context, prefix = call.context, _prefix(call)
-    await end_lease(context, prefix, call.now)
-    after = ""
-    while page := await ListKeys(keys.lease(f"{prefix}/"), after, PAGE):
-        await call.deadline.remaining()
-        await end_leases(context, [key.removeprefix(keys.LEASES) for key in page], call.now)
-        after = page[-1]
-    if prefix.startswith("auth/"):
-        await _revoke_tokens(call, prefix)
-    return _ending(call, sync=call.form(PrefixForm).sync)
+    context, path, sync = call.context, _prefix(call), call.form(PrefixForm).sync
+    due_at = due_after(context, call.deadline) if sync else call.now
+    scopes = scopes_of((await mount_table(context.records)).record, path)
+    progress = Progress(0)
+    for scope in scopes:
+        progress.left += await mark(context, scope, due_at, call.deadline)
+    await _revoke_tokens(call, scopes)
+    if not sync:
+        return Answer(status=ACCEPTED, wake_at=call.now)
+    for scope in scopes:
+        await work_off(context, scope, call.now, call.deadline, progress)
+    return await answer_for_many(progress, call.deadline, path=f"sys/leases/lookup/{path}", wake_at=due_at)
 
 
-async def _revoke_tokens(call: Call, prefix: str) -> None:
+async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
+    """End the tokens that were issued in some scopes. They are dead at once; what hangs on them follows."""
+    if not any(scope.mount.kind == AUTH for scope in scopes):
+        return
     after = ""
     while page := await ListKeys(keys.TOKENS, after, PAGE):
         await call.deadline.remaining()
         for key in page:
             found = await find_token(call.context, key.removeprefix(keys.TOKENS))
-            if found is not None and f"{found.record.path}/".startswith(f"{prefix}/"):
+            if found is not None and any(scope.has_token(found.record) for scope in scopes):
                 await revoke_token(call.context, found.record.id, call.now)
         after = page[-1]
 
 
 async def revoke_force(call: Call) -> Answer:
-    """Drop all leases below a prefix at once; the journal goes on removing their objects, as long as that takes."""
-    context, prefix = call.context, _prefix(call)
-    dropped = int(await forget_lease(context, prefix, call.now))
-    while page := await ListKeys(keys.lease(f"{prefix}/"), "", PAGE):
-        await call.deadline.remaining()
-        for key in page:
-            dropped += await forget_lease(context, key.removeprefix(keys.LEASES), call.now)
+    """Drop all leases below a path at once; the journal goes on removing their objects, as long as that takes."""
+    dropped = 0
+    for scope in scopes_of((await mount_table(call.context.records)).record, _prefix(call)):
+        after = ""
+        while page := await ListKeys(scope.index, after, PAGE):
+            await call.deadline.remaining()
+            for lease_id in scope.select(page):
+                dropped += await forget_lease(call.context, lease_id, call.now)
+            after = page[-1]
     if not dropped:
-        return Answer()
-    told = f"{dropped} leases were dropped; the removal of what they hold at the provider goes on without them"
-    return Answer(warnings=(told,), wake_at=call.now)
+        return NOTHING
+    leases = "1 lease was" if dropped == 1 else f"{dropped} leases were"
+    warning = f"{leases} dropped; what was made at the provider is removed in the background"
+    return Answer(warnings=(warning,), wake_at=call.now)
 
 
 def _prefix(call: Call) -> str:
@@ -180,10 +196,6 @@ def _prefix(call: Call) -> str:
     if not prefix:
         raise Refused(Code.FIELD_REQUIRED, '"prefix"')
     return prefix
-
-
-def _ending(call: Call, *, sync: bool) -> Answer:
-    return Answer(status=None if sync else ACCEPTED, wake_at=call.now)
 
 
 async def list_leases(call: Call) -> Answer:

@@ -91,9 +91,12 @@ class Engine(World):
     # What clients do
 
     def ask(self, method: str, path: str, body: object = None, token: str = "root", **headers: str) -> Reply:
+        return self.perform(self.asking(self.request(method, path, body, token, **headers)))
+
+    def request(self, method: str, path: str, body: object = None, token: str = "root", **headers: str) -> Request:
         content = b"" if body is None else msgspec.json.encode(body)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.perform(self.asking(Request(method, f"/v1/{path}", {"x-service-token": token, **named}, content)))
+        return Request(method, f"/v1/{path}", {"x-service-token": token, **named}, content)
 
     async def asking(self, request: Request) -> Reply:
         response = await self.service.handle(request)

@@ -270,7 +270,7 @@ def commits(world: Engine, start: int) -> Iterator[Commit]:
 def test_every_attempt_is_claimed_before_the_provider_is_asked_to_change_anything() -> None:
     world = engine()
     world.issue("fresh")
-    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
+    world.must("PUT", "sys/leases/revoke-prefix/cloud", {"sync": False})
     start = len(world.trace)
     world.tick()
     changes = [kind_of(effect) for _, effect in world.trace[start:]]

@@ -171,7 +171,7 @@ class Engine(Installation):
 
     def revoke_all(self) -> None:
         """Revoke every lease, and have it done."""
-        self.must("PUT", "sys/leases/revoke-prefix/cloud")
+        self.must("PUT", "sys/leases/revoke-prefix/cloud", {"sync": False})
         self.converge()
 
 

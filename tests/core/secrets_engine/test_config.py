@@ -198,7 +198,7 @@ def test_another_spelling_is_no_other_place() -> None:
 def test_stranded_leases_stay_listed_and_are_worked_off_when_a_configuration_returns() -> None:
     engine = with_lease()
     engine.must("DELETE", f"{CONFIG}?force=true")
-    engine.must("PUT", "sys/leases/revoke-prefix/cloud")
+    assert engine.ask("PUT", "sys/leases/revoke-prefix/cloud").status == 503
     for _ in range(3):
         engine.tick()
         engine.advance(4000)
@@ -214,7 +214,7 @@ def test_another_tenant_is_not_asked_about_the_objects_of_this_one() -> None:
     """It does not know them: that would look as if they were gone."""
     engine = with_lease()
     engine.must("POST", CONFIG, {"tenant_id": "another", "force": True})
-    engine.must("PUT", "sys/leases/revoke-prefix/cloud")
+    assert engine.ask("PUT", "sys/leases/revoke-prefix/cloud").status == 503
     for _ in range(3):
         engine.tick()
         engine.advance(4000)

@@ -10,9 +10,9 @@ from cloudid_core import Request
 from cloudid_core.background import queue
 from cloudid_core.background.queue import LONGEST_PAUSE
 from cloudid_core.effects import Commit
+from cloudid_core.leases import synchronous
 from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
-from cloudid_core.system import leases as module
 
 from ..engine import START, Engine, engine
 
@@ -149,7 +149,7 @@ def test_a_lease_that_is_over_cannot_be_renewed(how: str) -> None:
     if how == "expired":
         world.advance(3600)
     else:
-        world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+        world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id, "sync": False})
     reply = world.ask("PUT", "sys/leases/renew", {"lease_id": lease_id})
     assert (reply.status, reply.codes) == (400, ["lease_expired"])
 
@@ -190,10 +190,8 @@ def test_a_renewal_that_loses_against_a_revocation_is_refused() -> None:
     renewals = [world.spawn(world.asking(request(path, lease_id))) for path in ("renew", "revoke", "renew", "renew")]
     world.settle()
     assert renewals[1].result().status == 204
-    lease = world.lease(lease_id)
-    assert lease is not None
-    assert lease.revoking
-    assert world.due(queue.LEASE) == [lease.due_key]
+    assert world.lease(lease_id) is None
+    assert world.due(queue.LEASE) == []
 
 
 def request(action: str, lease_id: str) -> Any:
@@ -203,29 +201,148 @@ def request(action: str, lease_id: str) -> Any:
 # Revocation
 
 
-def test_a_revoked_lease_is_gone_with_its_objects_after_the_next_round() -> None:
+@pytest.mark.parametrize("action", ["revoke", "revoke-prefix"])
+@pytest.mark.parametrize("role", ["fresh", "existing"])
+def test_a_revoked_lease_is_gone_with_its_objects_when_the_answer_comes(action: str, role: str) -> None:
+    world = engine()
+    lease_id = world.issue(role)
+    assert world.must("PUT", f"sys/leases/{action}/{lease_id}").status == 204
+    assert world.ask("PUT", LOOK_UP, {"lease_id": lease_id}).status == 400
+    assert world.alive("application") == world.alive("password") == []
+
+
+@pytest.mark.parametrize("action", ["revoke", "revoke-prefix"])
+def test_a_revocation_in_the_background_is_accepted_and_done_by_the_next_round(action: str) -> None:
     world = engine()
     lease_id = world.issue("fresh")
-    reply = world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id})
-    assert (reply.status, reply.response.wake_at) == (204, world.clock)
+    reply = world.must("PUT", f"sys/leases/{action}/{lease_id}", {"sync": False})
+    assert (reply.status, reply.response.wake_at) == (202, world.clock)
     assert look_up(world, lease_id)["revoking"] is True
+    assert world.alive("password")
     world.tick()
     assert world.ask("PUT", LOOK_UP, {"lease_id": lease_id}).status == 400
     assert world.alive("application") == []
 
 
-@pytest.mark.parametrize("sync, status", [(True, 204), (False, 202), (None, 204)])
-@pytest.mark.parametrize("path", ["revoke", "revoke-prefix"])
-def test_a_lazy_revocation_is_accepted_and_any_other_is_done(path: str, sync: bool | None, status: int) -> None:
+def test_the_secret_is_dead_although_the_resource_manager_hangs() -> None:
+    """The answer is no success, because an assignment is left."""
     world = engine()
-    lease_id = world.issue()
-    reply = world.ask("PUT", f"sys/leases/{path}/{lease_id}", {} if sync is None else {"sync": sync})
-    assert (reply.status, reply.body) == (status, None)
-    world.tick()
+    lease_id = world.issue("fresh")
+    world.fail("/arm/", delay=1000)
+    reply = world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}, x_service_deadline="20")
+    assert (reply.status, reply.codes) == (503, ["revocation_pending", "provider_unreachable"])
+    assert world.clock <= START + 20
+    assert world.alive("password") == world.alive("application") == []
+    assert world.alive("assignment")
+    world.heal()
+    world.pass_time(200)
+    assert world.lease(lease_id) is None
+    assert world.alive("assignment") == []
+
+
+@pytest.mark.parametrize(
+    "trouble, status, code",
+    [
+        ({"status": 403, "code": "Authorization_RequestDenied"}, 502, "provider_permission_denied"),
+        ({"status": 503}, 503, "provider_unreachable"),
+        ({"status": 429}, 503, "provider_throttled"),
+    ],
+)
+@pytest.mark.parametrize("action", ["revoke", "revoke-prefix"])
+def test_a_revocation_that_the_provider_does_not_do_is_no_success(
+    action: str, trouble: dict[str, Any], status: int, code: str
+) -> None:
+    world = engine()
+    lease_id = world.issue("existing")
+    world.fail(**trouble)
+    reply = world.ask("PUT", f"sys/leases/{action}/{lease_id}")
+    assert (reply.status, reply.codes) == (status, ["revocation_pending", code])
+    assert look_up(world, lease_id)["revoke_error"]
+    world.heal()
+    world.pass_time(200)
     assert world.lease(lease_id) is None
 
 
-def test_to_revoke_an_unknown_lease_is_well() -> None:
+def test_a_revocation_that_has_no_time_left_is_answered_in_time() -> None:
+    world = engine()
+    lease_id = world.issue("existing")
+    world.slow(1000)
+    reply = world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}, x_service_deadline="20")
+    assert (reply.status, reply.codes) == (504, ["deadline_passed", "revocation_pending"])
+    assert world.clock <= START + 20
+
+
+def test_a_secret_that_does_not_show_yet_is_not_taken_for_dead() -> None:
+    world = engine()
+    lease_id = world.issue("existing")
+    world.fail(status=404, code="Request_ResourceNotFound")
+    reply = world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+    assert (reply.status, reply.codes) == (503, ["revocation_pending"])
+
+
+def test_an_assignment_that_waits_for_the_settle_time_is_no_failure() -> None:
+    """The lease stays listed until it is certainly gone."""
+    world = engine()
+    lease_id = world.issue("fresh")
+    world.fail("/arm/", status=404, code="RoleAssignmentNotFound", times=1)
+    assert world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}).status == 204
+    assert "settle time" in look_up(world, lease_id)["revoke_error"]
+    assert world.alive("password") == []
+    world.pass_time(1000)
+    assert world.lease(lease_id) is None
+
+
+def test_a_crash_during_a_revocation_loses_nothing() -> None:
+    """The attempt is due again when the request is certainly over."""
+    world = engine()
+    lease_id = world.issue("existing")
+    world.slow(30)
+    world.spawn(world.asking(request("revoke", lease_id)))
+    world.advance(1)
+    world.start()
+    world.heal()
+    lease = world.lease(lease_id)
+    assert lease is not None
+    assert lease.due_at == START + world.settings.request_deadline + world.settings.request_grace
+    world.pass_time(3600)
+    assert world.lease(lease_id) is None
+    assert world.alive("password") == []
+
+
+def test_a_revocation_does_not_wait_for_an_attempt_of_the_background() -> None:
+    world = engine()
+    lease_id = world.issue("existing")
+    world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id, "sync": False})
+    world.slow(20)
+    background = world.spawn(world.service.tick())
+    world.advance(1)
+    world.heal()
+    assert world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}).status in (204, 503)
+    assert world.alive("password") == []
+    assert not background.is_done
+    world.settle()
+    world.pass_time(400)
+    assert world.lease(lease_id) is None
+
+
+def test_many_leases_are_marked_first_and_the_answer_tells_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synchronous, "PAGE", 4)
+    world = engine()
+    leases = [world.issue() for _ in range(12)]
+    world.slow(1000)
+    reply = world.ask("PUT", "sys/leases/revoke-prefix/cloud/creds", x_service_deadline="20")
+    assert reply.status == 202
+    assert world.clock <= START + 20
+    assert (reply.data["left"], reply.data["path"]) == (12, "sys/leases/lookup/cloud/creds")
+    assert reply.data["reasons"]
+    assert all(lease and lease.revoking for lease in map(world.lease, leases))
+    world.heal()
+    world.pass_time(3600)
+    assert not any(map(world.lease, leases))
+    assert world.alive("password") == []
+
+
+def test_an_unknown_lease_is_ignored() -> None:
     world = engine()
     for path in ("sys/leases/revoke", "sys/revoke"):
         assert world.ask("PUT", path, {"lease_id": "cloud/creds/existing/unknown"}).status == 204
@@ -240,7 +357,7 @@ def test_every_spelling_of_renewal_and_revocation(verb: str, place: str, in_path
     for action, status in zip(ACTIONS, (200, 204), strict=True):
         path, body = (f"{place}{action}/{lease_id}", {}) if in_path else (f"{place}{action}", {"lease_id": lease_id})
         assert world.ask(verb, path, body).status == status
-    assert look_up(world, lease_id)["revoking"] is True
+    assert world.lease(lease_id) is None
 
 
 @pytest.mark.parametrize("place", ["sys/leases/", "sys/"])
@@ -260,7 +377,7 @@ def role_of(world: Engine) -> dict[str, str]:
 
 
 def test_a_prefix_ends_more_leases_than_a_page_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE", 3)
+    monkeypatch.setattr(synchronous, "PAGE", 3)
     world = engine()
     for _ in range(8):
         world.issue()
@@ -272,7 +389,7 @@ def test_a_prefix_ends_more_leases_than_a_page_holds(monkeypatch: pytest.MonkeyP
 
 def test_a_prefix_that_takes_too_long_can_be_ended_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was ended stays so."""
-    monkeypatch.setattr(module, "PAGE", 2)
+    monkeypatch.setattr(synchronous, "PAGE", 2)
     world = engine()
     leases = [world.issue() for _ in range(6)]
 
@@ -280,10 +397,10 @@ def test_a_prefix_that_takes_too_long_can_be_ended_again(monkeypatch: pytest.Mon
         await end_leases(*args, **more)
         world.clock += 40
 
-    monkeypatch.setattr(module, "end_leases", slow)
+    monkeypatch.setattr(synchronous, "end_leases", slow)
     assert world.ask("PUT", "sys/leases/revoke-prefix/cloud", {}).status == 504
     assert sum(lease.revoking for lease in map(world.lease, leases) if lease) == 4
-    monkeypatch.setattr(module, "end_leases", end_leases)
+    monkeypatch.setattr(synchronous, "end_leases", end_leases)
     world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
     world.tick()
     assert [world.lease(lease_id) for lease_id in leases] == [None] * 6
@@ -304,8 +421,7 @@ def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
     world = engine()
     leases = [world.issue(), world.issue("fresh")]
     world.fail(status=403)
-    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
-    world.tick()
+    assert world.ask("PUT", "sys/leases/revoke-prefix/cloud").status == 502
     reply = world.must("PUT", "sys/leases/revoke-force/cloud", {})
     assert reply.status == 200
     assert "2 leases were dropped" in reply.body["warnings"][0]
@@ -349,8 +465,7 @@ def test_leases_that_cannot_be_revoked_are_listed_and_counted() -> None:
     stuck = [world.issue() for _ in range(3)]
     world.issue("fresh")
     world.fail(status=403, code="Authorization_RequestDenied")
-    world.must("PUT", "sys/leases/revoke-prefix/cloud/creds/existing", {})
-    world.tick()
+    assert world.ask("PUT", "sys/leases/revoke-prefix/cloud/creds/existing").status == 502
     data = world.must("GET", "sys/leases?type=irrevocable").data
     assert data["lease_count"] == 3
     assert [each["lease_id"] for each in data["leases"]] == sorted(stuck)

@@ -48,7 +48,7 @@ def test_leases_live_on_under_their_ids() -> None:
     service.must("POST", "sys/remount", {"from": "cloud", "to": "elsewhere"})
     for lease_id in service.answered:
         assert service.must("PUT", "sys/leases/renew", {"lease_id": lease_id}).body["lease_id"] == lease_id
-    service.must("PUT", "sys/leases/revoke-prefix/cloud")
+    service.must("PUT", "sys/leases/revoke-prefix/elsewhere")
     service.converge()
     assert service.ask("LIST", "sys/leases/lookup").status == 404
 

@@ -1,0 +1,76 @@
+"""The leases below a path: those of the mounts that are there now, whatever path is in the ids of the leases.
+
+A lease keeps its id when its mount is moved or disabled. So the mount's id decides which leases a path means, and only
+the part of a lease's id that follows the path of its mount is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from ..mounts.table import AUTH, Mount, MountTable
+from ..store import keys
+from ..tokens.record import Token
+
+LOCAL_SEGMENTS: Final = 3
+"""How many segments of a lease's id follow the path of its mount: `creds`, the role, and an id."""
+
+
+@frozen
+class Scope:
+    """Everything of one mount below a path within it. An empty path means all of it."""
+
+    mount: Mount
+    path: str = ""
+
+    @property
+    def mount_id(self) -> str:
+        return self.mount.id
+
+    @property
+    def index(self) -> str:
+        """The prefix of the index entries of the mount's leases."""
+        return keys.mount_leases(self.mount.id)
+
+    def select(self, index_keys: Sequence[str]) -> list[str]:
+        """The ids of the leases in this scope, of a page of the index."""
+        lease_ids = [key.removeprefix(self.index) for key in index_keys]
+        return [lease_id for lease_id in lease_ids if self._contains(local_path(lease_id))]
+
+    def has_token(self, token: Token) -> bool:
+        """Whether a token was issued here."""
+        if self.mount.kind != AUTH or token.mount_id != self.mount.id:
+            return False
+        below = f"{self.mount.path}/"
+        moved = not token.path.startswith(below)
+        return self._contains(token.path.rpartition("/")[2] if moved else token.path.removeprefix(below))
+
+    def _contains(self, path: str) -> bool:
+        return not self.path or f"{path}/".startswith(f"{self.path}/")
+
+
+def local_path(lease_id: str) -> str:
+    """The part of a lease's id that follows the path that its mount had."""
+    return "/".join(lease_id.split("/")[-LOCAL_SEGMENTS:])
+
+
+def scopes_of(table: MountTable, path: str) -> tuple[Scope, ...]:
+    """What a path means: a part of one mount, or all mounts below it. Retired mounts count where no other is."""
+    found = table.route(path)
+    if found is not None:
+        return (Scope(*found),)
+    live = tuple(Scope(mount) for mount in table.live if mount.path.startswith(f"{path}/"))
+    return live or tuple(_retired(table, path))
+
+
+def _retired(table: MountTable, path: str) -> list[Scope]:
+    scopes = []
+    for mount in table.retired.values():
+        if f"{mount.path}/".startswith(f"{path}/"):
+            scopes.append(Scope(mount))
+        elif path.startswith(f"{mount.path}/"):
+            scopes.append(Scope(mount, path.removeprefix(f"{mount.path}/")))
+    return scopes

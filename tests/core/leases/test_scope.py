@@ -1,0 +1,76 @@
+"""Which leases a path means: the mount's id decides, whatever path is in the ids."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.leases.scope import local_path, scopes_of
+from cloudid_core.mounts.table import AUTH, MountTable, new_mount
+
+from ..engine import Engine, engine
+
+PREFIXES = ("sys/leases/revoke-prefix", "sys/leases/revoke-force")
+
+
+def moved() -> tuple[Engine, str]:
+    """A lease whose mount was moved away, and another mount where it was."""
+    world = engine()
+    lease_id = world.issue("fresh")
+    world.must("POST", "sys/remount", {"from": "cloud", "to": "elsewhere"})
+    world.must("POST", "sys/mounts/cloud", {"type": "cloud"})
+    return world, lease_id
+
+
+def test_the_part_of_an_id_that_follows_the_path_of_its_mount() -> None:
+    assert local_path("team/a/creds/web/1") == "creds/web/1"
+
+
+@pytest.mark.parametrize("route", PREFIXES)
+@pytest.mark.parametrize("path", ["cloud", "cloud/creds", "cloud/creds/fresh"])
+def test_a_path_does_not_reach_the_leases_of_a_mount_that_was_moved_away(route: str, path: str) -> None:
+    world, lease_id = moved()
+    assert world.must("PUT", f"{route}/{path}").status == 204
+    assert world.must("PUT", f"{route}/{lease_id}").status == 204
+    lease = world.lease(lease_id)
+    assert lease is not None
+    assert not lease.revoking
+
+
+@pytest.mark.parametrize("route", PREFIXES)
+@pytest.mark.parametrize("path", ["elsewhere", "elsewhere/creds", "elsewhere/creds/fresh"])
+def test_a_path_reaches_the_leases_of_a_mount_that_was_moved_there(route: str, path: str) -> None:
+    world, lease_id = moved()
+    world.must("PUT", f"{route}/{path}")
+    assert world.lease(lease_id) is None
+
+
+def test_a_path_ends_where_a_segment_ends() -> None:
+    world = engine()
+    lease_id = world.issue("existing")
+    for path in ("cloud/creds/exist", "clou", "cloud/cred"):
+        world.must("PUT", f"sys/leases/revoke-prefix/{path}")
+    assert world.lease(lease_id)
+
+
+@pytest.mark.parametrize("path", ["auth/foo", "auth/foo/login"])
+def test_a_path_does_not_reach_a_mount_whose_name_it_starts(path: str) -> None:
+    table = MountTable()
+    for number, name in enumerate(("auth/foo", "auth/foobar")):
+        table = table.with_mount(new_mount(AUTH, name, "cloud", bytes([number] * 12)))
+    assert [scope.mount.path for scope in scopes_of(table, path)] == ["auth/foo"]
+
+
+def test_a_path_above_mounts_means_all_of_them() -> None:
+    table = MountTable()
+    for number, name in enumerate(("team/a", "team/b", "teams")):
+        table = table.with_mount(new_mount("secret", name, "cloud", bytes([number] * 12)))
+    assert [scope.mount.path for scope in scopes_of(table, "team")] == ["team/a", "team/b"]
+
+
+def test_a_free_path_means_the_retired_mount_that_was_there() -> None:
+    mount = new_mount("secret", "team/a", "cloud", bytes(12))
+    table = MountTable().with_mount(mount).with_retired(mount, 1.0)
+    assert [scope.path for scope in scopes_of(table, "team/a/creds/web")] == ["creds/web"]
+    assert [scope.path for scope in scopes_of(table, "team")] == [""]
+    table = table.with_mount(new_mount("secret", "team/a", "cloud", bytes([1] * 12)))
+    assert [scope.mount.id for scope in scopes_of(table, "team/a")] == ["01" * 8]

@@ -1,0 +1,68 @@
+"""Revocation inside a request: what it says of many leases is true, and nothing depends on its end."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from cloudid_core.effects import Commit
+from cloudid_core.leases.synchronous import PAGE
+from cloudid_core.store import keys
+
+from ..engine import SETTLE_TIME, START, Engine, engine
+
+
+def with_many(count: int) -> tuple[Engine, list[str]]:
+    """A world with copies of one lease."""
+    world = engine()
+    original = world.lease(world.issue("existing"))
+    assert original is not None
+    copies = [evolve(original, id=f"{original.id}{number:05}") for number in range(count)]
+    for copy in copies:
+        world.perform(world.context.records.commit(copy.creation))
+    return world, [original.id, *(copy.id for copy in copies)]
+
+
+def test_many_leases_are_all_marked_in_bounded_commits_before_the_deadline() -> None:
+    world, leases = with_many(20_000)
+    world.slow(1000)
+    start = len(world.trace)
+    reply = world.ask("PUT", "sys/leases/revoke-prefix/cloud", x_service_deadline="20")
+    assert (reply.status, reply.data["left"]) == (202, len(leases))
+    assert world.clock <= START + 20
+    latest = START + 20 + world.settings.request_grace
+    for lease_id in leases:
+        lease = world.lease(lease_id)
+        assert lease is not None
+        assert lease.revoking
+        assert lease.due_at <= latest
+    marks = [
+        sum(key.startswith(keys.LEASES) for key in effect.puts)
+        for _, effect in world.trace[start:]
+        if isinstance(effect, Commit)
+    ]
+    assert max(marks) <= PAGE
+    assert world.must("LIST", f"{reply.data['path']}/creds/existing").data["keys"]
+
+
+def test_all_that_can_be_done_is_done_before_the_answer() -> None:
+    """The copies of the lease that come after the first find nothing there, which is believed by then."""
+    world, leases = with_many(1000)
+    world.advance(SETTLE_TIME)
+    assert world.must("PUT", "sys/leases/revoke-prefix/cloud").status == 204
+    assert not any(map(world.lease, leases))
+    assert world.alive("password") == []
+
+
+def test_leases_that_are_marked_are_worked_off_by_another_node() -> None:
+    """The request ends in a crash, after which another host starts."""
+    world = engine()
+    leases = [world.issue("existing") for _ in range(3)]
+    world.slow(50)
+    task = world.spawn(world.service.handle(world.request("PUT", "sys/leases/revoke-prefix/cloud")))
+    world.advance(2)
+    world.start()
+    assert task.is_done
+    world.heal()
+    world.pass_time(4000)
+    assert [world.lease(lease_id) for lease_id in leases] == [None] * 3
+    assert world.alive("password") == []
