@@ -120,15 +120,19 @@ async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[
     return await context.records.find_fresh(keys.intent(mount_id, intent_id), Intent)
 
 
-async def undo(job: Job, found: Found[Intent]) -> None:
+async def undo(job: Job, found: Found[Intent]) -> Removal:
+    """Make one attempt in the background to remove the objects of an abandoned intent."""
+    return await undo_until(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
+
+
+async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal:
     """Remove the objects of an abandoned intent. The intent stays until they are certainly gone.
 
     A commit claims the attempt first: a node that lost the leadership does not touch the provider, and the next attempt
-    is due whatever becomes of this one.
+    is due at `due_at`, whatever becomes of this one.
     """
     records, intent = job.context.records, found.record
-    attempts = intent.attempts + 1
-    claimed = evolve(intent, attempts=attempts, due_at=await queue.retry_at(job, attempts), reason=UNDER_WAY)
+    claimed = evolve(intent, attempts=intent.attempts + 1, due_at=due_at, reason=UNDER_WAY)
     version = await records.commit(Changes(job.fence) | rescheduled(found, claimed))
     removal = await attempt(job, intent.provisioned, since=intent.last_call_at)
     claim = Found(claimed.key, claimed, version)
@@ -138,6 +142,7 @@ async def undo(job: Job, found: Found[Intent]) -> None:
         left = evolve(claimed, provisioned=removal.left, reason=reason_text(removal))
         failed = (left.event("undoing failed", left.reason),)
         await records.commit(Changes({**job.fence, **claim.expected}, {claim.key: left}, events=failed))
+    return removal
 
 
 async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Removal:

@@ -33,6 +33,10 @@ async def _nothing_to_release(context: Context, mount: Mount, now: Instant, fenc
     pass
 
 
+async def _nothing_kept(context: Context, mount: Mount) -> int:
+    return 0
+
+
 async def _any_root(context: Context, mount: Mount, client_id: str) -> None:
     pass
 
@@ -49,6 +53,7 @@ class Component:
     lease_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
     release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _nothing_to_release
+    count_kept: Callable[[Context, Mount], Program[int]] = _nothing_kept
     check_root: Callable[[Context, Mount, str], Program[None]] = _any_root
     config: ConfigType | None = None
     """The record of the mount's configuration, where it holds a root credential."""
@@ -80,6 +85,9 @@ class Catalog:
 
     async def release(self, context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
         await self.of(mount).release(context, mount, now, fence)
+
+    async def count_kept(self, context: Context, mount: Mount) -> int:
+        return await self.of(mount).count_kept(context, mount)
 
     def config_form(self, mount: Mount) -> type[RootCredential] | None:
         return self.of(mount).config

@@ -41,6 +41,10 @@ class Components(Protocol):
         """Hands what the records of a retired mount hold at the provider to the journal. Repeating it is harmless."""
         ...
 
+    async def count_kept(self, context: Context, mount: Mount) -> int:
+        """How many records of a mount, beside its leases and intents, keep objects at the provider."""
+        ...
+
     def config_form(self, mount: Mount) -> type[RootCredential] | None:
         """The record of the mount's configuration, where it holds a root credential."""
         ...

@@ -1,42 +1,206 @@
-"""The end of a mount: it answers no more from the first commit on; the rest is done in the background, however often.
+"""The end of a mount: it answers no more from the first commit on, and its path is free. What it made is removed then.
 
-What the mount keeps at the provider is given up, its leases and tokens are ended, and when nothing is left to be undone
-its storage is wiped. Until then it stays in the table, retired: to undo something takes its configuration.
+What the mount keeps at the provider is handed to the journal, its leases and tokens are ended, and when nothing is left
+its storage is wiped. Until then the mount stays in the table, retired: its configuration is needed to remove things.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from attrs import Factory, frozen
+
 from ..background import queue
-from ..background.queue import Due, Job
-from ..effects import Instant, ListKeys
+from ..background.journal import Intent, find_intent, undo_until
+from ..background.queue import NO_FENCE, Due, Job
+from ..effects import Instant, ListKeys, gather
+from ..errors import CloudidError
 from ..events import MountChanged
 from ..foundation.context import Context
-from ..leases.record import find_lease
+from ..foundation.deadline import Deadline
+from ..leases.record import Lease, find_lease
 from ..leases.revocation import end_leases
+from ..leases.scope import Scope
+from ..leases.synchronous import LANES, Progress, due_after, is_over, mark, work_off, working_deadline
 from ..store import keys
 from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
 from ..tokens.authenticate import find_token
-from .table import AUTH, Mount, MountTable, change_mounts, mount_table
+from .table import AUTH, Mount, changing, mount_table
 
 AGAIN: Final = 60.0
-"""Seconds after which a mount is looked at again that waits for its leases."""
+"""Seconds after which a retired mount is looked at again that waits for its leases."""
 PAGE: Final = 100
+MOST_EXAMINED: Final = 1000
+"""How many leases and intents are read to say why a mount is still there."""
 
 
-async def retire(context: Context, mount: Mount, now: Instant) -> None:
-    """Have a mount answer no more, and the rest done soon. Nothing is to be done for one that is gone already."""
+@frozen(kw_only=True)
+class Remains:
+    """What is left of a retired mount at the provider, as far as records tell."""
 
-    def retired(table: MountTable) -> MountTable:
-        found = table.by_id.get(mount.id)
-        return table.with_retired(found, now) if found else table
+    leases: int = 0
+    intents: int = 0
+    roles: int = 0
+    """Roles that keep an application."""
+    is_rotating: bool = False
+    attempts: int = 0
+    """How often the removal of one thing was tried, at most."""
+    next_at: Instant | None = None
+    """When the next attempt is due."""
+    reasons: tuple[str, ...] = ()
 
-    await change_mounts(context.records, retired, {keys.due(now, queue.MOUNT, mount.id, ""): Due()})
+    @property
+    def count(self) -> int:
+        return self.leases + self.intents + self.roles + self.is_rotating
+
+
+async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) -> None:
+    """Let a mount answer no more. The rest is due in the background at a time. Does nothing if it is gone already.
+
+    The configuration's entry is written anew, so that a request under way that rests on it conflicts.
+    """
+    await _retire(context, mount, now, {keys.due(due_at, queue.MOUNT, mount.id, ""): Due()})
+
+
+@retry_on_conflict
+async def _retire(context: Context, mount: Mount, now: Instant, puts: Mapping[str, object]) -> None:
+    table = await mount_table(context.records)
+    found = table.record.by_id.get(mount.id)
+    if found is None:
+        return
+    changes = changing(table, table.record.with_retired(found, now)) | Changes(puts=puts)
+    await context.records.commit(changes | await _touch_config(context, mount))
+
+
+async def _touch_config(context: Context, mount: Mount) -> Changes:
+    """Writes the configuration of a mount as it is."""
+    form = context.components.config_form(mount)
+    if form is None:
+        return Changes()
+    key = keys.config(mount.id)
+    config = await context.records.find(key, form)
+    return Changes(config.expected, {key: config.record}) if config else Changes(puts={key: form()})
+
+
+async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Progress:
+    """Make one attempt in a request for everything that a retired mount has at the provider, while there is time."""
+    scope = Scope(mount)
+    await context.components.release(context, mount, now, NO_FENCE)
+    progress = Progress(await mark(context, scope, due_after(context, deadline), deadline))
+    await work_off(context, scope, now, deadline, progress)
+    await _undo_intents(context, mount, now, deadline, progress)
+    return progress
+
+
+async def _undo_intents(context: Context, mount: Mount, now: Instant, deadline: Deadline, progress: Progress) -> None:
+    """Make one attempt for each intent of a mount that is due. The others belong to requests that may be alive."""
+    prefix = keys.intents(mount.id)
+    after = ""
+    while not await is_over(deadline) and (page := await ListKeys(prefix, after, LANES)):
+        after = page[-1]
+        await gather([_undo_intent(context, mount, key.removeprefix(prefix), now, deadline, progress) for key in page])
+
+
+async def _undo_intent(
+    context: Context, mount: Mount, intent_id: str, now: Instant, deadline: Deadline, progress: Progress
+) -> None:
+    progress.left += 1
+    try:
+        found = await find_intent(context, mount.id, intent_id)
+        if found is not None and found.record.due_at > now:
+            progress.reasons.update(("a request that may still be under way uses it",))
+            return
+        job = Job(
+            context=context,
+            key="",
+            mount_id=mount.id,
+            ref=intent_id,
+            now=now,
+            deadline=working_deadline(deadline),
+            fence=NO_FENCE,
+        )
+        progress.note(await undo_until(job, found, due_after(context, deadline)) if found else None)
+    except CloudidError as failure:
+        progress.note_failure(failure)
+
+
+async def what_remains(context: Context, mount: Mount) -> Remains:
+    """What is left of a retired mount, and why."""
+    leases = await context.records.names(keys.mount_leases(mount.id))
+    intents = await context.records.names(keys.intents(mount.id))
+    records = [
+        *[await find_lease(context, lease_id) for lease_id in leases[:MOST_EXAMINED]],
+        *[await find_intent(context, mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]],
+    ]
+    pending = [found.record for found in records if found is not None]
+    rotations = await ListKeys(keys.due_queue(mount.id, queue.ROTATION), "", 1)
+    due_times = [record.due_at for record in pending] + [queue.parse(key)[0] for key in rotations]
+    return Remains(
+        leases=len(leases),
+        intents=len(intents),
+        roles=await context.components.count_kept(context, mount),
+        is_rotating=bool(rotations),
+        attempts=max((record.attempts for record in pending), default=0),
+        next_at=min(due_times, default=None),
+        reasons=tuple(dict.fromkeys(record.reason for record in pending if record.reason)),
+    )
+
+
+@frozen(kw_only=True)
+class Dropped:
+    """What was dropped of a retired mount, although it is left at the provider."""
+
+    leases: list[Lease] = Factory(list)
+    intents: list[Intent] = Factory(list)
+
+
+async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Dropped:
+    """Forget everything that a retired mount has at the provider. Its storage is wiped in the background."""
+    dropped = Dropped()
+    await context.components.release(context, mount, now, NO_FENCE)
+    prefix = keys.mount_leases(mount.id)
+    while page := await ListKeys(prefix, "", PAGE):
+        await deadline.remaining()
+        await _drop_leases(context, page, prefix, dropped)
+    prefix = keys.intents(mount.id)
+    while page := await ListKeys(prefix, "", PAGE):
+        await deadline.remaining()
+        await _drop_intents(context, mount, page, prefix, dropped)
+    due_keys = await ListKeys(keys.due_queue(mount.id, queue.ROTATION))
+    await context.records.commit(Changes(deletes=(keys.rotation(mount.id), *due_keys)))
+    return dropped
+
+
+@retry_on_conflict
+async def _drop_leases(context: Context, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
+    changes, leases = Changes(deletes=tuple(page)), []
+    for key in page:
+        found = await find_lease(context, key.removeprefix(prefix))
+        if found is not None:
+            leases.append(found.record)
+            changes |= Changes(found.expected, events=(found.record.event("dropped"),))
+            changes |= Changes(deletes=found.record.removal.deletes)
+    await context.records.commit(changes)
+    dropped.leases.extend(leases)
+
+
+@retry_on_conflict
+async def _drop_intents(context: Context, mount: Mount, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
+    changes, intents = Changes(), []
+    for key in page:
+        found = await find_intent(context, mount.id, key.removeprefix(prefix))
+        if found is not None:
+            intents.append(found.record)
+            deletes = (found.key, found.record.due_key)
+            changes |= Changes(found.expected, deletes=deletes, events=(found.record.event("dropped"),))
+    await context.records.commit(changes)
+    dropped.intents.extend(intents)
 
 
 async def wipe_mount(job: Job) -> None:
-    """One round for a retired mount; the next one is due soon unless it was the last."""
+    """One round for a retired mount. The next one is due soon unless it was the last."""
     context = job.context
     table = await mount_table(context.records)
     mount = table.record.retired.get(job.mount_id)
@@ -64,7 +228,7 @@ def quiet_at(context: Context, mount: Mount) -> Instant:
 
 
 async def _is_something_left(job: Job) -> bool:
-    """Whether something of the mount is still to be undone at the provider."""
+    """Whether something of the mount is still to be removed at the provider."""
     rotation = keys.due_queue(job.mount_id, queue.ROTATION)
     for prefix in (keys.mount_leases(job.mount_id), keys.intents(job.mount_id), rotation):
         if await ListKeys(prefix, "", 1):
@@ -73,7 +237,7 @@ async def _is_something_left(job: Job) -> bool:
 
 
 async def _end_leases(job: Job) -> None:
-    """Have all leases of a mount revoked that are not being revoked already."""
+    """Make all leases of a mount due for revocation that are not being revoked already."""
     prefix = keys.mount_leases(job.mount_id)
     after = ""
     while page := await ListKeys(prefix, after, PAGE):

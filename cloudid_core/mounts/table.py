@@ -170,6 +170,16 @@ async def mount_table(records: Records) -> Found[MountTable]:
     return found
 
 
+async def require_live(records: Records, mount: Mount) -> None:
+    """Refuse with `NO_HANDLER` when a mount was disabled since the request found it.
+
+    Disabling also changes the mount's configuration. So a commit that expects the configuration, as it was read after
+    this, fails when the mount is disabled later.
+    """
+    if mount.id not in (await mount_table(records)).record.by_id:
+        raise Refused(Code.NO_HANDLER)
+
+
 @retry_on_conflict
 async def change_mounts(
     records: Records, change: Callable[[MountTable], MountTable], puts: Mapping[str, object] | None = None
@@ -178,8 +188,12 @@ async def change_mounts(
     found = await mount_table(records)
     table = change(found.record)
     if table is not found.record:
-        events = tuple(_events(found.record, table))
-        await records.commit(Changes(found.expected, {keys.MOUNTS: table, **(puts or {})}, events=events))
+        await records.commit(changing(found, table) | Changes(puts=puts or {}))
+
+
+def changing(found: Found[MountTable], table: MountTable) -> Changes:
+    """Replaces the table, and tells what happened to the mounts."""
+    return Changes(found.expected, {keys.MOUNTS: table}, events=tuple(_events(found.record, table)))
 
 
 def _events(old: MountTable, new: MountTable) -> Iterator[MountChanged]:

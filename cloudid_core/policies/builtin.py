@@ -46,6 +46,7 @@ _PROTECTED_PREFIXES: Final = (
     "sys/leases/revoke-prefix",
     "sys/plugins/catalog/",
     "sys/raw",
+    "sys/retiring",
     "sys/revoke-force",
     "sys/revoke-prefix",
     "sys/rotate",

@@ -19,7 +19,7 @@ from ..errors import CloudidError, Code, Refused
 from ..foundation.lifetime import grant as grant_life
 from ..leases.record import Lease
 from ..leases.revocation import end_lease
-from ..mounts.table import mount_table
+from ..mounts.table import mount_table, require_live
 from ..provider.acceptance import wait_until_accepted
 from ..provider.applications import NewPassword
 from ..provider.client import Client
@@ -101,6 +101,7 @@ async def generate_credentials(call: Call) -> Answer:
 async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     """Plan an issue under the present role and configuration, and write the plan down as an intent."""
     context, mount, name = call.context, call.mount, capture_name(call)
+    await require_live(context.records, mount)
     role = await find_role(context, mount, name)
     if role is None:
         raise Refused(Code.NOT_FOUND, NO_ROLE)

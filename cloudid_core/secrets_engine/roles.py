@@ -14,7 +14,7 @@ from ..effects import Instant
 from ..errors import Code, Problem, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Terms
-from ..mounts.table import Mount
+from ..mounts.table import Mount, require_live
 from ..provider import applications
 from ..provider.client import Client
 from ..rotation.root_credential import client_of, effective_config
@@ -111,6 +111,7 @@ async def write_role(call: Call) -> Answer:
     A role with `persist_app` has its application made, or brought up to date, before it is stored.
     """
     context, mount, name = call.context, call.mount, capture_name(call)
+    await require_live(context.records, mount)
     found_config = await find_config(context, mount)
     config = effective_config(context.settings, Config, found_config)
     client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
@@ -204,6 +205,13 @@ async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[s
         if found is not None and found.record.persistent_app is not None:
             changes = Changes({**fence, **found.expected}, deletes=(found.key,))
             await context.records.commit(changes | forget(found.record.persistent_app, mount, now))
+
+
+async def count_kept(context: Context, mount: Mount) -> int:
+    """How many roles of a mount keep an application."""
+    names = await context.records.names(keys.roles(mount.id))
+    found = [await find_role(context, mount, name) for name in names]
+    return sum(each is not None and each.record.persistent_app is not None for each in found)
 
 
 async def role_exists(call: Call) -> bool:

@@ -77,6 +77,7 @@ COMPONENT: Final = Component(
     lease_terms=roles.lease_terms,
     client=config.client,
     release=roles.release,
+    count_kept=roles.count_kept,
     check_root=roles.check_root,
     config=config.Config,
 )

@@ -12,8 +12,9 @@ from ..api.fields import BOOLEAN, TEXT, FieldType, Json, ParsedFields, one_of, p
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import RandomBytes
-from ..errors import Code, Refused
-from ..mounts.retirement import retire
+from ..errors import CloudidError, Code, Refused, reason_of
+from ..leases.synchronous import ACCEPTED, REASONS, due_after
+from ..mounts.retirement import remove_now, retire, what_remains
 from ..mounts.table import (
     AUTH,
     BUILT_IN,
@@ -90,6 +91,13 @@ class EnableForm:
     external_entropy_access: bool = setting(BOOLEAN, False, "Accepted.")
 
 
+@frozen(kw_only=True)
+class DisableForm:
+    """How to disable a mount."""
+
+    sync: bool = setting(BOOLEAN, True, "False: answer at once, and remove in the background what was made.")
+
+
 async def list_mounts(kind: str, call: Call) -> Answer:
     table = (await mount_table(call.context.records)).record
     data = {shown_path(mount): described(mount) for mount in table.live if mount.kind == kind}
@@ -143,14 +151,29 @@ async def tune(kind: str, call: Call) -> Answer:
 
 
 async def disable(kind: str, call: Call) -> Answer:
-    """Unmount; from then on its tokens and leases are dead. It is well if there is none."""
-    table = (await mount_table(call.context.records)).record
+    """Unmount: the path is free at once, tokens and leases of the mount are dead. Unknown paths are ignored.
+
+    What the mount has at the provider is removed by the request, as far as it has time. 204 means that nothing is left.
+    """
+    context, sync = call.context, call.form(DisableForm).sync
+    table = (await mount_table(context.records)).record
     mount = table.by_path.get(_full_path(kind, call.captures["path"]))
     if mount is None:
         return NOTHING
     _refuse_built_in(mount)
-    await retire(call.context, mount, call.now)
-    return Answer(wake_at=call.now)
+    await retire(context, mount, call.now, due_after(context, call.deadline) if sync else call.now)
+    reasons: tuple[str, ...] = ()
+    if sync:
+        try:
+            reasons = tuple((await remove_now(context, mount, call.now, call.deadline)).reasons)
+        except CloudidError as failure:
+            reasons = (reason_of(failure),)
+    remains = await what_remains(context, mount)
+    if not remains.count:
+        return Answer(wake_at=call.now)
+    reasons = tuple(dict.fromkeys((*reasons, *remains.reasons)))[:REASONS]
+    data: dict[str, Json] = {"left": remains.count, "reasons": reasons, "path": f"sys/retiring/{mount.accessor}"}
+    return Answer(status=ACCEPTED, data=data, wake_at=call.now)
 
 
 def path_of(kind: str, raw: str) -> str:
@@ -274,6 +297,7 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
             path=f"{base}/*path",
             operation=Operation.DELETE,
             program=partial(disable, kind),
+            form=DisableForm,
             doc="Disables a mount: its tokens and leases end, then all that it stored is wiped.",
         ),
     )

@@ -7,7 +7,7 @@ from typing import Final
 from ..api.routing import RouteTable
 from ..foundation.components import Component
 from ..mounts.table import SYSTEM
-from . import capabilities, health, leases, mounts, policies, remount, ui_mounts
+from . import capabilities, health, leases, mounts, policies, remount, retiring, ui_mounts
 
 ROUTES: Final = RouteTable(
     (
@@ -16,6 +16,7 @@ ROUTES: Final = RouteTable(
         *capabilities.ROUTES,
         *mounts.ROUTES,
         *remount.ROUTES,
+        *retiring.ROUTES,
         *ui_mounts.ROUTES,
         *leases.ROUTES,
     )

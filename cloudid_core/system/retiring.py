@@ -1,0 +1,169 @@
+"""The routes of retiring mounts: disabled, with something left at the provider that is still being removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+from msgspec.structs import replace
+
+from ..api.fields import BOOLEAN, Json, parse, setting
+from ..api.response import Answer
+from ..api.routing import Call, Operation, Route, RouteTable
+from ..auth_method import routes as auth_routes
+from ..errors import Code, Refused
+from ..mounts.retirement import Remains, drop_remains, what_remains
+from ..mounts.table import AUTH, SECRET, Mount, mount_table
+from ..provider.provisioned import Provisioned
+from ..secrets_engine import routes as engine_routes
+from ..values import rfc3339
+
+MOST_NAMED: Final = 1000
+"""How many dropped leases and intents one answer names."""
+CONFIG: Final = "config"
+TABLES: Final[Mapping[str, RouteTable]] = MappingProxyType({AUTH: auth_routes.ROUTES, SECRET: engine_routes.ROUTES})
+"""The routes of what can be mounted, by kind."""
+
+
+@frozen(kw_only=True)
+class DropForm:
+    """How to drop what is left of a mount."""
+
+    force: bool = setting(BOOLEAN, False, "Required: what is left at the provider stays there.")
+
+
+async def list_retiring(call: Call) -> Answer:
+    """The accessors of the disabled mounts that have something left at the provider."""
+    retired = (await mount_table(call.context.records)).record.retired.values()
+    accessors = [mount.accessor for mount in retired if (await what_remains(call.context, mount)).count]
+    if not accessors:
+        raise Refused(Code.NOT_FOUND)
+    return Answer(data={"keys": accessors})
+
+
+async def read_retiring(call: Call) -> Answer:
+    """What is left of a disabled mount, why, how often its removal was tried, and when it is tried next."""
+    mount, remains = await _found(call)
+    return Answer(data={**described(mount), **left_of(remains)})
+
+
+async def drop(call: Call) -> Answer:
+    """Forget what is left of a disabled mount at the provider, and say what that was."""
+    mount, remains = await _found(call)
+    if not call.form(DropForm).force:
+        raise Refused(Code.LEASES_ALIVE, f"{named(remains)}; force=true drops them")
+    dropped = await drop_remains(call.context, mount, call.now, call.deadline)
+    data: dict[str, Json] = {
+        "lease_count": len(dropped.leases),
+        "intent_count": len(dropped.intents),
+        "leases": [{"lease_id": one.id, **objects(one.provisioned)} for one in dropped.leases[:MOST_NAMED]],
+        "intents": [{"intent_id": one.id, **objects(one.provisioned)} for one in dropped.intents[:MOST_NAMED]],
+    }
+    return Answer(data=data, warnings=("what was dropped is left at the provider",), wake_at=call.now)
+
+
+async def read_config(call: Call) -> Answer:
+    return await _on_config(call, Operation.READ)
+
+
+async def write_config(call: Call) -> Answer:
+    """Change the configuration of a disabled mount, so that what is left can be removed."""
+    answer = await _on_config(call, Operation.WRITE)
+    return replace(answer, wake_at=call.now)
+
+
+async def _on_config(call: Call, operation: Operation) -> Answer:
+    """Run the mount's own route for its configuration."""
+    mount, _ = await _found(call)
+    found = TABLES[mount.kind].find(CONFIG, operation)
+    if isinstance(found, Code):
+        raise Refused(found)
+    route, _captures = found
+    return await route.program(replace(call, mount=mount, captures={}, given=parse(route.form, call.body)))
+
+
+async def _found(call: Call) -> tuple[Mount, Remains]:
+    table = (await mount_table(call.context.records)).record
+    for mount in table.retired.values():
+        if mount.accessor == call.captures["accessor"]:
+            remains = await what_remains(call.context, mount)
+            if remains.count:
+                return mount, remains
+    raise Refused(Code.NOT_FOUND)
+
+
+def described(mount: Mount) -> dict[str, Json]:
+    return {
+        "accessor": mount.accessor,
+        "uuid": mount.id,
+        "path": f"{mount.path}/",
+        "type": mount.type_alias or mount.type,
+        "disabled_at": rfc3339.show(mount.retired_at or 0.0),
+    }
+
+
+def left_of(remains: Remains) -> dict[str, Json]:
+    return {
+        "left": remains.count,
+        "leases": remains.leases,
+        "intents": remains.intents,
+        "roles": remains.roles,
+        "rotating": remains.is_rotating,
+        "reasons": list(remains.reasons),
+        "attempts": remains.attempts,
+        "next_attempt": None if remains.next_at is None else rfc3339.show(remains.next_at),
+    }
+
+
+def named(remains: Remains) -> str:
+    """What is left, for people."""
+    counts = {"leases": remains.leases, "intents": remains.intents, "roles": remains.roles}
+    return ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "a rotation"
+
+
+def objects(provisioned: Provisioned) -> dict[str, Json]:
+    """The objects at the provider, by their ids there."""
+    members = {
+        "application_object_id": provisioned.application_id,
+        "application_unique_name": provisioned.unique_name,
+        "service_principal_id": provisioned.principal_id,
+        "password_application_object_id": provisioned.password_on,
+        "password_key_id": provisioned.password_key_id,
+        "role_assignments": provisioned.assignments,
+        "groups": provisioned.groups,
+        "deleted_items": provisioned.to_purge,
+    }
+    return {name: value for name, value in members.items() if value}
+
+
+ROUTES: Final = (
+    Route(path="retiring", operation=Operation.LIST, program=list_retiring, doc="Lists retiring mounts by accessor."),
+    Route(
+        path="retiring/:accessor",
+        operation=Operation.READ,
+        program=read_retiring,
+        doc="Tells what is left of a disabled mount at the provider, and why.",
+    ),
+    Route(
+        path="retiring/:accessor",
+        operation=Operation.DELETE,
+        program=drop,
+        form=DropForm,
+        doc="Drops what is left of a disabled mount, and says what that was.",
+    ),
+    Route(
+        path="retiring/:accessor/config",
+        operation=Operation.READ,
+        program=read_config,
+        doc="Reads the configuration of a disabled mount.",
+    ),
+    Route(
+        path="retiring/:accessor/config",
+        operation=Operation.WRITE,
+        program=write_config,
+        takes_anything=True,
+        doc="Changes the configuration of a disabled mount, for example its root secret.",
+    ),
+)
