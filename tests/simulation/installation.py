@@ -76,6 +76,8 @@ class Installation(World):
         self.simulator = simulator.copy(self.time) if simulator else Simulator(0, ADDRESS, self.time)
         self.provider = self.simulator.handle
         self.answered: dict[str, Answered] = {}
+        self.taken_over: set[str] = set()
+        """Root secrets that operators have taken from the service: they outlive its configuration."""
         self.trouble: Fault | None = None
         """Something that goes wrong at that effect, or at the first one after it that knows this kind of fault."""
         if store is None:
@@ -102,9 +104,9 @@ class Installation(World):
 
     # What clients do
 
-    def ask(self, method: str, path: str, body: object = None, token: str = ROOT) -> Reply:
-        """One request of a client. Credentials that it gets are remembered."""
-        return self._answer(self.perform(self.service.handle(_request(method, path, body, token))))
+    def ask(self, method: str, path: str, body: object = None, token: str = ROOT, seconds: int | None = None) -> Reply:
+        """One request of a client, which may want its answer in so many seconds. Credentials are remembered."""
+        return self._answer(self.perform(self.service.handle(_request(method, path, body, token, seconds))))
 
     def ask_all(self, paths: Sequence[str]) -> None:
         """Several reads at the same time, with background work between."""
@@ -126,6 +128,44 @@ class Installation(World):
         reply = self.ask(method, path, body, token)
         assert reply.status in (200, 202, 204), (method, path, reply.status, reply.body)
         return reply
+
+    def revoke(self, lease_id: str, body: object = None) -> None:
+        """A client revokes a lease. An answer of 204 is true: the secret is dead by then."""
+        self.give_back(lease_id)
+        if self.ask("PUT", f"sys/leases/revoke/{lease_id}", body).status == 204:
+            self.assert_dead(lease_id)
+
+    def revoke_below(self, path: str) -> None:
+        """An operator revokes all leases below a path. An answer of 204 is true: the secrets are dead by then."""
+        listed = self.counted_on(f"{path}/")
+        self.give_back(f"{path}/")
+        if self.ask("PUT", f"sys/leases/revoke-prefix/{path}").status == 204:
+            self.assert_dead(*listed)
+
+    def disable(self, path: str) -> None:
+        """An operator disables an engine. An answer of 204 is true: nothing is left of it."""
+        listed = self.counted_on(f"{path}/")
+        self.give_back(f"{path}/")
+        if self.ask("DELETE", f"sys/mounts/{path}").status == 204:
+            self.assert_dead(*listed)
+
+    def counted_on(self, start: str) -> list[str]:
+        """The leases with such ids whose end nobody has asked for. Others may be those of an earlier mount."""
+        return [key for key, answered in self.answered.items() if key.startswith(start) and not answered.given_back]
+
+    def assert_dead(self, *lease_ids: str) -> None:
+        for lease_id in lease_ids:
+            answered = self.answered[lease_id]
+            assert not self.accepts(answered.client_id, answered.client_secret), f"204, but {lease_id} is alive"
+
+    def heal(self) -> None:
+        """Take all faults of the cloud away."""
+        self.cloud("POST", "/simulator/faults", [])
+
+    def break_down(self, *families: str, **action: Any) -> None:
+        """Let every request to parts of the cloud fail, or hang."""
+        rules = [{"match": {"family": family}, "times": None, "action": action} for family in families]
+        self.cloud("POST", "/simulator/faults", rules)
 
     def give_back(self, part_of_id: str) -> None:
         """Clients ask for the end of leases, so from now on they count on nothing."""
@@ -197,6 +237,7 @@ class Installation(World):
         ]
 
 
-def _request(method: str, path: str, body: object, token: str) -> Request:
+def _request(method: str, path: str, body: object, token: str, seconds: int | None = None) -> Request:
     content = b"" if body is None else msgspec.json.encode(body)
-    return Request(method, f"/v1/{path}", {"x-service-token": token}, content, "127.0.0.1")
+    headers = {} if seconds is None else {"x-service-deadline": str(seconds)}
+    return Request(method, f"/v1/{path}", {"x-service-token": token, **headers}, content, "127.0.0.1")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cloudid_core.background.journal import Intent
+from cloudid_core.background.journal import UNDER_WAY, Intent
 from cloudid_core.leases.record import Lease
 from cloudid_core.mounts.table import MountTable
 from cloudid_core.provider.provisioned import Provisioned
@@ -19,6 +19,8 @@ from servers.provider_simulator.engine.ledger import LedgerEntry
 
 from .installation import Installation
 
+SECRET_TROUBLE: Final = ("secret:", "provider:", "mount:")
+"""How the reasons start of an attempt that could not remove the secret."""
 LOCKED_OUT: Final = "every persisted root secret is dead"
 
 
@@ -27,13 +29,47 @@ def check_always(installation: Installation) -> None:
     assert_not_locked_out(installation)
     assert_no_credential_without_lease(installation)
     assert_credentials_live_as_long_as_promised(installation)
+    assert_secrets_die_first(installation)
 
 
 def check_in_the_end(installation: Installation) -> None:
     """What holds besides once the faults have stopped and the background has come to an end."""
     check_always(installation)
+    assert_all_work_is_done(installation)
     assert_nothing_leaked(installation)
     assert_ended_credentials_are_dead(installation)
+
+
+def assert_all_work_is_done(installation: Installation) -> None:
+    """No lease is left that has expired or is being revoked, and no intent."""
+    for lease in leases(installation):
+        assert lease.is_alive(installation.clock), f"{lease.id} is still there: {lease.reason}"
+    assert [key for key in stored_keys(installation) if is_intent(key)] == []
+
+
+def assert_secrets_die_first(installation: Installation) -> None:
+    """An attempt that is over and had no trouble with the secret has killed it, whatever else went wrong."""
+    for lease in leases(installation):
+        answered = installation.answered.get(lease.id)
+        is_over = lease.attempts > 0 and lease.reason != UNDER_WAY
+        if answered is not None and is_over and not any(word in lease.reason for word in SECRET_TROUBLE):
+            assert not installation.accepts(answered.client_id, answered.client_secret), lease.id
+
+
+def leases(installation: Installation) -> Iterator[Lease]:
+    for key in stored_keys(installation):
+        if key.startswith(keys.LEASES):
+            lease = installation.peek(installation.service.context.records.find_fresh(key, Lease))
+            assert lease is not None
+            yield lease.record
+
+
+def stored_keys(installation: Installation) -> tuple[str, ...]:
+    return installation.store.list("", "", 100_000)
+
+
+def is_intent(key: str) -> bool:
+    return "/intent/" in key and not key.startswith(keys.DUE)
 
 
 def assert_nothing_leaked(installation: Installation) -> None:
@@ -92,7 +128,10 @@ def root_secrets(installation: Installation) -> Iterator[tuple[str, list[str]]]:
 def held_ids(installation: Installation) -> Iterator[str]:
     """The ids of everything at the provider that one of our records accounts for."""
     records = installation.service.context.records
-    for key in installation.store.list("", "", 100_000):
+    roots = installation.taken_over.union(*(secrets for _, secrets in root_secrets(installation)))
+    for application in installation.simulator.world.directory.applications.all():
+        yield from (password.key_id for password in application.passwords if password.secret in roots)
+    for key in stored_keys(installation):
         if key.startswith(keys.LEASES):
             lease = installation.peek(records.find_fresh(key, Lease))
             assert lease is not None
@@ -101,7 +140,7 @@ def held_ids(installation: Installation) -> Iterator[str]:
             role = installation.peek(records.find(key, Role)) if _is_engine(installation, key) else None
             if role is not None and role.record.persistent_app is not None:
                 yield from ids_of(role.record.persistent_app.provisioned)
-        elif "/intent/" in key and not key.startswith(keys.DUE):
+        elif is_intent(key):
             intent = installation.peek(records.find_fresh(key, Intent))
             assert intent is not None
             yield from ids_of(intent.record.provisioned)

@@ -10,8 +10,10 @@ from typing import Final, TypeAlias
 import msgspec
 
 from .installation import Installation
+from .invariants import root_secrets
 
 Operation: TypeAlias = Callable[[Installation], object]
+ROLES: Final = ("fresh", "existing", "kept")
 DUTY: Final = 150.0
 """Seconds after which the duty of a host that is gone has run out."""
 
@@ -20,26 +22,33 @@ DUTY: Final = 150.0
 def furnished() -> Installation:
     """An installation whose engine is configured, with a role of each kind; to be copied, not to be used."""
     installation = Installation()
+    write_configuration(installation, installation.cloud("GET", "/simulator/world")["applications"][0]["client_secret"])
+    for role in ROLES:
+        installation.must("GET", f"cloud/roles/{role}")
+    installation.converge()
+    return installation
+
+
+def write_configuration(installation: Installation, secret: str) -> None:
+    """Configure the engine, and write a role of each kind."""
     world = installation.cloud("GET", "/simulator/world")
     application, other = world["applications"][:2]
     subscription = f"/subscriptions/{world['subscriptions'][0]}"
-    config = {name: application[name] for name in ("client_id", "client_secret")}
+    config = {"client_id": application["client_id"], "client_secret": secret}
     config |= {"tenant_id": world["tenant"], "subscription_id": world["subscriptions"][0]}
     roles = msgspec.json.encode([{"role_name": "Reader", "scope": subscription}]).decode()
     groups = msgspec.json.encode([{"object_id": world["groups"][0]["id"]}]).decode()
-    installation.must("POST", "cloud/config", config)
-    installation.must("POST", "cloud/roles/fresh", {"azure_roles": roles, "azure_groups": groups, "ttl": "1h"})
-    installation.must("POST", "cloud/roles/existing", {"application_object_id": other["object_id"], "ttl": "1h"})
-    installation.must("POST", "cloud/roles/kept", {"azure_roles": roles, "persist_app": True, "ttl": "1h"})
-    installation.converge()
-    return installation
+    installation.ask("POST", "cloud/config", config)
+    installation.ask("POST", "cloud/roles/fresh", {"azure_roles": roles, "azure_groups": groups, "ttl": "1h"})
+    installation.ask("POST", "cloud/roles/existing", {"application_object_id": other["object_id"], "ttl": "1h"})
+    installation.ask("POST", "cloud/roles/kept", {"azure_roles": roles, "persist_app": True, "ttl": "1h"})
 
 
 @cache
 def with_leases() -> Installation:
     """The same with a lease of each kind."""
     installation = copy_of(furnished())
-    for role in ("fresh", "existing", "kept"):
+    for role in ROLES:
         installation.must("GET", f"cloud/creds/{role}")
     return installation
 
@@ -76,8 +85,7 @@ def issue_to_nobody(installation: Installation) -> None:
 
 def disable(installation: Installation) -> None:
     """Take the whole engine away, with all that it holds."""
-    installation.give_back("")
-    installation.ask("DELETE", "sys/mounts/cloud")
+    installation.disable("cloud")
     installation.advance(200)
     installation.tick()
 
@@ -89,10 +97,48 @@ def rotate_login_method(installation: Installation) -> None:
 
 
 def revoke(installation: Installation) -> None:
-    """Revoke everything that was answered, and work it off."""
-    installation.give_back("")
+    """Revoke everything that was answered."""
     for lease_id in installation.answered:
-        installation.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+        installation.revoke(lease_id)
+    installation.tick()
+
+
+def revoke_in_the_background(installation: Installation) -> None:
+    """Have everything revoked that was answered, and work it off."""
+    for lease_id in installation.answered:
+        installation.revoke(lease_id, {"sync": False})
+    installation.tick()
+
+
+def revoke_below_a_path(installation: Installation) -> None:
+    installation.revoke_below("cloud/creds")
+    installation.tick()
+
+
+def revoke_while_the_resource_manager_hangs(installation: Installation) -> None:
+    """The directory works: secrets are dead after the first attempt, although no answer is a success."""
+    installation.break_down("arm", delay=1000, drop=True)
+    for lease_id in installation.answered:
+        if "/fresh/" in lease_id:
+            installation.give_back(lease_id)
+            reply = installation.ask("PUT", f"sys/leases/revoke/{lease_id}", seconds=20)
+            assert reply.status >= 300
+    installation.heal()
+
+
+def disable_while_the_cloud_refuses(installation: Installation) -> None:
+    """The path is free at once. A new root secret is written where the mount is retiring, and all is removed."""
+    mounts = installation.ask("GET", "sys/mounts")
+    secret = next(iter(root_secrets(installation)))[1][0]
+    accessor = mounts.data["cloud/"]["accessor"] if mounts.status == 200 else ""
+    installation.give_back("")
+    installation.break_down("arm", "graph", status=403, code="Denied")
+    reply = installation.ask("DELETE", "sys/mounts/cloud")
+    assert reply.status != 204
+    installation.ask("POST", "sys/mounts/cloud", {"type": "cloud"})
+    installation.heal()
+    installation.ask("POST", f"sys/retiring/{accessor}/config", {"client_secret": secret})
+    installation.advance(200)
     installation.tick()
 
 
@@ -164,6 +210,10 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], Installation], Operation]]] = 
         "issue a password of a persisted application": (furnished, issue("kept")),
         "renew": (with_leases, renew),
         "revoke": (with_leases, revoke),
+        "revoke in the background": (with_leases, revoke_in_the_background),
+        "revoke below a path": (with_leases, revoke_below_a_path),
+        "revoke while the resource manager hangs": (with_leases, revoke_while_the_resource_manager_hangs),
+        "disable the engine while the cloud refuses": (with_leases, disable_while_the_cloud_refuses),
         "expire": (with_leases, expire),
         "rotate the root secret": (furnished, rotate),
         "write a new persisted role": (furnished, new_kept_role),

@@ -28,6 +28,8 @@ PAIRED: Final = (
     "issue a password of an existing application",
     "issue a password of a persisted application",
     "revoke",
+    "revoke while the resource manager hangs",
+    "disable the engine while the cloud refuses",
     "rotate the root secret",
 )
 LIVES_AT_ONCE: Final = 50

@@ -28,6 +28,7 @@ def go_through(installation: Installation, operation: Operation) -> None:
         installation.restart()
     except CloudidError:
         pass
+    installation.heal()
     check_always(installation)
     installation.converge()
     check_in_the_end(installation)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -15,13 +15,17 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, Fault, FaultKind
 
 from .installation import SETTLE_TIME, Installation
-from .invariants import check_always, check_in_the_end
-from .operations import copy_of, delete_kept_role, furnished, kept_role, rotate
+from .invariants import check_always, check_in_the_end, root_secrets
+from .operations import ROLES, copy_of, delete_kept_role, furnished, kept_role, rotate, write_configuration
 
 STEPS: Final = 12
 REPLAY: Final = "pytest tests/simulation/test_random.py --seed {seed}"
-ROLES: Final = ("fresh", "existing", "kept")
 
+TROUBLES: Final[tuple[dict[str, Any], ...]] = (
+    {"delay": 1000.0, "drop": True},
+    {"status": 503},
+    {"status": 403, "code": "Denied"},
+)
 LATE: Final = {place: [0, SETTLE_TIME] for place in ("reads", "lists", "bin")}
 CLOUDS: Final = (
     {"preset": "immediate"},
@@ -51,6 +55,7 @@ def live(seed: int) -> Installation:
             pass
         check_always(installation)
     installation.trouble = None
+    installation.heal()
     installation.advance(2 * SETTLE_TIME)
     installation.converge()
     check_in_the_end(installation)
@@ -68,8 +73,7 @@ def issue_several(installation: Installation, dice: Random) -> None:
 def revoke_one(installation: Installation, dice: Random) -> None:
     if installation.answered:
         lease_id = dice.choice(sorted(installation.answered))
-        installation.give_back(lease_id)
-        installation.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+        installation.revoke(lease_id, {"sync": dice.random() < 0.7})
 
 
 def renew_one(installation: Installation, dice: Random) -> None:
@@ -80,8 +84,26 @@ def renew_one(installation: Installation, dice: Random) -> None:
 
 
 def revoke_all(installation: Installation, dice: Random) -> None:
-    installation.give_back("")
-    installation.ask("PUT", "sys/leases/revoke-prefix/cloud/creds")
+    installation.revoke_below("cloud/creds")
+
+
+def break_down(installation: Installation, dice: Random) -> None:
+    """Parts of the cloud fail or hang until they are healed."""
+    families = dice.choice([("arm",), ("graph",), ("arm", "graph")])
+    installation.break_down(*families, **dice.choice(TROUBLES))
+
+
+def heal(installation: Installation, dice: Random) -> None:
+    installation.heal()
+
+
+def replace_engine(installation: Installation, dice: Random) -> None:
+    """Disable the engine, and enable another one at its path, with the same credentials and roles."""
+    secret = next((secrets[0] for _, secrets in root_secrets(installation)), "")
+    installation.taken_over.add(secret)
+    installation.disable("cloud")
+    installation.ask("POST", "sys/mounts/cloud", {"type": "cloud"})
+    write_configuration(installation, secret)
 
 
 def write_role(installation: Installation, dice: Random) -> None:
@@ -113,6 +135,10 @@ LIFE: Final[tuple[Step, ...]] = (
     revoke_one,
     renew_one,
     revoke_all,
+    break_down,
+    heal,
+    heal,
+    replace_engine,
     write_role,
     delete_role,
     rotate_root,
