@@ -12,6 +12,7 @@ No text here ever holds an input value: it may be a secret.
 from __future__ import annotations
 
 from enum import Enum
+from hashlib import sha256
 from typing import Final
 
 from attrs import frozen
@@ -56,6 +57,7 @@ class Code(Enum):
     STORE_UNAVAILABLE = 503, "the store could not be reached"
     STORE_CONTENDED = 503, "the store was too busy with concurrent changes"
     COMMIT_UNRESOLVED = 503, "the outcome of a write could not be determined"
+    ENTRY_DAMAGED = 503, "an entry of the store is damaged: write it anew or delete it"
     AUDIT_UNAVAILABLE = 503, "the request could not be recorded"
     SEALED = 503, "the service is sealed"
     NOT_INITIALISED = 503, "the service is not initialised"
@@ -119,7 +121,7 @@ class Code(Enum):
     LEASE_EXPIRED = 400, "lease expired"
     LEASE_NOT_RENEWABLE = 400, "lease is not renewable"
     REVOCATION_PENDING = 503, "the revocation is not complete yet; it goes on in the background"
-    LEASES_ALIVE = 409, "live leases or open intents would be stranded"
+    LEASES_ALIVE = 409, "leases or intents still need this to be removed at the provider"
     SELF_TARGET = 403, "a role may not point at the engine's own root application"
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
@@ -173,6 +175,18 @@ class Refused(CloudidError):
     @property
     def code(self) -> Code:
         return self.problems[0].code
+
+
+class EntryDamaged(Refused):
+    """An entry of the store cannot be opened or read. It can be overwritten or deleted at its `version`.
+
+    The text names the entry by a digest of its key: the key itself may name something that the caller must not see.
+    """
+
+    def __init__(self, key: str, version: int) -> None:
+        self.key = key
+        self.version = version
+        super().__init__(Code.ENTRY_DAMAGED, f"entry {sha256(key.encode()).hexdigest()[:16]}")
 
 
 class ProviderProblem(CloudidError):

@@ -15,7 +15,7 @@ from .api.dispatch import RequestFacts, respond
 from .api.response import Request, Response, render_refusal
 from .background.loop import Loop
 from .effects import Instant, Now, RandomBytes, Record
-from .errors import Code, HostFailure, RecordFailed, Refused
+from .errors import Code, EntryDamaged, HostFailure, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
 from .initialise import initialise
@@ -54,10 +54,13 @@ class Service:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
         request_id = uuid_text(await RandomBytes(16))
         facts = RequestFacts(request_id=request_id, time=await Now(), remote_address=request.remote_address)
+        refusal: Refused
         failure: Exception | None = None
         try:
             response = await respond(self.context, CATALOG, request, facts)
             return await self._recorded(response, facts)
+        except EntryDamaged as damaged:
+            refusal, failure = damaged, damaged
         except Refused as refused:
             refusal = refused
         except PROVIDER_FAILURES as unanswered:

@@ -16,7 +16,7 @@ from typing import Final
 from attrs import frozen
 
 from ..effects import Instant, ListKeys, Now, Program, Record, gather
-from ..errors import Conflict, HostFailure, RecordFailed, Refused
+from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed, Refused
 from ..events import JobFailed, Problem
 from ..foundation.caches import Bounded
 from ..foundation.context import Context
@@ -131,6 +131,9 @@ class Loop:
                 await self._handlers[kind](job)
             except Conflict:
                 continue  # somebody else was faster: what is still due is looked at again
+            except EntryDamaged as damaged:
+                self._aside.put(key, now + queue.LONGEST_PAUSE)  # others must not wait for what cannot be read
+                await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(damaged)))
             except (HostFailure, Refused) as failure:
                 await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
                 break

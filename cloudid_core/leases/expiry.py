@@ -8,6 +8,7 @@ from ..background import queue
 from ..background.journal import find_intent, undo
 from ..background.queue import Due, Job
 from ..effects import ListKeys, Now
+from ..errors import EntryDamaged
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found
@@ -22,8 +23,12 @@ PAGE: Final = 100
 
 
 async def end_lease_when_due(job: Job) -> None:
-    """Revoke a lease that has expired or was told to end."""
-    found = await find_lease(job.context, job.ref)
+    """Revoke a lease that has expired or is to end. A damaged one is listed among those that are stuck."""
+    try:
+        found = await find_lease(job.context, job.ref)
+    except EntryDamaged:
+        await job.context.records.commit(Changes(job.fence, {keys.stuck(job.mount_id, job.ref): Due()}))
+        raise
     if found is None or found.record.due_key != job.key:
         await queue.drop(job, keys.lease(job.ref), found)
     else:

@@ -14,13 +14,14 @@ from ..background import queue
 from ..background.journal import UNDER_WAY, abandoned_intent, attempt, reason_text
 from ..background.queue import NO_FENCE, Due, Job
 from ..effects import Instant
-from ..errors import Conflict
+from ..errors import Conflict, EntryDamaged
 from ..foundation.context import Context
 from ..provider.provisioned import Removal
+from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
-from .record import Lease, ending, find_lease, rescheduled, revoking
+from .record import Lease, ending, find_lease, find_undamaged_lease, rescheduled, revoking
 
 
 @retry_on_conflict
@@ -38,7 +39,7 @@ async def end_leases(
     """
     changes = Changes()
     for lease_id in lease_ids:
-        found = await find_lease(context, lease_id)
+        found = await find_undamaged_lease(context, lease_id)
         if found is not None and not _ends_by(found.record, due_at):
             changes |= ending(found, due_at)
     if changes.is_empty:
@@ -56,7 +57,7 @@ async def _end_by_retrying(context: Context, lease_id: str, due_at: Instant, fen
 
 
 async def _end_by(context: Context, lease_id: str, due_at: Instant, fence: Mapping[str, int]) -> bool:
-    found = await find_lease(context, lease_id)
+    found = await find_undamaged_lease(context, lease_id)
     if found is None:
         return False
     if not _ends_by(found.record, due_at):
@@ -69,9 +70,17 @@ def _ends_by(lease: Lease, due_at: Instant) -> bool:
 
 
 @retry_on_conflict
-async def forget_lease(context: Context, lease_id: str, now: Instant) -> bool:
-    """Drop a lease at once (`revoke-force`). The journal goes on removing its objects. False if there is none."""
-    found = await find_lease(context, lease_id)
+async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Instant) -> bool:
+    """Drop a lease at once (`revoke-force`). The journal goes on removing its objects. False if there is none.
+
+    What a damaged lease stands for is unknown: only its entries go.
+    """
+    try:
+        found = await find_lease(context, lease_id)
+    except EntryDamaged as damaged:
+        entries = (damaged.key, keys.mount_lease(mount_id, lease_id), keys.stuck(mount_id, lease_id))
+        await context.records.commit(Changes({damaged.key: damaged.version}, deletes=entries))
+        return True
     if found is None:
         return False
     lease = found.record

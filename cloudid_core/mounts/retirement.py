@@ -19,7 +19,7 @@ from ..errors import CloudidError
 from ..events import MountChanged
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
-from ..leases.record import Lease, find_lease
+from ..leases.record import Lease, find_lease, find_undamaged_lease
 from ..leases.revocation import end_leases
 from ..leases.scope import Scope
 from ..leases.synchronous import LANES, Progress, due_after, is_over, mark, work_off, working_deadline
@@ -131,7 +131,7 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
     leases = await context.records.names(keys.mount_leases(mount.id))
     intents = await context.records.names(keys.intents(mount.id))
     records = [
-        *[await find_lease(context, lease_id) for lease_id in leases[:MOST_EXAMINED]],
+        *[await find_undamaged_lease(context, lease_id) for lease_id in leases[:MOST_EXAMINED]],
         *[await find_intent(context, mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]],
     ]
     pending = [found.record for found in records if found is not None]
@@ -245,7 +245,8 @@ async def _end_leases(job: Job) -> None:
         alive = [
             found.record.id
             for key in page
-            if (found := await find_lease(job.context, key.removeprefix(prefix))) and not found.record.revoking
+            if (found := await find_undamaged_lease(job.context, key.removeprefix(prefix)))
+            and not found.record.revoking
         ]
         await end_leases(job.context, alive, job.now, fence=job.fence)
 

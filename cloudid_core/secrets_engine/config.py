@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import evolve, frozen
 
 from ..api.fields import BOOLEAN, ENVIRONMENT, TEXT, setting, show
@@ -22,6 +24,9 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found, expected, version_of
+
+MOST_NAMED: Final = 5
+"""How many leases and how many intents a refusal names."""
 
 
 @frozen(kw_only=True)
@@ -110,9 +115,13 @@ async def config_exists(call: Call) -> bool:
 
 
 async def _refuse_to_strand(call: Call) -> None:
-    """Unless told to force it, refuse what would leave leases or intents without a way to the provider."""
+    """Without `force`, refuse what would leave leases or intents without a way to the provider, and name them."""
     if call.given.values.get("force"):
         return
-    for prefix in (keys.mount_leases(call.mount.id), keys.intents(call.mount.id)):
-        if await ListKeys(prefix, "", 1):
-            raise Refused(Code.LEASES_ALIVE)
+    named = []
+    for what, prefix in (("lease", keys.mount_leases(call.mount.id)), ("intent", keys.intents(call.mount.id))):
+        page = await ListKeys(prefix, "", MOST_NAMED + 1)
+        named += [f"{what} {key.removeprefix(prefix)}" for key in page[:MOST_NAMED]]
+        named += [f"more {what}s"] * (len(page) > MOST_NAMED)
+    if named:
+        raise Refused(Code.LEASES_ALIVE, f"{', '.join(named)}; force=true goes on all the same")

@@ -11,7 +11,7 @@ from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, one_of, setting, sho
 from ..api.response import Answer
 from ..api.routing import Call, capture_name
 from ..effects import Instant
-from ..errors import Code, Problem, Refused
+from ..errors import Code, EntryDamaged, Problem, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Terms
 from ..mounts.table import Mount, require_live
@@ -187,7 +187,11 @@ async def list_roles(call: Call) -> Answer:
 @retry_on_conflict
 async def delete_role(call: Call) -> Answer:
     """Delete a role, and what it kept at the provider. Its leases live on until they end."""
-    found = await find_role(call.context, call.mount, capture_name(call))
+    try:
+        found = await find_role(call.context, call.mount, capture_name(call))
+    except EntryDamaged as damaged:
+        await call.context.records.commit(Changes({damaged.key: damaged.version}, deletes=(damaged.key,)))
+        return Answer(warnings=("the role was damaged; an application that it kept is left at the provider",))
     if found is None:
         raise Refused(Code.NOT_FOUND, "the role does not exist")
     changes = Changes(found.expected, deletes=(found.key,))

@@ -8,15 +8,16 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from attrs import frozen
+from cattrs import ClassValidationError
 from cattrs.preconf.msgspec import make_converter
 
 from ..effects import ABSENT, Commit, Entry, ListKeys, RandomBytes, ReadEntry, Record
-from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
+from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, RecordFailed, Refused
 from ..foundation.caches import Bounded
 from ..values.secret import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict
-from .sealing import NONCE_SIZE, Sealer
+from .sealing import NONCE_SIZE, SealBroken, Sealer
 from .upgrades import register_upgrades
 
 T = TypeVar("T")
@@ -131,15 +132,25 @@ class Records:
 
     @retry_on_conflict
     async def update(self, key: str, form: type[T], change: Callable[[T | None], T | None]) -> T | None:
-        """Replace a record by a pure function of itself (`None`: no record), however many callers try at once."""
-        found = await self.find(key, form)
-        changed = change(found.record if found else None)
+        """Replace a record by a pure function of itself (`None`: no record), however many callers try at once.
+
+        A damaged record counts as none.
+        """
+        try:
+            found = await self.find(key, form)
+            expects, record = expected(found, key), found.record if found else None
+        except EntryDamaged as damaged:
+            expects, record = {key: damaged.version}, None
+        changed = change(record)
         put = {key: changed} if changed is not None else {}
-        await self.commit(Changes(expected(found, key), put, () if put else (key,)))
+        await self.commit(Changes(expects, put, () if put else (key,)))
         return changed
 
     def _decode(self, key: str, entry: Entry, form: type[T]) -> T:
-        return converter.loads(self.sealer.open(key, entry.value), form)
+        try:
+            return converter.loads(self.sealer.open(key, entry.value), form)
+        except (SealBroken, ValueError, TypeError, KeyError, ClassValidationError):
+            raise EntryDamaged(key, entry.version) from None
 
     async def _resolve(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
         """Find out whether a commit was written. A sealed value is unique by its nonce, so finding one proves it."""

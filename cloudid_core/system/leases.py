@@ -12,7 +12,7 @@ from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of,
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import ListKeys
-from ..errors import Code, Refused
+from ..errors import Code, EntryDamaged, Refused, reason_of
 from ..foundation.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, forget_lease
@@ -181,7 +181,7 @@ async def revoke_force(call: Call) -> Answer:
         while page := await ListKeys(scope.index, after, PAGE):
             await call.deadline.remaining()
             for lease_id in scope.select(page):
-                dropped += await forget_lease(call.context, lease_id, call.now)
+                dropped += await forget_lease(call.context, lease_id, scope.mount_id, call.now)
             after = page[-1]
     if not dropped:
         return NOTHING
@@ -225,13 +225,17 @@ async def _level(prefix: str) -> list[str]:
 async def list_stuck(call: Call) -> Answer:
     """The leases whose revocation has failed so far, and why."""
     names = await ListKeys(keys.STUCK, "", call.form(StuckForm).limit)
-    found = [await find_lease(call.context, _stuck_lease(name)[1]) for name in names]
-    stuck = [
-        {"lease_id": each.record.id, "mount_id": each.record.mount_id, "error": each.record.reason}
-        for each in found
-        if each is not None
-    ]
+    found = [await _stuck(call, *_stuck_lease(name)) for name in names]
+    stuck = [each for each in found if each is not None]
     return Answer(data={"lease_count": len(stuck), "leases": stuck})
+
+
+async def _stuck(call: Call, mount_id: str, lease_id: str) -> dict[str, Json] | None:
+    try:
+        found = await find_lease(call.context, lease_id)
+    except EntryDamaged as damaged:
+        return {"lease_id": lease_id, "mount_id": mount_id, "error": reason_of(damaged)}
+    return {"lease_id": lease_id, "mount_id": mount_id, "error": found.record.reason} if found else None
 
 
 async def count_stuck(call: Call) -> Answer:

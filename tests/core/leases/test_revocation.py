@@ -53,7 +53,7 @@ def test_ending_what_is_not_there() -> None:
     world = engine()
     assert not end(world, "cloud/creds/existing/unknown")
     world.perform(end_leases(world.context, ["unknown"], world.clock))
-    assert not world.perform(forget_lease(world.context, "unknown", world.clock))
+    assert not world.perform(forget_lease(world.context, "unknown", "m", world.clock))
 
 
 def test_a_lease_that_ends_is_dead_at_once() -> None:
@@ -190,7 +190,7 @@ def test_a_lease_that_is_dropped_leaves_its_objects_to_the_journal() -> None:
     world = engine()
     lease_id = world.issue("fresh")
     world.fail(status=403)
-    assert world.perform(forget_lease(world.context, lease_id, world.clock))
+    assert world.perform(forget_lease(world.context, lease_id, world.mount().id, world.clock))
     assert entries(world, lease_id) == []
     world.pass_time(600)
     assert world.alive("application")
@@ -206,7 +206,7 @@ def test_a_lease_may_be_dropped_while_it_is_being_revoked() -> None:
     world.slow(3)
     world.spawn(world.service.tick())
     world.advance(2)
-    world.perform(forget_lease(world.context, lease_id, world.clock))
+    world.perform(forget_lease(world.context, lease_id, world.mount().id, world.clock))
     world.settle()
     world.pass_time(2 * SETTLE_TIME)
     assert entries(world, lease_id) == []

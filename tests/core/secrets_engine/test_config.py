@@ -171,7 +171,11 @@ STRANDING = [
 def test_leases_and_intents_are_not_stranded_without_force(make: Any, method: str, path: str, fields: Any) -> None:
     engine = make()
     before = engine.must("GET", CONFIG).data
-    assert codes(engine.ask(method, path, fields), 409) == ["leases_alive"]
+    reply = engine.ask(method, path, fields)
+    assert codes(reply, 409) == ["leases_alive"]
+    holders = (*engine.leases(), *(intent.id for intent in engine.intents()))
+    assert all(holder in reply.body["errors"][0] for holder in holders)
+    assert "force=true" in reply.body["errors"][0]
     assert engine.must("GET", CONFIG).data == before
     if fields is None:
         path += "?force=true"

@@ -208,7 +208,7 @@ def test_nothing_is_missed_on_its_way(engine: Engine, mount: Mount, home: str) -
 
     def give_up() -> None:
         if home == "lease":
-            assert engine.perform(forget_lease(engine.service.context, held.id, 0.0))
+            assert engine.perform(forget_lease(engine.service.context, held.id, held.mount_id, 0.0))
         else:
             write(engine, begin, role_key)
 

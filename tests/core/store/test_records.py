@@ -10,11 +10,11 @@ import pytest
 from attrs import evolve, frozen
 
 from cloudid_core.effects import ABSENT, Commit, Entry, ListKeys, Program, ReadEntry
-from cloudid_core.errors import CloudidError, Code, Conflict, Refused
+from cloudid_core.errors import CloudidError, Code, Conflict, EntryDamaged, Refused
 from cloudid_core.foundation.caches import Bounded
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import PAGE, Found, Records, converter, expected
-from cloudid_core.store.sealing import DataKey, Keyring, SealBroken, Sealer
+from cloudid_core.store.sealing import DataKey, Keyring, Sealer
 from cloudid_core.testing import Crashed, Fault, FaultKind, World, every_fault
 from cloudid_core.values.secret import Secret
 
@@ -123,7 +123,7 @@ def test_a_value_that_was_moved_to_another_name_is_refused(world: World, records
     moved = world.store.read("a")
     assert moved is not None
     world.store.commit({}, {"b": moved.value}, ())
-    with pytest.raises(SealBroken):
+    with pytest.raises(EntryDamaged):
         world.perform(records.find("b", Note))
 
 
