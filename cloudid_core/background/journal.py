@@ -1,4 +1,4 @@
-"""The journal: what may come to be at the provider is written down before the first call that could make it.
+"""The journal: objects at the provider are written down before the first call that could make them.
 
 An intent names every object that is about to be made. The commit that accounts for the objects (a lease, a role)
 removes it. An intent that is still there when its request can no longer live is undone: its objects are removed, and
@@ -26,7 +26,7 @@ from ..store.records import Found
 from . import queue
 from .queue import Due, Job
 
-UNDER_WAY: Final = "an attempt is under way, or did not come to its end"
+UNDER_WAY: Final = "an attempt is running or was interrupted"
 OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
 
 
@@ -80,7 +80,7 @@ async def open_intent(
 ) -> Found[Intent]:
     """Write an intent before the provider is touched. `until`: the deadline of the request that works on it.
 
-    Whatever it raises, the provider must not be touched then: an intent that was written all the same finds nothing.
+    When it raises, the caller must not touch the provider. If the intent was written all the same, it finds nothing.
     """
     earliest = until + context.settings.request_grace
     intent = Intent(
@@ -108,8 +108,8 @@ def abandoned_intent(intent_id: str, mount_id: str, provisioned: Provisioned, no
 async def abandon(context: Context, intent: Found[Intent], now: Instant) -> None:
     """Have an intent undone as soon as possible, because its request gives up.
 
-    Never fails, so that the caller hears why the request gave up. An intent that cannot be written now is undone when
-    it is due. One that was changed or closed meanwhile belongs to another request.
+    Never fails, so that the caller can report why the request gave up. An intent that cannot be written now is undone
+    when it is due. One that was changed or closed meanwhile belongs to another request.
     """
     abandoned = evolve(intent.record, last_call_at=now, due_at=now)
     with suppress(CloudidError):
@@ -146,7 +146,7 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
 
 
 async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Removal:
-    """Try to remove what a record holds; nothing that the provider does makes this fail.
+    """Try to remove what a record lists. Failures of the provider are part of the answer.
 
     `since`: when the last call ended, at the latest, that could make any of it.
     """
@@ -161,7 +161,7 @@ async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Remo
 
 
 def reason_text(removal: Removal) -> str:
-    """Why something is left, for those who look at the record."""
+    """Why something is left, as it is stored and shown."""
     return "; ".join(removal.reasons)[:REASON_LIMIT]
 
 

@@ -1,8 +1,8 @@
-"""The duty: only one node does background work.
+"""Leadership: only one node does background work.
 
-`duty/term` changes when the duty is taken over, and is expected by every background commit: whoever has lost it cannot
-write any more. So it can be taken over at any time, and a node that starts does that: after a restart nothing has to
-wait until the duty of a dead node has run out. `duty/until` is renewed without touching the term.
+`duty/term` changes when another node takes over, and every background commit expects it: a node that is no longer the
+leader cannot write. So a node takes over when it starts, and nothing waits until the term of a dead node has run out.
+The leader renews `duty/until` without touching the term.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..store.changes import Changes
 from ..store.records import expected
 
 LENGTH: Final = 120.0
-"""Seconds for which a node holds the duty without renewing it."""
+"""Seconds for which a node leads without renewing it."""
 
 
 @frozen
@@ -35,7 +35,7 @@ class Until:
 async def hold_leadership(
     context: Context, node: str, now: Instant, *, take_over: bool = False
 ) -> dict[str, int] | None:
-    """Take, keep or renew the duty: what background commits must expect, or `None` while another node has it."""
+    """Take, keep or renew the leadership: what background commits must expect, or `None` while another node leads."""
     term = await context.records.find_fresh(keys.LEADER_TERM, Term)
     until = await context.records.find_fresh(keys.LEADER_UNTIL, Until)
     left = until.record.at - now if until else 0.0

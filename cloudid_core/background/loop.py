@@ -1,9 +1,9 @@
-"""The duty holder's background work: everything that is due, a budget for each queue, and when to come again.
+"""The background work of the leader: everything that is due, a budget for each queue, and when to run again.
 
-There is a queue for each mount and kind of work, and each runs in a few lanes: a slow or broken provider of one mount
-holds up no other for longer than a round, and a backlog is worked off at a bounded pace. No lane fails, so lanes that
-run in parallel never cut each other short: what goes wrong at the provider is noted where it belongs and due again
-later. A bug sets its piece of work aside for a while, and is raised when the round is over, for the host's log.
+There is a queue for each mount and kind of work, and each runs in a few lanes. So a slow or broken provider of one
+mount delays the others by one round at most, and a backlog is worked off at a bounded pace. Lanes run in parallel and
+never fail: what goes wrong at the provider is noted in its record and due again later. A bug sets its piece of work
+aside for a while, and is raised when the round is over, for the host's log.
 """
 
 from __future__ import annotations
@@ -130,14 +130,14 @@ class Loop:
             try:
                 await self._handlers[kind](job)
             except Conflict:
-                continue  # somebody else was faster: what is still due is looked at again
+                continue  # another request was faster: what is still due is read again
             except EntryDamaged as damaged:
                 self._aside.put(key, now + queue.LONGEST_PAUSE)  # others must not wait for what cannot be read
                 await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(damaged)))
             except (HostFailure, Refused) as failure:
                 await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
                 break
-            except Exception as bug:  # noqa: BLE001  # one broken record must not hold up the others
+            except Exception as bug:  # noqa: BLE001  # one broken record must not delay the others
                 self._aside.put(key, now + queue.LONGEST_PAUSE)
                 await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(bug)))
                 bugs.append(bug)

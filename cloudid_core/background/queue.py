@@ -28,7 +28,7 @@ ROTATION: Final = "rotation"
 MOUNT: Final = "mount"
 
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
-"""What a commit expects of the leadership when it is no background work: nothing."""
+"""What a commit of a request expects of the leadership: nothing."""
 
 FIRST_PAUSE: Final = 2.0
 LONGEST_PAUSE: Final = 3600.0
@@ -41,7 +41,7 @@ class Due:
 
 @frozen(kw_only=True)
 class Job:
-    """One piece of background work that is due. Every commit of it expects `fence`: the duty must still be ours."""
+    """One piece of background work that is due. Every commit of it expects `fence`: this node must still lead."""
 
     context: Context
     key: str
@@ -59,7 +59,7 @@ def parse(key: str) -> tuple[Instant, str, str, str]:
 
 
 async def retry_at(job: Job, attempts: int) -> Instant:
-    """When to try again what was tried so often: after 2 s, doubling to an hour, ±50 %."""
+    """When to try again after a number of attempts: after 2 s, doubling to an hour, ±50 %."""
     jitter = (await RandomBytes(1))[0] / 256
     return job.now + min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 12), LONGEST_PAUSE) * (0.5 + jitter)
 

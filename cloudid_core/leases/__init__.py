@@ -1,1 +1,1 @@
-"""Leases: credentials on loan. They end by expiry, by revocation, or with the token that asked for them."""
+"""Leases: credentials for a limited time. They end by expiry, by revocation, or with the token that asked for them."""

@@ -45,9 +45,9 @@ async def end_intent(job: Job) -> None:
 
 
 async def end_token(job: Job) -> None:
-    """End what hangs on a dead token: its leases, its children, and theirs; wait on if it lives.
+    """End the leases and children of a dead token; look again later if it is alive.
 
-    Its entry goes first: nothing can be hung on it from then on. The due entry goes last, so that this is done again
+    Its entry goes first, so that it gets no more leases and children. The due entry goes last, so that this is repeated
     until nothing is left.
     """
     records = job.context.records
@@ -71,12 +71,12 @@ async def _wait_on(job: Job, found: Found[Token]) -> None:
 
 
 async def _end_leases(job: Job) -> bool:
-    """End the leases that hang on a token, a page at a time; false when there is no time for all of them."""
+    """End the leases of a token, a page at a time; false when there is no time for all of them."""
     prefix = keys.token_leases(job.ref)
     while page := await ListKeys(prefix, "", PAGE):
         if await Now() >= job.deadline.at:
             return False
         await end_leases(job.context, [key.removeprefix(prefix) for key in page], job.now, fence=job.fence)
-        # One that was ending already, or is gone, does not hang on the token either.
+        # A lease that was ending already, or is gone, no longer belongs to the token either.
         await job.context.records.commit(Changes(job.fence, deletes=page))
     return True

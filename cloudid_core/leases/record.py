@@ -18,10 +18,10 @@ from ..store.records import Found
 
 @frozen(kw_only=True)
 class Lease:
-    """Credentials on loan. `id` is the path that clients know it by; times are instants.
+    """Credentials for a limited time. `id` is the path that clients know it by; times are instants.
 
-    `ends_at` is when the provider's secret ends: no renewal goes past it. A lease that is `revoking` waits for its
-    objects to be removed, `reason` tells what keeps it; it is listed until they are gone.
+    `ends_at` is when the provider's secret ends: no renewal goes past it. A lease that is `revoking` is listed
+    until its objects are removed; `reason` says why they are not.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The end of a lease: what it holds at the provider is removed, however often that has to be tried.
+"""The end of a lease: its objects at the provider are removed, however often that has to be tried.
 
 Attempts of requests and of the background may overlap: removal is idempotent, and only the attempt that was claimed
 last writes down what is left.
@@ -90,13 +90,13 @@ async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Inst
 
 
 async def revoke(job: Job, found: Found[Lease]) -> None:
-    """Make one attempt in the background to remove what a lease holds. The next one is due after a growing pause."""
+    """Make one attempt in the background to remove the objects of a lease. The next is due after a growing pause."""
     await _attempt(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
 
 
 @retry_on_conflict
 async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
-    """Make one attempt in a request to remove what a lease holds; `None` if there is no such lease.
+    """Make one attempt in a request to remove the objects of a lease; `None` if there is no such lease.
 
     The next attempt is due at `due_at`, when nothing that this one has sent can still be under way.
     """
@@ -107,7 +107,7 @@ async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
 
 
 async def _attempt(job: Job, found: Found[Lease], *, due_at: Instant) -> Removal:
-    """Remove what a lease holds, and the lease when nothing is left. What could not be removed stays, with its reason.
+    """Remove the objects of a lease, and the lease when none is left. Otherwise the lease stays, with the reason.
 
     The attempt is claimed by a commit first: a node that has lost the leadership does not touch the provider, and
     whatever becomes of the attempt, the next one is due.

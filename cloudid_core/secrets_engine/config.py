@@ -52,7 +52,7 @@ class Config(RootCredential):
 class ConfigForm(Config):
     """A write of the configuration."""
 
-    force: bool = setting(BOOLEAN, False, "Change tenant or environment although leases are alive.")
+    force: bool = setting(BOOLEAN, False, "Change tenant or environment although leases need the present ones.")
 
 
 @frozen(kw_only=True)

@@ -77,7 +77,7 @@ class Shown:
     def marked(self, prefix: str, holders: Iterable[str]) -> Iterator[Object]:
         """The objects whose name is a marker: applications, passwords on `holders`, and principals without the former.
 
-        A principal comes and goes with its application, and so do the passwords of one that is nobody's holder.
+        A principal comes and goes with its application, and so do the passwords of one that is not among `holders`.
         """
         for application in self.applications.values():
             made_at = marked_at(prefix, application.display_name)
@@ -125,7 +125,7 @@ def marked_at(prefix: str, name: str) -> Instant | None:
 
 
 def objects_of(provisioned: Provisioned) -> Iterator[Object]:
-    """The objects of holdings that can be looked up by their ids, those first that others go with."""
+    """The objects that can be looked up by their ids, those first that others go with."""
     name, made_at, client_id = provisioned.unique_name, provisioned.made_at, provisioned.client_id
     if provisioned.application_id:
         yield Object(
@@ -147,7 +147,7 @@ def objects_of(provisioned: Provisioned) -> Iterator[Object]:
 
 
 def provisioned_of(one: Object, tenant: str) -> Provisioned:
-    """Holdings of one object alone."""
+    """A record of one object alone."""
     match one.kind:
         case ObjectKind.APPLICATION:
             return Provisioned(made_at=one.made_at, tenant=tenant, application_id=one.id, client_id=one.client_id)

@@ -1,4 +1,4 @@
-"""Accounts: what the records of this installation, whichever mount they are of, hold or use at the provider."""
+"""Ownership: which objects at the provider the records of this installation list or use, in all mounts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ownership:
     """Such client ids with the start of the secret that is used."""
 
     def covers(self, one: Object) -> bool:
-        """Whether some record holds an object, or uses it. A secret that a mount uses may be nobody's but its own."""
+        """Whether some record lists an object or uses it. The secret that a mount uses is in no list of ours."""
         if one.id in self.ids or (one.kind, one.name) in self.names:
             return True
         client_id = one.client_id.lower()

@@ -35,7 +35,7 @@ COME_AGAIN: Final = 30.0
 
 @frozen(kw_only=True)
 class PersistentApp:
-    """What a role keeps at the provider: `holdings` are all of it, the rest tells what they were made for."""
+    """What a role keeps at the provider: `provisioned` lists all of it, the rest says what it was made for."""
 
     id: str
     provisioned: Provisioned
@@ -175,14 +175,14 @@ def _persisted(
 def _difference(kept: PersistentApp, role: Role) -> Change:
     wanted = {_assignment_key(one): one for one in role.azure_roles}
     assigned = {_assignment_key(one) for one in kept.assignments}
-    wished = {one.object_id.lower() for one in role.azure_groups}
+    wanted_groups = {one.object_id.lower() for one in role.azure_groups}
     joined = {one.object_id.lower() for one in kept.groups}
     return Change(
         stay=tuple(one for one in kept.assignments if _assignment_key(one) in wanted),
         added=tuple(one for name, one in wanted.items() if name not in assigned),
         removed=tuple(one for one in kept.assignments if _assignment_key(one) not in wanted),
         joined=tuple(one for one in role.azure_groups if one.object_id.lower() not in joined),
-        left=tuple(one for one in kept.groups if one.object_id.lower() not in wished),
+        left=tuple(one for one in kept.groups if one.object_id.lower() not in wanted_groups),
         described=(role.tags, role.sign_in_audience) != (kept.tags, kept.sign_in_audience),
     )
 

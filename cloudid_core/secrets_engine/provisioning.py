@@ -59,7 +59,7 @@ def ids_of(groups: tuple[GroupGrant, ...]) -> tuple[str, ...]:
 async def make_application(
     client: Client, provisioned: Provisioned, tags: tuple[str, ...], sign_in_audience: str
 ) -> Provisioned:
-    """Make the application that holdings name, and its principal; the holdings with their ids."""
+    """Make an application under its unique name, and its principal; the same objects with their ids."""
     application = await ensure_application(
         client,
         unique_name=provisioned.unique_name,

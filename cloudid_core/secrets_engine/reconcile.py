@@ -1,7 +1,7 @@
-"""Reconciliation: what the provider has of ours that no record accounts for, and what records hold that is gone.
+"""Reconciliation: objects of ours that no record accounts for, and objects in records that are gone.
 
-The report changes nothing. A repair removes nothing by itself either: it hands what was found to the journal and to
-the revocation of leases, which take all care, and so much of it at the most as it was told.
+The report changes nothing. A repair does not touch the provider either: it hands a limited number of objects to the
+journal and to the revocation of leases, which remove them safely.
 
 What can be searched are applications, principals and passwords; role assignments and memberships carry no marker.
 """
@@ -52,7 +52,7 @@ class RepairForm:
 
 @frozen(kw_only=True)
 class Holder:
-    """A lease or a role, and what it holds since some time."""
+    """A lease or a role, with its objects since some time."""
 
     provisioned: Provisioned
     since: Instant
@@ -133,7 +133,7 @@ async def _examine(call: Call, client: Client) -> Findings:
     """Compare what the provider shows with what the records say; the provider is asked first.
 
     So what comes to be accounted for meanwhile is not reported. Lists lag behind, and names can be changed: each
-    suspicion is looked into before it is told.
+    suspicion is checked before it is reported.
     """
     holders = {role.existing_id for role in (await roles_of(call, call.mount)).values()} - {""}
     shown, holders_shown = await look_around(client, call.context.marker_prefix, holders)
@@ -183,12 +183,12 @@ def _holders(accounts: Ownership, tenant: str) -> Iterator[Holder]:
 
 
 def _gone(shown: Shown, holder: Holder) -> Object | None:
-    """The first object of a holder that is not shown; others that go with it are not worth a word."""
+    """The first object of a holder that is not shown; others that go with it are left out."""
     return next((one for one in objects_of(holder.provisioned) if not shown.has(one)), None)
 
 
 async def _still_holds(call: Call, holder: Holder) -> bool:
-    """Whether nobody has given up meanwhile what is missing."""
+    """Whether the holder still lists what is missing."""
     if holder.lease_id:
         lease = await find_lease(call.context, holder.lease_id)
         return lease is not None and not lease.record.revoking

@@ -16,7 +16,7 @@ from ..errors import Code, EntryDamaged, Refused, reason_of
 from ..foundation.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, forget_lease
-from ..leases.scope import Scope, scopes_of
+from ..leases.scope import Scope, local_path, scopes_of
 from ..leases.synchronous import ACCEPTED, Progress, answer_for_many, due_after, mark, revoke_one, work_off
 from ..mounts.table import AUTH, mount_table
 from ..store import keys
@@ -94,6 +94,7 @@ async def renew(call: Call) -> Answer:
     if found is None:
         raise Refused(Code.LEASE_NOT_FOUND)
     lease = found.record
+    await _check_rights(call, lease, "renew")
     terms, expects = await _terms(call, lease)
     granted = grant(terms, start=lease.issued_at, now=call.now, increment=call.form(LeaseForm).increment)
     ttl, warnings = granted.ttl, granted.warnings
@@ -128,12 +129,26 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
     return terms.record, expects | terms.expected
 
 
+async def _check_rights(call: Call, lease: Lease, action: str) -> None:
+    """Refuse a lease that the path names by its id, if its mount was moved and the caller has no rights where it is.
+
+    The path that the policies were asked about is that of another mount, or of none.
+    """
+    mount = (await mount_table(call.context.records)).record.by_id.get(lease.mount_id)
+    if mount is None or "lease_id" not in call.captures:
+        return
+    path = f"{mount.path}/{local_path(lease.id)}"
+    if path != lease.id and not call.token.acl.allows("update", f"sys/leases/{action}/{path}", call.body):
+        raise Refused(Code.PERMISSION_DENIED)
+
+
 async def revoke(call: Call) -> Answer:
-    """End a lease and remove what it holds at the provider. Unknown leases are ignored."""
+    """End a lease and remove its objects at the provider. Unknown leases are ignored."""
     lease_id = _lease_id(call)
     found = await find_lease(call.context, lease_id)
     if found is None:
         return NOTHING
+    await _check_rights(call, found.record, "revoke")
     if call.form(LeaseForm).sync:
         return await revoke_one(call.context, found.record, call.now, call.deadline)
     await end_lease(call.context, lease_id, call.now)

@@ -74,3 +74,17 @@ def test_a_free_path_means_the_retired_mount_that_was_there() -> None:
     assert [scope.path for scope in scopes_of(table, "team")] == [""]
     table = table.with_mount(new_mount("secret", "team/a", "cloud", bytes([1] * 12)))
     assert [scope.mount.id for scope in scopes_of(table, "team/a")] == ["01" * 8]
+
+
+@pytest.mark.parametrize("action", ["renew", "revoke"])
+@pytest.mark.parametrize("where, status", [("cloud", 403), ("elsewhere", 200)])
+def test_rights_on_a_path_do_not_reach_the_leases_of_a_mount_that_was_moved_away(
+    action: str, where: str, status: int
+) -> None:
+    world, lease_id = moved()
+    rules = [f'path "sys/leases/{action}/{path}/*" {{ capabilities = ["update"] }}' for path in {"cloud", where}]
+    world.must("PUT", "sys/policies/acl/operator", {"policy": "\n".join(rules)})
+    wanted = {"policies": ["operator"], "no_default_policy": True}
+    token = world.must("POST", "auth/token/create", wanted).body["auth"]["client_token"]
+    reply = world.ask("PUT", f"sys/leases/{action}/{lease_id}", token=token)
+    assert reply.status == (204 if (status, action) == (200, "revoke") else status)
