@@ -11,7 +11,7 @@ from ..api.response import NOTHING, Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..effects import ListKeys
-from ..errors import Code, Refused
+from ..errors import Code, EntryDamaged, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective
@@ -23,7 +23,7 @@ from ..rotation.root_credential import RootCredential, client_of, effective_conf
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected, version_of
+from ..store.records import Found, version_of
 
 MOST_NAMED: Final = 5
 """How many leases and how many intents a refusal names."""
@@ -85,13 +85,13 @@ async def write_config(call: Call) -> Answer:
     context, environment = call.context, call.context.settings.environment
     key = keys.config(call.mount.id)
     given = {name: value for name, value in call.given.values.items() if name != "force"}
-    found = await find_config(context, call.mount)
+    found, expects = await context.records.find_for_writing(key, Config)
     config = evolve(found.record if found else Config(), **given)
     new = effective(config, environment)
     root_credential.check(new)
     if found is not None and effective(found.record, environment).place != new.place:
         await _refuse_to_strand(call)
-    await context.records.commit(Changes(expected(found, key), {key: config}))
+    await context.records.commit(Changes(expects, {key: config}))
     return NOTHING
 
 
@@ -111,7 +111,11 @@ async def delete_config(call: Call) -> Answer:
 
 
 async def config_exists(call: Call) -> bool:
-    return await find_config(call.context, call.mount) is not None
+    """Whether there is one, even if it is damaged: writing it anew is an update."""
+    try:
+        return await find_config(call.context, call.mount) is not None
+    except EntryDamaged:
+        return True
 
 
 async def _refuse_to_strand(call: Call) -> None:

@@ -116,12 +116,12 @@ async def write_role(call: Call) -> Answer:
     config = effective_config(context.settings, Config, found_config)
     client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
     key = keys.role(mount.id, name)
-    found = await find_role(context, mount, name)
+    found, expects = await context.records.find_for_writing(key, Role)
     stored = found.record if found else Role()
     role = evolve(stored, **_changed_fields(stored, call.given.values))
     check(role)
     role = await _resolved(client, role)
-    expects = {**expected(found, key), **expected(found_config, keys.config(mount.id))}
+    expects |= expected(found_config, keys.config(mount.id))
     if role.persist_app:
         await persist(call, client, key, role, expects)
     else:
@@ -219,7 +219,11 @@ async def count_kept(context: Context, mount: Mount) -> int:
 
 
 async def role_exists(call: Call) -> bool:
-    return await find_role(call.context, call.mount, capture_name(call)) is not None
+    """Whether there is one, even if it is damaged: writing it anew is an update."""
+    try:
+        return await find_role(call.context, call.mount, capture_name(call)) is not None
+    except EntryDamaged:
+        return True
 
 
 async def lease_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

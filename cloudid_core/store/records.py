@@ -94,6 +94,14 @@ class Records:
         entry = await ReadEntry(key)
         return Found(key, self._decode(key, entry, form), entry.version) if entry else None
 
+    async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
+        """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""
+        try:
+            found = await self.find(key, form)
+        except EntryDamaged as damaged:
+            return None, {key: damaged.version}
+        return found, expected(found, key)
+
     async def names(self, prefix: str) -> list[str]:
         """What follows `prefix` in all keys that start with it, in order."""
         found: list[str] = []
@@ -136,12 +144,8 @@ class Records:
 
         A damaged record counts as none.
         """
-        try:
-            found = await self.find(key, form)
-            expects, record = expected(found, key), found.record if found else None
-        except EntryDamaged as damaged:
-            expects, record = {key: damaged.version}, None
-        changed = change(record)
+        found, expects = await self.find_for_writing(key, form)
+        changed = change(found.record if found else None)
         put = {key: changed} if changed is not None else {}
         await self.commit(Changes(expects, put, () if put else (key,)))
         return changed

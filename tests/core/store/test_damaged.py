@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from cloudid_core.store import keys
 
-from ..engine import Engine, engine
+from ..engine import Engine, config, engine
 
 
 def damage(world: Engine, key: str) -> str:
@@ -31,6 +31,21 @@ def test_a_damaged_configuration_can_be_deleted() -> None:
     damage(world, keys.config(world.mount().id))
     assert world.ask("DELETE", "cloud/config").status == 204
     assert world.ask("GET", "cloud/config").status == 200
+
+
+def test_a_damaged_configuration_can_be_written_anew() -> None:
+    world = engine()
+    damage(world, keys.config(world.mount().id))
+    world.must("POST", "cloud/config", config(world))
+    world.issue("existing")
+
+
+def test_a_damaged_role_can_be_written_anew() -> None:
+    world = engine()
+    damage(world, keys.role(world.mount().id, "existing"))
+    application = world.cloud("GET", "world")["applications"][1]["object_id"]
+    world.must("POST", "cloud/roles/existing", {"application_object_id": application})
+    world.issue("existing")
 
 
 def test_background_work_passes_over_a_damaged_lease() -> None:
