@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from attrs import evolve
 from msgspec.structs import replace
 
 from cloudid_core.background import queue
+from cloudid_core.background.loop import WORK_SECONDS
 from cloudid_core.background.queue import Due
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases import expiry
+from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.testing.exhaustive import every_fault
@@ -189,6 +192,27 @@ def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(5)
     assert (leases(world), left(world)) == (0, [])
+
+
+def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The due entry of the token stays until all its leases are ending."""
+    monkeypatch.setattr(expiry, "PAGE", 2)
+    world = engine()
+    token(world, leases=5)
+    world.advance(600)
+
+    async def slow(*args: Any, **more: Any) -> None:
+        await end_leases(*args, **more)
+        world.clock += WORK_SECONDS
+
+    monkeypatch.setattr(expiry, "end_leases", slow)
+    world.tick()
+    assert len(world.store.list(keys.token_leases("t"), "", 10)) == 3
+    assert world.due(queue.TOKEN)
+    monkeypatch.setattr(expiry, "end_leases", end_leases)
+    world.pass_time(600)
+    assert leases(world) == 0
+    assert not [key for key in world.due(queue.TOKEN) if "/t" in key.rpartition("/")[2]]
 
 
 def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:

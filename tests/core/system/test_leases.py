@@ -91,6 +91,15 @@ def test_a_renewal_gives_the_usual_time_again() -> None:
     assert (seen["ttl"], seen["last_renewal"]) == (3600, "2027-01-15T08:30:00Z")
 
 
+def test_the_host_is_asked_to_come_back_when_a_lease_ends() -> None:
+    world = engine()
+    issued = world.must("GET", "cloud/creds/existing")
+    assert issued.response.wake_at == START + 3600
+    world.advance(100)
+    renewed = world.must("PUT", "sys/leases/renew", {"lease_id": issued.body["lease_id"]})
+    assert renewed.response.wake_at == START + 3700
+
+
 def test_an_increment_counts_from_now_and_may_be_shorter() -> None:
     world = engine()
     lease_id = world.issue()
