@@ -127,7 +127,9 @@ async def _undo_intent(
 
 
 async def what_remains(context: Context, mount: Mount) -> Remains:
-    """What is left of a retired mount, and why."""
+    """What is left of a retired mount, and why. Intents are read last, as objects move to them from everything else."""
+    rotations = await ListKeys(keys.due_queue(mount.id, queue.ROTATION), "", 1)
+    roles = await context.components.count_kept(context, mount)
     leases = await context.records.names(keys.mount_leases(mount.id))
     intents = await context.records.names(keys.intents(mount.id))
     records = [
@@ -135,12 +137,11 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
         *[await find_intent(context, mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]],
     ]
     pending = [found.record for found in records if found is not None]
-    rotations = await ListKeys(keys.due_queue(mount.id, queue.ROTATION), "", 1)
     due_times = [record.due_at for record in pending] + [queue.parse(key)[0] for key in rotations]
     return Remains(
         leases=len(leases),
         intents=len(intents),
-        roles=await context.components.count_kept(context, mount),
+        roles=roles,
         is_rotating=bool(rotations),
         attempts=max((record.attempts for record in pending), default=0),
         next_at=min(due_times, default=None),
@@ -228,9 +229,12 @@ def quiet_at(context: Context, mount: Mount) -> Instant:
 
 
 async def _is_something_left(job: Job) -> bool:
-    """Whether something of the mount is still to be removed at the provider."""
+    """Whether something of the mount is still to be removed at the provider.
+
+    Intents are read last: other work moves objects from rotations and leases to intents, never back.
+    """
     rotation = keys.due_queue(job.mount_id, queue.ROTATION)
-    for prefix in (keys.mount_leases(job.mount_id), keys.intents(job.mount_id), rotation):
+    for prefix in (rotation, keys.mount_leases(job.mount_id), keys.intents(job.mount_id)):
         if await ListKeys(prefix, "", 1):
             return True
     return False

@@ -12,6 +12,7 @@ from cloudid_core.testing import Crashed, FaultKind, every_fault
 from tests.simulation.installation import SETTINGS, Installation
 from tests.simulation.invariants import check_in_the_end
 from tests.simulation.operations import copy_of, furnished, with_leases
+from tests.simulation.test_random import live
 
 CRASHES = frozenset({FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER})
 
@@ -159,6 +160,11 @@ def configured(service: Installation) -> None:
     service.must("POST", "cloud/roles/existing", role)
     service.must("GET", "cloud/creds/existing")
     service.converge()
+
+
+def test_a_rotation_that_is_given_up_while_its_mount_is_wiped_leaves_no_secret() -> None:
+    """A random life has found that: one lane reads what is left while another hands the new secret to the journal."""
+    live(2433)
 
 
 def test_disabling_twice_is_one_end() -> None:
