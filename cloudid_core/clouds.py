@@ -18,6 +18,11 @@ class Cloud(msgspec.Struct, frozen=True):
     directory: str
 
     @property
+    def logins(self) -> tuple[str, ...]:
+        """All names of the login host: a tenant's documents may use any of them. An overridden host has one name."""
+        return next((names for names in LOGIN_HOSTS if self.login in names), (self.login,))
+
+    @property
     def resource_scope(self) -> str:
         """The OAuth scope of the resource manager; the public cloud's has a double slash."""
         return f"{self.resource_audience}/.default"
@@ -26,6 +31,19 @@ class Cloud(msgspec.Struct, frozen=True):
     def directory_scope(self) -> str:
         return f"{self.directory}/.default"
 
+
+LOGIN_HOSTS: Final = (
+    (
+        "https://login.microsoftonline.com",
+        "https://login.windows.net",
+        "https://login.microsoft.com",
+        "https://sts.windows.net",
+    ),
+    ("https://login.microsoftonline.us", "https://login.usgovcloudapi.net"),
+    ("https://login.chinacloudapi.cn", "https://login.partner.microsoftonline.cn"),
+    ("https://login.microsoftonline.de",),
+)
+"""The names of each environment's login host. Source: the `aliases` of the provider's instance discovery document."""
 
 CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType(
     {

@@ -28,6 +28,10 @@ LONGEST_KEY: Final = 8192
 """Bounds of an RSA modulus, in bits."""
 
 LARGEST_EXPONENT: Final = 2**32
+ALGORITHM: Final = "RS256"
+ANY_TENANT: Final = "{tenantid}"
+"""Stands for the tenant's id in the issuer of a key that several tenants share."""
+
 MOST_KEYS: Final = 100
 _LONGEST_TEXT: Final = 512
 _LONGEST_NUMBER: Final = 1400  # characters of base64url for `LONGEST_KEY` bits
@@ -49,8 +53,13 @@ class _Document(msgspec.Struct):
 
 
 class _Key(msgspec.Struct):
+    """A JSON Web Key (RFC 7517 section 4); `issuer` is the provider's own member."""
+
     kty: str = ""
     use: str | None = None
+    key_ops: list[str] | None = None
+    alg: str | None = None
+    issuer: str | None = None
     kid: str | None = None
     x5t: str | None = None
     n: str = ""
@@ -58,11 +67,13 @@ class _Key(msgspec.Struct):
 
 
 class _KeySet(msgspec.Struct):
-    keys: list[_Key]
+    keys: list[msgspec.Raw]
 
 
 async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
-    """Read both documents of a tenant, and the key sets that they name. Nothing is fetched but from the login host.
+    """Read both documents of a tenant, and the key sets that they name.
+
+    Documents are fetched from the environment's login host, key sets from any of its names.
 
     A version of tokens that the cloud does not offer (400 or 404) is left out; any other failure fails the whole.
     """
@@ -74,13 +85,17 @@ async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
     if not documents and isinstance(answers[0], ProviderProblem):
         raise answers[0]
     addresses = list(dict.fromkeys(document.jwks_uri for document in documents))
-    if not all(same_origin(cloud.login, address) for address in addresses):
+    if not all(any(same_origin(login, address) for login in cloud.logins) for address in addresses):
         raise nonsense()
+    tenant_id = _tenant_id(documents, tenant)
+    issuers = frozenset(document.issuer for document in documents)
     key_sets = await gather([_key_set(address, budget) for address in addresses])
-    keys = {kid: key for key_set in key_sets for kid, key in key_set.items()}
+    published = (key for key_set in key_sets for key in key_set if _is_for(key, tenant_id, issuers))
+    imported = ((key.kid or key.x5t or "", _import(key)) for key in published)
+    keys = {kid: key for kid, key in imported if key is not None and 0 < len(kid) <= _LONGEST_TEXT}
     if not keys:
         raise nonsense()
-    return Published(_tenant_id(documents, tenant), frozenset(document.issuer for document in documents), keys)
+    return Published(tenant_id, issuers, keys)
 
 
 async def _document(address: str, budget: RetryBudget) -> _Document | ProviderProblem:
@@ -92,12 +107,16 @@ async def _document(address: str, budget: RetryBudget) -> _Document | ProviderPr
         return problem
 
 
-async def _key_set(address: str, budget: RetryBudget) -> dict[str, RSAPublicKey]:
+async def _key_set(address: str, budget: RetryBudget) -> list[_Key]:
+    """The keys at an address. One that is of another shape is left out, so that it cannot spoil the others."""
     answer = read(await _get(address, budget), _KeySet)
     if len(answer.keys) > MOST_KEYS:
         raise nonsense()
-    imported = ((key.kid or key.x5t or "", _import(key)) for key in answer.keys)
-    return {kid: key for kid, key in imported if key is not None and 0 < len(kid) <= _LONGEST_TEXT}
+    keys: list[_Key] = []
+    for raw in answer.keys:
+        with suppress(ValueError, RecursionError):
+            keys.append(msgspec.json.decode(raw, type=_Key))
+    return keys
 
 
 async def _get(address: str, budget: RetryBudget) -> HttpResponse:
@@ -107,12 +126,23 @@ async def _get(address: str, budget: RetryBudget) -> HttpResponse:
     return response
 
 
+def _is_for(key: _Key, tenant_id: str, issuers: frozenset[str]) -> bool:
+    """Whether a key is published for verifying RS256 signatures of this tenant. Members that it lacks are not checked."""
+    return (
+        key.kty == "RSA"
+        and key.use in (None, "sig")
+        and (key.key_ops is None or "verify" in key.key_ops)
+        and key.alg in (None, ALGORITHM)
+        and (key.issuer is None or key.issuer.replace(ANY_TENANT, tenant_id) in issuers)
+    )
+
+
 def _import(key: _Key) -> RSAPublicKey | None:
-    """The key, if it is one for RSA signatures and of a sound size."""
-    if key.kty != "RSA" or key.use not in (None, "sig") or max(len(key.n), len(key.e)) > _LONGEST_NUMBER:
+    """The key, if it is of a sound size."""
+    if max(len(key.n), len(key.e)) > _LONGEST_NUMBER:
         return None
     try:
-        found = PyJWK({"kty": "RSA", "alg": "RS256", "n": key.n, "e": key.e}).key
+        found = PyJWK({"kty": "RSA", "alg": ALGORITHM, "n": key.n, "e": key.e}).key
     except (PyJWTError, ValueError):
         return None
     sound = (

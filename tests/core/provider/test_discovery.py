@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec.structs import replace
 
+from cloudid_core.clouds import CLOUDS
 from cloudid_core.errors import ProviderProblem, ProviderUnreachable
 from cloudid_core.provider.discovery import MOST_KEYS, Published, discover
 from cloudid_core.provider.responses import NONSENSE
@@ -156,6 +158,94 @@ def test_keys_that_cannot_be_used_are_left_out(unusable: dict[str, Any]) -> None
 
 def test_use_may_be_missing_and_the_thumbprint_stands_in_for_the_id() -> None:
     assert set(read(published(jwk("k1", use=None, kid=None, x5t="print"))).keys) == {"print"}
+
+
+V2_TEMPLATE = V2_ISSUER.replace(TENANT, "{tenantid}")
+PERSONAL_ACCOUNTS = V2_ISSUER.replace(TENANT, "9188040d-6c67-4c5b-b112-36a304b66dad")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"alg": "RS256"},
+        {"key_ops": ["verify"]},
+        {"key_ops": ["sign", "verify"]},
+        {"issuer": V2_TEMPLATE},
+        {"issuer": V2_ISSUER},
+        {"issuer": V1_ISSUER},
+        {"alg": "RS256", "key_ops": ["verify"], "issuer": V2_TEMPLATE, "cloud_instance_name": "login.test"},
+    ],
+)
+def test_a_key_that_says_it_verifies_this_tenants_tokens_is_used(said: dict[str, Any]) -> None:
+    """Source: "Access tokens in the Microsoft identity platform", section on the issuer of a signing key, whose example
+    of a keys document has templates, other tenants' issuers, and keys of both versions under v2 issuers.
+    """
+    assert set(read(published(jwk("good", **said))).keys) == {"good"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"alg": "RS512"},
+        {"alg": "RSA-OAEP"},
+        {"alg": ""},
+        {"alg": 5},
+        {"key_ops": ["encrypt"]},
+        {"key_ops": []},
+        {"key_ops": "verify"},
+        {"issuer": PERSONAL_ACCOUNTS},
+        {"issuer": "https://evil.test/{tenantid}/v2.0"},
+        {"issuer": "{tenantid}"},
+        {"issuer": ""},
+        {"n": 5},
+        {"kid": ["bad"]},
+    ],
+)
+def test_a_key_that_says_another_algorithm_purpose_or_issuer_is_left_out(said: dict[str, Any]) -> None:
+    """Source: as above; the keys document that all tenants share also lists the keys of personal accounts."""
+    assert set(read(published(jwk("bad", **said), jwk("good"))).keys) == {"good"}
+
+
+def test_the_issuer_of_a_key_is_completed_with_the_id_behind_a_domain() -> None:
+    setting = Setting()
+    publish(setting, jwk("k1", issuer=V2_TEMPLATE), tenant="contoso.test")
+    assert set(read(setting, "contoso.test").keys) == {"k1"}
+
+
+CHINA = CLOUDS["CloudChinaCloud"]
+
+
+def test_keys_may_be_on_another_host_of_the_environment() -> None:
+    """Source: a tenant's document as quoted in smallstep/certificates pull request 1309, with keys at
+    login.partner.microsoftonline.cn.
+    """
+    setting = published()
+    keys = "https://login.partner.microsoftonline.cn/common/discovery/keys"
+    for version, issuer in ((V1, V1_ISSUER), (V2, V2_ISSUER)):
+        setting.cloud.script(f"GET /{TENANT}{version}", reply(200, {"issuer": issuer, "jwks_uri": keys}))
+    setting.cloud.script("GET /common/discovery/keys", reply(200, {"keys": [jwk("k1")]}))
+    found = setting.world.perform(discover(CHINA, TENANT, setting.client.budget))
+    assert set(found.keys) == {"k1"}
+    assert setting.cloud.requests[0].url.startswith("https://login.chinacloudapi.cn/")
+    assert setting.cloud.requests[-1].url == keys
+
+
+def test_an_overridden_environment_has_its_own_origin_only() -> None:
+    setting = published()
+    keys = "https://login.partner.microsoftonline.cn/common/discovery/keys"
+    setting.cloud.script(f"GET /{TENANT}{V1}", reply(200, {"issuer": V1_ISSUER, "jwks_uri": keys}))
+    overridden = replace(CHINA, login=LOGIN)
+    assert overridden.logins == (LOGIN,)
+    with pytest.raises(ProviderProblem) as caught:
+        setting.world.perform(discover(overridden, TENANT, setting.client.budget))
+    assert caught.value.code == NONSENSE
+    assert len(setting.cloud.requests) == 2
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_no_environment_shares_a_login_host_with_another(name: str) -> None:
+    others = {login for other, cloud in CLOUDS.items() if other != name for login in cloud.logins}
+    assert others.isdisjoint(CLOUDS[name].logins)
 
 
 def test_too_many_keys_are_nonsense() -> None:
