@@ -153,7 +153,7 @@ def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form:
         fail(Code.MACHINE_NOT_FOUND)
         return
     if claims.principal_id not in machine.principals:
-        fail(Code.MACHINE_IDENTITY_MISMATCH)
+        fail(machine.unread or Code.MACHINE_IDENTITY_MISMATCH)
     if claims.machine is not None and claims.machine.collection.is_virtual_machine:
         if form.vmss_name and fold(form.vmss_name) != fold(machine.scale_set):
             fail(Code.VMSS_NAME_MISMATCH)

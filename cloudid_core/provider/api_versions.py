@@ -31,12 +31,12 @@ DEFAULT: Final = "2022-03-01"
 """For a type that the list lacks."""
 
 MAX_AGE: Final = 6 * 3600.0
-_STABLE: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+_VERSION: Final = re.compile(r"(20[0-9]{2}-[0-9]{2}-[0-9]{2})(-[a-z]{1,32})?")
 
 
 class _Type(msgspec.Struct, rename="camel"):
-    resource_type: str
-    api_versions: list[str]
+    resource_type: str = ""
+    api_versions: list[str] | None = None
 
 
 class _Provider(msgspec.Struct, rename="camel"):
@@ -44,7 +44,7 @@ class _Provider(msgspec.Struct, rename="camel"):
 
 
 async def api_version(client: Client, resource_id: ResourceId) -> str:
-    """The version to ask for a resource with: of a type that we do not know, the newest that is no preview.
+    """The version to ask for a resource with. Of a type that we do not know the newest, previews last.
 
     What the provider says is remembered for hours, for everybody who uses this cloud.
     """
@@ -76,7 +76,13 @@ async def _newest(client: Client, resource_id: ResourceId) -> str:
         version
         for listed in provider.resource_types
         if fold(listed.resource_type) == wanted
-        for version in listed.api_versions
-        if _STABLE.fullmatch(version)
+        for version in listed.api_versions or ()
+        if _VERSION.fullmatch(version)
     ]
-    return max(versions, default=DEFAULT)
+    return max(versions, key=_rank, default=DEFAULT)
+
+
+def _rank(version: str) -> tuple[bool, str]:
+    """The newest version that is no preview ranks highest."""
+    is_preview = len(version) > len(DEFAULT)
+    return not is_preview, version

@@ -8,17 +8,14 @@ import msgspec
 from attrs import frozen
 
 from ..effects import gather
-from ..errors import ProviderProblem
+from ..errors import Code, ProviderProblem
 from ..values.folding import fold_location
 from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, parse
 from .api_versions import api_version
-from .client import Client, get_json
+from .client import Client, get_json, refusal_of
 from .responses import nonsense
 
 T = TypeVar("T")
-
-UNKNOWN: Final = frozenset({"ResourceNotFound", "ResourceGroupNotFound", "SubscriptionNotFound"})
-"""The codes of the provider's definite word that something is not there."""
 
 MOST_IDENTITIES: Final = 256
 """How many identities of one machine are looked up, `AT_ONCE` of them at a time."""
@@ -31,13 +28,15 @@ class Machine:
     """A machine as the provider knows it: a virtual machine, a uniform scale set, or any resource with identities.
 
     The location is folded; principals are object ids in lower case. `scale_set` is the name of the set that a machine
-    belongs to, or that it is; "" if none.
+    belongs to, or that it is; "" if none. `unread` is the refusal for one of its identities that could not be read:
+    its principal is not among `principals`.
     """
 
     resource_id: ResourceId
     location: str
     principals: frozenset[str]
     scale_set: str = ""
+    unread: Code | None = None
 
 
 class _UserAssigned(msgspec.Struct, rename="camel"):
@@ -71,16 +70,18 @@ class _IdentityResource(msgspec.Struct):
 
 
 async def find_machine(client: Client, resource_id: ResourceId) -> Machine | None:
-    """What the provider says of a machine now; `None` if it says for certain that there is none."""
+    """What the provider says of a machine now; `None` if it answers 404, whose code depends on the type of resource."""
     form = _VirtualMachine if resource_id.is_a(VIRTUAL_MACHINE) else _Resource
     document = await _find(client, resource_id, form)
     if document is None:
         return None
+    identities = await _identities(client, document.identity or _Identity())
     return Machine(
         resource_id=resource_id,
         location=fold_location(document.location or ""),
-        principals=await _principals(client, document.identity or _Identity()),
+        principals=frozenset(found.lower() for found in identities if isinstance(found, str)),
         scale_set=_scale_set(resource_id, document),
+        unread=next((found for found in identities if isinstance(found, Code)), None),
     )
 
 
@@ -91,29 +92,37 @@ async def _find(client: Client, resource_id: ResourceId, form: type[T]) -> T | N
         address = f"{client.cloud.resource_manager}{resource_id.path}?api-version={version}"
         return await get_json(client, address, client.cloud.resource_scope, form)
     except ProviderProblem as problem:
-        if problem.status == 404 and problem.code in UNKNOWN:
+        if problem.status == 404:
             return None
         raise
 
 
-async def _principals(client: Client, identity: _Identity) -> frozenset[str]:
-    """The principals of a machine. An identity that its document only names, as with flexible sets, is looked up."""
-    found = [identity.principal_id]
-    unnamed: list[ResourceId] = []
+async def _identities(client: Client, identity: _Identity) -> list[str | Code]:
+    """The principal of each identity of a machine, or the refusal for one that cannot be read.
+
+    An identity that the machine's document only names, as with flexible sets, is looked up.
+    """
+    found: list[str | Code] = [identity.principal_id] if identity.principal_id else []
+    named: list[str] = []
     for name, assigned in (identity.user_assigned_identities or {}).items():
         if assigned is not None and assigned.principal_id:
             found.append(assigned.principal_id)
         else:
-            unnamed.append(_reference(name, USER_ASSIGNED_IDENTITY))
-    if len(unnamed) > MOST_IDENTITIES:
+            named.append(name)
+    if len(named) > MOST_IDENTITIES:
         raise nonsense()
-    for start in range(0, len(unnamed), AT_ONCE):
-        found += await gather([_principal_of(client, each) for each in unnamed[start : start + AT_ONCE]])
-    return frozenset(principal.lower() for principal in found if principal)
+    for start in range(0, len(named), AT_ONCE):
+        looked_up = await gather([_look_up_identity(client, each) for each in named[start : start + AT_ONCE]])
+        found += [each for each in looked_up if each]
+    return found
 
 
-async def _principal_of(client: Client, identity: ResourceId) -> str | None:
-    document = await _find(client, identity, _IdentityResource)
+async def _look_up_identity(client: Client, name: str) -> str | Code | None:
+    """The principal of an identity, or the refusal if it cannot be read; `None` if it is gone or has no principal."""
+    try:
+        document = await _find(client, _reference(name, USER_ASSIGNED_IDENTITY), _IdentityResource)
+    except ProviderProblem as problem:
+        return refusal_of(problem).code
     return document.properties.principal_id if document and document.properties else None
 
 

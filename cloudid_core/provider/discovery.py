@@ -127,7 +127,7 @@ async def _get(address: str, budget: RetryBudget) -> HttpResponse:
 
 
 def _is_for(key: _Key, tenant_id: str, issuers: frozenset[str]) -> bool:
-    """Whether a key is published for verifying RS256 signatures of this tenant. Members that it lacks are not checked."""
+    """Whether a key is published for verifying RS256 signatures of this tenant. Absent members count as right."""
     return (
         key.kty == "RSA"
         and key.use in (None, "sig")

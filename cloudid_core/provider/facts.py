@@ -82,5 +82,10 @@ def _known(client: Client, key: Hashable, now: Instant) -> Fact[Any] | None:
     known: Fact[Any] | None = client.caches.facts.peek(key)
     if known is None:
         return None
-    max_age = client.settings.missing_max_age if known.content is None else client.settings.fact_max_age
+    max_age = client.settings.fact_max_age if _is_whole(known.content) else client.settings.missing_max_age
     return known if 0 <= now - known.asked_at < max_age else None
+
+
+def _is_whole(content: Any) -> bool:
+    """Whether the provider told all that was asked. What it did not know or could not tell may soon be there."""
+    return content is not None and not (isinstance(content, Machine) and content.unread)

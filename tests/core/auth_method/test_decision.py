@@ -224,6 +224,13 @@ def test_a_pair_of_cases_that_differ_in_one_check(pair: tuple[Story, Story, Code
     assert refused.ends() is code
 
 
+def test_an_identity_that_could_not_be_read_matters_only_if_the_tokens_is_not_among_the_others() -> None:
+    partial = evolve(machine(), unread=Code.PROVIDER_PERMISSION_DENIED)
+    assert evolve(CONFIRMED, facts=Facts(machine=partial)).ends() == "admitted"
+    lacking = evolve(machine(principals=(OTHER_ID,)), unread=Code.PROVIDER_PERMISSION_DENIED)
+    assert evolve(CONFIRMED, facts=Facts(machine=lacking)).ends() is Code.PROVIDER_PERMISSION_DENIED
+
+
 def test_every_code_of_the_decision_has_a_pair() -> None:
     source = {
         name

@@ -36,9 +36,9 @@ def ask(setting: Setting, resource_id: ResourceId = SITE) -> str:
         (["2023-01-01", "2022-03-01"], "2023-01-01"),
         (["2022-03-01", "2023-01-01"], "2023-01-01"),
         (["2024-01-01-preview", "2023-01-01", "2022-09-01-privatepreview"], "2023-01-01"),
-        (["2024-01-01-preview"], DEFAULT),
+        (["2023-01-01-preview", "2024-01-01-preview"], "2024-01-01-preview"),
         ([], DEFAULT),
-        (["2024-01-01&evil=1", "nonsense", "2024-01-01\n"], DEFAULT),
+        (["2024-01-01&evil=1", "nonsense", "2024-01-01\n", "2024-01-01-preview&evil=1"], DEFAULT),
     ],
 )
 def test_the_newest_that_is_no_preview_is_chosen(versions: list[str], chosen: str) -> None:
@@ -85,7 +85,17 @@ def test_another_cloud_is_asked_again() -> None:
     assert len(setting.cloud.asked(WEB)) == 2
 
 
-@pytest.mark.parametrize("answer", [{}, {"resourceTypes": [{}]}, {"resourceTypes": [{"resourceType": "sites"}]}])
+@pytest.mark.parametrize("listed", [{}, {"apiVersions": None}, {"apiVersions": []}])
+def test_a_type_that_lists_no_versions_is_skipped(listed: dict[str, Any]) -> None:
+    """Source: "Providers - Get" of the resource manager: all members of a resource type are optional."""
+    setting = Setting()
+    types = [{"resourceType": "operations", "locations": [], **listed}, {"resourceType": "sites", **listed}]
+    types.append({"resourceType": "sites", "apiVersions": ["2023-01-01"]})
+    setting.cloud.script(f"GET {WEB}", reply(200, {"resourceTypes": types}))
+    assert ask(setting) == "2023-01-01"
+
+
+@pytest.mark.parametrize("answer", [{}, {"resourceTypes": {}}, {"resourceTypes": [{"apiVersions": "2023-01-01"}]}])
 def test_a_list_of_another_shape_is_nonsense(answer: Any) -> None:
     setting = Setting()
     setting.cloud.script(f"GET {WEB}", reply(200, answer))

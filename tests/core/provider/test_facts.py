@@ -11,7 +11,7 @@ from cloudid_core.effects import Now
 from cloudid_core.errors import ProviderProblem
 from cloudid_core.provider.compute import Machine
 from cloudid_core.provider.facts import machine_facts, member_groups
-from cloudid_core.values.resource_id import VIRTUAL_MACHINE, parse
+from cloudid_core.values.resource_id import USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, parse
 
 from .cloud import CLOUD, TOKEN_PATH, Setting, error, reply, token
 
@@ -58,6 +58,22 @@ def test_the_age_counts_from_the_question() -> None:
     setting.later(10)
     _ = ask(setting)
     assert questions(setting) == 3
+
+
+def test_a_machine_with_an_unread_identity_is_asked_about_again_as_soon_as_a_missing_one() -> None:
+    setting = Setting(missing_max_age=5)
+    identity = f"{GROUP}/{USER_ASSIGNED_IDENTITY}/i"
+    setting.cloud.script(f"GET {VM}", reply(200, {"identity": {"userAssignedIdentities": {identity: {}}}}))
+    setting.cloud.script(f"GET {identity}", error(403), reply(200, {"properties": {"principalId": "p1"}}))
+    found = ask(setting)
+    assert found is not None
+    assert found.unread
+    setting.later(4)
+    assert ask(setting) is found
+    setting.later(1)
+    found = ask(setting)
+    assert found is not None
+    assert (found.principals, found.unread) == (frozenset({"p1"}), None)
 
 
 def test_absence_is_believed_for_a_shorter_time() -> None:
