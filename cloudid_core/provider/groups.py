@@ -7,8 +7,11 @@ from attrs import frozen
 
 from ..errors import ProviderProblem
 from .client import ApiCall, Client
-from .directory import member_groups_of
-from .objects import Id, address, delete, find_by_id, literal, select
+from .objects import Id, address, delete, find, find_by_id, literal, select
+
+
+class _Link(msgspec.Struct):
+    """A link between two objects, of which nothing is read."""
 
 
 @frozen
@@ -44,13 +47,19 @@ async def add_member(client: Client, group_id: str, principal_id: str) -> None:
         await client.call(call)
     except ProviderProblem as problem:
         # What the directory says of a member, it also says of other mistakes.
-        if problem.status != 400 or group_id.lower() not in await member_groups_of(client, principal_id):
+        if problem.status != 400 or not await _is_member(client, group_id, principal_id):
             raise
 
 
 async def remove_member(client: Client, group_id: str, principal_id: str) -> bool:
     """Remove a principal from a group; `False` if it is not a member, or there is no such group."""
     return await delete(client, f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref")
+
+
+async def _is_member(client: Client, group_id: str, principal_id: str) -> bool:
+    """Whether a principal itself is a member. The permission to change members of groups is enough to ask."""
+    target = f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref"
+    return await find(client, target, _Link) is not None
 
 
 def _group(form: _Group) -> Group:

@@ -62,6 +62,14 @@ def add_member(world: World, call: Call) -> HttpResponse:
     return no_content(world)
 
 
+def read_member(world: World, call: Call) -> HttpResponse:
+    """The link to one member of a group."""
+    group, member = read_object(world.directory.groups, call), call.names["member"].lower()
+    if member not in group.members:
+        raise missing(member)
+    return answer(world, {"@odata.id": f"{world.base_url}{ROOT}/directoryObjects/{member}", "id": member})
+
+
 def remove_member(world: World, call: Call) -> HttpResponse:
     group = find_for_write(world.directory.groups, call.names["id"])
     member = call.names["member"].lower()
@@ -77,5 +85,6 @@ ROUTES: Final = (
     Route("GET", f"{ROOT}/groups", list_groups),
     Route("GET", f"{ROOT}/groups/{{id}}", read_group),
     Route("POST", f"{MEMBERS}/$ref", add_member, writes=True),
+    Route("GET", f"{MEMBERS}/{{member}}/$ref", read_member),
     Route("DELETE", f"{MEMBERS}/{{member}}/$ref", remove_member, writes=True),
 )

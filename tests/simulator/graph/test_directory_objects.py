@@ -49,6 +49,14 @@ def test_members_are_principals_and_groups_and_can_be_listed_by_type(cloud: Clou
     assert cloud.graph("GET", f"{members}/microsoft.graph.device").status == 400
 
 
+def test_one_member_of_a_group_is_read_by_its_id(cloud: Cloud, groups: dict[str, str]) -> None:
+    members = f"/groups/{groups['all-machines']}/members"
+    link = read(cloud.graph("GET", f"{members}/{groups['web-machines'].upper()}/$ref"), 200)
+    assert link["@odata.id"].endswith(f"/v1.0/directoryObjects/{groups['web-machines']}")
+    indirect = cloud.graph("GET", f"{members}/{cloud.machine('web')['principals'][0]}/$ref")
+    assert code_of(indirect, 404) == "Request_ResourceNotFound"
+
+
 def test_an_object_is_in_groups_directly_and_through_others(cloud: Cloud, groups: dict[str, str]) -> None:
     path = f"/servicePrincipals/{cloud.machine('web')['principals'][0]}"
     direct, all_of_them = groups["web-machines"], {groups["web-machines"], groups["all-machines"]}
