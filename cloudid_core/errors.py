@@ -53,6 +53,7 @@ class Code(Enum):
     )
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
     PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
+    PLATFORM_IDENTITY_UNAVAILABLE = 503, "the mount has no client secret, and the platform gives no identity"
     PROVIDER_THROTTLED = 503, "the cloud provider is still throttling us"
     STORE_UNAVAILABLE = 503, "the store could not be reached"
     STORE_CONTENDED = 503, "the store was too busy with concurrent changes"

@@ -29,7 +29,7 @@ from .calls import RetryBudget, deliver
 from .oauth import access_token, forget
 from .responses import nonsense, problem_of, read
 from .retry import RetryPolicy
-from .urls import same_origin
+from .urls import resolve, same_origin
 
 T = TypeVar("T")
 
@@ -161,9 +161,10 @@ async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> l
     for _ in range(MOST_PAGES):
         page = await get_json(client, link, scope, _Page[item])  # type: ignore[valid-type]  # a type made at run time
         items += page.value
-        link = page.next_link or page.odata_next_link or ""
-        if not link:
+        following = page.next_link or page.odata_next_link
+        if not following:
             return items
+        link = resolve(link, following)
         if not same_origin(url, link):
             break
     raise nonsense()
@@ -174,6 +175,8 @@ def refusal_of(failure: ProviderFailure) -> Refused:
     match failure:
         case TimeIsUp():
             return Refused(Code.DEADLINE_PASSED)
+        case PlatformTokenUnavailable():
+            return Refused(Code.PLATFORM_IDENTITY_UNAVAILABLE, retry_after=COME_AGAIN)
         case ProviderProblem(status=429):
             return Refused(Code.PROVIDER_THROTTLED, retry_after=failure.retry_after or COME_AGAIN)
         case ProviderProblem(status=status) if status == 408 or status >= 500:

@@ -96,7 +96,8 @@ async def _renew(client: Client, scope: str) -> AccessToken:
     return fresh
 
 
-Seconds: TypeAlias = Annotated[int, Meta(ge=1, le=10**9)]
+Seconds: TypeAlias = Annotated[int, Meta(ge=1, le=10**9)] | Annotated[str, Meta(pattern=r"\A0*[1-9][0-9]{0,8}\Z")]
+"""A number, or its digits: some servers of the provider write the text of a number."""
 
 
 class _TokenAnswer(Struct):
@@ -125,7 +126,7 @@ async def _by_secret(client: Client, secret: Secret, scope: str) -> AccessToken:
     answer = read(response, _TokenAnswer)
     if not _TOKEN.fullmatch(answer.access_token) or answer.token_type.lower() != "bearer":
         raise nonsense(response)
-    return _token(Secret(answer.access_token), asked_at, asked_at + answer.expires_in)
+    return _token(Secret(answer.access_token), asked_at, asked_at + int(answer.expires_in))
 
 
 async def _by_platform(client: Client, scope: str) -> AccessToken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from typing import Final, TypeVar
 
 import msgspec
@@ -14,23 +15,44 @@ from .retry import retry_after
 T = TypeVar("T")
 
 LARGEST: Final = 4 * 2**20
-"""The largest body, in bytes, that is read. How deep it may be nested is bounded by the decoder."""
+"""The largest body, in bytes, that is read, compressed or not. How deep it may be nested is bounded by the decoder."""
 
 NONSENSE: Final = "nonsense"
 """The code of an answer that is not what we asked for."""
 
+_GZIP: Final = b"\x1f\x8b"
+"""How gzip starts, and no JSON text (RFC 1952 section 2.3.1)."""
+
+_GZIP_FORMAT: Final = zlib.MAX_WBITS | 16
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _REQUEST_IDS: Final = ("x-ms-request-id", "request-id")
 
 
 def read(response: HttpResponse, form: type[T]) -> T:
-    """The body as JSON of a shape (a `msgspec.Struct`, or any type that msgspec knows); a problem otherwise."""
-    if len(response.body) > LARGEST:
-        raise nonsense(response)
+    """The body as JSON of a shape (a `msgspec.Struct`, or any type that msgspec knows); a problem otherwise.
+
+    A gzipped body is understood although we do not ask for one: proxies compress what they were not asked to.
+    """
     try:
-        return msgspec.json.decode(response.body, type=form)
+        return msgspec.json.decode(_plain(response.body), type=form)
     except (ValueError, RecursionError):
         raise nonsense(response) from None  # the error's text could show parts of the body
+
+
+def _plain(body: bytes) -> bytes:
+    """The body without its compression. Raises `ValueError` if it is too large, or no whole gzip file."""
+    if len(body) > LARGEST:
+        raise ValueError("too large")
+    if not body.startswith(_GZIP):
+        return body
+    decompressor = zlib.decompressobj(_GZIP_FORMAT)
+    try:
+        plain = decompressor.decompress(body, LARGEST + 1)
+    except zlib.error:
+        raise ValueError("not gzip") from None
+    if len(plain) > LARGEST or not decompressor.eof or decompressor.unused_data:
+        raise ValueError("too large, cut off, or followed by something else")
+    return plain
 
 
 def nonsense(response: HttpResponse | None = None) -> ProviderProblem:
@@ -41,17 +63,23 @@ def nonsense(response: HttpResponse | None = None) -> ProviderProblem:
 
 
 def problem_of(response: HttpResponse, now: Instant) -> ProviderProblem:
-    """The problem that an error answer tells of: `error.code`, or of the token endpoint "AADSTS…", else its `error`."""
+    """The problem that an error answer tells of.
+
+    Its code is `error.code`, or `code` where a service leaves out the `error` around it; of the token endpoint
+    "AADSTS…", else its `error`.
+    """
     return ProviderProblem(response.status, _code(response), _request_id(response), retry_after(response.headers, now))
 
 
 class _Detail(msgspec.Struct):
-    code: str = ""
+    code: str | int | None = None
 
 
 class _ErrorAnswer(msgspec.Struct):
-    error: _Detail | str = ""
-    error_codes: list[int] = []  # msgspec copies the default
+    error: _Detail | str | None = None
+    error_codes: list[int] | None = None
+    code: str | int | None = None
+    capital_code: str | int | None = msgspec.field(name="Code", default=None)
 
 
 def _code(response: HttpResponse) -> str:
@@ -61,9 +89,12 @@ def _code(response: HttpResponse) -> str:
         return ""
     if isinstance(answer.error, _Detail):
         code = answer.error.code
+    elif answer.error_codes:
+        code = f"AADSTS{answer.error_codes[0]}"
     else:
-        code = f"AADSTS{answer.error_codes[0]}" if answer.error_codes else answer.error
-    return code if _WORD.fullmatch(code) else ""
+        code = answer.error or answer.code or answer.capital_code
+    text = "" if code is None else str(code)
+    return text if _WORD.fullmatch(text) else ""
 
 
 def _request_id(response: HttpResponse) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 _LONGEST: Final = 8192
 _PRINTABLE: Final = re.compile(rf"[!-\[\]-~]{{1,{_LONGEST}}}")  # no blank, control character or backslash
@@ -20,6 +20,15 @@ def url(base: str, *segments: str, **query: str) -> str:
         raise ValueError("an empty or relative segment has no place in a URL")
     path = "/".join((base, *(quote(segment, safe="") for segment in segments)))
     return f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path
+
+
+def resolve(base: str, link: str) -> str:
+    """The URL of a link in a document at `base` (RFC 3986 section 5), its blanks encoded; "" if it is no link."""
+    encoded = link.replace(" ", "%20")
+    try:
+        return urljoin(base, encoded) if _PRINTABLE.fullmatch(encoded) else ""
+    except ValueError:
+        return ""
 
 
 def same_origin(base: str, link: str) -> bool:

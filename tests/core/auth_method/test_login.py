@@ -132,6 +132,13 @@ def test_a_token_is_tied_to_where_its_role_is_bound() -> None:
     assert world.code("GET", "auth/token/lookup-self", None, token, "10.0.0.1") == (403, "permission_denied")
 
 
+def test_without_client_secret_and_platform_identity_a_login_that_needs_the_provider_says_so() -> None:
+    world = ServiceWorld()
+    body = world.credentials(world.furnish(bound_locations="westus2"))
+    world.must("POST", "auth/cloud/config", {"client_secret": ""})
+    assert refused(world, body) == (503, "platform_identity_unavailable")
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("change", ["role", "config"])
 def test_a_login_rests_on_role_and_configuration_to_the_end(seed: int, change: str) -> None:

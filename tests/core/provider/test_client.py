@@ -125,7 +125,9 @@ def test_all_pages_of_a_list_are_read(member: str) -> None:
     assert setting.world.perform(pages(setting.client, URL, SCOPE, Item)) == [Item("a"), Item("b"), Item("c")]
 
 
-@pytest.mark.parametrize("link", ["https://evil.test/x", "http://arm.test/x", "https://arm.test:444/x", "/x", "\n"])
+@pytest.mark.parametrize(
+    "link", ["https://evil.test/x", "http://arm.test/x", "https://arm.test:444/x", "//evil.test/x", "\n"]
+)
 def test_a_link_to_another_origin_is_not_followed(link: str) -> None:
     setting = Setting()
     setting.cloud.script("GET /x", reply(200, {"value": [], "nextLink": link}))
@@ -133,6 +135,25 @@ def test_a_link_to_another_origin_is_not_followed(link: str) -> None:
         setting.world.perform(pages(setting.client, URL, SCOPE, Item))
     assert caught.value.code == NONSENSE
     assert len(setting.cloud.asked("/x")) == 1
+
+
+def test_a_link_with_a_blank_is_followed() -> None:
+    """Source: Azure/azure-sdk-for-java issue 36506: the link to the second page repeats an unescaped filter."""
+    setting = Setting()
+    link = f"{ARM}:443/y?api-version=2023-03-01&$filter='virtualMachineScaleSet/id' eq '/subscriptions/s'&$skiptoken=2"
+    setting.cloud.script("GET /x", reply(200, {"value": [{"name": "a"}], "nextLink": link}))
+    setting.cloud.script("GET /y", reply(200, {"value": [{"name": "b"}]}))
+    assert setting.world.perform(pages(setting.client, URL, SCOPE, Item)) == [Item("a"), Item("b")]
+    assert setting.cloud.requests[-1].url == link.replace(" ", "%20")
+
+
+def test_a_relative_link_is_followed_from_the_page_that_has_it() -> None:
+    """Source: Azure/azure-rest-api-specs pull request 1671, whose review asks which kind of link services may give."""
+    setting = Setting()
+    setting.cloud.script("GET /x", reply(200, {"value": [{"name": "a"}], "nextLink": "/z/1"}))
+    setting.cloud.script("GET /z/1", reply(200, {"value": [], "nextLink": "2?a=b"}))
+    setting.cloud.script("GET /z/2", reply(200, {"value": [{"name": "b"}], "nextLink": ""}))
+    assert setting.world.perform(pages(setting.client, URL, SCOPE, Item)) == [Item("a"), Item("b")]
 
 
 def test_a_list_without_end_is_nonsense() -> None:
@@ -161,7 +182,7 @@ def test_a_page_of_another_shape_is_nonsense(page: Any) -> None:
         (ProviderProblem(408, ""), Code.PROVIDER_UNREACHABLE, 5),
         (unreachable(), Code.PROVIDER_UNREACHABLE, 5),
         (ProviderAmbiguous("what"), Code.PROVIDER_UNREACHABLE, 5),
-        (PlatformTokenUnavailable("none"), Code.PROVIDER_UNREACHABLE, 5),
+        (PlatformTokenUnavailable("none"), Code.PLATFORM_IDENTITY_UNAVAILABLE, 5),
         (ProviderProblem(401, "AADSTS7000215"), Code.PROVIDER_SECRET_REFUSED, None),
         (ProviderProblem(401, "AADSTS7000222"), Code.PROVIDER_SECRET_REFUSED, None),
         (ProviderProblem(401, "AADSTS700016"), Code.PROVIDER_PERMISSION_DENIED, None),

@@ -71,6 +71,18 @@ def test_whatever_differs_has_a_token_of_its_own(scope: str, changes: dict[str, 
     assert get(setting) == "a"
 
 
+@pytest.mark.parametrize("lifetime", ["3600", "03600", 3600])
+def test_a_lifetime_may_be_the_text_of_a_number(lifetime: object) -> None:
+    """Source: the token in Azure/azure-sdk-for-net issue 6756, with "28800" for `expires_in` and `ext_expires_in`."""
+    answer = {"access_token": "a", "expires_in": lifetime, "ext_expires_in": "3600", "token_type": "Bearer"}
+    setting = setting_with(reply(200, answer), token("b"))
+    assert get(setting) == "a"
+    setting.later(3299)
+    assert get(setting) == "a"
+    setting.later(1)
+    assert get(setting) == "b"
+
+
 @pytest.mark.parametrize("expires_in, last", [(3600, 3299), (1000, 899), (10**9, LONGEST_LIFE - 301)])
 def test_a_token_is_replaced_ahead_of_its_end(expires_in: int, last: int) -> None:
     setting = setting_with(token("a", expires_in), token("b"))
@@ -141,6 +153,12 @@ def test_a_failure_is_not_remembered() -> None:
         {"access_token": "a", "expires_in": -1},
         {"access_token": "a", "expires_in": 10**12},
         {"access_token": "a", "expires_in": "NaN"},
+        {"access_token": "a", "expires_in": "0"},
+        {"access_token": "a", "expires_in": "-1"},
+        {"access_token": "a", "expires_in": "1e3"},
+        {"access_token": "a", "expires_in": " 3600"},
+        {"access_token": "a", "expires_in": "3" * 30},
+        {"access_token": "a", "expires_in": "٣٦٠٠"},
         {"access_token": "a", "expires_in": 3600, "token_type": "pop"},
     ],
 )
