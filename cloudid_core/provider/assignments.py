@@ -10,8 +10,8 @@ from attrs import frozen
 
 from ..errors import ProviderProblem
 from ..values.folding import fold
-from ..values.guid import guid
-from ..values.resource_id import parse, resource_group
+from ..values.guid import GUID
+from ..values.resource_id import RESOURCE, RESOURCE_GROUP
 from .client import ApiCall, Client, get_json, pages
 from .objects import is_absent, literal
 from .urls import url
@@ -23,8 +23,16 @@ _AUTHORIZATION: Final = "/providers/Microsoft.Authorization"
 _DEFINITION: Final = re.compile(
     r"(?s:(.*))/providers/Microsoft\.Authorization/roleDefinitions/([0-9A-Fa-f-]{36})", re.ASCII | re.IGNORECASE
 )
-_MANAGEMENT_GROUP: Final = re.compile(r"[a-z0-9_().-]{0,89}[a-z0-9_()-]")
-_NOT_A_SCOPE: Final = "must be the scope of a subscription, resource group, resource or management group"
+_MANAGEMENT_GROUPS: Final = "/providers/microsoft.management/managementgroups/"
+_LONGEST: Final = 2048
+_SCOPE: Final = re.compile(
+    rf"{_MANAGEMENT_GROUPS}[a-z0-9_().-]{{0,89}}[a-z0-9_()-]"
+    rf"|(?!{_MANAGEMENT_GROUPS})(?:/subscriptions/{GUID.pattern}(?:/resourcegroups/{RESOURCE_GROUP.pattern})?)?"
+    rf"(?:{RESOURCE.pattern}){{0,4}}"
+)
+"""A scope in lower case, without the slash at its end. The empty text is the tenant's root."""
+
+_NOT_A_SCOPE: Final = 'must be the scope "/", or of a subscription, resource group, resource or management group'
 _NOT_A_DEFINITION: Final = "must be the id of a role definition: [scope]/providers/Microsoft.Authorization/…/{guid}"
 
 
@@ -46,28 +54,21 @@ class _Definition(msgspec.Struct):
 
 
 def scope(text: object) -> str:
-    """A scope, as it was given; nothing is decoded, repaired or ignored. Raises `ValueError`.
+    """A scope, as it was given but for a slash at its end; nothing is decoded or repaired. Raises `ValueError`.
 
-    `/subscriptions/{guid}`, the same with `/resourceGroups/{group}`, the id of a resource in one, or
-    `/providers/Microsoft.Management/managementGroups/{name}`.
+    `/`, `/subscriptions/{guid}`, the same with `/resourceGroups/{group}`, the id of a resource below either of them, of
+    the tenant or of another resource, or `/providers/Microsoft.Management/managementGroups/{name}`.
     """
-    segments = text.split("/") if isinstance(text, str) else []
-    try:
-        match [fold(segment) for segment in segments]:
-            case ["", "subscriptions", subscription]:
-                guid(subscription)
-            case ["", "subscriptions", subscription, "resourcegroups", group]:
-                guid(subscription)
-                resource_group(group)
-            case ["", "providers", "microsoft.management", "managementgroups", name] if _MANAGEMENT_GROUP.fullmatch(
-                name
-            ):
-                pass
-            case _:
-                parse(text)
-    except ValueError:
-        raise ValueError(_NOT_A_SCOPE) from None
-    return "/".join(segments)
+    bare = text.removesuffix("/") if isinstance(text, str) and text else None
+    if bare is None or not _is_scope(bare):
+        raise ValueError(_NOT_A_SCOPE)
+    return bare or "/"
+
+
+def _is_scope(text: str) -> bool:
+    """Whether a text without a slash at its end is a scope; the empty one is the tenant's root."""
+    is_short = len(text) <= _LONGEST
+    return is_short and _SCOPE.fullmatch(fold(text)) is not None and (text.isascii() or text.isprintable())
 
 
 def definition_id(text: object) -> str:
@@ -75,12 +76,8 @@ def definition_id(text: object) -> str:
     match = _DEFINITION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(_NOT_A_DEFINITION)
-    try:
-        guid(match[2])
-        if match[1]:
-            scope(match[1])
-    except ValueError:
-        raise ValueError(_NOT_A_DEFINITION) from None
+    if not GUID.fullmatch(fold(match[2])) or not _is_scope(match[1]):
+        raise ValueError(_NOT_A_DEFINITION)
     return match[0]
 
 
@@ -101,7 +98,7 @@ async def definition_by_id(client: Client, role_id: str) -> RoleDefinition | Non
 async def definitions_by_name(client: Client, scope: str, name: str) -> list[RoleDefinition]:
     """All role definitions with a name that can be assigned at a scope; none if there is no such scope."""
     condition = {"$filter": f"roleName eq {literal(name)}"}
-    listing = _address(client, f"{scope}{_AUTHORIZATION}/roleDefinitions", **condition)
+    listing = _address(client, f"{_prefix(scope)}{_AUTHORIZATION}/roleDefinitions", **condition)
     try:
         return [_definition(each) for each in await pages(client, listing, client.cloud.resource_scope, _Definition)]
     except ProviderProblem as problem:
@@ -112,7 +109,12 @@ async def definitions_by_name(client: Client, scope: str, name: str) -> list[Rol
 
 def assignment_path(scope: str, assignment_id: str) -> str:
     """The path of a role assignment, whose id (a GUID) is ours to choose."""
-    return f"{scope}{_AUTHORIZATION}/roleAssignments/{assignment_id}"
+    return f"{_prefix(scope)}{_AUTHORIZATION}/roleAssignments/{assignment_id}"
+
+
+def _prefix(scope: str) -> str:
+    """How the paths of what is at a scope start."""
+    return scope.removesuffix("/")
 
 
 async def assign(client: Client, path: str, definition_id: str, principal_id: str) -> None:

@@ -23,10 +23,15 @@ _LONGEST: Final = 2048
 RESOURCE_GROUP: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
 VM_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
 _NAME: Final = re.compile(r"(?!\.{1,2}(?:/|\Z)| )[^/\\?#%\x00-\x1f\x7f]{1,260}(?<! )")
-_FOLDED_ID: Final = re.compile(
-    rf"/subscriptions/{GUID.pattern}/resourcegroups/{RESOURCE_GROUP.pattern}/providers/[a-z][a-z0-9.]{{0,127}}"
+RESOURCE: Final = re.compile(
+    r"/providers/[a-z][a-z0-9.]{0,127}"
     # A second "providers" would start an extension resource, whose segments pair up differently.
     rf"(?:/(?!providers/)[a-z0-9][a-z0-9._-]{{0,127}}/{_NAME.pattern}){{1,16}}"
+)
+"""In lower case: where a resource is below a resource group, a subscription, the tenant or another resource."""
+
+_FOLDED_ID: Final = re.compile(
+    rf"/subscriptions/{GUID.pattern}/resourcegroups/{RESOURCE_GROUP.pattern}{RESOURCE.pattern}"
 )
 
 

@@ -40,11 +40,32 @@ SHOWN = {"id": READER, "name": GUID, "properties": {"roleName": "Reader", "type"
         f"{SUBSCRIPTION}/resourceGroups/my-group_(1)",
         MACHINE,
         f"{MACHINE}/extensions/e",
+        "/",
+        f"{SUBSCRIPTION}/providers/Microsoft.Security/pricings/VirtualMachines",
+        f"{SUBSCRIPTION}/providers/Microsoft.Web/locations/westus/managedApis/sql",
+        f"{MACHINE}/providers/Microsoft.Insights/diagnosticSettings/d",
+        f"{SUBSCRIPTION}/resourceGroups/Gruppe-ä/providers/Microsoft.Web/sites/shop",
         "/providers/Microsoft.Management/managementGroups/my.group",
+        "/providers/Microsoft.Capacity/reservationOrders/order",
     ],
 )
 def test_scopes_are_taken_as_they_are(text: str) -> None:
+    """Source: "Understand scope for Azure RBAC", section on the formats of scopes; "Role Assignments - Create"."""
     assert scope(text) == text
+
+
+@pytest.mark.parametrize("text", [SUBSCRIPTION, f"{SUBSCRIPTION}/resourceGroups/g", MACHINE])
+def test_a_slash_at_the_end_is_not_kept(text: str) -> None:
+    assert scope(f"{text}/") == text
+
+
+def test_the_paths_at_the_root_scope_have_no_empty_segment() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {DEFINITIONS}", reply(200, {"value": [SHOWN]}))
+    assert setting.world.perform(definitions_by_name(setting.client, "/", "Reader")) == [
+        RoleDefinition(READER, "Reader")
+    ]
+    assert assignment_path("/", GUID) == f"/providers/Microsoft.Authorization/roleAssignments/{GUID}"
 
 
 @pytest.mark.parametrize(
@@ -53,14 +74,21 @@ def test_scopes_are_taken_as_they_are(text: str) -> None:
         None,
         7,
         "",
-        "/",
+        "//",
         "/subscriptions",
         "/subscriptions/not-a-guid",
-        f"{SUBSCRIPTION}/",
+        f"{SUBSCRIPTION}//",
+        f"{SUBSCRIPTION}/\n",
         f"{SUBSCRIPTION}\n",
         SUBSCRIPTION[1:],
         f"{SUBSCRIPTION}/resourceGroups",
         f"{SUBSCRIPTION}/resourceGroups/",
+        f"{SUBSCRIPTION}/providers/Microsoft.Security",
+        f"{SUBSCRIPTION}/providers/Microsoft.Security/pricings",
+        f"{MACHINE}/providers/Microsoft.Insights/diagnosticSettings",
+        "/resourceGroups/g/providers/Microsoft.Web/sites/shop",
+        "/providers/Microsoft.Management/managementGroups/",
+        MACHINE + "/extensions/e" * 200,
         f"{SUBSCRIPTION}/resourceGroups/..",
         f"{SUBSCRIPTION}/resourceGroups/a?b",
         f"{SUBSCRIPTION}/resourceGroups/g/providers",
@@ -70,7 +98,6 @@ def test_scopes_are_taken_as_they_are(text: str) -> None:
         "/providers/Microsoft.Management/managementGroups/..",
         "/providers/Microsoft.Management/managementGroups/a/b",
         "/providers/Microsoft.Management/managementGroups/" + "g" * 91,
-        "/providers/Microsoft.Elsewhere/managementGroups/g",
     ],
 )
 def test_anything_else_is_no_scope(text: object) -> None:
@@ -106,6 +133,7 @@ def test_definition_ids_are_taken_as_they_are(at: str) -> None:
         f"/subscriptions/..{DEFINITIONS}/{GUID}",
         f"/x{DEFINITIONS}/{GUID}",
         f"{SUBSCRIPTION}/{DEFINITIONS}/{GUID}",
+        f"/{DEFINITIONS}/{GUID}",
         PATH,
     ],
 )

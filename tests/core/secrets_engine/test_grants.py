@@ -79,7 +79,7 @@ def test_whatever_is_written_is_taken_or_refused(kind: Any, raw: object) -> None
 
 @pytest.mark.parametrize(
     "scope",
-    ["", "/", "nowhere", "/subscriptions", "/subscriptions/x", f"{SCOPE}/", f"{SCOPE}/../x", "/subscriptions//"],
+    ["", "//", "nowhere", "/subscriptions", "/subscriptions/x", f"{SCOPE}//", f"{SCOPE}/../x", "/subscriptions//"],
 )
 def test_a_scope_is_a_scope(scope: str) -> None:
     with pytest.raises(ValueError, match="scope"):
