@@ -94,6 +94,20 @@ class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
         return "warning" if self.problem else "info"
 
 
+class MachineClaimIgnored(Event, frozen=True, kw_only=True, tag="machine_claim"):
+    """A login's machine claim is not the id of a resource in a resource group, and counts as absent.
+
+    `claim` is its name; what it says is not told.
+    """
+
+    severity: ClassVar[Severity] = "warning"
+
+    request_id: str
+    mount_accessor: str
+    role: str
+    claim: str
+
+
 class LeaseChanged(Event, frozen=True, kw_only=True, tag="lease"):
     """A lease was issued, renewed, is revoking, was revoked or dropped, or an attempt to revoke it failed."""
 

@@ -12,7 +12,7 @@ from ..effects import Instant
 from ..errors import Code, Refused
 from ..foundation.caches import Caches
 from ..values import resource_id
-from ..values.folding import fold
+from ..values.folding import fold, folds_to
 from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId
 
 _VIRTUAL_MACHINE: Final = fold(VIRTUAL_MACHINE)
@@ -77,6 +77,18 @@ class NamedMachine(msgspec.Struct, frozen=True, gc=False):
         return resource_id.parse(self.written)
 
 
+class OtherClaim(msgspec.Struct, frozen=True, gc=False):
+    """A machine claim that is not the id of a resource in a resource group: of an extension resource, a management
+    group, a resource of a subscription, or of nothing at all.
+
+    It counts as no machine claim. What it says is in lower case, and empty where it does not say.
+    """
+
+    claim: str
+    subscription: str
+    resource_group: str
+
+
 class Claims(msgspec.Struct, frozen=True, gc=False):
     """What a signed token says. Times are in seconds since the epoch, ids in lower case but where it says otherwise.
 
@@ -98,6 +110,7 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     groups_overflow: bool
     """There are more groups than the token can carry: the directory knows them."""
     machine: NamedMachine | None = None
+    other: OtherClaim | None = None
 
 
 def read(payload: bytes, caches: Caches) -> Claims:
@@ -113,6 +126,7 @@ def read(payload: bytes, caches: Caches) -> Claims:
     except (ValueError, RecursionError):
         raise Refused(Code.JWT_MALFORMED) from None
     groups = _groups(bytes(said.groups), caches)
+    claimed = _machine(said, caches)
     return Claims(
         intern(said.iss),
         said.aud if isinstance(said.aud, tuple) else (intern(said.aud),),
@@ -123,7 +137,8 @@ def read(payload: bytes, caches: Caches) -> Claims:
         said.appid or said.azp or "",
         groups or frozenset(),
         groups is None and "groups" in (said.claim_names or ()),
-        _machine(said, caches),
+        claimed if isinstance(claimed, NamedMachine) else None,
+        claimed if isinstance(claimed, OtherClaim) else None,
     )
 
 
@@ -144,7 +159,7 @@ def _groups(raw: bytes, caches: Caches) -> frozenset[str] | None:
     return groups
 
 
-def _machine(said: _Payload, caches: Caches) -> NamedMachine | None:
+def _machine(said: _Payload, caches: Caches) -> NamedMachine | OtherClaim | None:
     """The machine that the token names, from the one claim that counts; a user-assigned identity is no machine."""
     claim, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
     if text is None:
@@ -154,8 +169,18 @@ def _machine(said: _Payload, caches: Caches) -> NamedMachine | None:
         collection: Collection = caches.collections.peek(head) or _collection(head, caches)
         folded = resource_id.joined(collection.head, name)
     except ValueError:
-        raise Refused(Code.JWT_CLAIM_MISSING, f"{claim} is not a resource id") from None
+        return _other(claim, text)
     return None if collection.is_identity else NamedMachine(text, folded, folded[len(collection.head) :], collection)
+
+
+def _other(claim: str, text: str) -> OtherClaim:
+    match fold(text).split("/"):
+        case ["", "subscriptions", subscription, "resourcegroups", resource_group, *_]:
+            return OtherClaim(claim, subscription, resource_group)
+        case ["", "subscriptions", subscription, *_]:
+            return OtherClaim(claim, subscription, "")
+        case _:
+            return OtherClaim(claim, "", "")
 
 
 def _collection(head: str, caches: Caches) -> Collection:
@@ -187,7 +212,7 @@ def check_claims(
         raise Refused(Code.JWT_ISSUER_MISMATCH)
     if audience not in claims.audiences:
         raise Refused(Code.JWT_AUDIENCE_MISMATCH)
-    if tenant_id != claims.tenant_id != fold(tenant_id):
+    if not folds_to(tenant_id, claims.tenant_id):
         raise Refused(Code.JWT_TENANT_MISMATCH)
     if claims.expires_at <= now:
         raise Refused(Code.JWT_EXPIRED)

@@ -16,9 +16,9 @@ from attrs import frozen
 
 from ..errors import Code, Refused
 from ..provider.compute import Machine
-from ..values.folding import fold
+from ..values.folding import fold, folds_to
 from .bounds import Bounds
-from .claims import Claims
+from .claims import Claims, OtherClaim
 from .form import LoginForm
 
 
@@ -123,17 +123,19 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
     if named is None:
         if bounds.bind_resources:
             fail(Code.MACHINE_CLAIM_MISSING)
+        if claims.other is not None:
+            check_other_claim(claims.other, form, fail)
         return
     collection = named.collection
-    if form.subscription_id != collection.subscription != fold(form.subscription_id):
+    if not folds_to(form.subscription_id, collection.subscription):
         fail(Code.SUBSCRIPTION_MISMATCH)
-    if form.resource_group_name != collection.resource_group != fold(form.resource_group_name):
+    if not folds_to(form.resource_group_name, collection.resource_group):
         fail(Code.RESOURCE_GROUP_MISMATCH)
     if form.vmss_name:
         if not (collection.is_virtual_machine or (collection.is_scale_set and fold(form.vmss_name) == named.name)):
             fail(Code.VMSS_NAME_MISMATCH)
     elif form.vm_name:
-        if not collection.is_virtual_machine or form.vm_name != named.name != fold(form.vm_name):
+        if not collection.is_virtual_machine or not folds_to(form.vm_name, named.name):
             fail(Code.VM_NAME_MISMATCH)
     elif form.resource_id and fold(form.resource_id) != named.folded:
         fail(Code.RESOURCE_ID_MISMATCH)
@@ -145,6 +147,14 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
         is_admitted = collection.is_scale_set and named.name in bounds.scale_sets
         if not is_admitted:
             fail(Code.BOUND_SCALE_SET_MISMATCH)
+
+
+def check_other_claim(other: OtherClaim, form: LoginForm, fail: Fail) -> None:
+    """That the form does not contradict a claim that names something, though no machine."""
+    if other.subscription and not folds_to(form.subscription_id, other.subscription):
+        fail(Code.SUBSCRIPTION_MISMATCH)
+    if other.resource_group and not folds_to(form.resource_group_name, other.resource_group):
+        fail(Code.RESOURCE_GROUP_MISMATCH)
 
 
 def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form: LoginForm, fail: Fail) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from ..api.response import Answer
 from ..api.routing import Call
-from ..effects import Instant, RandomBytes
+from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
+from ..events import MachineClaimIgnored
 from ..provider.client import PROVIDER_FAILURES, Client
 from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
 from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
@@ -19,7 +20,7 @@ from ..store.conflicts import retry_on_conflict
 from ..store.sealing import NONCE_SIZE
 from ..tokens.issue import RANDOM_SIZE, issue
 from ..values import network
-from .claims import Claims, check_claims
+from .claims import Claims, OtherClaim, check_claims
 from .decision import NOT_ASKED, Facts, Needs, Verified, decide
 from .form import LoginForm, validate
 from .snapshot import Snapshot, cached_snapshot, read_snapshot
@@ -74,6 +75,8 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         tenant_id=key_set.tenant_id,
         max_jwt_exp=role.max_jwt_exp,
     )
+    if claims.other is not None:
+        await Record(_ignored(claims.other, call, snapshot))
     facts = _facts_at_hand(snapshot.identity, claims, call.now)
     verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
     if type(verdict) is Needs:
@@ -111,6 +114,15 @@ async def _newer_keys(call: Call, snapshot: Snapshot, kid: str) -> KeySet:
 def _verify(call: Call, form: LoginForm, key_set: KeySet) -> Claims:
     context = call.context
     return verify_login_jwt(form.jwt, key_set, context.caches, call.mount.id, context.settings.jwt_limit)
+
+
+def _ignored(other: OtherClaim, call: Call, snapshot: Snapshot) -> MachineClaimIgnored:
+    return MachineClaimIgnored(
+        request_id=call.request_id,
+        mount_accessor=snapshot.mount.accessor,
+        role=snapshot.role_name,
+        claim=other.claim,
+    )
 
 
 def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:

@@ -14,6 +14,11 @@ def fold(text: str) -> str:
     return "".join(lower if (lower := letter.lower()).upper() == letter else letter for letter in text)
 
 
+def folds_to(text: str, folded: str) -> bool:
+    """Whether `folded` is the text in lower case. Most texts are in lower case already."""
+    return text == folded or fold(text) == folded
+
+
 def fold_location(raw: object) -> str:
     """A location (region) of the cloud, for comparison: in lower case, without blanks.
 

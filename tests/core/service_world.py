@@ -140,6 +140,7 @@ class ServiceWorld(World):
         """The `auth` member of a login."""
         return self.must("POST", "auth/cloud/login", self.credentials(machine, **changes), token="")["auth"]
 
-    def sim(self, path: str, **headers: str) -> Any:
-        """What the cloud itself tells."""
-        return msgspec.json.decode(self.cloud.handle(HttpRequest("GET", ADDRESS + path, headers)).response.body)
+    def sim(self, path: str, body: object = None, **headers: str) -> Any:
+        """The answer of the cloud itself; a POST if there is a body."""
+        method, raw = ("GET", b"") if body is None else ("POST", msgspec.json.encode(body))
+        return msgspec.json.decode(self.cloud.handle(HttpRequest(method, ADDRESS + path, headers, raw)).response.body)

@@ -105,7 +105,7 @@ CHECKS: Final = ("always", "needed")
 def disturb(chance: Random, login: dict[str, Any]) -> None:
     """Change one thing."""
     claims, role, form, cloud = (login[name] for name in ("claims", "role", "form", "cloud"))
-    match chance.randint(0, 13):
+    match chance.randint(0, 15):
         case 0:
             claims["oid"] = chance.choice(PRINCIPALS)
         case 1:
@@ -137,6 +137,22 @@ def disturb(chance: Random, login: dict[str, Any]) -> None:
             cloud["machine"]["principals"] = chance.sample(PRINCIPALS, chance.randint(0, 1))
         case 13 if cloud["machine"]:
             cloud["machine"]["scale_set"] = chance.choice(("", *NAMES))
+        case 14:
+            claims.pop("xms_az_rid", None)
+            claims.pop("xms_mirid", None)
+        case 15:
+            claims[chance.choice(("xms_az_rid", "xms_mirid"))] = no_machine(chance)
+
+
+def no_machine(chance: Random) -> str:
+    """What a machine claim may say that is not the id of a resource in a resource group."""
+    subscription = f"/subscriptions/{chance.choice(SUBSCRIPTIONS)}"
+    group = f"{subscription}/resourcegroups/{chance.choice(RESOURCE_GROUPS)}"
+    machine = f"{group}/providers/{chance.choice(KINDS)}/{chance.choice(NAMES)}"
+    policy = "/providers/Microsoft.Authorization/policyAssignments/a"
+    management_group = "/providers/Microsoft.Management/managementGroups/corp"
+    extended = (each + policy for each in (management_group, subscription, machine))
+    return any_case(chance, chance.choice(("", management_group, subscription, group, *extended)))
 
 
 def random_login(chance: Random) -> dict[str, Any]:

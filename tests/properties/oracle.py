@@ -24,10 +24,23 @@ def no_blanks(text: str) -> str:
     return text.replace(" ", "")
 
 
+def machine_claim(claims: Record) -> str | None:
+    """What `xms_az_rid` says, or else `xms_mirid`."""
+    text: str | None = claims["xms_az_rid"] if "xms_az_rid" in claims else claims.get("xms_mirid")
+    return text
+
+
+def is_resource_of_a_group(pieces: list[str]) -> bool:
+    """Whether it is /subscriptions/a/resourcegroups/b/providers/c/d/e, with further pairs, none of them "providers"."""
+    words = [low(piece) for piece in pieces]
+    starts = words[:2] == ["", "subscriptions"] and words[3:4] == ["resourcegroups"] and words[5:6] == ["providers"]
+    return starts and len(words) >= 9 and len(words) % 2 == 1 and "providers" not in words[7::2]
+
+
 def named_machine(claims: Record) -> Record | None:
-    """What `xms_az_rid`, or else `xms_mirid`, names, unless it is an identity."""
-    text = claims["xms_az_rid"] if "xms_az_rid" in claims else claims.get("xms_mirid")
-    if text is None:
+    """What the machine claim names, unless it is an identity or not the id of a resource in a resource group."""
+    text = machine_claim(claims)
+    if text is None or not is_resource_of_a_group(text.split("/")):
         return None
     pieces = text.split("/")
     kind = low("/".join([pieces[6]] + [pieces[n] for n in range(7, len(pieces), 2)]))
@@ -74,10 +87,18 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
         elif not any(listed(group, role["bound_group_ids"]) for group in claims.get("groups", [])):
             near.add("BOUND_GROUP_MISMATCH")
 
-    # Without a machine nothing that concerns one can be satisfied, and nothing that is asked for is looked at.
+    # Without a machine nothing that concerns one can be satisfied. A claim that names something else must not
+    # contradict what is asked for; an identity's group is its own, and says nothing of the machine.
     if machine is None:
         if binds_resources:
             near.add("MACHINE_CLAIM_MISSING")
+        pieces = (machine_claim(claims) or "").split("/")
+        is_elsewhere = not is_resource_of_a_group(pieces) and low("/".join(pieces[:2])) == "/subscriptions"
+        if is_elsewhere and low(form["subscription_id"]) != low(pieces[2]):
+            near.add("SUBSCRIPTION_MISMATCH")
+        names_group = is_elsewhere and low("".join(pieces[3:4])) == "resourcegroups"
+        if names_group and low(form["resource_group_name"]) != low(pieces[4]):
+            near.add("RESOURCE_GROUP_MISMATCH")
         return near, far
 
     # What is asked for is what the token names.

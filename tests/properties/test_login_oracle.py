@@ -19,14 +19,20 @@ def test_the_decision_is_the_oracles() -> None:
     """Admitted exactly when nothing is against it; else the code is one of the reasons, those without network first."""
     chance = Random(20_261_121)
     seen: Counter[str] = Counter()
+    without_machine: Counter[str] = Counter()
     for number in range(CASES):
         login = random_login(chance)
         near, far = oracle.judge(**login)
         found = verdict(login)
         seen[found] += 1
+        if oracle.named_machine(login["claims"]) is None:
+            without_machine[found] += 1
         assert found in (near or far or {"admitted"}), f"case {number}: {login} is {found}, not {near or far}"
     assert seen["admitted"] > CASES // 5
     assert len(seen) == 1 + 16, f"not all refusals were tried: {sorted(seen)}"
+    assert without_machine["admitted"] > CASES // 80
+    assert without_machine["SUBSCRIPTION_MISMATCH"] > 0
+    assert without_machine["RESOURCE_GROUP_MISMATCH"] > 0
 
 
 def logins(seed: int) -> list[dict[str, Any]]:

@@ -170,9 +170,20 @@ def test_a_token_for_a_custom_audience_names_no_machine() -> None:
     assert decided(bounds(bound_service_principal_ids=(PRINCIPAL,)), xms_mirid=None) is None
 
 
-def test_a_malformed_machine_claim_does_not_count_as_none() -> None:
-    for text in ("", "nonsense", VM + "/", VM.replace("/Prod/", "/x/../prod/")):
-        assert code_of(read, json.dumps(said(xms_mirid=text)).encode(), new_caches()) is Code.JWT_CLAIM_MISSING
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", VM + "/", VM.replace("/Prod/", "/x/../prod/"), f"{VM}/providers/A/b/c"]
+)
+def test_a_malformed_machine_claim_satisfies_no_bound_and_no_other_claim_stands_in_for_it(text: str) -> None:
+    every_bound = {
+        "bound_subscription_ids": (SUBSCRIPTION,),
+        "bound_resource_groups": ("prod", "x"),
+        "bound_locations": ("westus2",),
+        "bound_scale_sets": ("web",),
+    }
+    for name, entries in every_bound.items():
+        role = bounds(**{name: entries})
+        assert decided(role, xms_mirid=text) is Code.MACHINE_CLAIM_MISSING
+        assert decided(role, xms_az_rid=text, xms_mirid=VM) is Code.MACHINE_CLAIM_MISSING
 
 
 def test_a_role_without_bounds_admits_nobody() -> None:

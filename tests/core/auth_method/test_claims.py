@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.auth_method.claims import Claims, Collection, NamedMachine, check_claims, read
+from cloudid_core.auth_method.claims import Claims, Collection, NamedMachine, OtherClaim, check_claims, read
 from cloudid_core.errors import Code, Refused
 
 from ...minting import (
@@ -232,13 +232,40 @@ def test_one_claim_names_the_machine(azure_rid: str | None, mirid: str, named: s
         assert found.machine is None
 
 
+SUBSCRIPTION_RESOURCE = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Security/pricings/Servers"
+POLICY = "/providers/Microsoft.Authorization/policyAssignments/a1b2c3"
+MANAGEMENT_GROUP = "/providers/Microsoft.Management/managementGroups/corp"
+
+
 @pytest.mark.parametrize("name", ["xms_mirid", "xms_az_rid"])
-@pytest.mark.parametrize("value", ["", "/", VM + "/", VM[1:], VM.replace("/Prod/", "/../"), VM + "/extensions", "web"])
-def test_a_malformed_machine_is_refused_and_not_ignored(name: str, value: str) -> None:
-    wrong = refusal(json.dumps(said(**{name: value})).encode())
-    assert wrong.code is Code.JWT_CLAIM_MISSING
-    assert name in wrong.problems[0].detail
-    assert not value or value not in str(wrong)
+@pytest.mark.parametrize(
+    "value, subscription, group",
+    [
+        ("", "", ""),
+        ("/", "", ""),
+        ("web", "", ""),
+        (VM[1:], "", ""),
+        (MANAGEMENT_GROUP, "", ""),
+        (f"{MANAGEMENT_GROUP}{POLICY}", "", ""),
+        (f"/subscriptions/{SUBSCRIPTION}", SUBSCRIPTION, ""),
+        (f"/subscriptions/{SUBSCRIPTION}{POLICY}", SUBSCRIPTION, ""),
+        (SUBSCRIPTION_RESOURCE.upper(), SUBSCRIPTION, ""),
+        (f"/subscriptions/{SUBSCRIPTION}/resourceGroups/Prod", SUBSCRIPTION, "prod"),
+        (f"/subscriptions/{SUBSCRIPTION}/resourceGroups/Prod{POLICY}/exemptions", SUBSCRIPTION, "prod"),
+        (f"{VM}/providers/Microsoft.GuestConfiguration/guestConfigurationAssignments/a", SUBSCRIPTION, "prod"),
+        (f"{VM}/", SUBSCRIPTION, "prod"),
+        (f"{VM}/extensions", SUBSCRIPTION, "prod"),
+        (VM.replace("/Prod/", "/../"), SUBSCRIPTION, ".."),
+    ],
+)
+def test_a_claim_that_is_no_machines_id_counts_as_none(name: str, value: str, subscription: str, group: str) -> None:
+    """Nor does the other claim stand in for it. What it says is kept, to be compared with the form.
+
+    Sources: "Managed identities for Azure resources", the list of services that support them, and "Remediate
+    non-compliant resources with Azure Policy": assignments at management groups, subscriptions and resources have one.
+    """
+    found = claims(**{"xms_mirid": VM, name: value})
+    assert (found.machine, found.other) == (None, OtherClaim(name, subscription, group))
 
 
 def test_an_instance_of_a_set_is_neither_a_machine_nor_a_set_by_type() -> None:

@@ -268,6 +268,30 @@ def test_the_first_name_that_is_given_counts(names: dict[str, str], counts: str)
     assert evolve(MEMBER, form=form(**names)).ends() == "admitted", counts
 
 
+POLICY = "/providers/Microsoft.Authorization/policyAssignments/a1b2c3"
+ELSEWHERE = {
+    "nothing": ("", None, None),
+    "a management group": ("/providers/Microsoft.Management/managementGroups/corp", None, None),
+    "a subscription": (f"/subscriptions/{SUBSCRIPTION}{POLICY}", Code.SUBSCRIPTION_MISMATCH, None),
+    "an extension resource": (f"{VM}{POLICY}", Code.SUBSCRIPTION_MISMATCH, Code.RESOURCE_GROUP_MISMATCH),
+}
+
+
+@pytest.mark.parametrize("value, subscription, group", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_claim_that_is_no_machines_id_is_as_none_but_may_contradict_the_form(
+    value: str, subscription: Code | None, group: Code | None
+) -> None:
+    story = evolve(PLAIN, claims=claims(xms_az_rid=value, xms_mirid=VM), form=form(vm_name="other", vmss_name="other"))
+    assert story.ends() == "admitted"
+    assert evolve(story, form=form(subscription_id=OTHER_ID)).ends() == (subscription or "admitted")
+    assert evolve(story, form=form(resource_group_name="other")).ends() == (group or "admitted")
+    bound = evolve(story, role=bounds(bound_subscription_ids=(SUBSCRIPTION,)))
+    assert bound.ends() is Code.MACHINE_CLAIM_MISSING
+    verdict = outcome(story.claims, role=PLAIN.role, login=story.form, machine_check="always")
+    assert isinstance(verdict, Verified)
+    assert dict(verdict.metadata) == {"app_id": APP}
+
+
 def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> None:
     """And so it is not among what was verified."""
     login = form(subscription_id=OTHER_ID, vm_name="other", vmss_name="other")

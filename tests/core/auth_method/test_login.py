@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jwt
 import pytest
+
+from cloudid_core.effects import CallProvider
+from cloudid_core.events import MachineClaimIgnored
+from cloudid_core.provider.signing_keys import REST
+from servers.provider_simulator.identity.tokens import MAX_GROUPS
 
 from ..service_world import ServiceWorld
 
@@ -137,6 +143,75 @@ def test_without_client_secret_and_platform_identity_a_login_that_needs_the_prov
     body = world.credentials(world.furnish(bound_locations="westus2"))
     world.must("POST", "auth/cloud/config", {"client_secret": ""})
     assert refused(world, body) == (503, "platform_identity_unavailable")
+
+
+def requests_to(world: ServiceWorld, path: str) -> int:
+    """How many requests went to addresses of the provider that contain a text."""
+    asked = [effect for _, effect in world.trace if isinstance(effect, CallProvider)]
+    return sum(path in call.request.url for call in asked)
+
+
+@pytest.mark.parametrize("remove_old", [False, True])
+def test_a_login_under_a_key_that_the_tenant_just_began_to_use_is_admitted(remove_old: bool) -> None:
+    """The keys are fetched once more, and once only however many logins come."""
+    world = ServiceWorld()
+    machine = world.furnish()
+    before = world.credentials(machine)
+    world.log_in(machine)
+    world.advance(REST)
+    fetched = requests_to(world, "/discovery/v2.0/keys")
+    world.sim("/simulator/keys/rotate", {"remove_old": remove_old})
+    for _ in range(3):
+        assert world.log_in(machine)["metadata"]["vm_name"] == machine["name"]
+    assert requests_to(world, "/discovery/v2.0/keys") == fetched + 1
+    status, _ = world.ask("POST", LOGIN, before, "")
+    assert status == (403 if remove_old else 200)
+
+
+def test_a_login_under_a_key_that_nobody_publishes_is_refused() -> None:
+    world = ServiceWorld()
+    machine = world.furnish()
+    world.log_in(machine)
+    other = ServiceWorld()
+    other.sim("/simulator/keys/rotate", {})
+    foreign = other.credentials(other.furnish())
+    for _ in range(2):
+        assert refused(world, foreign) == (403, "login_refused")
+        world.advance(REST)
+
+
+def test_a_login_with_more_groups_than_its_token_holds_is_decided_by_the_directory() -> None:
+    world = ServiceWorld()
+    names = [f"team-{number}" for number in range(MAX_GROUPS + 1)]
+    crowd = world.sim("/simulator/machines", {"name": "crowd", "groups": names})
+    groups = {group["display_name"]: group["id"] for group in world.sim("/simulator/world")["groups"]}
+    world.furnish(bound_group_ids=groups["team-200"], bound_subscription_ids=crowd["subscription"])
+    assert "groups" not in claims_of(world, crowd)
+    assert world.log_in(crowd)["metadata"]["vm_name"] == "crowd"
+    assert requests_to(world, "/getMemberGroups") == 1
+    world.must("POST", "auth/cloud/role/dev", {"bound_group_ids": groups["cloud-admins"]})
+    assert refused(world, world.credentials(crowd)) == (403, "bound_group_mismatch")
+
+
+def claims_of(world: ServiceWorld, machine: Any) -> Any:
+    return jwt.decode(str(world.credentials(machine)["jwt"]), options={"verify_signature": False})
+
+
+def test_a_machine_claim_that_is_no_machines_id_counts_as_none_and_is_told() -> None:
+    """A role that binds principals only admits; nothing of the form is believed, or sent to the provider."""
+    world = ServiceWorld()
+    machine = world.furnish(bound_subscription_ids="", bound_service_principal_ids="*")
+    extension = f"{machine['resource_id']}/providers/Microsoft.GuestConfiguration/guestConfigurationAssignments/a"
+    claims = {**claims_of(world, machine), "xms_az_rid": extension}
+    body = world.credentials(machine, jwt=world.sim("/simulator/tokens", {"claims": claims})["token"])
+    metadata = world.must("POST", LOGIN, body, "")["auth"]["metadata"]
+    assert set(metadata) == {"app_id", "role"}
+    assert requests_to(world, "/arm/") == 0
+    ignored = [event for event in world.events if isinstance(event, MachineClaimIgnored)]
+    assert [(event.claim, event.role) for event in ignored] == [("xms_az_rid", "dev")]
+    assert refused(world, {**body, "resource_group_name": "other"}) == (403, "resource_group_mismatch")
+    world.must("POST", "auth/cloud/role/dev", {"bound_subscription_ids": machine["subscription"]})
+    assert refused(world, body) == (403, "machine_claim_missing")
 
 
 @pytest.mark.parametrize("seed", range(6))
