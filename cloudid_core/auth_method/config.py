@@ -93,7 +93,7 @@ async def read_config(call: Call) -> Answer:
 
 
 async def delete_config(call: Call) -> Answer:
-    """Forget the configuration and its credentials; it is well if there is none."""
+    """Delete the configuration and its credentials. Does nothing if there is none."""
     await call.context.records.update(keys.config(call.mount.id), Config, lambda _: None)
     return NOTHING
 

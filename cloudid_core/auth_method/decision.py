@@ -57,7 +57,7 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """The facts that the token's signature or the provider vouches for; nothing that the form alone says."""
+        """The facts that the token's signature or the provider proves; nothing that only the form says."""
         named, machine = self.claims.machine, self.machine
         verified = {"app_id": self.claims.app_id} if self.claims.app_id else {}
         if named is not None:

@@ -29,14 +29,16 @@ class LoginForm:
     resource_id: str = setting(TEXT, "", "Full resource id; ignored when `vm_name` or `vmss_name` is given.")
 
 
-_MOST: Final = re.compile("\n".join(each.pattern for each in (NAME, GUID, RESOURCE_GROUP, VM_NAME)))
-"""The names in most forms, those of virtual machines, a line each: none of them can hold the end of a line."""
+_VM_LOGIN: Final = re.compile("\n".join(each.pattern for each in (NAME, GUID, RESOURCE_GROUP, VM_NAME)))
+"""Role, subscription, resource group and virtual machine, a line each: checks the usual form at once. No name can hold
+the end of a line.
+"""
 
 
 def validate(form: LoginForm) -> None:
-    """Refuse names that break their grammar; a name that is ignored is not looked at."""
+    """Refuse names that break their grammar. Names that the login ignores are not checked."""
     names = f"{form.role}\n{form.subscription_id}\n{form.resource_group_name}\n{form.vm_name}"
-    if not form.vmss_name and _MOST.fullmatch(names):
+    if not form.vmss_name and _VM_LOGIN.fullmatch(names):
         return
     problems: list[Problem] = []
     _check("role", form.role, name, problems)

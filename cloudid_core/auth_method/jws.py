@@ -52,7 +52,7 @@ class Parts(msgspec.Struct, frozen=True, gc=False):
 def split(token: str, headers: Bounded[str, str]) -> Parts:
     """Take a token apart; `headers` remembers the key ids of headers that were read before.
 
-    Whoever calls this has bounded the token's length. Refuses with `JWT_MALFORMED` what is not a signed token, with
+    The caller bounds the token's length. Refuses with `JWT_MALFORMED` what is not a signed token, with
     `LOGIN_REFUSED` what is signed in another way or names no key.
     """
     signed, _, signature = token.rpartition(".")
@@ -79,9 +79,14 @@ def _decode(segment: str) -> bytes:
     if padding is None or "+" in segment or "/" in segment:
         raise Refused(Code.JWT_MALFORMED)
     try:
-        return msgspec.convert(segment.replace("-", "+").replace("_", "/") + padding, bytes)
+        return _decode_base64(segment.replace("-", "+").replace("_", "/") + padding)
     except msgspec.ValidationError:
         raise Refused(Code.JWT_MALFORMED) from None
+
+
+def _decode_base64(text: str) -> bytes:
+    """The bytes of a base64 text with padding: msgspec converts several times as fast as the standard library."""
+    return msgspec.convert(text, bytes)
 
 
 def _read_key_id(raw: bytes) -> str:

@@ -1,8 +1,8 @@
 """Login: from a machine's signed identity to a service token. The story, in order.
 
-Nothing is said about roles before the signature has held; checks that need no network come before those that do; the
-decision itself is one pure function. The token exists only if the configuration, the role and the mount are still those
-that the decision rested on, and so it is with a refusal: otherwise the login starts again.
+Answers depend on roles only after the signature is verified. Checks that need no network come first; the decision
+itself is one pure function. A token is committed, and a refusal given, only if configuration, role and mount have not
+changed since the decision read them: otherwise the login starts again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
 
 
 async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
-    """A login on a basis; `Conflict` when that does not stand."""
+    """A login on a snapshot; `Conflict` when the snapshot is out of date."""
     key_set = known_keys(snapshot.identity, call.now) or await _fetched_keys(call, snapshot)
     try:
         claims = _verify(call, form, key_set)

@@ -1,4 +1,4 @@
-"""The roles of an authentication method: whom they admit, and what tokens they give."""
+"""The roles of an authentication method: which logins they admit, and what tokens they give."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def list_roles(call: Call) -> Answer:
 
 
 async def delete_role(call: Call) -> Answer:
-    """Forget a role; tokens that it gave can no longer be renewed. It is well if there is none."""
+    """Delete a role; tokens that it gave can no longer be renewed. Does nothing if there is none."""
     key = keys.role(call.mount.id, capture_name(call))
     await call.context.records.update(key, Role, lambda _: None)
     return NOTHING

@@ -1,8 +1,8 @@
-"""The basis of a login: mount, configuration and role as they were last read, and all that follows from them alone.
+"""The snapshot that a login works on: mount, configuration and role as last read, and what follows from them alone.
 
-It is remembered, so that a login needs no look at the store. Nothing may come of one that is out of date: a token is
-committed only if everything still is at the versions that the basis `expects`; a refusal is given, and the provider is
-asked, only after a new look has found the same versions.
+It is cached, so that a login reads nothing from the store. An outdated snapshot has no effect: a token is committed
+only if all entries still have the versions that the snapshot `expects`; a refusal is given, and the provider is asked,
+only after the entries were read again and had the same versions.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Snapshot:
         return f"{self.mount.path.removeprefix('auth/').replace('/', '-')}-"
 
     async def confirm(self) -> None:
-        """Make sure that it still stands: `Conflict` if not."""
-        standing = await read_snapshot(self.context, self.mount.id, self.role_name)
-        if standing.expects != self.expects:
-            raise Conflict("a login's basis is out of date")
+        """Raise `Conflict` if the store has newer versions."""
+        current = await read_snapshot(self.context, self.mount.id, self.role_name)
+        if current.expects != self.expects:
+            raise Conflict("a login's snapshot is out of date")
 
     @cached_property
     def identity(self) -> Client:
-        """Who asks the provider, for what is known already; it has no time to ask."""
+        """A client for looking into the caches; its deadline has passed, so that it cannot call the provider."""
         return client_of(
             self.context.settings, self.context.caches, self.mount, self.config, version_of(self._config), Deadline(0.0)
         )
@@ -78,13 +78,13 @@ class Snapshot:
 
 
 def cached_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot | None:
-    """The basis as it was last read, if that is remembered."""
+    """The snapshot as it was last read, if it is cached."""
     snapshot: Snapshot | None = context.caches.snapshots.peek((mount_id, role_name))
     return snapshot
 
 
 async def read_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot:
-    """The basis as it stands; `NO_HANDLER` when the mount is gone."""
+    """A new snapshot; `NO_HANDLER` when the mount is gone."""
     mounts = await mount_table(context.records)
     mount = mounts.record.by_id.get(mount_id)
     if mount is None:
@@ -97,7 +97,7 @@ async def read_snapshot(context: Context, mount_id: str, role_name: str) -> Snap
         **expected(role, keys.role(mount_id, role_name)),
     }
     snapshot = Snapshot(context=context, mount=mount, role_name=role_name, expects=expects, config=config, role=role)
-    if role is None:  # names that nobody has given are not worth remembering
+    if role is None:  # callers can invent such names without end
         context.caches.snapshots.drop((mount_id, role_name))
     else:
         context.caches.snapshots.put((mount_id, role_name), snapshot)

@@ -31,13 +31,13 @@ def verify_login_jwt(token: str, key_set: KeySet, caches: Caches, mount_id: str,
     """
     if len(token) > limit or not token.isascii():
         raise Refused(Code.JWT_MALFORMED)
-    wait_until_accepted = (mount_id, key_set.generation, sha256(token.encode()).digest())
-    claims: Claims | None = caches.signatures.peek(wait_until_accepted)
+    key_of_token = (mount_id, key_set.generation, sha256(token.encode()).digest())
+    claims: Claims | None = caches.signatures.peek(key_of_token)
     if claims is None:
         parts = jws.split(token, caches.jws_headers)
         key = key_set.keys.get(parts.key_id)
         if key is None:
             raise UnknownKey(parts.key_id)
         claims = read(jws.verify(parts, key), caches)
-        caches.signatures.put(wait_until_accepted, claims)
+        caches.signatures.put(key_of_token, claims)
     return claims

@@ -1,4 +1,4 @@
-"""Api-versions: which version of the provider's interface speaks of a type of resource."""
+"""Api-versions: the version of the resource manager's interface to ask for a type of resource."""
 
 from __future__ import annotations
 

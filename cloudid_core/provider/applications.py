@@ -125,7 +125,7 @@ async def find_application(client: Client, object_id: str) -> Application | None
 
 
 async def applications_by_client_id(client: Client, client_id: str) -> list[Application]:
-    """The application with this client id: none, one, or more than anybody should have."""
+    """The application with this client id: none or one; more only by a mistake of the provider."""
     return await _select(client, f"appId eq {literal(client_id)}")
 
 
@@ -210,7 +210,7 @@ async def _has_password(client: Client, object_id: str, key_id: str) -> bool:
 
 
 def _application(form: _Application) -> Application:
-    """Passwords that have no key id, which nobody can remove by one, are left out."""
+    """Passwords without a key id are left out: they cannot be removed by it."""
     passwords = (
         Password(each.key_id, each.display_name or "", each.hint or "", _instant(each.end_date_time))
         for each in form.password_credentials or ()

@@ -85,7 +85,7 @@ class ApiCall:
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """Who calls, where, and with which patience. `owner` names mount and configuration generation in every cache."""
+    """Calls the provider for one mount. `owner`, for cache keys, is the mount and its configuration's generation."""
 
     settings: Settings
     caches: Caches
@@ -171,7 +171,7 @@ async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> l
 
 
 def refusal_of(failure: ProviderFailure) -> Refused:
-    """What the caller is told of a provider call that failed. The provider's own words stay out of it."""
+    """The refusal for a provider call that failed. It repeats nothing that the provider said."""
     match failure:
         case TimeIsUp():
             return Refused(Code.DEADLINE_PASSED)

@@ -138,19 +138,19 @@ def _is_for(key: _Key, tenant_id: str, issuers: frozenset[str]) -> bool:
 
 
 def _import(key: _Key) -> RSAPublicKey | None:
-    """The key, if it is of a sound size."""
+    """The key, if its size is between the bounds."""
     if max(len(key.n), len(key.e)) > _LONGEST_NUMBER:
         return None
     try:
         found = PyJWK({"kty": "RSA", "alg": ALGORITHM, "n": key.n, "e": key.e}).key
     except (PyJWTError, ValueError):
         return None
-    sound = (
+    is_within_bounds = (
         isinstance(found, RSAPublicKey)
         and SHORTEST_KEY <= found.key_size <= LONGEST_KEY
         and found.public_numbers().e <= LARGEST_EXPONENT
     )
-    return found if sound else None
+    return found if is_within_bounds else None
 
 
 def _tenant_id(documents: list[_Document], tenant: str) -> str:

@@ -1,7 +1,7 @@
 """Facts: what the provider said of machines and principals, reused for a short time and asked once for all.
 
-A key names mount and configuration generation, cloud, tenant and the full id, so that nobody sees what was asked for
-somebody else.
+A cache key holds mount and configuration generation, cloud, tenant and the full id, so that no mount sees the facts of
+another.
 """
 
 from __future__ import annotations
@@ -87,5 +87,5 @@ def _known(client: Client, key: Hashable, now: Instant) -> Fact[Any] | None:
 
 
 def _is_whole(content: Any) -> bool:
-    """Whether the provider told all that was asked. What it did not know or could not tell may soon be there."""
+    """Whether the provider answered in full. What it does not know or cannot read may be there soon."""
     return content is not None and not (isinstance(content, Machine) and content.unread)

@@ -55,7 +55,7 @@ async def find(client: Client, target: str, form: type[T]) -> T | None:
 
 
 async def find_by_id(client: Client, collection: str, object_id: str, form: type[T]) -> T | None:
-    """The object with such an id; `None` also for what can be nobody's id."""
+    """The object with such an id; `None` also for a text that cannot be an id."""
     return await find(client, address(client, collection, object_id), form) if _ID.fullmatch(object_id) else None
 
 

@@ -1,6 +1,6 @@
 """Fresh objects: errors that one may cause while it spreads through the provider, and patience with them.
 
-They are told by status and code, never by their message: its wording changes.
+They are recognised by status and code, never by their message: its wording changes.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def nonsense(response: HttpResponse | None = None) -> ProviderProblem:
 
 
 def problem_of(response: HttpResponse, now: Instant) -> ProviderProblem:
-    """The problem that an error answer tells of.
+    """The problem that an error answer reports.
 
     Its code is `error.code`, or `code` where a service leaves out the `error` around it; of the token endpoint
     "AADSTS…", else its `error`.

@@ -19,7 +19,7 @@ NOT_DONE: Final = frozenset({429, 503})
 """Those of them that say for certain that nothing was done: any call is tried again."""
 
 LONGEST_HINT: Final = 24 * 3600.0
-"""A provider that asks for more than a day, in seconds, is not believed."""
+"""Seconds. A longer `Retry-After` is ignored."""
 
 _MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")

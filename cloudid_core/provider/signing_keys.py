@@ -33,7 +33,7 @@ REFRESH_AGE: Final = 3600.0
 """Age in seconds at which a set is refreshed ahead."""
 
 LONGEST_USE: Final = 24 * 3600.0
-"""Age in seconds at which a set is no longer believed, and after which one that nobody asks for is forgotten."""
+"""Age in seconds at which a set is no longer used, and at which a set that no login used is forgotten."""
 
 NOTE_USE: Final = 600.0
 
@@ -51,7 +51,7 @@ class KeySet:
 
 @frozen(kw_only=True)
 class _State:
-    """What the cache knows of a tenant. `under_way`: a cycle has started, and not told how it ended."""
+    """What the cache knows of a tenant. `under_way`: a cycle has started and has not ended."""
 
     cloud: Cloud
     tenant: str
