@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from ..errors import ProviderProblem
 from .client import ApiCall, Client, ask
 from .urls import url
 
@@ -16,13 +17,20 @@ class _Ids(msgspec.Struct):
     value: list[str]
 
 
-async def member_groups_of(client: Client, principal_id: str) -> frozenset[str]:
-    """The ids, in lower case, of all groups that a principal is a member of, directly or through other groups."""
+async def member_groups_of(client: Client, principal_id: str) -> frozenset[str] | None:
+    """The ids, in lower case, of all groups that a principal is a member of, directly or through other groups; `None`
+    if the directory does not know the principal.
+    """
     call = ApiCall(
         method="POST",  # a question all the same: it changes nothing
         url=url(client.cloud.directory, VERSION, "directoryObjects", principal_id, "getMemberGroups"),
         scope=client.cloud.directory_scope,
         body={"securityEnabledOnly": False},
     )
-    answer = await ask(client, call, _Ids)
+    try:
+        answer = await ask(client, call, _Ids)
+    except ProviderProblem as problem:
+        if problem.status == 404:
+            return None
+        raise
     return frozenset(group.lower() for group in answer.value)

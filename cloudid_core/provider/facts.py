@@ -37,8 +37,11 @@ async def machine_facts(client: Client, resource_id: ResourceId) -> Machine | No
     return await _reuse(client, key, lambda client: find_machine(client, resource_id))
 
 
-async def member_groups(client: Client, principal_id: str) -> frozenset[str]:
-    """The ids of a principal's groups, in lower case. At most as old as the settings allow."""
+async def member_groups(client: Client, principal_id: str) -> frozenset[str] | None:
+    """The ids of a principal's groups, in lower case; `None` if the directory does not know the principal.
+
+    At most as old as the settings allow.
+    """
     key = _groups_key(client, principal_id)
     return await _reuse(client, key, lambda client: member_groups_of(client, principal_id))
 
@@ -48,7 +51,7 @@ def known_machine(client: Client, folded_id: str, now: Instant) -> Fact[Machine 
     return _known(client, _machine_key(client, folded_id), now)
 
 
-def known_groups(client: Client, principal_id: str, now: Instant) -> Fact[frozenset[str]] | None:
+def known_groups(client: Client, principal_id: str, now: Instant) -> Fact[frozenset[str] | None] | None:
     """What `member_groups` would say at once; `None` if it would have to ask."""
     return _known(client, _groups_key(client, principal_id), now)
 

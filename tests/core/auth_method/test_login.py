@@ -193,6 +193,15 @@ def test_a_login_with_more_groups_than_its_token_holds_is_decided_by_the_directo
     assert refused(world, world.credentials(crowd)) == (403, "bound_group_mismatch")
 
 
+def test_a_login_of_a_principal_that_the_directory_does_not_know_is_refused() -> None:
+    world = ServiceWorld()
+    crowd = world.sim("/simulator/machines", {"name": "crowd", "groups": [f"t{n}" for n in range(MAX_GROUPS + 1)]})
+    world.furnish(bound_group_ids="anything", bound_subscription_ids=crowd["subscription"])
+    gone = {"match": {"path": "/graph/v1.0/directoryObjects/"}, "times": None, "action": {"status": 404, "code": "x"}}
+    world.sim("/simulator/faults", [gone])
+    assert refused(world, world.credentials(crowd)) == (403, "groups_unavailable")
+
+
 def claims_of(world: ServiceWorld, machine: Any) -> Any:
     return jwt.decode(str(world.credentials(machine)["jwt"]), options={"verify_signature": False})
 

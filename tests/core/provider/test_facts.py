@@ -167,7 +167,7 @@ def test_groups_are_reused_alike() -> None:
     setting = Setting(fact_max_age=60)
     setting.cloud.script(f"POST {GROUPS}", reply(200, {"value": ["G1"]}), reply(200, {"value": []}))
     for principal in ("p1", "P1"):
-        assert setting.world.perform(member_groups(setting.client, principal)) == {"g1"}
+        assert setting.world.perform(member_groups(setting.client, principal)) == frozenset({"g1"})
     assert setting.cloud.paths == [TOKEN_PATH, GROUPS]
     setting.later(60)
     assert setting.world.perform(member_groups(setting.client, "p1")) == frozenset()

@@ -125,6 +125,7 @@ def test_groups_of_a_principal_with_the_groups_around_them(simulated: Simulated)
     ids = {group["display_name"]: group["id"] for group in simulated.scene["groups"]}
     (principal,) = simulated.machine("vm-system")["principals"]
     groups = simulated.world.perform(member_groups(simulated.client, principal))
+    assert groups is not None
     assert groups == {ids["batch-machines"], ids["all-machines"]}
 
 
