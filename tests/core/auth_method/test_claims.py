@@ -261,8 +261,8 @@ MANAGEMENT_GROUP = "/providers/Microsoft.Management/managementGroups/corp"
 def test_a_claim_that_is_no_machines_id_counts_as_none(name: str, value: str, subscription: str, group: str) -> None:
     """Nor does the other claim stand in for it. What it says is kept, to be compared with the form.
 
-    Sources: "Managed identities for Azure resources", the list of services that support them, and "Remediate
-    non-compliant resources with Azure Policy": assignments at management groups, subscriptions and resources have one.
+    Assignments of policies have identities too, at management groups, subscriptions and resources: an example is in
+    hashicorp/terraform-provider-azurerm issue 6486.
     """
     found = claims(**{"xms_mirid": VM, name: value})
     assert (found.machine, found.other) == (None, OtherClaim(name, subscription, group))

@@ -144,9 +144,7 @@ def test_an_identity_that_is_gone_has_no_principal() -> None:
     ],
 )
 def test_an_identity_that_cannot_be_read_leaves_the_others(answer: Any, refusal: Code) -> None:
-    """Source: "Authorization_failed" in "Troubleshoot Azure RBAC": identities often are in a group of their own, which
-    the service may not read.
-    """
+    """Identities often are in a resource group of their own, which the service may not read."""
     setting = Setting()
     flexible(setting, 2)
     setting.cloud.script(f"GET {path(USER_ASSIGNED_IDENTITY, 'i1', 'identities')}", answer)
@@ -189,7 +187,7 @@ NOT_FOUND = (
 @pytest.mark.parametrize("where", [VM, SET])
 @pytest.mark.parametrize("code", NOT_FOUND)
 def test_a_machine_that_the_provider_does_not_know_is_none(code: str, where: str) -> None:
-    """Source: "Troubleshoot common Azure deployment errors", whose table has all of these codes with status 404."""
+    """Source of one of the codes: "Resolve errors for parent resources". No list of them is complete."""
     setting = Setting()
     setting.cloud.script(f"GET {where}", error(404, code) if code else reply(404))
     assert find(setting, where) is None

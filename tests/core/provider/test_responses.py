@@ -117,8 +117,8 @@ def test_nonsense_may_be_found_later() -> None:
     ],
 )
 def test_the_code_of_an_error(body: Any, code: str) -> None:
-    """Sources: "Common API details" of the resource manager's RPC; "Microsoft Graph error responses"; "AADSTS error
-    codes"; answers of Microsoft.Web, which lack the `error` around them, in Azure/azure-cli's test recordings.
+    """Sources: the error bodies of the resource manager, the directory and the token endpoint. Some services lack the
+    `error` around the code, as Microsoft.Web does.
     """
     assert problem_of(HttpResponse(400, {}, json.dumps(body).encode()), START).code == code
 
