@@ -1,229 +1,269 @@
-"""HTTP/1.1 with aiohttp's low-level server: its parser reads, `wire` writes.
+"""HTTP/1.1 on aiohttp's own server: `Reader` reads, `wire` writes, and every wait has an end.
 
-The parser is the one in Python. The faster one in C refuses the LIST verb, and an embedding that needs no environment
-variable set before anything is imported (`AIOHTTP_NO_EXTENSIONS`, which would slow down the client as well) has to swap
-it: one assignment in `Protocol`. It costs about 15 µs a request, next to nothing beside what a login costs.
+aiohttp keeps what a server of its own is about: `web.ServerRunner` and its sites, the `web.Server` that counts
+connections and requests, its graceful shutdown, the options of sockets, flow control. What is ours is the step between
+bytes and answers, in a `RequestHandler` that overrides `data_received` and `start`:
+
+- aiohttp's parser in C refuses the LIST verb. The one in Python knows it, but costs more than everything else that a
+  small request needs, and both accept what the trio server refuses. `Reader` is the same for both servers.
+- Its own `start` makes a task, a `BaseRequest`, a `StreamWriter` and a `StreamResponse` for each request. Here the
+  task of the connection asks the service itself, and the bytes of the answer are final.
+
+`_waiter`, `_task_handler` and `_close` are private to aiohttp; its shutdown works through them. The tests of draining,
+of idle connections and of refusals would notice a release that changes them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from typing import Any, Final
+import ssl
+from math import inf
+from typing import Final, cast
 
 from aiohttp import web
-from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
-from aiohttp.http_parser import HttpRequestParserPy, RawRequestMessage
-from aiohttp.web_protocol import RequestHandler, RequestPayloadError
+from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 
-from cloudid_core.api.response import Response
 from cloudid_core.errors import Code, Refused
 
 from ..common import wire
 from ..common.app import Front
+from ..common.connections import Connections, timeouts
+from ..common.heads import Head, Heads
+from ..common.reader import Reader, Stage
 from ..common.settings import ServerSettings
-from ..common.wire import Head
 
-MOST_FIELDS: Final = wire.HEAD_LIMIT
-"""No bound of its own: the head as a whole is bounded."""
-
-
-class Unreadable(BadHttpMessage):
-    """What the parser cannot or will not read, as our refusal."""
-
-    def __init__(self, code: Code) -> None:
-        super().__init__(code.text)
-        self.refusal = Refused(code)
+BACKLOG: Final = 65_536
+"""How many bytes a client may send ahead of an answer before it is not read any more."""
 
 
-class Parser(HttpRequestParserPy):
-    """aiohttp's parser, with our bounds and our words for what is wrong."""
-
-    is_late = False
-
-    @property
-    def is_in_head(self) -> bool:
-        """Whether a head has begun and not ended."""
-        return bool(self._lines or self._tail)
-
-    def parse_message(self, lines: list[bytes]) -> RawRequestMessage:
-        """Keeps the method as it was written; aiohttp would change its case."""
-        return super().parse_message(lines)._replace(method=lines[0].partition(b" ")[0].decode("ascii"))
-
-    def feed_data(self, data: bytes, *arguments: Any, **options: Any) -> Any:
-        if self.is_late:
-            raise Unreadable(Code.CLIENT_TOO_SLOW)
-        try:
-            fed = super().feed_data(data, *arguments, **options)
-        except LineTooLong:
-            raise Unreadable(Code.HEAD_TOO_LARGE if self._lines else Code.TARGET_TOO_LONG) from None
-        except (HttpProcessingError, ValueError):
-            raise Unreadable(Code.MALFORMED_REQUEST) from None
-        if sum(map(len, self._lines)) > wire.HEAD_LIMIT:
-            raise Unreadable(Code.HEAD_TOO_LARGE)
-        return fed
-
-
-class Protocol(RequestHandler):
-    """One connection."""
-
-    __slots__ = ("_head_timer", "_lost", "front", "limits")
-
-    def __init__(self, server: web.Server, front: Front, limits: ServerSettings) -> None:
-        loop = asyncio.get_running_loop()
-        super().__init__(server, loop=loop, keepalive_timeout=limits.idle_timeout, lingering_time=0)
-        self.access_logger = None
-        self._logging_enabled = False
-        self.front = front
-        self.limits = limits
-        self._lost = asyncio.Event()
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._parser: Any = Parser(
-            self,
-            loop,
-            max_line_size=wire.HEAD_LIMIT,
-            max_field_size=wire.HEAD_LIMIT,
-            max_headers=MOST_FIELDS,
-            payload_exception=RequestPayloadError,
-            auto_decompress=False,
-        )
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        server = self._manager
-        if server is None or len(server.connections) < self.limits.connection_limit:
-            super().connection_made(transport)
-        elif isinstance(transport, asyncio.WriteTransport):
-            transport.write(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
-            transport.close()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self._watch_head(False)
-        self._lost.set()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch_head(self._parser is not None and self._parser.is_in_head)
-
-    def _watch_head(self, is_in_head: bool) -> None:
-        """A head that has begun must end in time."""
-        if is_in_head and self._head_timer is None:
-            self._head_timer = self._loop.call_later(self.limits.head_timeout, self._end_head)
-        elif not is_in_head and self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _end_head(self) -> None:
-        self._parser.is_late = True
-        super().data_received(b"")
-
-    def handle_error(
-        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
-    ) -> StreamResponse:
-        """aiohttp asks for this answer where our handler was not asked, or failed."""
-        refusal = exc.refusal if isinstance(exc, Unreadable) else Refused(Code.INTERNAL_ERROR)
-        return Answer(self, self.front.refuse(refusal), is_refusal=True)
-
-    async def linger(self) -> None:
-        """Swallow what the client still sends: a connection that is closed upon unread bytes loses our last words."""
-        self.close()
-        with suppress(OSError, TimeoutError):
-            if self.transport is not None and self.transport.can_write_eof():
-                self.transport.write_eof()
-            async with asyncio.timeout(wire.LINGER_SECONDS):
-                await self._lost.wait()
-
-
-class Answer(StreamResponse):
-    """An answer whose bytes are final."""
-
-    def __init__(
-        self,
-        protocol: Protocol,
-        response: Response,
-        *,
-        is_head: bool = False,
-        closes: bool = False,
-        is_refusal: bool = False,
-    ) -> None:
-        super().__init__(status=response.status)
-        self._protocol = protocol
-        self._response = response
-        self._bytes = wire.write(response, is_head=is_head, closes=closes or is_refusal)
-        self._closes = closes
-        self._is_refusal = is_refusal
-
-    @property
-    def keep_alive(self) -> bool:
-        return not (self._closes or self._is_refusal)
-
-    async def prepare(self, request: BaseRequest) -> None:
-        """Everything leaves here. Raises `ConnectionError` when the client is not there any more."""
-        with self._protocol.front.delivering(self._response):
-            if self._response.holds and _has_hung_up(request):
-                raise ConnectionResetError
-            try:
-                async with asyncio.timeout(self._protocol.limits.write_timeout):
-                    await request.writer.write(self._bytes)
-                    await request.writer.drain()
-            except TimeoutError:
-                raise ConnectionResetError from None
-        if self._is_refusal:
-            await self._protocol.linger()
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """There is nothing more."""
+class _Gone(Exception):
+    """The client has left, or has nothing more to say."""
 
 
 class Server(web.Server):
-    """Makes a protocol for each connection, and answers its requests."""
+    """Makes a protocol for each connection, and holds what they have in common."""
 
-    def __init__(self, front: Front, limits: ServerSettings) -> None:
-        super().__init__(self._answer)
-        self._front = front
-        self._limits = limits
+    def __init__(
+        self, front: Front, settings: ServerSettings, connection_limit: int, tls: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__(_unused)
+        self.front = front
+        self.tls = tls
+        self.timeouts = timeouts(settings)
+        self.write_timeout = settings.write_timeout
+        self.heads = Heads(settings.scheme)
+        self.admitted: Connections[Protocol] = Connections(connection_limit)
 
     def __call__(self) -> RequestHandler:
-        return Protocol(self, self._front, self._limits)
+        return Protocol(self)
 
-    async def _answer(self, request: BaseRequest) -> StreamResponse:
-        protocol = request.protocol
-        assert isinstance(protocol, Protocol)
+
+async def _unused(request: BaseRequest) -> StreamResponse:
+    """aiohttp wants a handler, but `Protocol.start` asks the service itself."""
+    raise NotImplementedError
+
+
+class Protocol(RequestHandler):
+    """One connection: one client's requests and answers, one after the other."""
+
+    __slots__ = ("_due", "_has_ended", "_is_deaf", "_is_late", "_is_paused", "_reader", "_server", "_stage", "_timer")
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), keepalive_timeout=0)
+        self._logging_enabled = False
+        self._server = server
+        self._reader = Reader(server.heads, server.front.body_limit)
+        self._stage = Stage.HANDSHAKE
+        self._has_ended = False
+        self._is_deaf = False
+        self._is_late = False
+        self._is_paused = False
+        self._due = inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A socket was accepted. With TLS, the handshake comes first."""
+        socket = self.transport = cast(asyncio.Transport, transport)
+        if not self._server.admitted.admit(self):
+            socket.write(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
+            socket.close()
+        elif self._server.tls is None:
+            self._begin(socket)
+        else:
+            socket.pause_reading()
+            self._task_handler = self._loop.create_task(self._begin_tls(socket, self._server.tls))
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._server.admitted.remove(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._has_ended = True
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_deaf:
+            return
+        self._reader.feed(data)
+        self._wake()
+        if self._stage is Stage.ANSWER and self._reader.unread > BACKLOG and self.transport is not None:
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # aiohttp would close the connection
+        """A client that sends nothing more may still wait for its answer. TLS cannot end one direction only."""
+        self._has_ended = True
+        self._wake()
+        return self._server.tls is None
+
+    def close(self) -> None:
+        """The server drains: end the connection after the request that is under way, if there is one."""
+        self._close = True
+        if self._stage in (Stage.HANDSHAKE, Stage.IDLE):
+            self.force_close()
+
+    def end(self) -> None:
+        """Close an idle connection."""
+        self.force_close()
+
+    async def start(self) -> None:
+        """Answer one request after the other, until one side ends it."""
         try:
-            head = _read_head(request)
-            body = await self._read_body(request, head)
+            while await self._exchange():
+                pass
+        except (_Gone, ConnectionError, TimeoutError):
+            pass
+        except Exception as bug:  # noqa: BLE001  # one connection must not end the others
+            self.log_exception("connection failed", exc_info=bug)
+        finally:
+            self.force_close()
+
+    def _begin(self, transport: asyncio.Transport) -> None:
+        transport.set_write_buffer_limits(1)  # so that writing waits until everything is sent
+        super().connection_made(transport)
+
+    async def _begin_tls(self, socket: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        timeout = self._server.timeouts[Stage.HANDSHAKE]
+        try:
+            secure = await self._loop.start_tls(socket, self, tls, server_side=True, ssl_handshake_timeout=timeout)
+        except OSError:
+            self._server.admitted.remove(self)
+            socket.abort()
+        else:
+            if secure is not None and self._manager is not None:
+                self._begin(secure)
+
+    async def _exchange(self) -> bool:
+        """One request and its answer; whether another may follow."""
+        front = self._server.front
+        try:
+            head, body = await self._next_request()
         except Refused as refusal:
-            return Answer(protocol, self._front.refuse(refusal), is_refusal=True)
-        response = await self._front.answer(head, body, request.remote or "")
-        closes = head.closes or self._front.is_draining
-        return Answer(protocol, response, is_head=head.method == "HEAD", closes=closes)
+            self._enter(Stage.ANSWER)
+            await self._write(wire.write(front.refuse(refusal), is_head=self._reader.answers_head, closes=True))
+            await self._linger()
+            return False
+        self._server.requests_count += 1
+        response = await front.answer(head, body, self._peer_address())
+        closes = head.closes or front.is_draining
+        with front.delivering(response):
+            if response.holds and self._has_hung_up():
+                raise _Gone
+            await self._write(wire.write(response, is_head=head.method == "HEAD", closes=closes))
+        if closes:
+            await self._linger()
+        return not closes
 
-    async def _read_body(self, request: BaseRequest, head: Head) -> bytes:
-        wire.check_length(head, self._front.body_limit)
-        body = b""
+    async def _next_request(self) -> tuple[Head, bytes]:
+        """Raises `Refused`, or `_Gone` when there is none."""
+        reader = self._reader
+        if reader.unread:
+            await asyncio.sleep(0)  # whoever sends many requests at once lets others have their turn
+        while (request := reader.next_request()) is None:
+            self._enter(reader.stage)
+            if reader.wants_continue:
+                reader.wants_continue = False
+                await self._write(wire.CONTINUE)
+            elif self._is_late:
+                raise Refused(Code.CLIENT_TOO_SLOW)
+            else:
+                await self._wait_for_more()
+        self._enter(Stage.ANSWER)
+        return request
+
+    async def _wait_for_more(self) -> None:
+        """Until bytes have come, or their time is up. Raises `_Gone` if none will come."""
+        if self._has_ended or self.transport is None:
+            raise _Gone
+        if self._is_paused:
+            self._is_paused = False
+            self.transport.resume_reading()
+        self._waiter = self._loop.create_future()
         try:
-            if head.expects_continue:
-                await request.writer.write(wire.CONTINUE)
-            async with asyncio.timeout(self._limits.body_timeout):
-                async for chunk in request.content.iter_any():
-                    body += chunk
-                    if len(body) > self._front.body_limit:
-                        raise Refused(Code.BODY_TOO_LARGE)
-        except TimeoutError:
-            raise Refused(Code.CLIENT_TOO_SLOW) from None
-        except (RequestPayloadError, ConnectionError):
-            raise Refused(Code.MALFORMED_REQUEST) from None
-        return body
+            await self._waiter
+        finally:
+            self._waiter = None
 
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
-def _read_head(request: BaseRequest) -> Head:
-    target = request.raw_path.encode("utf-8", "surrogateescape")
-    version = f"{request.version.major}.{request.version.minor}".encode()
-    return wire.read_head(request.method.encode(), target, version, request.raw_headers)
+    def _enter(self, stage: Stage) -> None:
+        """Allow a stage its time, from its beginning."""
+        if stage is self._stage:
+            return
+        self._stage = stage
+        self._due = self._loop.time() + self._server.timeouts[stage]
+        if self._due < (self._timer.when() if self._timer else inf):
+            self._set_timer()
+        if stage is not Stage.IDLE:
+            self._server.admitted.mark_busy(self)
+        elif self._server.front.is_draining:
+            raise _Gone
+        else:
+            self._server.admitted.mark_idle(self)
 
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._due, self._look_at_clock)
 
-def _has_hung_up(request: BaseRequest) -> bool:
-    socket = request.get_extra_info("socket")
-    return socket is None or wire.has_hung_up(socket.fileno())
+    def _look_at_clock(self) -> None:
+        """The stage whose time this was may be over, and another one have begun."""
+        self._timer = None
+        if self._loop.time() < self._due:
+            if self._due < inf:
+                self._set_timer()
+        elif self._stage is Stage.IDLE:
+            self.end()
+        else:
+            self._is_late = True
+            self._wake()
+
+    async def _write(self, data: bytes) -> None:
+        """Raises `_Gone`, or `TimeoutError` if the client does not read."""
+        if self.transport is None or self.transport.is_closing():
+            raise _Gone
+        self.transport.write(data)
+        if self.writing_paused:
+            async with asyncio.timeout(self._server.write_timeout):
+                await self._drain_helper()
+            if self.transport is None:
+                raise _Gone
+
+    async def _linger(self) -> None:
+        """Swallow what the client still sends: a connection that is closed upon unread bytes loses our last words."""
+        self._is_deaf = True
+        if self.transport is not None and self.transport.can_write_eof():
+            self.transport.write_eof()
+        async with asyncio.timeout(wire.LINGER_SECONDS):
+            await self._wait_for_more()
+
+    def _peer_address(self) -> str:
+        name = self.peername
+        return name[0] if isinstance(name, tuple) else ""
+
+    def _has_hung_up(self) -> bool:
+        socket = self.transport.get_extra_info("socket") if self.transport is not None else None
+        return socket is None or wire.has_hung_up(socket.fileno())

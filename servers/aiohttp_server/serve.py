@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
+from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.effects import Program
 from cloudid_core.run import run
 
 from ..common.app import Front
 from ..common.bootstrap import Setup
-from ..common.logs import EventLog
+from ..common.connections import OUT_OF_RESOURCES, affordable
+from ..common.logs import EventLog, describe_error
+from ..common.memory import settle
 from ..common.platform_identity import Platform
+from ..common.seldom import Seldom
 from ..stores import Store
 from .host import open_host
 from .protocol import Server
@@ -43,23 +47,27 @@ def serve(setup: Setup) -> None:
 async def _serve(setup: Setup) -> None:
     log = setup.open_log()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_Complaints(log))
     stop, end_drain = asyncio.Event(), asyncio.Event()
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
         host.sinks.append(EventLog(log))
         front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
-        server = Server(front, setup.server)
+        server = Server(front, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()
         try:
-            address, port = setup.server.address
-            await web.TCPSite(runner, address, port, ssl_context=setup.tls()).start()
+            site = web.TCPSite(runner, *setup.server.address)
+            await site.start()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, lambda: (end_drain if stop.is_set() else stop).set())
             loop.add_signal_handler(signal.SIGHUP, setup.reload.run, log)
+            settle()
             setup.announce(*runner.addresses[0][:2])
             await stop.wait()
-            log.info("draining", connections=len(server.connections))
+            log.info("draining", connections=len(server.admitted))
             front.is_draining = True
+            await site.stop()
+            server.admitted.end_idle()
         finally:
             draining, ending = asyncio.ensure_future(runner.cleanup()), asyncio.ensure_future(end_drain.wait())
             await asyncio.wait((draining, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -69,3 +77,19 @@ async def _serve(setup: Setup) -> None:
                 await server.shutdown(AT_ONCE)
             ending.cancel()
             await front.finish()
+
+
+class _Complaints:
+    """What the event loop has to complain about: above all, that it has no descriptor left to accept a connection."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self._log = log
+        self._accept_errors = Seldom(log)
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        facts = describe_error(error) if isinstance(error, BaseException) else {}
+        if isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
+            self._accept_errors.warning("connections cannot be accepted", **facts)
+        else:
+            self._log.error("event loop failed", **facts)

@@ -16,10 +16,10 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.run import run
 
 from . import wire
+from .heads import Head
 from .host import Host
 from .logs import describe_error
 from .periodic import Periodic
-from .wire import Head
 
 GIVE_BACK_SECONDS: Final = 5.0
 """How long the end of a server waits for answers that are being given back."""

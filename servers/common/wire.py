@@ -1,79 +1,33 @@
-"""The wire: what HTTP leaves to a server to decide, decided once for both servers.
+"""The wire: what an answer looks like, byte for byte, and who sent a request; the same for both servers.
 
-Their libraries find the ends of messages; whether a head is acceptable and what an answer looks like, byte for byte, is
-said here. (RFC 9110, RFC 9112.)
+`reader` is the other direction. (RFC 9110, RFC 9112.)
 """
 
 from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final
 
-from attrs import field, frozen
-
-from cloudid_core.api.request import TARGET_LIMIT
 from cloudid_core.api.response import HEADERS, Response, error_body
-from cloudid_core.errors import Code, Refused
 from cloudid_core.values import network
 
-HEAD_LIMIT: Final = 16 * 1024
-"""Longest head of a request, in bytes."""
-
 LINGER_SECONDS: Final = 1.0
-"""How long a refused client may go on sending before the connection is cut: it shall read the refusal first."""
+"""How long a client may go on sending after the last answer: cut off earlier, it might not read that answer."""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+NO_CONTENT: Final = frozenset({204, 205, 304})
+"""Statuses whose answers have no body."""
+
+NO_LENGTH: Final = frozenset({204, 304})
+"""Statuses whose answers do not say how long their body is: 205 says 0."""
+
 TOO_MANY_CONNECTIONS: Final = Response(503, error_body(()), {**HEADERS, "retry-after": "1"})
-
-
-@frozen
-class Head:
-    """The head of a request. Header names are in lower case."""
-
-    method: str
-    target: str
-    headers: Mapping[str, str] = field(repr=False)
-    closes: bool
-    """Whether the connection ends after the answer."""
-
-    @property
-    def expects_continue(self) -> bool:
-        """Whether the client waits for a go-ahead before it sends a body."""
-        has_body = "transfer-encoding" in self.headers or self.headers.get("content-length", "0") != "0"
-        return has_body and self.headers.get("expect", "").lower() == "100-continue"
-
-
-def read_head(method: bytes, target: bytes, version: bytes, fields: Iterable[tuple[bytes, bytes]]) -> Head:
-    """A head that a parser has taken apart; `version` is like `1.1`. Raises `Refused`."""
-    if len(target) > TARGET_LIMIT:
-        raise Refused(Code.TARGET_TOO_LONG)
-    headers: dict[str, str] = {}
-    size = len(method) + len(target) + len("  HTTP/1.1\r\n\r\n")
-    for raw_name, raw_value in fields:
-        size += len(raw_name) + len(raw_value) + len(": \r\n")
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    if size > HEAD_LIMIT:
-        raise Refused(Code.HEAD_TOO_LARGE)
-    is_framed_twice = "transfer-encoding" in headers and ("content-length" in headers or version == b"1.0")
-    if is_framed_twice or version not in (b"1.0", b"1.1") or method == b"CONNECT" or not target.isascii():
-        raise Refused(Code.MALFORMED_REQUEST)
-    connection = {token.strip().lower() for token in headers.get("connection", "").split(",")}
-    closes = version == b"1.0" or "close" in connection
-    return Head(method.decode("latin-1"), target.decode("ascii"), headers, closes)
-
-
-def check_length(head: Head, limit: int) -> None:
-    """Refuse a body that is announced to be too large, before it is sent."""
-    length = head.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limit:
-        raise Refused(Code.BODY_TOO_LARGE)
 
 
 def has_hung_up(socket: int) -> bool:
@@ -85,14 +39,24 @@ def has_hung_up(socket: int) -> bool:
 
 def write(response: Response, *, is_head: bool, closes: bool) -> bytes:
     """The bytes of an answer. `is_head`: to a HEAD request, so without its body."""
-    lines = [_status_line(response.status)]
-    lines += [f"{name}: {value}\r\n" for name, value in response.headers.items()]
-    if response.status != 204:
-        lines.append(f"content-length: {len(response.body)}\r\n")
-    lines.append(_date_line(int(time.time())))
-    lines.append("connection: close\r\n\r\n" if closes else "\r\n")
-    head = "".join(lines).encode("latin-1")
-    return head if is_head or response.status == 204 else head + response.body
+    content = b"" if response.status in NO_CONTENT else response.body
+    length = b"" if response.status in NO_LENGTH else b"content-length: %d\r\n" % len(content)
+    end = b"connection: close\r\n\r\n" if closes else b"\r\n"
+    if response.headers is HEADERS:
+        start = _usual_start(response.status)
+    else:
+        start = _start(response.status, response.headers)
+    return b"".join((start, length, _date_line(int(time.time())), end, b"" if is_head else content))
+
+
+@lru_cache(64)
+def _usual_start(status: int) -> bytes:
+    return _start(status, HEADERS)
+
+
+def _start(status: int, headers: Mapping[str, str]) -> bytes:
+    lines = (_status_line(status), *(f"{name}: {value}\r\n" for name, value in headers.items()))
+    return "".join(lines).encode("latin-1")
 
 
 @lru_cache(64)
@@ -104,8 +68,8 @@ def _status_line(status: int) -> str:
 
 
 @lru_cache(1)
-def _date_line(now: int) -> str:
-    return f"date: {formatdate(now, usegmt=True)}\r\n"
+def _date_line(now: int) -> bytes:
+    return f"date: {formatdate(now, usegmt=True)}\r\n".encode("ascii")
 
 
 def remote_address(peer: str, headers: Mapping[str, str], trusted: tuple[str, ...]) -> str:

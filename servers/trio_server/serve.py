@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import signal
-from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import trio
 
 from cloudid_core.effects import Program
 from cloudid_core.run import run
 
-from ..common import wire
 from ..common.app import Front
 from ..common.bootstrap import Setup
+from ..common.connections import OUT_OF_RESOURCES, affordable
 from ..common.logs import EventLog, describe_error
+from ..common.memory import settle
 from ..common.platform_identity import Platform
+from ..common.seldom import Seldom
 from ..stores import Store
-from .connection import Connection
+from .connection import Connection, Shared
 from .host import open_host
+from .streams import Plain, Secure
 
 T = TypeVar("T")
+ACCEPT_PAUSE: Final = 0.1
+"""Seconds until accepting is tried again when there was no descriptor left."""
 
 
 def perform(program: Program[T], store: Store) -> T:
@@ -40,23 +44,35 @@ def serve(setup: Setup) -> None:
 
 async def _serve(setup: Setup) -> None:
     log = setup.open_log()
+    accept_errors = Seldom(log)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.sinks.append(EventLog(log))
             front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()
+            shared = Shared(front, setup.server, affordable(setup.server.connection_limit, log))
             address, port = setup.server.address
             listeners = await trio.open_tcp_listeners(port, host=address)
-            idle: set[trio.CancelScope] = set()
+
+            async def accept(listener: trio.SocketListener) -> None:
+                while True:
+                    try:
+                        stream = await listener.accept()
+                    except OSError as error:
+                        if error.errno not in OUT_OF_RESOURCES:
+                            raise
+                        accept_errors.warning("connections cannot be accepted", **describe_error(error))
+                        await trio.sleep(ACCEPT_PAUSE)
+                    else:
+                        serving.start_soon(handle, stream)
 
             async def handle(stream: trio.SocketStream) -> None:
-                secure = trio.SSLStream(stream, tls, server_side=True, https_compatible=True) if tls else stream
-                connection = Connection(secure, front, setup.server, idle)
+                connection = Connection(Secure(stream, tls) if tls else Plain(stream), shared)
                 try:
-                    if len(connections.child_tasks) > setup.server.connection_limit:
-                        await connection.refuse(wire.TOO_MANY_CONNECTIONS)
-                    else:
+                    if shared.connections.admit(connection):
                         await connection.serve()
+                    else:
+                        await connection.turn_away()
                 except Exception as bug:  # noqa: BLE001  # one connection must not end the others
                     log.error("connection failed", **describe_error(bug))
 
@@ -66,22 +82,23 @@ async def _serve(setup: Setup) -> None:
 
             async def end_drain() -> None:
                 await wait_to_stop()
-                connections.cancel_scope.cancel()
+                serving.cancel_scope.cancel()
 
             async with trio.open_nursery() as watching:
-                async with trio.open_nursery() as connections:
+                async with trio.open_nursery() as serving:
                     async with trio.open_nursery() as accepting:
-                        accepting.start_soon(
-                            partial(trio.serve_listeners, handle, listeners, handler_nursery=connections)
-                        )
+                        for listener in listeners:
+                            accepting.start_soon(accept, listener)
+                        settle()
                         setup.announce(*listeners[0].socket.getsockname()[:2])
                         await wait_to_stop()
                         accepting.cancel_scope.cancel()
-                    log.info("draining", connections=len(connections.child_tasks))
+                    for listener in listeners:
+                        await listener.aclose()
+                    log.info("draining", connections=len(shared.connections))
                     front.is_draining = True
                     watching.start_soon(end_drain)
-                    for scope in tuple(idle):
-                        scope.cancel()
-                    connections.cancel_scope.deadline = trio.current_time() + setup.server.drain
+                    shared.connections.end_idle()
+                    serving.cancel_scope.deadline = trio.current_time() + setup.server.drain
                 watching.cancel_scope.cancel()
             await front.finish()

@@ -13,9 +13,9 @@ from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.errors import StoreFailed
 from servers.common.app import Front
+from servers.common.heads import Head
 from servers.common.host import Host
 from servers.common.logs import open_log
-from servers.common.wire import Head
 from tests.hosts.opened import RUNTIMES, on
 
 from .running import PATIENCE

@@ -196,8 +196,8 @@ REFUSED: Final = {
     "a length that is none": (request("POST /echo", "content-length: -1"), 400, "malformed_request"),
     "a length of thousands of digits": (
         request("POST /echo", "content-length: " + "1" * 5000),
-        400,
-        "malformed_request",
+        413,
+        "body_too_large",
     ),
     "two framings": (
         request("POST /echo", "content-length: 3", "transfer-encoding: chunked", content=b"0\r\n\r\n"),
@@ -341,16 +341,44 @@ def test_draining_has_an_end(runtime: str) -> None:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_connections_are_bounded(runtime: str) -> None:
+    """A client for which there is no room is told so, and loses nobody else's answer."""
     with Running(FAKE, runtime, "connection_limit=2") as running:
         with Client(running.port) as first, Client(running.port) as second:
             assert echo(first.ask(request("GET /echo")))
-            assert echo(second.ask(request("GET /echo")))
-            with Client(running.port) as third:
-                refused = third.receive()
-                assert status(refused) == 503
-                assert b"\r\nretry-after: 1\r\n" in refused
-                assert third.is_closed()
+            first.send(request("GET /sleep?0.5"))
+            second.send(request("GET /sleep?0.5"))
+            time.sleep(0.1)  # until both have been read
+            assert is_turned_away(running.port)
+            assert status(first.receive()) == 200
+            assert status(second.receive()) == 200
         assert comes_true(lambda: echo_of_another(running.port))
+
+
+def is_turned_away(port: int) -> bool:
+    with Client(port) as client:
+        refused = client.receive()
+        assert status(refused) == 503
+        assert b"\r\nretry-after: 1\r\n" in refused
+        return client.is_closed()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_connection_that_is_idle_for_longest_makes_room(runtime: str) -> None:
+    with (
+        Running(FAKE, runtime, "connection_limit=3") as running,
+        Client(running.port) as first,
+        Client(running.port) as busy,
+        Client(running.port) as silent,
+    ):
+        assert echo(first.ask(request("GET /echo")))
+        busy.send(request("GET /sleep?0.5"))
+        assert echo(first.ask(request("GET /echo")))
+        with Client(running.port) as fourth, Client(running.port) as fifth:
+            assert echo(fourth.ask(request("GET /echo")))
+            assert silent.is_closed()
+            assert echo(fifth.ask(request("GET /echo")))
+            assert first.is_closed()
+            assert status(busy.receive()) == 200
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,95 @@
+"""Chunks: a body whose length is not announced (RFC 9112, section 7.1).
+
+h11 reads chunks too, but accepts more than the RFC allows: blanks after a size, trailers that end in LF alone or are
+folded, control characters in an extension. Whatever is accepted here, h11 accepts as well, with the same body.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cloudid_core.errors import Code, Refused
+
+from .lines import LINES_LIMIT, find_end
+
+SIZE_LINE_LIMIT: Final = 1024
+"""Longest line before a chunk, in bytes."""
+
+PADDING_LIMIT: Final = 16 * 1024
+"""Most bytes of extensions and leading zeros that all chunks of a body may have together."""
+
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]+)(?:;[\t\x20-\x7e\x80-\xff]*)?")
+_BEGUN_SIZE_LINE: Final = re.compile(rb"[0-9A-Fa-f]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r?")
+_TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
+
+
+class Chunks:
+    """Takes a body of at most `limit` bytes out of its chunks. Extensions and trailers are checked and ignored."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._body = bytearray()
+        self._size = 0
+        """Bytes of the body that the sizes so far announce."""
+
+        self._padding = 0
+        self._is_after_data = False
+        self._is_in_trailers = False
+        self._searched = 0
+
+    def take(self, buffer: bytearray) -> bytes | None:
+        """Take from the start of `buffer` what belongs to the body; the body, once it is whole. Raises `Refused`."""
+        while not self._is_in_trailers:
+            missing = self._size - len(self._body)
+            if missing:
+                self._body += buffer[:missing]
+                del buffer[:missing]
+                if len(self._body) < self._size:
+                    return None
+                self._is_after_data = True
+            if self._is_after_data:
+                if buffer[:2] != b"\r\n"[: len(buffer)]:
+                    raise Refused(Code.MALFORMED_REQUEST)
+                if len(buffer) < 2:
+                    return None
+                del buffer[:2]
+                self._is_after_data = False
+            if not self._take_size_line(buffer):
+                return None
+        return bytes(self._body) if self._take_trailers(buffer) else None
+
+    def _take_size_line(self, buffer: bytearray) -> bool:
+        end = buffer.find(b"\r\n", 0, SIZE_LINE_LIMIT)
+        if end < 0:
+            if len(buffer) >= SIZE_LINE_LIMIT or not _BEGUN_SIZE_LINE.fullmatch(buffer):
+                raise Refused(Code.MALFORMED_REQUEST)
+            return False
+        line = _SIZE_LINE.fullmatch(buffer, 0, end)
+        if line is None:
+            raise Refused(Code.MALFORMED_REQUEST)
+        size = int(line[1], 16)
+        self._size += size
+        if self._size > self._limit:
+            raise Refused(Code.BODY_TOO_LARGE)
+        self._padding += end - len(line[1].lstrip(b"0"))
+        if self._padding > PADDING_LIMIT:
+            raise Refused(Code.MALFORMED_REQUEST)
+        del buffer[: end + 2]
+        self._is_in_trailers = not size
+        return True
+
+    def _take_trailers(self, buffer: bytearray) -> bool:
+        if buffer.startswith(b"\r\n"):
+            del buffer[:2]
+            return True
+        end = find_end(buffer, self._searched)
+        if not end:
+            if len(buffer) >= LINES_LIMIT:
+                raise Refused(Code.HEAD_TOO_LARGE)
+            self._searched = len(buffer)
+            return False
+        if not _TRAILERS.fullmatch(buffer, 0, end):
+            raise Refused(Code.MALFORMED_REQUEST)
+        del buffer[:end]
+        return True

@@ -1,0 +1,187 @@
+"""Heads: what the first lines of a request say.
+
+h11 alone judges whether a head is well formed. Around it stands what RFC 9110 and RFC 9112 leave to a server, decided
+strictly: what two readers could understand differently is refused.
+
+**Verdicts are remembered.** For h11, a head is the same as another that differs only in the values of `content-length`,
+of tokens and of request ids, as long as these are visible ASCII (digits, for the length). So these values are cut out,
+and what is left is the key under which the verdict is kept. A token never is part of a key. Nearly all requests of a
+client have one head in this sense; to look it up costs a tenth of reading it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import h11
+import msgspec
+
+from cloudid_core.api.request import TARGET_LIMIT
+from cloudid_core.errors import Code, Refused
+from cloudid_core.foundation.caches import Bounded
+
+from .lines import LINES_LIMIT
+
+HEADS_KEPT: Final = 1024
+LONGEST_KEPT: Final = 2048
+"""Longest head in bytes whose verdict is remembered."""
+
+SECRETS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-service-token", "x-vault-token"})
+"""Headers whose values are never part of a key."""
+
+_VARYING: Final = re.compile(
+    rb"\r\n(content-length|x-vault-token|x-service-token|authorization|x-request-id|traceparent): ?"
+    rb"([!-~](?:[\t -~]*[!-~])?)(?=\r\n)",
+    re.IGNORECASE,
+)
+_LINES: Final = re.compile(rb"(?:[!-\xff][\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
+"""Lines that end in CRLF, hold no control character and are not folded."""
+
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[\t ]*([^\r]*?)[\t ]*(?=\r\n)", re.IGNORECASE)
+_HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]*)(?::[0-9]*)?"
+_IS_HOST: Final = re.compile(_HOST).fullmatch
+_ABSOLUTE: Final = re.compile(rf"(?P<scheme>[A-Za-z]+)://(?!/)(?:{_HOST})(?P<path>(?:[/?].*)?)").fullmatch
+_DIGITS: Final = 18
+"""A length of more digits is too large, whatever the limit."""
+
+Parts: TypeAlias = tuple[bytes, ...]
+"""A head without its varying values: text, name, text, name, … text."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The head of a request. Header names are in lower case; lines of one name are joined by a comma."""
+
+    method: str
+    target: str
+    """Path and query."""
+
+    headers: Mapping[str, str]
+    closes: bool
+    """Whether the connection ends after the answer."""
+
+    length: int | None = 0
+    """Bytes of the body; None: it is sent in chunks."""
+
+    expects_continue: bool = False
+    """Whether the client waits for a go-ahead before it sends the body."""
+
+    def __repr__(self) -> str:
+        return f"<Head {self.method} {self.target.partition('?')[0]}>"
+
+
+class Heads:
+    """Reads heads, and remembers the verdicts. One is shared by all connections of a server."""
+
+    def __init__(self, scheme: str, kept: int = HEADS_KEPT) -> None:
+        """`scheme` is what clients of this server write before `://`. `kept` verdicts are remembered; 0: none."""
+        self._scheme = scheme
+        self._is_forgetful = not kept
+        self._kept: Bounded[Parts, Head] = Bounded(kept)
+
+    def read(self, head: bytes) -> Head:
+        """A whole head, empty line included. Raises `Refused`."""
+        if len(head) > LONGEST_KEPT or self._is_forgetful:
+            return read_head(head, self._scheme)
+        parts = _VARYING.split(head)
+        values = parts[2::3]
+        del parts[2::3]
+        key = tuple(parts)
+        kept = self._kept.get(key)
+        if kept is None:
+            read = read_head(head, self._scheme)
+            if _may_be_kept(read, key, values):
+                varying = {name.decode("ascii").lower() for name in key[1::2]}
+                fixed = {name: value for name, value in read.headers.items() if name not in varying}
+                self._kept.put(key, msgspec.structs.replace(read, headers=fixed))
+            return read
+        headers, length = dict(kept.headers), kept.length
+        for raw_name, raw_value in zip(key[1::2], values, strict=True):
+            name = raw_name.decode("ascii").lower()
+            headers[name] = raw_value.decode("ascii")
+            if name == "content-length":
+                if not raw_value.isdigit():
+                    raise Refused(Code.MALFORMED_REQUEST)
+                length = _length(raw_value)
+        return Head(kept.method, kept.target, headers, kept.closes, length)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _may_be_kept(head: Head, parts: Parts, values: list[bytes]) -> bool:
+    """Whether every head of the same parts reads alike but for its values, and no part is a secret."""
+    names = [name.decode("ascii").lower() for name in parts[1::2]]
+    varying = {name: value.decode("ascii") for name, value in zip(names, values, strict=True)}
+    return (
+        head.length is not None
+        and "?" not in head.target
+        and not {"expect", "upgrade"} & head.headers.keys()
+        and not (SECRETS & head.headers.keys()) - varying.keys()
+        and len(varying) == len(names)
+        and all(head.headers[name] == value for name, value in varying.items())
+    )
+
+
+def read_head(head: bytes, scheme: str) -> Head:
+    """What a whole head says, without any memory. Raises `Refused`."""
+    lengths = _LENGTH.findall(head)
+    if not _LINES.fullmatch(head) or len(lengths) > 1 or (lengths and not lengths[0].isdigit()):
+        raise Refused(Code.MALFORMED_REQUEST)
+    request = _judge(_LENGTH.sub(b"\r\ncontent-length: 0", head))  # h11 bounds its digits, we bound the number
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    if lengths:
+        headers["content-length"] = lengths[0].decode("ascii")
+    is_chunked = "transfer-encoding" in headers
+    is_old = request.http_version == b"1.0"
+    if (
+        not request.http_version.startswith(b"1.")
+        or (is_chunked and (lengths or is_old))
+        or not (is_old or "host" in headers)
+        or not _IS_HOST(headers.get("host", ""))
+    ):
+        raise Refused(Code.MALFORMED_REQUEST)
+    method, target = request.method.decode("ascii"), _origin_form(request, scheme)
+    if len(request.target) > TARGET_LIMIT:
+        raise Refused(Code.TARGET_TOO_LONG)
+    length = None if is_chunked else _length(lengths[0]) if lengths else 0
+    connection = {token.strip().lower() for token in headers.get("connection", "").split(",")}
+    expects_continue = length != 0 and not is_old and headers.get("expect", "").lower() == "100-continue"
+    return Head(method, target, headers, is_old or "close" in connection, length, expects_continue)
+
+
+def _judge(head: bytes) -> h11.Request:
+    parser = h11.Connection(h11.SERVER, LINES_LIMIT)
+    parser.receive_data(head)
+    try:
+        request = parser.next_event()
+    except h11.RemoteProtocolError:
+        raise Refused(Code.MALFORMED_REQUEST) from None
+    if not isinstance(request, h11.Request):
+        raise Refused(Code.MALFORMED_REQUEST)
+    return request
+
+
+def _origin_form(request: h11.Request, scheme: str) -> str:
+    """The target as path and query, whatever its form (RFC 9112, section 3.2)."""
+    target = request.target.decode("ascii")
+    if target.startswith("/") and "#" not in target:
+        return target
+    absolute = _ABSOLUTE(target)
+    if absolute and absolute["scheme"].lower() == scheme and "#" not in target:
+        path = absolute["path"]
+        return path if path.startswith("/") else f"/{path}"
+    if target == "*" and request.method == b"OPTIONS":
+        return target
+    raise Refused(Code.MALFORMED_REQUEST)
+
+
+def _length(digits: bytes) -> int:
+    significant = digits.lstrip(b"0")
+    if len(significant) > _DIGITS:
+        raise Refused(Code.BODY_TOO_LARGE)
+    return int(significant or b"0")

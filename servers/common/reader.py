@@ -1,0 +1,139 @@
+"""Reader: takes the requests of one connection out of its bytes, for both servers.
+
+It does no IO and knows no time: a server feeds it what arrived, and asks for the next request. The answer depends on
+the bytes alone, not on the pieces in which they came.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import Final
+
+from cloudid_core.api.request import TARGET_LIMIT
+from cloudid_core.errors import Code, Refused
+
+from .chunks import Chunks
+from .heads import Head, Heads
+from .lines import LINES_LIMIT, find_end
+
+HEAD_LIMIT: Final = LINES_LIMIT
+"""Longest head of a request in bytes, from the request line to the empty line."""
+
+_EMPTY_LINES: Final = re.compile(rb"(?:\r\n)+")
+
+
+class Stage(Enum):
+    """What a server waits for on a connection. Each has a time-out of its own."""
+
+    HANDSHAKE = auto()
+    IDLE = auto()
+    """The first byte of a request."""
+
+    HEAD = auto()
+    BODY = auto()
+    ANSWER = auto()
+    """Nothing: a request is being answered."""
+
+
+class Reader:
+    """The requests of one connection. After a refusal nothing more can be read from it."""
+
+    def __init__(self, heads: Heads, body_limit: int) -> None:
+        self._heads = heads
+        self._body_limit = body_limit
+        self._buffer = bytearray()
+        self._searched = 0
+        self._skipped = 0
+        self._head: Head | None = None
+        self._chunks: Chunks | None = None
+        self.wants_continue = False
+        """Whether the client is to be told to go on. The server sets it back once it has done so."""
+
+        self.answers_head = False
+        """Whether the request that is being read, or was read last, is a HEAD, whose answer has no body."""
+
+    @property
+    def stage(self) -> Stage:
+        """What is missing while there is no next request."""
+        if self._head is not None:
+            return Stage.BODY
+        return Stage.HEAD if self._buffer else Stage.IDLE
+
+    @property
+    def unread(self) -> int:
+        """How many bytes have come for requests that were not asked for yet."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> None:
+        """Add what has arrived."""
+        self._buffer += data
+
+    def next_request(self) -> tuple[Head, bytes] | None:
+        """The next request and its body; None: more must arrive, or `wants_continue` is set. Raises `Refused`."""
+        head = self._head
+        if head is None:
+            head = self._read_head()
+            if head is None:
+                return None
+            if head.length is None:
+                self._chunks = Chunks(self._body_limit)
+            elif head.length > self._body_limit:
+                raise Refused(Code.BODY_TOO_LARGE)
+            if head.expects_continue:
+                self._head = head
+                self.wants_continue = True
+                return None
+        if head.length is not None:
+            body = self._take(head.length)
+        else:
+            assert self._chunks is not None
+            body = self._chunks.take(self._buffer)
+        self._head = head if body is None else None
+        return None if body is None else (head, body)
+
+    def _take(self, length: int) -> bytes | None:
+        if not length:
+            return b""
+        if len(self._buffer) < length:
+            return None
+        body = bytes(self._buffer[:length])
+        del self._buffer[:length]
+        return body
+
+    def _read_head(self) -> Head | None:
+        buffer = self._buffer
+        self.answers_head = False
+        if not buffer or (buffer[0] < 0x21 and not self._skip_empty_lines()):
+            return None
+        self.answers_head = buffer.startswith(b"HEAD ")
+        end = find_end(buffer, self._searched)
+        if not end:
+            if len(buffer) >= HEAD_LIMIT:
+                raise Refused(self._excess())
+            self._searched = len(buffer)
+            return None
+        self._searched = self._skipped = 0
+        head = bytes(buffer[:end])
+        del buffer[:end]
+        return self._heads.read(head)
+
+    def _skip_empty_lines(self) -> bool:
+        """Before a request line they mean nothing (RFC 9112, section 2.2). Whether a request line has begun."""
+        buffer = self._buffer
+        if empty := _EMPTY_LINES.match(buffer):
+            self._skipped += empty.end()
+            del buffer[: empty.end()]
+        if self._skipped > HEAD_LIMIT:
+            raise Refused(Code.HEAD_TOO_LARGE)
+        if not buffer or buffer == b"\r":
+            return False
+        if buffer[0] < 0x21:
+            raise Refused(Code.MALFORMED_REQUEST)
+        return True
+
+    def _excess(self) -> Code:
+        """What of a head is too long."""
+        line, end, _ = self._buffer[:HEAD_LIMIT].partition(b"\r\n")
+        is_line = not end or any(len(word) > TARGET_LIMIT for word in line.split(b" "))
+        return Code.TARGET_TOO_LONG if is_line else Code.HEAD_TOO_LARGE
