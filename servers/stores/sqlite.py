@@ -1,7 +1,8 @@
 """The durable store: one SQLite file, owned by one process.
 
 An acknowledged commit is on the disk (WAL, `synchronous=FULL`). The writer has a connection of its own, so that a read
-never waits for a write. Keys sort by their UTF-8 bytes, which is the order of their code points.
+never waits for a write. No other process writes, so commits are decided in memory where their entries are known. Keys
+sort by their UTF-8 bytes, which is the order of their code points.
 
 A COMMIT that fails leaves a question: frames that did reach the log could come back to life when the log is recovered.
 The next successful transaction overwrites them, so the answer is forced by one. Until that has worked, the outcome is
@@ -10,11 +11,9 @@ unknown and the store refuses everything, reads included: whoever reads again mu
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
@@ -22,11 +21,18 @@ from typing import Final
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
+from cloudid_core.foundation.caches import Bounded
 
 from . import Outcome
+from .owned_files import OwnedFiles
 
 APPLICATION_ID: Final = 0x636C6964
 SCHEMA_VERSION: Final = 1
+ENTRIES_KNOWN: Final = 8192
+VALUE_KNOWN: Final = 4096
+"""Largest value, in bytes, that is kept in memory."""
+
+_NOTHING: Final = Entry(b"", ABSENT)
 _SCHEMA: Final = f"""
 BEGIN;
 CREATE TABLE entry (key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
@@ -39,7 +45,6 @@ COMMIT;
 _READ: Final = "SELECT value, version FROM entry WHERE key = ?"
 _LIST_FROM: Final = "SELECT key FROM entry WHERE key >= ? ORDER BY key LIMIT ?"
 _LIST_AFTER: Final = "SELECT key FROM entry WHERE key > ? ORDER BY key LIMIT ?"
-_VERSION: Final = "SELECT version FROM entry WHERE key = ?"
 _PUT: Final = "REPLACE INTO entry VALUES (?, ?, ?)"
 _DELETE: Final = "DELETE FROM entry WHERE key = ?"
 _REVISION: Final = "SELECT latest FROM revision"
@@ -53,70 +58,107 @@ class SqliteStore:
     `read` and `list` belong to one thread; `commit_all` may be called from any, one at a time.
     """
 
-    waits = True
-
     def __init__(self, path: Path) -> None:
         self._writing = threading.Lock()
         self._unsettled = False
+        self._known: Bounded[str, Entry] = Bounded(ENTRIES_KNOWN)
+        """What the last commit left at a key, by the writer's knowledge; `_NOTHING` where nothing is. Only commits
+        write here: a reader in another thread could put back what has just been replaced."""
+
         with _failures(f"{path} cannot be opened"), ExitStack() as opened:
-            opened.callback(os.close, _own(path))
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._writer = opened.enter_context(closing(_connect(path)))
+            self._files = opened.enter_context(closing(OwnedFiles(path)))
+            self._writer = opened.enter_context(closing(_connect(self._files.path)))
             _prepare(self._writer, path)
-            self._reader = opened.enter_context(closing(_connect(path)))
+            self._reader = opened.enter_context(closing(_connect(self._files.path)))
             self._revision: int = self._writer.execute(_REVISION).fetchone()[0]
+            self._files.note_log()
             self._opened = opened.pop_all()
 
     def read(self, key: str) -> Entry | None:
-        self._settle()
+        self._check()
+        known = self._known.peek(key)
+        if known is not None:
+            return known if known.version else None
         with _failures("the store could not be read"):
             row = self._reader.execute(_READ, (key,)).fetchone()
         return Entry(*row) if row else None
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        self._settle()
+        self._check()
         query, start = (_LIST_AFTER, after) if after >= prefix else (_LIST_FROM, prefix)
         with _failures("the store could not be read"):
             rows = self._reader.execute(query, (start, limit))
             return tuple(takewhile(lambda key: key.startswith(prefix), (key for [key] in rows)))
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-        """All in one transaction."""
+        """All in one transaction; what becomes of each is decided before it begins."""
         try:
-            self._settle()
+            self._check()
         except StoreFailed as failure:
             return [failure] * len(commits)
         with self._writing:
+            changes: dict[str, Entry] = {}
+            revision = self._revision
             try:
-                self._writer.execute("BEGIN IMMEDIATE")
-                outcomes = [self._apply(commit) for commit in commits]
-                self._writer.execute(_SET_REVISION, (self._revision,))
+                outcomes = [self._decide(commit, changes) for commit in commits]
+                self._write(changes)
             except Exception as error:  # noqa: BLE001  # whatever it is: nothing was written
                 self._roll_back()
+                self._revision = revision
                 return [StoreFailed(f"the write failed: {type(error).__name__}")] * len(commits)
+            for key in changes:  # from here on, a reader in another thread sees all of it or nothing in the file
+                self._known.drop(key)
             try:
                 self._finish()
-            except sqlite3.Error:
+            except Exception:  # noqa: BLE001  # whatever it is: the log may hold the transaction
                 self._roll_back()
                 self._unsettled = True
+                self._known.clear()
                 unknown = OutcomeUnknown("the write failed at its end")
                 return [unknown if isinstance(outcome, int) else outcome for outcome in outcomes]
+            for key, entry in changes.items():
+                self._remember(key, entry)
             return outcomes
 
     def close(self) -> None:
         with self._writing:
             self._opened.close()
 
-    def _apply(self, commit: Commit) -> Outcome:
-        """Inside a transaction: the whole commit, or nothing and why."""
+    def _decide(self, commit: Commit, changes: dict[str, Entry]) -> Outcome:
+        """The outcome of a commit after those that made `changes`, to which it adds its own."""
         for key, expected in commit.expects.items():
-            row = self._writer.execute(_VERSION, (key,)).fetchone()
-            if (row[0] if row else ABSENT) != expected:
+            entry = changes.get(key) or self._look_up(key)
+            if entry.version != expected:
                 return Conflict(key)
         self._revision += 1
-        self._writer.executemany(_DELETE, [(key,) for key in commit.deletes])
-        self._writer.executemany(_PUT, [(key, value, self._revision) for key, value in commit.puts.items()])
+        for key in commit.deletes:
+            changes[key] = _NOTHING
+        for key, value in commit.puts.items():
+            changes[key] = Entry(value, self._revision)
         return self._revision
+
+    def _look_up(self, key: str) -> Entry:
+        """What is at a key, for a commit. This process owns the file, so what it has seen once, it knows."""
+        entry = self._known.get(key)
+        if entry is None:
+            row = self._writer.execute(_READ, (key,)).fetchone()
+            entry = Entry(*row) if row else _NOTHING
+            self._remember(key, entry)
+        return entry
+
+    def _remember(self, key: str, entry: Entry) -> None:
+        if len(entry.value) <= VALUE_KNOWN:
+            self._known.put(key, entry)
+
+    def _write(self, changes: Mapping[str, Entry]) -> None:
+        deletes = [(key,) for key, entry in changes.items() if not entry.version]
+        puts = [(key, entry.value, entry.version) for key, entry in changes.items() if entry.version]
+        self._writer.execute("BEGIN IMMEDIATE")
+        if deletes:
+            self._writer.executemany(_DELETE, deletes)
+        if puts:
+            self._writer.executemany(_PUT, puts)
+        self._writer.execute(_SET_REVISION, (self._revision,))
 
     def _finish(self) -> None:
         self._writer.execute("COMMIT")
@@ -126,18 +168,22 @@ class SqliteStore:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
+    def _check(self) -> None:
+        """Refuse to go on after a failed COMMIT, or when the files are not there any more. Raises `StoreFailed`."""
+        self._files.check()
+        if self._unsettled:
+            self._settle()
+
     def _settle(self) -> None:
         """After a failed COMMIT: go on only when a transaction has overwritten what that one may have left."""
-        if not self._unsettled:
-            return
-        with self._writing, _failures("the store is not writable"):
+        with self._writing:
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
                 self._writer.execute(_SET_REVISION, (self._revision,))
                 self._finish()
-            except sqlite3.Error:
+            except Exception as error:
                 self._roll_back()
-                raise
+                raise StoreFailed(f"the store is not writable: {type(error).__name__}") from error
             self._unsettled = False
 
 
@@ -147,17 +193,6 @@ def _failures(what: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError, UnicodeError) as error:
         raise StoreFailed(f"{what}: {type(error).__name__}: {error}") from error
-
-
-def _own(path: Path) -> int:
-    """Lock a file beside the store for this process. The kernel gives it back however the process ends."""
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise StoreFailed(f"{path} is in use by another process") from None
-    return lock
 
 
 def _connect(path: Path) -> sqlite3.Connection:

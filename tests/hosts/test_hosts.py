@@ -38,7 +38,7 @@ from servers.common.host import PROVIDER_BODY_LIMIT, Host
 from servers.common.platform_identity import Platform
 from servers.common.runtime import Runtime
 from servers.stores import Outcome
-from servers.stores.group_commit import GroupCommit
+from servers.stores.group_commit import BEARABLE_SECONDS, TRY_EVERY, GroupCommit
 from servers.stores.memory import InMemory
 
 from .opened import RUNTIMES, Scenario, on, serving
@@ -159,7 +159,7 @@ def test_a_store_that_cannot_be_opened_opens_no_host(runtime: str) -> None:
 
 
 class SlowStore(ReferenceStore):
-    """A store that waits for its disk, as long as its test wants; it notes its batches."""
+    """A store that waits for its disk, as long as its test wants; it notes its batches. Its shortest wait is 5 ms."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,6 +168,9 @@ class SlowStore(ReferenceStore):
         self.disk = threading.Event()
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
+        if not commits:
+            time.sleep(0.005)
+            return ()
         self.batches.append(len(commits))
         self.threads.add(threading.get_ident())
         self.disk.wait(LONG)
@@ -248,11 +251,62 @@ def test_a_host_is_closed_only_when_its_last_batch_is_written(runtime: str) -> N
     assert store.read("a") is not None
 
 
+class TimedStore(ReferenceStore):
+    """A store whose disk takes a while; it notes which batches the event loop had to wait for."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.on_loop: list[bool] = []
+        self._loop = threading.get_ident()
+
+    def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
+        time.sleep(self.seconds)
+        if commits:
+            self.on_loop.append(threading.get_ident() == self._loop)
+        return super().commit_all(commits)
+
+
+def write_in(store: TimedStore, runtime: str, batches: int, then: float | None = None) -> list[bool]:
+    """One batch after the other; from half of them on the disk takes another time."""
+
+    async def scenario(host: Host) -> None:
+        for number in range(batches):
+            if then is not None and number == batches // 2:
+                store.seconds = then
+            await run(put(f"{number}"), host)
+
+    on(runtime, scenario, GroupCommit(store))
+    return store.on_loop
+
+
+def test_a_quick_disk_is_waited_for_on_the_loop(runtime: str) -> None:
+    assert write_in(TimedStore(0.0), runtime, 20) == [True] * 20
+
+
+def test_a_slow_disk_holds_up_nothing_else(runtime: str) -> None:
+    """From the first commit on, and with one try on the loop after many batches."""
+    on_loop = write_in(TimedStore(0.005), runtime, TRY_EVERY + 2)
+    assert on_loop == [False] * TRY_EVERY + [True, False]
+
+
+def test_a_disk_that_hangs_is_not_tried_on_the_loop(runtime: str) -> None:
+    assert not any(write_in(TimedStore(BEARABLE_SECONDS + 0.001), runtime, TRY_EVERY + 2))
+
+
+def test_a_disk_that_becomes_slow_is_left_to_a_thread(runtime: str) -> None:
+    on_loop = write_in(TimedStore(0.0), runtime, 40, then=0.006)
+    assert on_loop[:20] == [True] * 20
+    assert on_loop[-10:] == [False] * 10
+
+
 class BrokenStore(ReferenceStore):
     """A store that fails in ways that no store may."""
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-        raise LookupError
+        if commits:
+            raise LookupError
+        return ()
 
 
 def test_a_store_that_breaks_its_word_leaves_the_outcome_unknown(runtime: str) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +22,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from servers.stores import BlockingStore, Outcome
-from servers.stores.sqlite import SqliteStore
+from servers.stores.owned_files import CHECK_SECONDS
+from servers.stores.sqlite import ENTRIES_KNOWN, VALUE_KNOWN, SqliteStore
 
 from .reference import ReferenceStore
 
@@ -178,7 +180,7 @@ def test_versions_go_on_growing_after_a_restart(path: Path) -> None:
 def test_the_file_is_for_its_owner_only(durable: SqliteStore, path: Path) -> None:
     commit(durable, put(a=b"1"))
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
-    assert set(modes) >= {"store.sqlite", "store.sqlite-wal", "store.sqlite.lock"}
+    assert set(modes) >= {"store.sqlite", "store.sqlite-wal"}
     assert set(modes.values()) == {0o600}
 
 
@@ -191,6 +193,51 @@ def test_commits_are_synced(durable: SqliteStore) -> None:
 def test_a_store_has_one_owner(durable: SqliteStore, path: Path) -> None:
     with pytest.raises(StoreFailed, match="in use by another process"):
         SqliteStore(path)
+
+
+def test_a_store_has_one_owner_whatever_it_is_called(durable: SqliteStore, path: Path) -> None:
+    """Not even who removes every file beside it gets it twice."""
+    soft, hard = path.with_name("soft"), path.with_name("hard")
+    soft.symlink_to(path)
+    hard.hardlink_to(path)
+    for other in path.parent.iterdir():
+        if other.name not in {"store.sqlite", "store.sqlite-wal", "soft", "hard"}:
+            other.unlink()
+    for name in (soft, hard, path):
+        with pytest.raises(StoreFailed, match="in use by another process"):
+            SqliteStore(name)
+
+
+def test_a_linked_store_is_kept_where_it_really_is(path: Path) -> None:
+    path.symlink_to(path.with_name("real"))
+    with closing(SqliteStore(path)) as store:
+        commit(store, put(a=b"1"))
+    with closing(SqliteStore(path.with_name("real"))) as store:
+        assert store.read("a") is not None
+
+
+def replace_file(path: Path) -> None:
+    path.with_name("copy").write_bytes(path.read_bytes())
+    path.with_name("copy").rename(path)
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda path: path.unlink(), replace_file, lambda path: path.with_name(f"{path.name}-wal").unlink()]
+)
+def test_a_store_whose_files_are_taken_away_stops_within_a_second(
+    durable: SqliteStore, path: Path, harm: Callable[[Path], object]
+) -> None:
+    """Whatever it acknowledged from then on would be lost at its end."""
+    commit(durable, put(a=b"1"))
+    harm(path)
+    assert CHECK_SECONDS < 1.0
+    time.sleep(CHECK_SECONDS)
+    path.write_bytes(b"")
+    for refused in (lambda: durable.read("a"), lambda: durable.list("", "", 1)):
+        with pytest.raises(StoreFailed, match="removed or replaced"):
+            refused()
+    [outcome] = durable.commit_all([put(b=b"1")])
+    assert isinstance(outcome, StoreFailed)
 
 
 def make_foreign(path: Path) -> None:
@@ -255,6 +302,55 @@ def test_a_commit_that_fails_at_its_end_is_unknown_until_that_can_no_longer_chan
         assert commit(store, put(b=b"1")) > settled.version
     with closing(SqliteStore(path)) as store:
         assert store.read("a") == settled
+
+
+def test_an_error_that_is_not_sqlites_leaves_no_transaction_open(path: Path) -> None:
+    class Surprised(SqliteStore):
+        surprise: type[Exception] | None = LookupError
+
+        def _finish(self) -> None:
+            if self.surprise:
+                raise self.surprise
+            super()._finish()
+
+    with closing(Surprised(path)) as store:
+        [unknown] = store.commit_all([put(a=b"1")])
+        assert isinstance(unknown, OutcomeUnknown)
+        assert not store._writer.in_transaction
+        with pytest.raises(StoreFailed, match="not writable: LookupError"):
+            store.read("a")
+        assert not store._writer.in_transaction
+        store.surprise = None
+        assert store.read("a") is None
+        assert commit(store, put(a=b"1")) > 0
+
+
+def test_a_reader_sees_all_of_a_commit_or_nothing(path: Path) -> None:
+    """At every moment of the commit, also where one of its entries is known and the other is not."""
+
+    seen: list[tuple[bytes, ...]] = []
+
+    class Watched(SqliteStore):
+        def look(self) -> None:
+            seen.append(tuple(entry.value for key in ("a", "b", "c") if (entry := self.read(key))))
+
+        def _finish(self) -> None:
+            self.look()
+            super()._finish()
+            self.look()
+
+    with closing(Watched(path)) as store:
+        version = commit(store, put(a=b"1", b=b"1", c=bytes(VALUE_KNOWN + 1)))
+        seen.clear()
+        commit(store, Commit({"a": version}, {"a": b"2", "b": b"2", "c": b"2"}))
+        store.look()
+        assert seen == [(b"1", b"1", bytes(VALUE_KNOWN + 1)), *[(b"2", b"2", b"2")] * 2]
+
+
+def test_what_is_known_of_entries_is_bounded(durable: SqliteStore) -> None:
+    durable.commit_all([Commit({}, {f"{number}": b"1"}) for number in range(ENTRIES_KNOWN + 10)])
+    assert len(durable._known) == ENTRIES_KNOWN
+    assert durable.read("0") is not None
 
 
 def test_a_write_that_fails_is_certainly_not_written(durable: SqliteStore) -> None:
