@@ -37,6 +37,9 @@ class AiohttpHost(host.Host):
     def new_event(self) -> runtime.Event:
         return asyncio.Event()
 
+    def new_semaphore(self, count: int) -> asyncio.Semaphore:
+        return asyncio.Semaphore(count)
+
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         task = asyncio.create_task(work())
         self._tasks.add(task)
@@ -123,16 +126,19 @@ class AiohttpHost(host.Host):
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         progress = _Progress()
         try:
-            async with self._session.request(
-                request.method,
-                URL(request.url, encoded=True),
-                headers=request.headers,
-                data=request.body or None,
-                allow_redirects=False,
-                proxy=self._proxies.proxy_of(request.url),
-                timeout=aiohttp.ClientTimeout(total=max(0.001, timeout)),
-                trace_request_ctx=progress,
-            ) as response:
+            async with (
+                asyncio.timeout(max(0.0, timeout)),
+                self.in_lane(request),
+                self._session.request(
+                    request.method,
+                    URL(request.url, encoded=True),
+                    headers=request.headers,
+                    data=request.body or None,
+                    allow_redirects=False,
+                    proxy=self._proxies.proxy_of(request.url),
+                    trace_request_ctx=progress,
+                ) as response,
+            ):
                 body = bytearray()
                 async for chunk in response.content.iter_any():
                     body += chunk
@@ -152,7 +158,8 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
     trace = aiohttp.TraceConfig()
     trace.on_request_headers_sent.append(_note_sent)
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=host.PROVIDER_CONNECTIONS),
+        connector=aiohttp.TCPConnector(limit=0),  # lanes limit the calls
+        timeout=aiohttp.ClientTimeout(),  # each call has a time-out around everything that it does
         headers=host.PROVIDER_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -28,7 +29,9 @@ PROVIDER_HEADERS: Final = {"user-agent": "cloudid", "accept-encoding": "identity
 PROVIDER_BODY_LIMIT: Final = 8 * 2**20
 """Largest answer of the provider, in bytes."""
 
-PROVIDER_CONNECTIONS: Final = 100
+LANE_WIDTH: Final = 64
+"""Most calls at a time of one kind to one interface of the provider; see `Lane`."""
+
 SHARED_SECONDS: Final = 300.0
 """A shared program that takes longer is stuck, and is closed for all who wait for it."""
 
@@ -43,6 +46,18 @@ class _Flight:
     failure: Exception | None = Factory(lambda: TimeIsUp("the host was closed"))
 
 
+@define(eq=False)
+class Lane:
+    """Calls of one kind to one interface of the provider: so many may be under way, and the others wait for these only.
+
+    An interface is a host and the first segment of the path: a gateway may stand for several. Reading and writing have
+    lanes of their own, since logins only read, and must not wait behind what the secrets engine changes.
+    """
+
+    free: AbstractAsyncContextManager[object]
+    users: int = 0
+
+
 class Host:
     """The effects that are the same on every runtime; see `cloudid_core.effects` for what each one means."""
 
@@ -50,6 +65,7 @@ class Host:
         self._store = store
         self._platform = platform
         self._flights: dict[str, _Flight] = {}
+        self._lanes: dict[Hashable, Lane] = {}
         self.sinks: list[Callable[[Event], None]] = []
         """Who learns of the core's events."""
 
@@ -57,6 +73,9 @@ class Host:
 
     @abstractmethod
     def new_event(self) -> runtime.Event: ...
+
+    @abstractmethod
+    def new_semaphore(self, count: int) -> AbstractAsyncContextManager[object]: ...
 
     @abstractmethod
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
@@ -88,6 +107,23 @@ class Host:
     async def within(self, seconds: float, program: Program[Any]) -> Any: ...
 
     # The rest
+
+    @asynccontextmanager
+    async def in_lane(self, request: HttpRequest) -> AsyncIterator[None]:
+        """Around a call to the provider: wait until its lane is free. The caller bounds the time."""
+        origin, _, path = request.url.partition("://")[2].partition("/")
+        key = (origin, path.partition("/")[0], request.method in ("GET", "HEAD"))
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(self.new_semaphore(LANE_WIDTH))
+        lane.users += 1
+        try:
+            async with lane.free:
+                yield
+        finally:
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[key]
 
     def read_entry(self, key: str) -> Coroutine[Any, Any, Entry | None]:
         return self._store.read(key)

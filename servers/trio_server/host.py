@@ -43,6 +43,9 @@ class TrioHost(host.Host):
     def new_event(self) -> runtime.Event:
         return trio.Event()
 
+    def new_semaphore(self, count: int) -> trio.Semaphore:
+        return trio.Semaphore(count)
+
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._nursery.start_soon(work)
 
@@ -101,13 +104,16 @@ class TrioHost(host.Host):
         body = bytearray()
         try:
             with trio.move_on_after(max(0.0, timeout)) as scope:
-                async with self._clients[self._proxies.proxy_of(request.url)].stream(
-                    request.method,
-                    request.url,
-                    headers=dict(request.headers),
-                    content=request.body,
-                    extensions={"trace": trace},
-                ) as response:
+                async with (
+                    self.in_lane(request),
+                    self._clients[self._proxies.proxy_of(request.url)].stream(
+                        request.method,
+                        request.url,
+                        headers=dict(request.headers),
+                        content=request.body,
+                        extensions={"trace": trace},
+                    ) as response,
+                ):
                     async for chunk in response.aiter_raw():
                         body += chunk
                         if len(body) > host.PROVIDER_BODY_LIMIT:
@@ -153,6 +159,7 @@ def _client(proxy: str | None) -> httpx.AsyncClient:
         trust_env=False,
         follow_redirects=False,
         timeout=None,
-        limits=httpx.Limits(max_connections=host.PROVIDER_CONNECTIONS),
+        # The pool's own queue costs the number of connections for each request that waits, so lanes keep it empty.
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=host.LANE_WIDTH),
         proxy=proxy,
     )

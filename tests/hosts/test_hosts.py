@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from inspect import CORO_CLOSED, getcoroutinestate
+from math import inf
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from cloudid_core.effects import (
     ABSENT,
+    CallProvider,
     Commit,
     HttpRequest,
     HttpResponse,
@@ -34,13 +39,14 @@ from cloudid_core.errors import (
 from cloudid_core.run import run
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
-from servers.common.host import PROVIDER_BODY_LIMIT, Host
+from servers.common.host import LANE_WIDTH, PROVIDER_BODY_LIMIT, Host
 from servers.common.platform_identity import Platform
 from servers.common.runtime import Runtime
 from servers.stores import Outcome
 from servers.stores.group_commit import BEARABLE_SECONDS, TRY_EVERY, GroupCommit
 from servers.stores.memory import InMemory
 
+from ..servers.certificates import write_certificate
 from .opened import RUNTIMES, Scenario, on, serving
 from .reference import ReferenceStore
 
@@ -353,6 +359,120 @@ def test_the_provider_learns_nothing_that_was_not_asked_for(runtime: str) -> Non
     assert [headers["user-agent"] for headers in seen] == ["cloudid"] * 2
     assert [headers["accept-encoding"] for headers in seen] == ["identity"] * 2
     assert [headers["x-mine"] for headers in seen] == ["1"] * 2
+
+
+async def give_up(host: Host, request: HttpRequest) -> None:
+    """The first calls are sent; the others find no room, and are not."""
+    is_first = request.url.endswith("/first")
+    with pytest.raises(ProviderUnreachable) as failure:
+        await host.call_provider(request, 0.8 if is_first else 0.2)
+    assert failure.value.sent is is_first
+
+
+@pytest.mark.parametrize("hanging", ["GET /graph", "PUT /arm"])
+def test_calls_that_hang_make_only_their_own_kind_wait(
+    runtime: str, hanging: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that hangs does not delay a look-up of a machine, and neither does a write that hangs."""
+    monkeypatch.setattr("servers.common.host.LANE_WIDTH", 2)
+    method, path = hanging.split()
+
+    def partly_hanging(request: HttpRequest) -> Scripted:
+        hangs = request.method == method and f"{path}/" in request.url
+        return Scripted(HttpResponse(200), inf if hangs else 0.0)
+
+    async def scenario(host: Host) -> None:
+        for place in ("first", "first", "waits", "waits"):
+            request = HttpRequest(method, f"{url}{path}/{place}")
+            host.start(partial(give_up, host, request))
+            await host.sleep(0.02)
+        response = await host.call_provider(HttpRequest("GET", f"{url}/arm/machine"), 0.3)
+        assert response.status == 200
+        await host.sleep(1.0)
+        assert (await host.call_provider(HttpRequest("GET", f"{url}/login/keys"), LONG)).status == 200
+        assert host._lanes == {}
+
+    with serving(partly_hanging) as url:
+        on(runtime, scenario)
+
+
+def test_a_thousand_calls_share_few_connections(runtime: str) -> None:
+    """However many requests wait for facts, the provider sees a bounded number at a time, and all are answered."""
+    now, most = 0, 0
+    lock = threading.Lock()
+
+    def counted(request: HttpRequest) -> Scripted:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.002)
+        with lock:
+            now -= 1
+        return Scripted(HttpResponse(200))
+
+    async def scenario(host: Host) -> None:
+        async def one() -> int:
+            return (await CallProvider(HttpRequest("GET", f"{url}/arm/machine"), LONG)).status
+
+        assert await run(gather([one() for _ in range(1000)]), host) == [200] * 1000
+
+    with serving(counted) as url:
+        on(runtime, scenario)
+    assert most <= LANE_WIDTH
+
+
+def test_a_shared_program_that_is_stuck_ends_for_all(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next who asks gets a new one."""
+    monkeypatch.setattr("servers.common.host.SHARED_SECONDS", 0.1)
+    closed: list[str] = []
+
+    async def stuck() -> str:
+        try:
+            await shared("key", never(closed))
+        except TimeIsUp:
+            return "time is up"
+        return "answered"
+
+    async def quick() -> str:
+        return "new"
+
+    async def scenario(host: Host) -> None:
+        assert await run(gather([stuck(), stuck()]), host) == ["time is up"] * 2
+        assert await run(shared("key", quick()), host) == "new"
+
+    on(runtime, scenario)
+    assert closed == ["never"]
+
+
+def test_the_certificate_of_the_provider_is_checked(runtime: str, tmp_path: Path) -> None:
+    """A provider whose certificate nobody vouches for is not sent a byte of a request."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    write_certificate(tmp_path, "localhost")
+    tls.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        received: list[bytes] = []
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _ = listener.accept()
+                with connection, tls.wrap_socket(connection, server_side=True) as secure:
+                    received.append(secure.recv(1000))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(ProviderUnreachable) as failure:
+            on(runtime, call(f"https://127.0.0.1:{listener.getsockname()[1]}/"))
+        thread.join()
+    assert not failure.value.sent
+    assert received == []
+
+
+def test_proxies_of_the_environment_are_not_used(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with serving(lambda request: Scripted(HttpResponse(200))) as url:
+        assert on(runtime, call(f"{url}/")).status == 200
 
 
 def test_a_platform_token_is_fetched_from_the_metadata_service(runtime: str) -> None:
