@@ -38,6 +38,10 @@ BACKLOG: Final = 65_536
 """How many bytes a client may send ahead of an answer before it is not read any more."""
 
 
+PIECE: Final = 65_536
+"""Most bytes that are written at once: TLS would take any number, and say that nothing is left to be sent."""
+
+
 class _Gone(Exception):
     """The client has left, or has nothing more to say."""
 
@@ -92,6 +96,7 @@ class Protocol(RequestHandler):
         elif self._server.tls is None:
             self._begin(socket)
         else:
+            socket.set_write_buffer_limits(1)
             socket.pause_reading()
             self._task_handler = self._loop.create_task(self._begin_tls(socket, self._server.tls))
 
@@ -245,12 +250,13 @@ class Protocol(RequestHandler):
         """Raises `_Gone`, or `TimeoutError` if the client does not read."""
         if self.transport is None or self.transport.is_closing():
             raise _Gone
-        self.transport.write(data)
-        if self.writing_paused:
-            async with asyncio.timeout(self._server.write_timeout):
-                await self._drain_helper()
-            if self.transport is None:
-                raise _Gone
+        for start in range(0, len(data), PIECE):
+            self.transport.write(data[start : start + PIECE])
+            if self.writing_paused:
+                async with asyncio.timeout(self._server.write_timeout):
+                    await self._drain_helper()
+                if self.transport is None:
+                    raise _Gone
 
     async def _linger(self) -> None:
         """Swallow what the client still sends: a connection that is closed upon unread bytes loses our last words."""

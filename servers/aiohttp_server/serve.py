@@ -47,7 +47,7 @@ def serve(setup: Setup) -> None:
 async def _serve(setup: Setup) -> None:
     log = setup.open_log()
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(_Complaints(log))
+    loop.set_exception_handler(_ExceptionHandler(log))
     stop, end_drain = asyncio.Event(), asyncio.Event()
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
         host.sinks.append(EventLog(log))
@@ -79,17 +79,20 @@ async def _serve(setup: Setup) -> None:
             await front.finish()
 
 
-class _Complaints:
-    """What the event loop has to complain about: above all, that it has no descriptor left to accept a connection."""
+class _ExceptionHandler:
+    """Logs what fails in the event loop itself: above all, to accept a connection without a descriptor left.
+
+    asyncio then tries again a hundred times at once, and once more when the server is closed.
+    """
 
     def __init__(self, log: FilteringBoundLogger) -> None:
-        self._log = log
-        self._accept_errors = Seldom(log)
+        self._warn_of_accepting = Seldom(log.warning)
+        self._report = Seldom(log.error)
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         facts = describe_error(error) if isinstance(error, BaseException) else {}
         if isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
-            self._accept_errors.warning("connections cannot be accepted", **facts)
+            self._warn_of_accepting("connections cannot be accepted", **facts)
         else:
-            self._log.error("event loop failed", **facts)
+            self._report("event loop failed", **facts)

@@ -1,28 +1,28 @@
-"""Seldom: a warning that would come thousands of times comes once a minute."""
+"""Seldom: a line of the log that would come thousands of times comes once a minute."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from math import inf
 from typing import Any, Final
-
-from structlog.typing import FilteringBoundLogger
 
 PAUSE: Final = 60.0
 
 
 class Seldom:
-    """One kind of warning, at most once a minute; each tells how many were left out before it."""
+    """Writes at most one line a minute; each says how many were left out before it."""
 
-    def __init__(self, log: FilteringBoundLogger) -> None:
-        self._log = log
+    def __init__(self, write: Callable[..., object]) -> None:
+        """`write` is a method of a log, like `log.warning`."""
+        self._write = write
         self._last = -inf
         self._left_out = 0
 
-    def warning(self, event: str, **facts: Any) -> None:
+    def __call__(self, event: str, **facts: Any) -> None:
         now = time.monotonic()
         if now - self._last < PAUSE:
             self._left_out += 1
             return
-        self._log.warning(event, left_out=self._left_out, **facts)
+        self._write(event, left_out=self._left_out, **facts)
         self._last, self._left_out = now, 0

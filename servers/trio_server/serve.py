@@ -44,7 +44,7 @@ def serve(setup: Setup) -> None:
 
 async def _serve(setup: Setup) -> None:
     log = setup.open_log()
-    accept_errors = Seldom(log)
+    warn_of_accepting = Seldom(log.warning)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.sinks.append(EventLog(log))
@@ -61,7 +61,7 @@ async def _serve(setup: Setup) -> None:
                     except OSError as error:
                         if error.errno not in OUT_OF_RESOURCES:
                             raise
-                        accept_errors.warning("connections cannot be accepted", **describe_error(error))
+                        warn_of_accepting("connections cannot be accepted", **describe_error(error))
                         await trio.sleep(ACCEPT_PAUSE)
                     else:
                         serving.start_soon(handle, stream)

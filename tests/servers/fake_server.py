@@ -61,6 +61,8 @@ class FakeService:
                 return replace(answer(), holds="a lease")
             case "/holds-much":
                 return replace(answer(), body=bytes(MUCH), holds="a lease")
+            case "/large":
+                return replace(answer(large="a" * int(query)), holds="much")
             case "/visit":
                 return replace(answer(), wake_at=await Now())
             case "/count":

@@ -1,0 +1,30 @@
+"""A store that is taken away under a running server."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from .running import Running
+from .test_kill import SERVERS, SETTINGS, initialise
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_whose_store_is_gone_says_so_within_a_second(name: str, tmp_path: Path) -> None:
+    """Its health is 503, and it acknowledges nothing that it could not keep."""
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text(SETTINGS.format(folder=tmp_path))
+    headers = {"X-Service-Token": initialise(name, settings)}
+    with (
+        Running(f"servers.{name}", "--settings", str(settings)) as server,
+        httpx.Client(trust_env=False, base_url=server.url, headers=headers) as client,
+    ):
+        assert client.get("/v1/sys/health").status_code == 200
+        (tmp_path / "store.db").unlink()
+        time.sleep(1.0)
+        assert client.get("/v1/sys/health").status_code == 503
+        answer = client.put("/v1/sys/policies/acl/late", json={"policy": ""})
+        assert (answer.status_code, answer.json()["codes"]) == (503, ["store_unavailable"])
