@@ -56,8 +56,13 @@ class BlockingStore(Protocol):
         """Up to `limit` keys with the prefix that sort after `after`, in order. Raises `StoreFailed`."""
         ...
 
+    @property
+    def waited(self) -> float:
+        """Seconds that the last `commit_all` waited for the disk."""
+        ...
+
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-        """Try each commit, in order; each succeeds or fails on its own. Called in a worker thread. Raises nothing."""
+        """Try each commit, in order; each succeeds or fails on its own. From any thread. Raises nothing."""
         ...
 
     def close(self) -> None: ...

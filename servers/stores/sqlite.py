@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import takewhile
@@ -61,6 +62,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self._writing = threading.Lock()
         self._unsettled = False
+        self.waited = 0.0
         self._known: Bounded[str, Entry] = Bounded(ENTRIES_KNOWN)
         """What the last commit left at a key, by the writer's knowledge; `_NOTHING` where nothing is. Only commits
         write here: a reader in another thread could put back what has just been replaced."""
@@ -108,6 +110,7 @@ class SqliteStore:
                 return [StoreFailed(f"the write failed: {type(error).__name__}")] * len(commits)
             for key in changes:  # from here on, a reader in another thread sees all of it or nothing in the file
                 self._known.drop(key)
+            started = time.perf_counter()
             try:
                 self._finish()
             except Exception:  # noqa: BLE001  # whatever it is: the log may hold the transaction
@@ -116,6 +119,7 @@ class SqliteStore:
                 self._known.clear()
                 unknown = OutcomeUnknown("the write failed at its end")
                 return [unknown if isinstance(outcome, int) else outcome for outcome in outcomes]
+            self.waited = time.perf_counter() - started
             for key, entry in changes.items():
                 self._remember(key, entry)
             return outcomes

@@ -13,6 +13,8 @@ from servers.stores import Outcome
 class ReferenceStore(MemoryStore):
     """Commits one after the other, each for itself."""
 
+    waited = 0.0
+
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
         return [self._outcome(commit) for commit in commits]
 

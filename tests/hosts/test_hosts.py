@@ -165,7 +165,9 @@ def test_a_store_that_cannot_be_opened_opens_no_host(runtime: str) -> None:
 
 
 class SlowStore(ReferenceStore):
-    """A store that waits for its disk, as long as its test wants; it notes its batches. Its shortest wait is 5 ms."""
+    """A store that waits for its disk, as long as its test wants; it notes its batches."""
+
+    waited = 0.005
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +177,6 @@ class SlowStore(ReferenceStore):
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
         if not commits:
-            time.sleep(0.005)
             return ()
         self.batches.append(len(commits))
         self.threads.add(threading.get_ident())
@@ -262,12 +263,12 @@ class TimedStore(ReferenceStore):
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
-        self.seconds = seconds
+        self.waited = seconds
         self.on_loop: list[bool] = []
         self._loop = threading.get_ident()
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-        time.sleep(self.seconds)
+        time.sleep(self.waited)
         if commits:
             self.on_loop.append(threading.get_ident() == self._loop)
         return super().commit_all(commits)
@@ -279,7 +280,7 @@ def write_in(store: TimedStore, runtime: str, batches: int, then: float | None =
     async def scenario(host: Host) -> None:
         for number in range(batches):
             if then is not None and number == batches // 2:
-                store.seconds = then
+                store.waited = then
             await run(put(f"{number}"), host)
 
     on(runtime, scenario, GroupCommit(store))
@@ -304,6 +305,20 @@ def test_a_disk_that_becomes_slow_is_left_to_a_thread(runtime: str) -> None:
     on_loop = write_in(TimedStore(0.0), runtime, 40, then=0.006)
     assert on_loop[:20] == [True] * 20
     assert on_loop[-10:] == [False] * 10
+
+
+def test_one_long_wait_does_not_make_a_disk_slow(runtime: str) -> None:
+    class Hiccups(TimedStore):
+        def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
+            self.waited = 0.1 if len(self.on_loop) == 10 else 0.0
+            return super().commit_all(commits)
+
+    assert write_in(Hiccups(0.0), runtime, 20) == [True] * 20
+
+
+def test_a_disk_that_becomes_quick_again_is_waited_for_on_the_loop(runtime: str) -> None:
+    on_loop = write_in(TimedStore(0.005), runtime, 2 * TRY_EVERY, then=0.0)
+    assert on_loop == [False] * TRY_EVERY + [True] * TRY_EVERY
 
 
 class BrokenStore(ReferenceStore):
