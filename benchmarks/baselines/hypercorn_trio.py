@@ -17,7 +17,7 @@ from cloudid_core.run import run
 from servers.common.app import Front
 from servers.common.bootstrap import Setup
 from servers.common.cli import main
-from servers.common.wire import Head
+from servers.common.heads import Head
 from servers.trio_server.host import open_host
 from servers.trio_server.serve import perform
 
