@@ -73,10 +73,14 @@ def open_log(level: LogLevel | str, descriptor: int = streams.STDERR) -> Filteri
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             file.mention_lost_lines,
-            structlog.processors.JSONRenderer(),
+            structlog.processors.JSONRenderer(serializer=_json),
         ],
-    )
+    ).bind()  # now, and not at each line
     return log
+
+
+def _json(event: EventDict, **_: object) -> str:
+    return msgspec.json.encode(event).decode("utf-8")
 
 
 class EventLog:
