@@ -91,7 +91,8 @@ class Protocol(RequestHandler):
         """A socket was accepted. With TLS, the handshake comes first."""
         socket = self.transport = cast(asyncio.Transport, transport)
         if not self._server.admitted.admit(self):
-            socket.write(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
+            if self._server.tls is None:
+                socket.write(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
             socket.close()
         elif self._server.tls is None:
             self._begin(socket)
@@ -125,11 +126,16 @@ class Protocol(RequestHandler):
     def close(self) -> None:
         """The server drains: end the connection after the request that is under way, if there is one."""
         self._close = True
-        if self._stage in (Stage.HANDSHAKE, Stage.IDLE):
-            self.force_close()
+        if self.is_idle:
+            self.end()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of a request has come."""
+        return self._stage in (Stage.HANDSHAKE, Stage.IDLE)
 
     def end(self) -> None:
-        """Close an idle connection."""
+        """Close it without a word."""
         self.force_close()
 
     async def start(self) -> None:
@@ -222,8 +228,10 @@ class Protocol(RequestHandler):
         self._due = self._loop.time() + self._server.timeouts[stage]
         if self._due < (self._timer.when() if self._timer else inf):
             self._set_timer()
-        if stage is not Stage.IDLE:
-            self._server.admitted.mark_busy(self)
+        if stage is Stage.ANSWER:
+            self._server.admitted.mark_answering(self)
+        elif stage is not Stage.IDLE:
+            self._server.admitted.mark_reading(self)
         elif self._server.front.is_draining:
             raise _Gone
         else:

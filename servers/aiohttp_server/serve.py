@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import socket
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -24,6 +26,12 @@ from .host import open_host
 from .protocol import Server
 
 T = TypeVar("T")
+
+ACCEPTED_AT_ONCE: Final = 8
+"""asyncio accepts as many connections in one turn as its backlog has: many would push out each other unread."""
+
+BACKLOG: Final = 1024
+"""Connections that the kernel keeps until they are accepted."""
 
 AT_ONCE: Final = 0.001
 """Seconds; aiohttp takes 0 for no limit."""
@@ -56,8 +64,9 @@ async def _serve(setup: Setup) -> None:
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, *setup.server.address)
-            await site.start()
+            for listener in await _bind(*setup.server.address):
+                await web.SockSite(runner, listener, backlog=ACCEPTED_AT_ONCE).start()
+                listener.listen(BACKLOG)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, lambda: (end_drain if stop.is_set() else stop).set())
             loop.add_signal_handler(signal.SIGHUP, setup.reload.run, log)
@@ -66,7 +75,8 @@ async def _serve(setup: Setup) -> None:
             await stop.wait()
             log.info("draining", connections=len(server.admitted))
             front.is_draining = True
-            await site.stop()
+            for site in runner.sites:
+                await site.stop()
             server.admitted.end_idle()
         finally:
             draining, ending = asyncio.ensure_future(runner.cleanup()), asyncio.ensure_future(end_drain.wait())
@@ -77,6 +87,14 @@ async def _serve(setup: Setup) -> None:
                 await server.shutdown(AT_ONCE)
             ending.cancel()
             await front.finish()
+
+
+async def _bind(host: str, port: int) -> list[socket.socket]:
+    """A socket for each address of the host."""
+    server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, start_serving=False)
+    sockets = [socket.socket(fileno=os.dup(bound.fileno())) for bound in server.sockets]
+    server.close()
+    return sockets
 
 
 class _ExceptionHandler:

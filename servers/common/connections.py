@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import resource
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -16,66 +17,92 @@ from .settings import ServerSettings
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of `accept` that pass."""
 
+IN_USE_SECONDS: Final = 5.0
+"""A connection that was idle for less is in use."""
+
 RESERVE: Final = 512
 """Descriptors that are kept for everything but connections of clients: the provider's, the store's, new ones that are
 about to be refused."""
 
 
-class Idle(Protocol):
-    """A connection on which no request is under way."""
+class Connection(Protocol):
+    """What is to be known of a connection."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of a request has come."""
+        ...
 
     def end(self) -> None:
-        """Close it soon. Called only while it is idle."""
+        """Close it soon, without a word."""
         ...
 
 
-C = TypeVar("C", bound=Idle)
+C = TypeVar("C", bound=Connection)
 
 
 class Connections(Generic[C]):
-    """The open connections of a server. At the limit, the one that is idle for longest is closed for a new one."""
+    """The open connections of a server. At the limit, one of them makes room for a new one.
+
+    First that which has waited longest for its first answer: it is idle, or slow. Then that which is idle for longest,
+    unless it was in use a moment ago: newcomers push out no client that is being served.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._open: set[C] = set()
-        self._idle: dict[C, None] = {}
+        self._unanswered: dict[C, None] = {}
+        """Without a whole request so far, in the order in which they came."""
+
+        self._idle: dict[C, float] = {}
+        """Idle after an answer, and since when; the longest idle first."""
 
     def admit(self, connection: C) -> bool:
-        """Count a new connection, as an idle one. False: there is no room for it."""
+        """Count a new connection. False: there is no room for it."""
         if len(self._open) >= self._limit:
-            longest = next(iter(self._idle), None)
-            if longest is None:
+            given_up = self._expendable()
+            if given_up is None:
                 return False
-            self.remove(longest)
-            longest.end()
+            self.remove(given_up)
+            given_up.end()
         self._open.add(connection)
-        self._idle[connection] = None
+        self._unanswered[connection] = None
         return True
 
-    def mark_idle(self, connection: C) -> None:
-        """It waits for a request. Does nothing if it was removed."""
-        if connection in self._open:
-            self._idle[connection] = None
+    def _expendable(self) -> C | None:
+        for connection in self._unanswered:
+            return connection
+        for connection, since in self._idle.items():
+            return connection if time.monotonic() - since >= IN_USE_SECONDS else None
+        return None
 
-    def mark_busy(self, connection: C) -> None:
-        """It has a request under way."""
+    def mark_idle(self, connection: C) -> None:
+        """It waits for a request."""
+        if connection in self._open and connection not in self._unanswered:
+            self._idle[connection] = time.monotonic()
+
+    def mark_reading(self, connection: C) -> None:
+        """A request has begun."""
+        self._idle.pop(connection, None)
+
+    def mark_answering(self, connection: C) -> None:
+        """A request has come as a whole."""
+        self._unanswered.pop(connection, None)
         self._idle.pop(connection, None)
 
     def remove(self, connection: C) -> None:
         """It is closed, or soon will be. Does nothing if it was removed before."""
         self._open.discard(connection)
-        self._idle.pop(connection, None)
+        self.mark_answering(connection)
 
     def end_idle(self) -> None:
         """Close all that are idle."""
-        for connection in tuple(self._idle):
-            connection.end()
+        for connection in tuple(self._open):
+            if connection.is_idle:
+                connection.end()
 
     def __len__(self) -> int:
         return len(self._open)
-
-    def __iter__(self) -> Iterator[C]:
-        return iter(tuple(self._open))
 
 
 def timeouts(settings: ServerSettings) -> Mapping[Stage, float]:

@@ -44,6 +44,7 @@ class Connection:
         self._reader = Reader(shared.heads, shared.front.body_limit)
         self._scope = trio.CancelScope()
         self._stage = Stage.HANDSHAKE
+        self._is_given_up = False
 
     async def serve(self) -> None:
         """Until one side ends it."""
@@ -54,7 +55,7 @@ class Connection:
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
-            if self._scope.cancelled_caught and self._stage in (Stage.HEAD, Stage.BODY):
+            if self._scope.cancelled_caught and not (self.is_idle or self._is_given_up):
                 await self._refuse(Refused(Code.CLIENT_TOO_SLOW))
         except (_Gone, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass
@@ -62,17 +63,21 @@ class Connection:
             self._shared.connections.remove(self)
             await self._stream.close()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of a request has come."""
+        return self._stage in (Stage.HANDSHAKE, Stage.IDLE)
+
     def end(self) -> None:
-        """Close an idle connection."""
+        """Close it without a word."""
+        self._is_given_up = True
         self._scope.cancel()
 
     async def turn_away(self) -> None:
-        """Answer that there is no room, whatever the client wants."""
-        try:
-            with suppress(OSError, trio.BrokenResourceError, trio.TooSlowError):
-                await self._send(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
-        finally:
-            await self._stream.close()
+        """Answer that there is no room, whatever the client wants. In TLS that would take a handshake: no answer."""
+        with suppress(OSError):
+            self._stream.send_at_once(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
+        await self._stream.close()
 
     async def _exchange(self) -> bool:
         """One request and its answer; whether another may follow."""
@@ -119,8 +124,10 @@ class Connection:
             return
         self._stage = stage
         self._scope.deadline = trio.current_time() + self._shared.timeouts[stage]
-        if stage is not Stage.IDLE:
-            self._shared.connections.mark_busy(self)
+        if stage is Stage.ANSWER:
+            self._shared.connections.mark_answering(self)
+        elif stage is not Stage.IDLE:
+            self._shared.connections.mark_reading(self)
         elif self._shared.front.is_draining:
             raise _Gone
         else:

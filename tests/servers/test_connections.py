@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import structlog
 
-from servers.common.connections import RESERVE, Connections, affordable
+from servers.common.connections import IN_USE_SECONDS, RESERVE, Connections, affordable
 from servers.common.seldom import PAUSE, Seldom
 
 from .certificates import write_certificate
@@ -26,29 +26,54 @@ REQUEST: Final = b"GET /echo HTTP/1.1\r\nhost: test\r\n\r\n"
 
 
 class FakeConnection:
+    is_idle = True
     has_ended = False
 
     def end(self) -> None:
         self.has_ended = True
 
 
-def test_the_longest_idle_connection_makes_room_and_a_busy_one_never() -> None:
-    first, second, third, fourth = (FakeConnection() for _ in range(4))
-    held: Connections[FakeConnection] = Connections(2)
-    assert held.admit(first)
-    assert held.admit(second)
-    held.mark_busy(first)
+def ended(*connections: FakeConnection) -> list[bool]:
+    return [connection.has_ended for connection in connections]
+
+
+def test_a_connection_that_was_never_answered_makes_room_first() -> None:
+    """The one that came first, whether it is silent or slow."""
+    answered, silent, slow, newcomer, late = (FakeConnection() for _ in range(5))
+    held: Connections[FakeConnection] = Connections(3)
+    assert all(held.admit(connection) for connection in (answered, silent, slow))
+    held.mark_answering(answered)
+    held.mark_idle(answered)
+    held.mark_idle(silent)
+    held.mark_reading(slow)
+    assert held.admit(newcomer)
+    assert ended(answered, silent, slow) == [False, True, False]
+    assert held.admit(late)
+    assert ended(answered, slow, newcomer) == [False, True, False]
+    assert len(held) == 3
+
+
+def test_then_the_longest_idle_connection_that_is_not_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    first, second, busy, newcomer = (FakeConnection() for _ in range(4))
+    held: Connections[FakeConnection] = Connections(3)
+    for connection in (first, second, busy):
+        assert held.admit(connection)
+        held.mark_answering(connection)
+    held.mark_idle(second)
     held.mark_idle(first)
-    assert held.admit(third)
-    assert (first.has_ended, second.has_ended) == (False, True)
-    held.mark_busy(first)
-    held.mark_busy(third)
-    assert not held.admit(fourth)
-    held.mark_idle(second)  # it ends later than it was given up
-    assert not held.admit(fourth)
-    held.remove(third)
-    assert held.admit(fourth)
-    assert len(held) == 2
+    now = IN_USE_SECONDS / 2
+    assert not held.admit(newcomer)
+    held.mark_reading(second)
+    held.mark_answering(second)
+    held.mark_idle(second)
+    now = IN_USE_SECONDS
+    assert held.admit(newcomer)
+    assert ended(first, second, busy) == [True, False, False]
+    held.mark_idle(first)  # it ends later than it was given up
+    held.mark_answering(newcomer)
+    assert not held.admit(FakeConnection())
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,6 @@ def test_a_client_that_is_served_stays_served_above_the_limit(port: int, kind: s
             assert repeat(lambda: ask(port, connection)).statuses == {200}
 
 
-@pytest.mark.xfail(strict=True, reason="at the limit, newcomers are refused")
 def test_a_new_client_is_served_when_idle_connections_fill_the_limit(port: int) -> None:
     """The connection that has been idle for longest makes room."""
     with flood("idle", ABOVE_LIMIT, port):
@@ -180,7 +179,6 @@ def test_a_new_client_is_served_when_idle_connections_fill_the_limit(port: int) 
     assert beside.statuses == {200}
 
 
-@pytest.mark.xfail(strict=True, reason="the limit is not held against the descriptors")
 @pytest.mark.parametrize("name", SERVERS)
 def test_idle_connections_do_not_use_up_the_descriptors(name: str, tmp_path: Path) -> None:
     """The default limit is above the number of descriptors. The log has no line for each connection."""

@@ -363,21 +363,20 @@ def is_turned_away(port: int) -> bool:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_connection_that_is_idle_for_longest_makes_room(runtime: str) -> None:
+def test_a_silent_connection_makes_room_and_one_in_use_does_not(runtime: str) -> None:
     with (
         Running(FAKE, runtime, "connection_limit=3") as running,
-        Client(running.port) as first,
+        Client(running.port) as used,
         Client(running.port) as busy,
         Client(running.port) as silent,
     ):
-        assert echo(first.ask(request("GET /echo")))
+        assert echo(used.ask(request("GET /echo")))
         busy.send(request("GET /sleep?0.5"))
-        assert echo(first.ask(request("GET /echo")))
-        with Client(running.port) as fourth, Client(running.port) as fifth:
-            assert echo(fourth.ask(request("GET /echo")))
+        with Client(running.port) as newcomer:
+            assert echo(newcomer.ask(request("GET /echo")))
             assert silent.is_closed()
-            assert echo(fifth.ask(request("GET /echo")))
-            assert first.is_closed()
+            assert is_turned_away(running.port)
+            assert echo(used.ask(request("GET /echo")))
             assert status(busy.receive()) == 200
 
 
