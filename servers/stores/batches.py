@@ -1,0 +1,82 @@
+"""Batches: requests that arrive while one batch is worked on form the next. No timer delays any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+from attrs import define
+
+from cloudid_core.errors import HostFailure, OutcomeUnknown
+
+from ..common.runtime import Event, Runtime
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+@define(eq=False)
+class Ticket(Generic[Q, A]):
+    """One request in the queue, and in the end its answer or failure."""
+
+    request: Q
+    _done: Event
+    is_settled: bool = False
+    _outcome: A | HostFailure | None = None
+
+    def settle(self, outcome: A | HostFailure) -> None:
+        self._outcome = outcome
+        self.is_settled = True
+        self._done.set()
+
+    async def answer(self) -> A:
+        await self._done.wait()
+        if isinstance(self._outcome, HostFailure):
+            raise self._outcome
+        return self._outcome  # type: ignore[return-value]  # an answer may be None
+
+
+class Batches(Generic[Q, A]):
+    """Lets `work` settle the tickets of one batch after the other, in the background.
+
+    `work` answers the tickets that it leaves for the next batch. Those that it neither settles nor leaves, because it
+    fails or is cancelled, get `OutcomeUnknown`. A caller that is cancelled leaves its ticket in the queue.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        work: Callable[[Sequence[Ticket[Q, A]]], Coroutine[Any, Any, Sequence[Ticket[Q, A]]]],
+    ) -> None:
+        self._runtime = runtime
+        self._work = work
+        self._waiting: list[Ticket[Q, A]] = []
+        self._is_working = False
+
+    async def ask(self, request: Q) -> A:
+        ticket: Ticket[Q, A] = Ticket(request, self._runtime.new_event())
+        self._waiting.append(ticket)
+        if not self._is_working:
+            self._is_working = True
+            self._runtime.start(self._work_off)
+        return await ticket.answer()
+
+    async def _work_off(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                self._waiting[:0] = await self._work_on(batch)
+        finally:
+            self._is_working = False
+
+    async def _work_on(self, batch: Sequence[Ticket[Q, A]]) -> Sequence[Ticket[Q, A]]:
+        left: Sequence[Ticket[Q, A]] = ()
+        try:
+            left = await self._work(batch)
+        except Exception:  # noqa: BLE001  # a bug here must leave no caller waiting
+            pass
+        finally:
+            for ticket in batch:
+                if not ticket.is_settled and ticket not in left:
+                    ticket.settle(OutcomeUnknown("the store did not say"))
+        return left
