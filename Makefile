@@ -2,7 +2,7 @@
 # VENV, EXTRAS the optional dependencies in it.
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= trio,aiohttp,bench,dev
+EXTRAS ?= trio,aiohttp,postgres,bench,dev
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PROJECT := .[$(EXTRAS)]

@@ -1,0 +1,17 @@
+"""The store on PostgreSQL: several nodes, each of them reading and writing, share one database.
+
+address      where the database is: a `postgresql://` address without its password
+connection   one connection over libpq, on trio and on asyncio
+schema       tables and functions: made by `init`, compared by everybody else
+statements   what is asked of the database, and how values travel
+session      a pair of connections, and which commits can still happen on an older one
+store        the `Store`: batches, outcomes, reconnection
+"""
+
+from __future__ import annotations
+
+from .address import Address
+from .schema import Mode
+from .store import ClockReading, PostgresStore
+
+__all__ = ["Address", "ClockReading", "Mode", "PostgresStore"]

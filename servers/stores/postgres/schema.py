@@ -1,0 +1,143 @@
+"""Schema: the tables of the store, in a schema `cloudid` of its own. Only `init` makes them.
+
+Versions are handed out by a sequence, one step of it for each batch of commits. The upper bits of a version count the
+database's timeline, which grows with each fail-over: a standby that lost the last commits gives no version twice.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from attrs import frozen
+
+from cloudid_core.errors import StoreFailed
+
+from .connection import Connection, StatementFailed
+
+FORMAT: Final = 1
+BATCH_VERSIONS: Final = 256
+"""How many versions one step of the sequence is worth: the most commits in one batch."""
+
+TIMELINE_BIT: Final = 48
+OLDEST_SERVER: Final = 140_000
+SECONDS: Final = 30.0
+
+
+class Mode(Enum):
+    """How commits of several nodes are kept apart. All nodes of one store use the same one: it is kept in the store."""
+
+    KEYS = "keys"
+    """Advisory locks for the keys that a batch expects or writes. For PostgreSQL itself."""
+
+    PORTABLE = "portable"
+    """One SERIALIZABLE statement, tried again on conflict. For engines that speak PostgreSQL's protocol."""
+
+
+@frozen
+class Store:
+    """The store that a database holds."""
+
+    id: str
+    mode: Mode
+
+
+_TABLES: Final = f"""
+CREATE SCHEMA cloudid;
+CREATE TABLE cloudid.format (version int NOT NULL, mode text NOT NULL, id text NOT NULL);
+INSERT INTO cloudid.format VALUES ({FORMAT}, '{{mode}}', gen_random_uuid()::text);
+CREATE TABLE cloudid.entry (key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL);
+CREATE SEQUENCE cloudid.version INCREMENT {BATCH_VERSIONS} MINVALUE {BATCH_VERSIONS} MAXVALUE {2**TIMELINE_BIT - 1};
+CREATE TABLE cloudid.writer (
+    id text PRIMARY KEY,
+    session text NOT NULL,
+    batch bigint NOT NULL,
+    base bigint NOT NULL,
+    used_at timestamptz NOT NULL DEFAULT now()
+);
+"""
+
+_KEYS: Final = """
+ALTER TABLE cloudid.entry ALTER value SET STORAGE EXTERNAL;
+
+CREATE FUNCTION cloudid.commit(
+    p_writer text, p_session text, p_batch bigint, p_timeline bigint,
+    p_expected text[], p_versions bigint[], p_put text[], p_values bytea[], p_places int[], p_deleted text[]
+) RETURNS TABLE (mismatch text, found bigint, clock float8) LANGUAGE plpgsql AS $$
+DECLARE first bigint;
+BEGIN
+    PERFORM FROM cloudid.writer w WHERE w.id = p_writer AND w.session = p_session FOR UPDATE;
+    IF NOT FOUND THEN RETURN; END IF;
+
+    -- In the order of their hashes, so that no two batches wait for each other.
+    PERFORM CASE WHEN l.writes THEN pg_advisory_xact_lock(l.hash) ELSE pg_advisory_xact_lock_shared(l.hash) END FROM (
+        SELECT hashtextextended(k.key, 0) AS hash, bool_or(k.writes) AS writes FROM (
+            SELECT unnest(p_expected) AS key, false AS writes UNION ALL SELECT unnest(p_put || p_deleted), true
+        ) k GROUP BY 1 ORDER BY 1
+    ) l;
+
+    -- Under READ COMMITTED, what follows sees all that was committed before the locks were granted.
+    RETURN QUERY SELECT e.key, coalesce(t.version, 0), NULL::float8
+        FROM unnest(p_expected, p_versions) AS e (key, version) LEFT JOIN cloudid.entry t ON t.key = e.key
+        WHERE coalesce(t.version, 0) <> e.version;
+    IF FOUND THEN RETURN; END IF;
+
+    first := p_timeline + nextval('cloudid.version');
+    UPDATE cloudid.writer w SET batch = p_batch, base = first, used_at = now() WHERE w.id = p_writer;
+    DELETE FROM cloudid.entry t WHERE t.key = ANY (p_deleted);
+    INSERT INTO cloudid.entry AS t (key, value, version)
+        SELECT p.key, p.value, first + p.place FROM unnest(p_put, p_values, p_places) AS p (key, value, place)
+        ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version;
+    RETURN QUERY SELECT NULL::text, first, extract(epoch FROM clock_timestamp())::float8;
+END $$;
+"""
+
+_SCRIPTS: Final = {Mode.KEYS: _TABLES.format(mode="keys") + _KEYS, Mode.PORTABLE: _TABLES.format(mode="portable")}
+_EXISTS: Final = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'cloudid'"
+_FORMAT: Final = "SELECT version, mode, id FROM cloudid.format"
+_ALREADY_THERE: Final = frozenset({"42P06", "42P07", "23505", "40001"})
+
+
+async def prepare(connection: Connection, mode: Mode) -> None:
+    """Make the store, unless it is there: somebody else may be making it at the same time. Raises `StoreFailed`."""
+    _check_server(connection, mode)
+    if await _exists(connection):
+        return
+    try:
+        await connection.run(_SCRIPTS[mode], SECONDS)
+    except StatementFailed as failure:
+        if failure.state not in _ALREADY_THERE:
+            raise StoreFailed(f"the store could not be made: {failure}") from None
+
+
+async def find(connection: Connection) -> Store:
+    """The store of this database. Raises `StoreFailed` when there is none, or one that this program cannot use."""
+    if not await _exists(connection):
+        raise StoreFailed("the database holds no store: run init first")
+    try:
+        result = await connection.run(_FORMAT, SECONDS)
+        [[version, mode, identity]] = [
+            [result.get_value(row, column) for column in range(3)] for row in range(result.ntuples)
+        ]
+    except (StatementFailed, ValueError) as failure:
+        if isinstance(failure, StatementFailed) and failure.state == "42501":
+            raise StoreFailed(f"the store cannot be read: {failure}") from None
+        raise StoreFailed("the schema cloudid of the database is not a store of this service") from None
+    if version != b"%d" % FORMAT:
+        raise StoreFailed(f"the database has version {(version or b'?').decode()} of the store's format, not {FORMAT}")
+    if mode not in {known.value.encode() for known in Mode}:
+        raise StoreFailed("the database has a store of a mode that is unknown here")
+    store = Store((identity or b"").decode(), Mode(mode.decode()))
+    _check_server(connection, store.mode)
+    return store
+
+
+def _check_server(connection: Connection, mode: Mode) -> None:
+    if connection.parameter("server_encoding") != "UTF8":
+        raise StoreFailed("the database must have the encoding UTF8, in which keys sort by their code points")
+    if mode is Mode.KEYS and connection.server_version < OLDEST_SERVER:
+        raise StoreFailed("PostgreSQL 14 or newer is needed")
+
+
+async def _exists(connection: Connection) -> bool:
+    return (await connection.run(_EXISTS, SECONDS)).get_value(0, 0) != b"0"

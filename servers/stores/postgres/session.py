@@ -1,0 +1,149 @@
+"""Session: two connections to one server, and the certainty that no older session still writes.
+
+A connection that is lost leaves a commit that its backend may still finish. So each store has a row in `cloudid.writer`
+with the name of its newest session, and each batch holds that row while it is written and leaves its number there. A
+new session ends the old backend, takes over the row, and so learns whether the last batch was written: from then on
+nothing of the old session can be written any more.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Final
+
+from attrs import define, field, frozen
+
+from cloudid_core.errors import StoreFailed
+
+from ...common.runtime import Runtime
+from . import schema, statements
+from .address import Address
+from .connection import Connection, ConnectionLost, Statement, StatementFailed
+
+CONNECT_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 15.0
+"""Longer than the database's own limit for a statement, so that it is mostly the database that gives up."""
+
+READ_ONLY: Final = "25006"
+LAST_TIMELINE: Final = 2 ** (63 - schema.TIMELINE_BIT) - 1
+
+
+@frozen
+class Backend:
+    """The process at the server that serves a connection. Process numbers are used again, hence `started`."""
+
+    pid: int
+    started: bytes
+
+
+@frozen
+class LastBatch:
+    """What a writer wrote last: the number of the batch and its first version."""
+
+    number: int
+    base: int
+
+
+@define(eq=False)
+class Session:
+    """Reads have a connection of their own, so that none waits for a write."""
+
+    store: schema.Store
+    timeline: int | None
+    """How often the database has failed over; `None` on a standby, which takes no writes."""
+
+    writer: Connection = field(repr=False)
+    reader: Connection = field(repr=False)
+    backend: Backend
+    name: bytes = field(factory=lambda: os.urandom(12).hex().encode())
+    is_registered: bool = False
+
+    @property
+    def statement(self) -> Statement:
+        return statements.COMMIT[self.store.mode]
+
+    async def end(self, backend: Backend) -> None:
+        """End the backend of an older session, if it is there. Some engines cannot; `register` then waits for it."""
+        with suppress(StatementFailed):
+            await self.writer.ask(statements.TERMINATE, (statements.int4(backend.pid), backend.started), ANSWER_SECONDS)
+
+    async def register(self, writer: bytes) -> LastBatch:
+        """Become the only session that can write for this writer. Raises `ConnectionLost` or `StatementFailed`."""
+        result = await self.writer.ask(statements.REGISTER, (writer, self.name), ANSWER_SECONDS)
+        self.is_registered = True
+        await self.writer.ask(statements.FORGET_WRITERS, (), ANSWER_SECONDS)
+        return LastBatch(statements.number_of(result.get_value(0, 0)), statements.number_of(result.get_value(0, 1)))
+
+    def close(self) -> None:
+        self.writer.close()
+        self.reader.close()
+
+
+async def prepare(runtime: Runtime, address: Address, mode: schema.Mode) -> None:
+    """Make the store in this database, unless it is there. Raises `StoreFailed`."""
+    try:
+        connection = await _connect(runtime, await runtime.in_thread(Address.resolved, address))
+        try:
+            await schema.prepare(connection, mode)
+        finally:
+            connection.close()
+    except (ConnectionLost, StatementFailed) as failure:
+        raise StoreFailed(f"the database cannot be used: {failure}") from None
+
+
+async def open_session(runtime: Runtime, address: Address) -> Session:
+    """Connect and look at what is there. Raises `StoreFailed`."""
+    try:
+        writer = await _connect(runtime, await runtime.in_thread(Address.resolved, address))
+        try:
+            return await _with_writer(runtime, address, writer)
+        except BaseException:
+            writer.close()
+            raise
+    except (ConnectionLost, StatementFailed) as failure:
+        raise StoreFailed(f"the database cannot be used: {failure}") from None
+
+
+async def _with_writer(runtime: Runtime, address: Address, writer: Connection) -> Session:
+    store = await schema.find(writer)
+    settings = statements.settings_of(store.mode)
+    await writer.run(settings, ANSWER_SECONDS)
+    timeline = await _timeline(writer, store.mode)
+    backend = await _backend(writer, store.mode)
+    reader = await _connect(runtime, address.only(*writer.server))
+    try:
+        await reader.run(settings, ANSWER_SECONDS)
+    except BaseException:
+        reader.close()
+        raise
+    return Session(store, timeline, writer, reader, backend)
+
+
+async def _connect(runtime: Runtime, address: Address) -> Connection:
+    return await Connection.open(runtime, address.conninfo(), CONNECT_SECONDS)
+
+
+async def _timeline(connection: Connection, mode: schema.Mode) -> int | None:
+    """Other engines have no timelines, and lose no commit in a fail-over."""
+    try:
+        result = await connection.ask(statements.TIMELINE, (), ANSWER_SECONDS)
+    except StatementFailed:
+        if mode is schema.Mode.PORTABLE:
+            return 0
+        raise
+    shown = result.get_value(0, 0)
+    timeline = None if shown is None else int(shown, 16)
+    if timeline is not None and timeline > LAST_TIMELINE:
+        raise StoreFailed("the database has failed over more often than versions can count")
+    return timeline
+
+
+async def _backend(connection: Connection, mode: schema.Mode) -> Backend:
+    try:
+        result = await connection.ask(statements.BACKEND_START, (), ANSWER_SECONDS)
+    except StatementFailed:
+        if mode is schema.Mode.PORTABLE:
+            return Backend(connection.pid, b"")
+        raise
+    return Backend(connection.pid, (result.get_value(0, 0) or b"") if result.ntuples else b"")

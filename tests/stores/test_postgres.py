@@ -1,0 +1,286 @@
+"""The store on PostgreSQL: what is asked of every host, and what its tables, batches and addresses promise besides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import pytest
+
+from cloudid_core.effects import ABSENT, Commit, Entry
+from cloudid_core.errors import Conflict, StoreFailed
+from cloudid_core.testing import check_host
+from servers.common.host import Host
+from servers.stores.postgres import Address, Mode, PostgresStore
+from tests.hosts.opened import RUNTIMES, on
+
+from .cluster import Databases
+
+T = TypeVar("T")
+KEYS: Final = Mode.KEYS
+everywhere = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.value)
+on_both = pytest.mark.parametrize("runtime", RUNTIMES)
+
+
+def at(database: str, makes: Mode | None = KEYS) -> PostgresStore:
+    return PostgresStore(Address.parse(database), makes)
+
+
+def with_store(
+    database: str,
+    scenario: Callable[[Host, PostgresStore], Awaitable[T]],
+    makes: Mode | None = KEYS,
+    runtime: str = "trio",
+) -> T:
+    """What the scenario answers on a host over the database."""
+    with closing(at(database, makes)) as store:
+        return on(runtime, lambda host: scenario(host, store), store)
+
+
+async def nothing(host: Host, store: PostgresStore) -> None:
+    """Only open the store."""
+
+
+async def side_by_side(host: Host, *works: Callable[[], Awaitable[T]]) -> list[T | Exception]:
+    """The answers and failures of what runs at the same time."""
+    outcomes: dict[int, T | Exception] = {}
+    done = host.new_event()
+
+    async def attempt(place: int, work: Callable[[], Awaitable[T]]) -> None:
+        try:
+            outcomes[place] = await work()
+        except Exception as failure:  # noqa: BLE001  # the caller looks at it
+            outcomes[place] = failure
+        if len(outcomes) == len(works):
+            done.set()
+
+    for place, work in enumerate(works):
+        host.start(partial(attempt, place, work))
+    await done.wait()
+    return [outcomes[place] for place in range(len(works))]
+
+
+async def together(host: Host, store: PostgresStore, *commits: Commit) -> list[int | Exception]:
+    """The outcomes of commits at the same time."""
+    return await side_by_side(host, *(partial(store.commit, commit) for commit in commits))
+
+
+@everywhere
+@on_both
+def test_the_host_conforms(runtime: str, mode: Mode, database: str) -> None:
+    with closing(at(database, mode)) as store:
+        on(runtime, check_host, store)
+
+
+# The schema
+
+
+@everywhere
+def test_what_was_written_is_there_after_a_restart(database: str, mode: Mode) -> None:
+    async def write(host: Host, store: PostgresStore) -> int:
+        return await store.commit(Commit({}, {"a": b"1"}))
+
+    async def read(host: Host, store: PostgresStore) -> tuple[Entry | None, int]:
+        return await store.read("a"), await store.commit(Commit({}, {"b": b"1"}))
+
+    version = with_store(database, write, mode)
+    entry, later = with_store(database, read, None)
+    assert entry == Entry(b"1", version)
+    assert later > version
+
+
+def test_only_init_makes_the_tables(database: str) -> None:
+    with pytest.raises(StoreFailed, match="run init first"):
+        with_store(database, nothing, None)
+    with_store(database, nothing)
+    with_store(database, nothing, None)
+    with_store(database, nothing)
+
+
+def test_all_nodes_use_the_mode_that_the_store_was_made_with(database: str, databases: Databases) -> None:
+    with_store(database, nothing, Mode.PORTABLE)
+    with_store(database, nothing, Mode.KEYS)
+    assert databases.execute("SELECT mode FROM cloudid.format", database=database) == [("portable",)]
+
+
+@pytest.mark.parametrize(
+    "statement, reason",
+    [
+        ("CREATE SCHEMA cloudid", "is not a store of this service"),
+        ("CREATE SCHEMA cloudid; CREATE TABLE cloudid.format (cats text)", "is not a store of this service"),
+        ("UPDATE cloudid.format SET version = 99", "has version 99 of the store's format, not 1"),
+        ("UPDATE cloudid.format SET mode = 'other'", "a mode that is unknown"),
+        ("DELETE FROM cloudid.format", "is not a store of this service"),
+    ],
+)
+def test_a_database_that_is_not_ours_is_refused(
+    database: str, databases: Databases, statement: str, reason: str
+) -> None:
+    """By `init` and by servers; it is not changed."""
+    if "CREATE" not in statement:
+        with_store(database, nothing)
+    databases.execute(statement, database=database)
+    for makes in (KEYS, None):
+        with pytest.raises(StoreFailed, match=reason):
+            with_store(database, nothing, makes)
+
+
+def test_a_database_of_another_encoding_is_refused(databases: Databases) -> None:
+    options = "TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+    with databases.database(options) as database, pytest.raises(StoreFailed, match="encoding UTF8"):
+        with_store(database, nothing)
+
+
+def test_commits_are_synced_and_isolated_whatever_the_database_prefers(database: str, databases: Databases) -> None:
+    name = database.rpartition("/")[2]
+    for setting in (
+        "synchronous_commit = off",
+        "default_transaction_isolation = 'repeatable read'",
+        "statement_timeout = 2000",
+        "search_path = 'nowhere'",
+    ):
+        with_store(database, nothing)
+        databases.execute(f"ALTER DATABASE {name} SET {setting}")
+
+    async def settings(host: Host, store: PostgresStore) -> list[bytes | None]:
+        session = await store._connector.session()
+        shown = []
+        for name in ("synchronous_commit", "default_transaction_isolation", "statement_timeout", "search_path"):
+            shown.append((await session.writer.run(f"SHOW {name}", 5.0)).get_value(0, 0))
+        await store.commit(Commit({}, {"a": b"1"}))
+        return shown
+
+    assert with_store(database, settings, None) == [b"on", b"read committed", b"10s", b"pg_catalog"]
+
+
+# Batches
+
+
+@everywhere
+@on_both
+def test_commits_of_a_batch_stand_and_fall_alone(database: str, mode: Mode, runtime: str) -> None:
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        version = await store.commit(Commit({}, {"old": b""}))
+        *creations, wrong, right = await together(
+            host,
+            store,
+            Commit({"a": ABSENT}, {"a": b"1"}),
+            Commit({"a": ABSENT}, {"a": b"2"}),
+            Commit({"old": version + 1}, {"b": b"3"}),
+            Commit({"old": version}, {"c": b"4"}),
+        )
+        [created] = [outcome for outcome in creations if isinstance(outcome, int)]
+        assert [type(outcome) for outcome in creations if outcome != created] == [Conflict]
+        assert isinstance(wrong, Conflict)
+        assert isinstance(right, int)
+        assert await store.read("a") == Entry(b"%d" % (creations.index(created) + 1), created)
+        assert await store.read("c") == Entry(b"4", right)
+        assert created != right
+        assert await store.list("", "", 10) == ("a", "c", "old")
+
+    with_store(database, scenario, mode, runtime)
+
+
+@everywhere
+def test_a_thousand_commits_at_once_have_a_thousand_versions(database: str, mode: Mode) -> None:
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        versions = await together(host, store, *(Commit({f"{n}": ABSENT}, {f"{n}": b"%d" % n}) for n in range(1000)))
+        assert len(set(versions)) == 1000
+        for number, version in enumerate(versions):
+            assert await store.read(f"{number}") == Entry(b"%d" % number, version)  # type: ignore[arg-type]
+
+    with_store(database, scenario, mode)
+
+
+@everywhere
+def test_a_commit_that_the_database_cannot_hold_fails_alone(database: str, mode: Mode) -> None:
+    """Neither a key that it refuses nor one that cannot be sent takes others of the batch with it."""
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        bad = ("".join(map(chr, range(0x4E00, 0x5E00))), "zero\0", "surrogate\ud800")
+        outcomes = await together(host, store, *(Commit({}, {key: b""}) for key in ("a", *bad, "b")))
+        assert [type(outcome) for outcome in outcomes] == [int, StoreFailed, StoreFailed, StoreFailed, int]
+        assert [await store.read(key) for key in bad] == [None] * 3
+        assert await store.list("", "", 10) == ("a", "b")
+        assert await store.list("", "a\0", 10) == ("b",)
+        assert await store.list("zero\0", "", 10) == ()
+
+    with_store(database, scenario, mode)
+
+
+def test_reads_at_the_same_time_are_one_request(database: str) -> None:
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        await store.commit(Commit({}, {f"{n}": b"%d" % n for n in range(50)}))
+        asked = []
+        session = await store._connector.session()
+        ask = session.reader.ask
+
+        async def counted(*given: Any) -> Any:
+            asked.append(given)
+            return await ask(*given)
+
+        session.reader.ask = counted  # type: ignore[method-assign, assignment]
+
+        async def read(number: int) -> bytes:
+            entry = await store.read(f"{number}")
+            assert entry is not None
+            return entry.value
+
+        values = await side_by_side(host, *(partial(read, number) for number in range(50)))
+        assert values == [b"%d" % number for number in range(50)]
+        assert len(asked) <= 2
+
+    with_store(database, scenario)
+
+
+def test_a_read_does_not_wait_for_a_commit(database: str, databases: Databases) -> None:
+    """Not even for one that waits for another node."""
+    import psycopg
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        version = await store.commit(Commit({}, {"a": b"1"}))
+        with psycopg.connect(database) as other:
+            other.execute("SELECT pg_advisory_xact_lock(hashtextextended('a', 0))")
+            blocked: list[int] = []
+
+            async def commit() -> None:
+                blocked.append(await store.commit(Commit({"a": version}, {"a": b"2"})))
+
+            host.start(commit)
+            await host.sleep(0.05)
+            assert await store.read("a") == Entry(b"1", version)
+            assert blocked == []
+            other.rollback()
+        while not blocked:
+            await host.sleep(0.01)
+
+    with_store(database, scenario)
+
+
+def test_the_clock_of_the_database_comes_with_each_commit(database: str) -> None:
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        assert store.clock is None
+        await store.commit(Commit({}, {"a": b"1"}))
+        assert store.clock is not None
+        assert abs(store.clock.offset) <= store.clock.uncertainty + 0.01
+        assert 0 <= store.clock.uncertainty < 5
+
+    with_store(database, scenario)
+
+
+def test_rows_of_writers_that_are_gone_are_removed(database: str, databases: Databases) -> None:
+    """A writer that comes back after a long pause writes all the same."""
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        await store.commit(Commit({}, {"a": b"1"}))
+        databases.execute("UPDATE cloudid.writer SET used_at = now() - interval '2 days'", database=database)
+        with closing(at(database, None)) as other:
+            await other.open(host)
+            await other.commit(Commit({}, {"b": b"1"}))
+        assert databases.execute("SELECT count(*) FROM cloudid.writer", database=database) == [(1,)]
+        await store.commit(Commit({}, {"c": b"1"}))
+        assert databases.execute("SELECT count(*) FROM cloudid.writer", database=database) == [(2,)]
+
+    with_store(database, scenario)
