@@ -6,17 +6,18 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
-from cloudid_core.effects import Program
 from cloudid_core.run import run
 
 from ..common.app import Front
 from ..common.bootstrap import Setup
 from ..common.connections import OUT_OF_RESOURCES, affordable
+from ..common.host import Host
 from ..common.logs import EventLog, describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
@@ -37,12 +38,12 @@ AT_ONCE: Final = 0.001
 """Seconds; aiohttp takes 0 for no limit."""
 
 
-def perform(program: Program[T], store: Store) -> T:
-    """Run one program over a store."""
+def perform(work: Callable[[Host], Awaitable[T]], store: Store) -> T:
+    """Do some work on a host over a store."""
 
     async def main() -> T:
         async with open_host(store, Platform()) as host:
-            return await run(program, host)
+            return await work(host)
 
     return asyncio.run(main())
 

@@ -161,6 +161,27 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
     )
 
 
-def open_store(server: ServerSettings) -> Store:
-    """The durable store that the settings name. Raises `StoreFailed`."""
-    return GroupCommit(SqliteStore(Path(server.store)))
+def open_store(server: ServerSettings, *, is_new: bool = False) -> Store:
+    """The durable store that the settings name. Only a new one makes its tables in a database.
+
+    Raises `SettingsError` or `StoreFailed`.
+    """
+    if not server.is_in_database:
+        return GroupCommit(SqliteStore(Path(server.store)))
+    try:
+        from ..stores.postgres import Address, Mode, PostgresStore  # psycopg is optional
+    except ImportError:
+        raise SettingsError("a store in a database needs libpq: pip install 'cloudid[postgres]'") from None
+    return PostgresStore(Address.parse(server.store, _password(server)), Mode(server.store_mode) if is_new else None)
+
+
+def _password(server: ServerSettings) -> Secret | None:
+    """The database's password, if a file has it; the line end is not part of it."""
+    if not server.store_password_file:
+        return None
+    try:
+        return Secret(Path(server.store_password_file).read_text("utf-8").rstrip("\r\n"))
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(
+            f"the password file {server.store_password_file} cannot be read ({type(error).__name__})"
+        ) from None

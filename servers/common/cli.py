@@ -1,14 +1,14 @@
-"""The command: `python -m servers.<server> [serve|init|backup] …`, the same for both servers."""
+"""The command: `python -m servers.<server> [serve|init|backup|copy-store] …`, the same for both servers."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from cloudid_core.effects import Program
 from cloudid_core.errors import CloudidError
 from cloudid_core.initialise import (
     confirm_root_token,
@@ -17,19 +17,25 @@ from cloudid_core.initialise import (
     make_root_token,
     was_root_token_shown,
 )
+from cloudid_core.run import run
 
 from ..stores import Store
 from ..stores.backup import back_up
+from ..stores.copying import copy_store
 from . import master_key, streams
 from .bootstrap import Setup, open_store, set_up
-from .options import BACKUP, INIT, Options, read_options
+from .host import Host
+from .options import BACKUP, COPY, INIT, Options, read_options
 from .settings import SettingsError, SettingsFile, read_file
 
+Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
+"""Does some work on a host over a store."""
 
-def main(name: str, serve: Callable[[Setup], None], perform: Callable[[Program[Any], Store], Any]) -> int:
+
+def main(name: str, serve: Callable[[Setup], None], perform: Perform) -> int:
     """Do what the command line says, and answer the exit code: 0, or 1 with the reason on stderr.
 
-    `serve` runs a server until it is told to stop; `perform` runs one program over a store.
+    `serve` runs a server until it is told to stop.
     """
     streams.open_missing()
     options = read_options(f"python -m servers.{name}")
@@ -37,7 +43,9 @@ def main(name: str, serve: Callable[[Setup], None], perform: Callable[[Program[A
         if options.command == INIT:
             _init(options, perform)
         elif options.command == BACKUP:
-            back_up(Path(_file_of(options).server.store), options.target)
+            _back_up(options)
+        elif options.command == COPY:
+            _copy(options, perform)
         else:
             _serve(options, serve)
     except (SettingsError, CloudidError, OSError) as error:
@@ -60,10 +68,10 @@ def _serve(options: Options, serve: Callable[[Setup], None]) -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _init(options: Options, perform: Callable[[Program[Any], Store], Any]) -> None:
+def _init(options: Options, perform: Perform) -> None:
     file = _file_of(options)
-    with closing(open_store(file.server)) as store:
-        perform(_show_root_token(file, is_new=options.new_root_token), store)
+    with closing(open_store(file.server, is_new=not options.new_root_token)) as store:
+        perform(lambda host: run(_show_root_token(file, is_new=options.new_root_token), host), store)
 
 
 async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:
@@ -73,11 +81,39 @@ async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:
     elif not await is_initialised():
         root_token = await initialise(file.settings(master_key.find_or_make(file.server)))
     elif await was_root_token_shown():
-        raise SettingsError(f"{file.server.store} is already initialised; for a lost root token: init --new-root-token")
+        raise SettingsError(
+            f"{file.server.store_name} is already initialised; for a lost root token: init --new-root-token"
+        )
     else:
         raise SettingsError(
-            f"{file.server.store} is initialised, but its root token was never shown: run init --new-root-token"
+            f"{file.server.store_name} is initialised, but its root token was never shown: run init --new-root-token"
         )
     if not streams.write(streams.STDOUT, f"root token: {root_token.reveal()}\n"):
         raise SettingsError("the root token cannot be written to stdout: run init --new-root-token")
     await confirm_root_token()
+
+
+def _back_up(options: Options) -> None:
+    server = _file_of(options).server
+    if server.is_in_database:
+        raise SettingsError("backup is for SQLite stores; back up a database with its own tools, such as pg_dump")
+    back_up(Path(server.store), options.target)
+
+
+def _copy(options: Options, perform: Perform) -> None:
+    files = (_file_of(options), read_file(options.target))
+    try:
+        master_keys = {master_key.find(file.server).reveal() for file in files}
+    except SettingsError:
+        master_keys = set()
+    if len(master_keys) != 1:
+        raise SettingsError("both settings files must name the same master key: it opens what is copied")
+    with closing(open_store(files[0].server)) as source, closing(open_store(files[1].server, is_new=True)) as target:
+        count = perform(lambda host: copy_store(host, source, target, _show_progress), target)
+    streams.write(streams.STDOUT, f"copied and compared: {count} entries\n")
+
+
+def _show_progress(text: str) -> None:
+    """For a person who waits: the line is written anew each time."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        streams.write(streams.STDERR, f"\r{text}\033[K")

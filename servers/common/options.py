@@ -17,10 +17,12 @@ from .settings import SettingsError, parse_address
 SERVE: Final = "serve"
 INIT: Final = "init"
 BACKUP: Final = "backup"
+COPY: Final = "copy-store"
 COMMANDS: Final = {
     SERVE: "serve requests until SIGTERM (the command when none is given)",
     INIT: "prepare the store and the key file of --settings, and print the root token, once",
     BACKUP: "write a consistent copy of the store of --settings, also while it is served",
+    COPY: "copy the store of --settings into another, empty one, and compare both, while no server uses either",
 }
 
 
@@ -37,7 +39,7 @@ class Options:
     new_root_token: bool = False
     """`init`: make another root token for a store that is initialised."""
     target: Path = Path()
-    """`backup`: the file to write."""
+    """`backup`: the file to write. `copy-store`: the settings file of the other store."""
 
 
 def read_options(program: str, arguments: Sequence[str] | None = None) -> Options:
@@ -59,10 +61,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
         prog=program, description="Turn machines' identities into service tokens.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    serve, init, backup = (
+    serve, init, backup, copy = (
         commands.add_parser(name, help=text, description=text, allow_abbrev=False) for name, text in COMMANDS.items()
     )
-    for command in (serve, init, backup):
+    for command in (serve, init, backup, copy):
         command.add_argument(
             "--settings", type=Path, metavar="FILE", help="TOML file with settings", required=command is not serve
         )
@@ -85,6 +87,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help="print another root token for a store that is initialised: the first was lost or never shown",
     )
     backup.add_argument("target", type=Path, metavar="TARGET", help="file to write; it must not exist")
+    copy.add_argument("target", type=Path, metavar="TARGET", help="TOML file with the settings of the other store")
     return parser
 
 

@@ -39,7 +39,8 @@ from cloudid_core.values.secret import Secret
 from .platform_identity import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
-PATHS: Final = ("tls_certificate", "tls_key", "store", "key_file")
+PATHS: Final = ("tls_certificate", "tls_key", "store", "store_password_file", "key_file")
+DATABASES: Final = ("postgresql://", "postgres://")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
 """Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
 
@@ -57,7 +58,20 @@ class ServerSettings:
     listen: str = setting(TEXT, "127.0.0.1:8200", "Address to listen on, `HOST:PORT`; port 0: any that is free.")
     tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
     tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate; may be the same file.")
-    store: str = setting(TEXT, "cloudid.sqlite", "SQLite file that keeps everything.")
+    store: str = setting(
+        TEXT,
+        "cloudid.sqlite",
+        "What keeps everything: a SQLite file, or the `postgresql://` address of a database, as libpq has it.",
+        repr=False,
+    )
+    store_password_file: str = setting(
+        TEXT, "", "File with the database's password; empty: `PGPASSWORD`, `PGPASSFILE` or what libpq has besides."
+    )
+    store_mode: str = setting(
+        one_of("keys", "portable"),
+        "keys",
+        "What `init` makes in a database: `keys` for PostgreSQL, `portable` for engines that speak its protocol.",
+    )
     key_file: str = setting(
         TEXT, "cloudid.key", f"File with the master key; the environment variable {MASTER_KEY_VARIABLE} goes first."
     )
@@ -80,6 +94,20 @@ class ServerSettings:
         bounded(PAUSE, 0.0, 3600.0), 30.0, "How long requests under way may take once the server is told to stop."
     )
     log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Least important events to log.")
+
+    @property
+    def is_in_database(self) -> bool:
+        """Whether `store` is an address, and not a file."""
+        return self.store.startswith(DATABASES)
+
+    @property
+    def store_name(self) -> str:
+        """The store without user, password and options, to be shown."""
+        return (
+            re.sub(r"(?<=//).*@", "", self.store, flags=re.DOTALL).partition("?")[0]
+            if self.is_in_database
+            else self.store
+        )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -134,6 +162,8 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
         given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
         raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')
     paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
+    if server.is_in_database:
+        del paths["store"]
     return SettingsFile(server=evolve(server, **paths), service=service, clouds=clouds)
 
 

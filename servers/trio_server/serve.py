@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import trio
 
-from cloudid_core.effects import Program
 from cloudid_core.run import run
 
 from ..common.app import Front
 from ..common.bootstrap import Setup
 from ..common.connections import OUT_OF_RESOURCES, affordable
+from ..common.host import Host
 from ..common.logs import EventLog, describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
@@ -27,12 +28,12 @@ ACCEPT_PAUSE: Final = 0.1
 """Seconds until accepting is tried again when there was no descriptor left."""
 
 
-def perform(program: Program[T], store: Store) -> T:
-    """Run one program over a store."""
+def perform(work: Callable[[Host], Awaitable[T]], store: Store) -> T:
+    """Do some work on a host over a store."""
 
     async def main() -> T:
         async with open_host(store, Platform()) as host:
-            return await run(program, host)
+            return await work(host)
 
     return trio.run(main)
 
