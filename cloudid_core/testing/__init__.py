@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from .conformance import CHECKS, Check, NotConforming, check_host, provider_checks, scripted_provider
+from .conformance import (
+    CHECKS,
+    Check,
+    NotConforming,
+    check_host,
+    interruption_checks,
+    provider_checks,
+    scripted_provider,
+    shared_store_checks,
+)
 from .exhaustive import count_effects, every_fault
 from .faults import Crashed, Fault, FaultKind
 from .turns import Task
@@ -22,6 +31,8 @@ __all__ = [
     "check_host",
     "count_effects",
     "every_fault",
+    "interruption_checks",
     "provider_checks",
     "scripted_provider",
+    "shared_store_checks",
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ...effects import ABSENT, Commit, ListKeys, ReadEntry, gather
+from ...effects import ABSENT, Commit, ListKeys, ReadEntry, Sleep, gather
 from ...errors import Conflict
-from .check import Check, checks_of, expect, fresh_prefix
+from .check import Check, NotConforming, checks_of, expect, fresh_prefix
 
 PEOPLE: Final = 5
 """How many change one entry at the same time."""
+
+STEPS: Final = 20
 
 
 async def value_at(key: str) -> bytes | None:
@@ -190,6 +192,36 @@ async def commits_fail_one_by_one() -> None:
     expect("what several commits wrote", await ListKeys(prefix), wanted)
 
 
+async def a_commit_is_seen_whole() -> None:
+    """Who sees one of its entries sees all of them, in whatever order: none appears before the others."""
+    prefix = await fresh_prefix()
+    names = tuple(f"{prefix}{name}" for name in "abc")
+    done: list[bool] = []
+
+    async def write() -> None:
+        for number in range(STEPS):
+            await Commit({}, dict.fromkeys(names, b"%d" % number))
+            await Commit({}, {}, names)
+        done.append(True)
+
+    async def list_all() -> None:
+        while not done:
+            found = await ListKeys(prefix)
+            if found not in ((), names):
+                raise NotConforming(f"{len(found)} of {len(names)} entries of one commit were seen")
+            await Sleep(0)
+
+    async def read_all() -> None:
+        while not done:
+            for order in (names, names[::-1]):
+                seen = [await ReadEntry(name) for name in order]
+                versions = [entry.version for entry in seen if entry]
+                expect("the order in which commits are seen", versions, sorted(versions))
+            await Sleep(0)
+
+    await gather([write(), list_all(), read_all()])
+
+
 STORE_CHECKS: Final[tuple[Check, ...]] = (
     *checks_of(
         an_entry_that_was_never_put_is_absent,
@@ -207,5 +239,5 @@ STORE_CHECKS: Final[tuple[Check, ...]] = (
         a_commit_that_writes_nothing_still_expects,
         waits=False,
     ),
-    *checks_of(no_update_is_lost, commits_fail_one_by_one, waits=True),
+    *checks_of(no_update_is_lost, commits_fail_one_by_one, a_commit_is_seen_whole, waits=True),
 )

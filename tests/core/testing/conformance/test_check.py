@@ -6,7 +6,15 @@ import pytest
 
 from cloudid_core.effects import Now
 from cloudid_core.run import run_now
-from cloudid_core.testing import CHECKS, NotConforming, World, check_host, provider_checks
+from cloudid_core.testing import (
+    CHECKS,
+    NotConforming,
+    World,
+    check_host,
+    interruption_checks,
+    provider_checks,
+    shared_store_checks,
+)
 from cloudid_core.testing.conformance.check import Check, checks_of, expect, fresh_prefix
 from tests.core.never_waits import NeverWaits
 
@@ -52,7 +60,8 @@ def test_all_that_a_host_does_not_pass_is_told_at_once() -> None:
 
 
 def test_no_two_checks_have_the_same_name() -> None:
-    names = [check.name for check in (*CHECKS, *provider_checks("http://a", "http://b"))]
+    more = (*provider_checks("http://a", "http://b"), *shared_store_checks(World()), *interruption_checks(a_good_one))
+    names = [check.name for check in (*CHECKS, *more)]
     assert len(set(names)) == len(names)
 
 

@@ -14,6 +14,8 @@ from cloudid_core.testing import NotConforming, World
 from cloudid_core.testing.conformance.check import Check
 from cloudid_core.testing.conformance.store import STORE_CHECKS
 
+TORN = "a_commit_is_seen_whole"
+
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.name)
 def test_the_reference_store_passes(check: Check) -> None:
@@ -181,6 +183,34 @@ class Touching(MemoryStore):
         return super().commit(expects, {**kept, **puts}, deletes)
 
 
+class Torn(World):
+    """A host that shows the entries of a commit one by one."""
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        version = await super().commit(expects, {}, deletes)
+        for key, value in puts.items():
+            version = await super().commit({}, {key: value}, ())
+        return version
+
+
+class TornAtTheEnd(World):
+    """A host that writes most of a commit, and the rest at the next turn, all at one version."""
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        rest = dict(list(puts.items())[:1])
+        version = await super().commit(expects, {key: puts[key] for key in puts if key not in rest}, deletes)
+        self.store.revision = version - 1
+        return await super().commit({}, rest, ())
+
+
+@pytest.mark.parametrize("wrong", [Torn, TornAtTheEnd])
+def test_a_torn_commit_is_noticed(wrong: type[World]) -> None:
+    (check,) = (check for check in STORE_CHECKS if check.name == TORN)
+    for seed in range(5):
+        with pytest.raises(NotConforming):
+            wrong(seed).perform(check())
+
+
 NOTICED = [
     (Haunted, "an_entry_that_was_never_put_is_absent"),
     (Forgetful, "what_was_put_is_read"),
@@ -220,4 +250,4 @@ def test_a_wrong_store_is_noticed(wrong: type[MemoryStore], name: str) -> None:
 
 
 def test_every_check_notices_something() -> None:
-    assert {name for _, name in NOTICED} == {check.name for check in STORE_CHECKS}
+    assert {TORN, *(name for _, name in NOTICED)} == {check.name for check in STORE_CHECKS}
