@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -132,6 +133,25 @@ class Cluster(Databases):
                 **as_postgres,
             )
         assert done.returncode == 0, (self.folder / "output").read_text()
+
+
+@contextmanager
+def synchronous_standby(primary: Cluster, folder: Path) -> Iterator[Cluster]:
+    """A server that has every commit before its answer. The primary may be gone at the end, and is back then."""
+    standby = primary.standby(folder)
+    standby.start()
+    primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+    primary.execute("SELECT pg_reload_conf()")
+    try:
+        while primary.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+            time.sleep(0.02)
+        yield standby
+    finally:
+        standby.stop("immediate")
+        (primary.data / "postgresql.auto.conf").write_text("")
+        if (primary.data / "postmaster.pid").exists():
+            primary.stop("immediate")
+        primary.start()
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: what is asked of every host, and what its tables, batches and addresses promise besides."""
+"""The store on PostgreSQL: its tables, and its batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, StoreFailed
-from cloudid_core.testing import check_host
 from servers.common.host import Host
 from servers.stores.postgres import Address, Mode, PostgresStore
 from tests.hosts.opened import RUNTIMES, on
@@ -65,13 +64,6 @@ async def side_by_side(host: Host, *works: Callable[[], Awaitable[T]]) -> list[T
 async def together(host: Host, store: PostgresStore, *commits: Commit) -> list[int | Exception]:
     """The outcomes of commits at the same time."""
     return await side_by_side(host, *(partial(store.commit, commit) for commit in commits))
-
-
-@everywhere
-@on_both
-def test_the_host_conforms(runtime: str, mode: Mode, database: str) -> None:
-    with closing(at(database, mode)) as store:
-        on(runtime, check_host, store)
 
 
 # The schema

@@ -17,11 +17,12 @@ from servers.common.host import Host
 from servers.stores.postgres import Mode, PostgresStore, connector, session, store
 from servers.stores.postgres.connection import ConnectionLost
 
-from .cluster import Cluster, Databases, server_folder
+from .cluster import Cluster, Databases, server_folder, synchronous_standby
 from .test_postgres import at, everywhere, nothing, on_both, side_by_side, together, with_store
 
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('a', 0))"
-BACKENDS: Final = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'cloudid'"
+BACKENDS: Final = """SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE application_name = 'cloudid' AND datname = %s"""
 WAITING: Final = """SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'cloudid' AND wait_event_type = %s AND datname = current_database()"""
 PATIENCE: Final = 20.0
@@ -29,6 +30,11 @@ PATIENCE: Final = 20.0
 
 async def writer_of(store: PostgresStore) -> session.Session:
     return await store._connector.session()
+
+
+def end_backends(databases: Databases, database: str) -> None:
+    """End the processes that serve our connections, and wait until they are gone."""
+    databases.execute(BACKENDS, database.rpartition("/")[2])
 
 
 async def started(host: Host, database: str, waiting: str = "Lock") -> None:
@@ -140,7 +146,7 @@ def test_commits_survive_the_loss_of_their_backends(
         async def kill() -> None:
             for _ in range(8):
                 await host.sleep(0.05)
-                databases.execute(BACKENDS, database=database)
+                end_backends(databases, database)
 
         await side_by_side(host, kill, *(partial(write, number) for number in range(8)))
         assert {type(outcome) for outcome in outcomes.values()} <= {int, StoreFailed, OutcomeUnknown}
@@ -284,33 +290,22 @@ async def replicated(host: Host, standby: Cluster, database: str, key: str) -> N
 
 
 def test_a_synchronous_standby_loses_nothing_that_was_acknowledged(cluster: Cluster) -> None:
-    """While it is away, commits do not end; then they do."""
     with server_folder() as folder, cluster.database() as database:
         with_store(database, nothing)
-        standby = cluster.standby(folder)
-        standby.start()
-        both = database.replace(f":{cluster.port}/", f":{cluster.port},127.0.0.1:{standby.port}/")
-        cluster.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        cluster.execute("SELECT pg_reload_conf()")
+        with synchronous_standby(cluster, folder) as standby:
 
-        async def scenario(host: Host, store: PostgresStore) -> None:
-            versions = {f"{n}": await store.commit(Commit({}, {f"{n}": b""})) for n in range(50)}
-            await host.in_thread(cluster.stop, "immediate")
-            await host.in_thread(lambda _: standby.promote(), None)
-            for key, version in versions.items():
-                entry = None
-                while entry is None:
-                    with suppress(StoreFailed):
-                        entry = await store.read(key)
-                assert entry == Entry(b"", version)
+            async def scenario(host: Host, store: PostgresStore) -> None:
+                versions = {f"{n}": await store.commit(Commit({}, {f"{n}": b""})) for n in range(50)}
+                await host.in_thread(cluster.stop, "immediate")
+                await host.in_thread(lambda _: standby.promote(), None)
+                for key, version in versions.items():
+                    entry = None
+                    while entry is None:
+                        with suppress(StoreFailed):
+                            entry = await store.read(key)
+                    assert entry == Entry(b"", version)
 
-        try:
-            with_store(both, scenario, None)
-        finally:
-            standby.stop("immediate")
-            cluster.configure("synchronous_standby_names = ''\n")
-            (cluster.data / "postgresql.auto.conf").write_text("")
-            cluster.start()
+            with_store(database.replace(f":{cluster.port}/", f":{cluster.port},127.0.0.1:{standby.port}/"), scenario)
 
 
 @pytest.mark.parametrize("scope", ["SYSTEM", "DATABASE"])
@@ -323,7 +318,7 @@ def test_a_read_only_database_serves_reads_and_refuses_commits(cluster: Cluster,
             version = await store.commit(Commit({}, {"a": b"1"}))
             cluster.execute(f"ALTER {target} SET default_transaction_read_only = on")
             cluster.execute("SELECT pg_reload_conf()")
-            cluster.execute(BACKENDS)
+            end_backends(cluster, database)
             for _ in range(3):
                 with pytest.raises(StoreFailed, match="read-only"):
                     await store.commit(Commit({}, {"a": b"2"}))
@@ -439,7 +434,7 @@ def test_a_database_that_holds_another_store_is_not_used(database: str, database
     async def scenario(host: Host, store: PostgresStore) -> None:
         await store.commit(Commit({}, {"a": b"1"}))
         databases.execute("UPDATE cloudid.format SET id = 'another'", database=database)
-        databases.execute(BACKENDS, database=database)
+        end_backends(databases, database)
         with pytest.raises(StoreFailed, match="another store than before"):
             await store.read("a")
 
