@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from attrs import define
 
-from cloudid_core.errors import HostFailure, OutcomeUnknown
+from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
 from ..common.runtime import Event, Runtime
 
@@ -40,16 +40,18 @@ class Batches(Generic[Q, A]):
     """Lets `work` settle the tickets of one batch after the other, in the background.
 
     `work` answers the tickets that it leaves for the next batch. Those that it neither settles nor leaves, because it
-    fails or is cancelled, get `OutcomeUnknown`. A caller that is cancelled leaves its ticket in the queue.
+    fails or is cancelled, get `failure`. A caller that is cancelled leaves its ticket in the queue.
     """
 
     def __init__(
         self,
         runtime: Runtime,
         work: Callable[[Sequence[Ticket[Q, A]]], Coroutine[Any, Any, Sequence[Ticket[Q, A]]]],
+        failure: type[OutcomeUnknown | StoreFailed] = OutcomeUnknown,
     ) -> None:
         self._runtime = runtime
         self._work = work
+        self._failure = failure
         self._waiting: list[Ticket[Q, A]] = []
         self._is_working = False
 
@@ -78,5 +80,5 @@ class Batches(Generic[Q, A]):
         finally:
             for ticket in batch:
                 if not ticket.is_settled and ticket not in left:
-                    ticket.settle(OutcomeUnknown("the store did not say"))
+                    ticket.settle(self._failure("the store did not say"))
         return left

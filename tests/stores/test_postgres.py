@@ -202,6 +202,24 @@ def test_a_commit_that_the_database_cannot_hold_fails_alone(database: str, mode:
     with_store(database, scenario, mode)
 
 
+@pytest.mark.parametrize("prefix", ["", "a", "a\ud7ff", "a\U0010ffff", "\U0010ffff", "\U0010ffff\U0010ffff"])
+def test_lists_end_with_the_last_key_of_the_prefix(database: str, prefix: str) -> None:
+    """Wherever the alphabet ends."""
+    keys = sorted(
+        start + end
+        for start in ("a", "a\ud7ff", "a\ue000", "a\U0010ffff", "b", "\U0010ffff", "\U0010ffff\U0010ffff")
+        for end in ("", "0", "\U0010ffff\U0010ffff")
+    )
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        await store.commit(Commit({}, dict.fromkeys(keys, b"")))
+        wanted = tuple(key for key in dict.fromkeys(keys) if key.startswith(prefix))
+        assert await store.list(prefix, "", 100) == wanted
+        assert await store.list(prefix, wanted[0], 3) == wanted[1:4]
+
+    with_store(database, scenario)
+
+
 def test_reads_at_the_same_time_are_one_request(database: str) -> None:
     async def scenario(host: Host, store: PostgresStore) -> None:
         await store.commit(Commit({}, {f"{n}": b"%d" % n for n in range(50)}))

@@ -441,6 +441,53 @@ def test_a_database_that_holds_another_store_is_not_used(database: str, database
     with_store(database, scenario)
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_is_back_from_before_a_fail_over_is_not_used(database: str, databases: Databases) -> None:
+    """It lacks what the other has acknowledged since."""
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        await store.commit(Commit({}, {"a": b"1"}))
+        store._connector.timeline += 1
+        end_backends(databases, database)
+        for _ in range(3):
+            with pytest.raises(StoreFailed, match="back on timeline 1, after 2"):
+                await store.read("a")
+        store._connector.timeline -= 1
+        await host.sleep(2.0)
+        assert await store.read("a") is not None
+
+    with_store(database, scenario)
+
+
+def test_a_reader_that_notices_a_loss_first_leaves_no_commit_open(database: str) -> None:
+    """Its new session settles the commit that is on its way on the old one."""
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        await store.commit(Commit({}, {"before": b""}))
+        with psycopg.connect(database) as other:
+            other.execute(LOCK)
+            outcomes: list[object] = []
+
+            async def commit() -> None:
+                outcomes.extend(await together(host, store, Commit({"a": ABSENT}, {"a": b"1"})))
+
+            host.start(commit)
+            await started(host, database)
+            lost = await writer_of(store)
+            with socket.socket(fileno=os.dup(lost.reader._raw.socket)) as twin:
+                twin.shutdown(socket.SHUT_RDWR)
+            assert await store.read("a") is None
+            assert await writer_of(store) is not lost
+            assert outcomes == []
+            other.rollback()
+        while not outcomes:
+            await host.sleep(0.01)
+        [version] = outcomes
+        assert await store.read("a") == Entry(b"1", version)  # type: ignore[arg-type]
+
+    with_store(database, scenario)
+
+
 def test_prepared_statements_that_are_gone_are_prepared_again(database: str) -> None:
     async def scenario(host: Host, store: PostgresStore) -> None:
         await store.commit(Commit({}, {"a": b"1"}))
