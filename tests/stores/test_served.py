@@ -87,6 +87,7 @@ def test_a_database_is_prepared_once_and_then_served(server: str, settings: Path
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_server_says_why_it_cannot_use_a_database(server: str, settings: Path, database: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("ab" * 32)
+    (tmp_path / "key").chmod(0o600)
     for store, reason in (
         (database, "run init first"),
         (f"{database}_not_there", "does not exist"),
@@ -211,6 +212,7 @@ def test_a_copy_needs_the_same_master_key(tmp_path: Path) -> None:
     for text in (None, "ab" * 32):
         if text:
             (tmp_path / "other").write_text(text)
+            (tmp_path / "other").chmod(0o600)
         failed = command(SERVERS[0], "copy-store", "--settings", str(old), str(new))
         assert (failed.returncode, "the same master key" in failed.stderr) == (1, True)
         assert not (tmp_path / "new.db").exists()
