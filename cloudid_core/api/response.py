@@ -1,7 +1,7 @@
-"""Messages: what hosts hand in and send out, and the JSON envelope between.
+"""Requests and responses as hosts hand them in and send them out, and the JSON envelope.
 
-`Request` and `Response` are the border to a server. `Answer` is what a program of a route gives back; `dress` turns it
-into a response. Every decision about the wire (status, headers, members, their order) is made here.
+`Answer` is what the program of a route returns; `render` makes a `Response` of it. Every decision about the wire
+(status, headers, members and their order) is made here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from .fields import Json
 
 HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
 """The headers of every answer. The content type is exact: existing clients compare the whole string."""
+
+ERROR_CODE_HEADER: Final = "x-service-error-code"
+"""Names the first code of an error, whatever the body."""
 
 
 @frozen
@@ -151,16 +154,23 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
 
 
 def error_body(problems: tuple[Problem, ...]) -> bytes:
-    """`{"errors": […], "codes": […]}`, one of each for every problem; both empty where simply nothing is."""
-    told = [problem for problem in problems if problem.detail or problem.code is not Code.NOT_FOUND]
-    return encode({"errors": [p.text for p in told], "codes": [p.code.wire for p in told]}) + b"\n"
+    """`{"errors": […], "codes": […]}`, one of each for every problem.
+
+    With 404 `errors` is the only member: existing clients take a 404 for "nothing there" only then. It is empty where
+    there is nothing to say. Several texts end in full stops, because command lines print them without a separator.
+    """
+    texts = [problem.text for problem in problems if problem.detail or problem.code is not Code.NOT_FOUND]
+    body: dict[str, Json] = {"errors": [f"{text}." for text in texts] if len(texts) > 1 else texts}
+    if not problems or problems[0].code.status != 404:
+        body["codes"] = [problem.code.wire for problem in problems]
+    return encode(body) + b"\n"
 
 
 def render_refusal(refusal: Refused, failure: Exception | None = None, request_id: str = "") -> Response:
-    """The response of a refusal, and what a host should log about it."""
-    headers = HEADERS
+    """The response to a refusal, its first code in a header; `failure` is for the host's log."""
+    headers = {**HEADERS, ERROR_CODE_HEADER: refusal.code.wire}
     if refusal.retry_after is not None:
-        headers = {**HEADERS, "retry-after": str(max(1, round(refusal.retry_after)))}
+        headers["retry-after"] = str(max(1, round(refusal.retry_after)))
     codes = tuple(problem.code.wire for problem in refusal.problems)
     body = error_body(refusal.problems)
     return Response(refusal.status, body, headers, failure=failure, request_id=request_id, codes=codes)

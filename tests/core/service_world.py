@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from cloudid_core import HttpRequest, Request, Secret, Service, Settings, initialise, open_service
-from cloudid_core.api.response import Response
+from cloudid_core.api.response import ERROR_CODE_HEADER, Response
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import Commit, Program
 from cloudid_core.mounts.table import Mount, mount_table
@@ -73,7 +73,7 @@ class ServiceWorld(World):
         """Status and first code of an answer that has to be a refusal."""
         status, told = self.ask(method, path, body, token, address)
         assert status >= 400, (status, told)
-        return status, next(iter(told["codes"]), "")
+        return status, self.last.headers[ERROR_CODE_HEADER]
 
     def tick(self, rounds: int = 1) -> None:
         """Background work, a second between the rounds."""

@@ -24,7 +24,8 @@ RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
 SHORT: Final = ("head_timeout=300ms", "body_timeout=300ms", "idle_timeout=900ms")
 REFUSAL_HEAD: Final = (
-    b"content-type: application/json\r\ncache-control: no-store\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+    b"content-type: application/json\r\ncache-control: no-store\r\nx-service-error-code: %b\r\n"
+    b"content-length: %d\r\nconnection: close\r\n\r\n"
 )
 
 
@@ -78,7 +79,7 @@ def assert_refused(client: Client, expected: int, code: str) -> None:
     told = json.loads(body(answer))
     assert (status(answer), told["codes"]) == (expected, [code])
     assert len(told["errors"]) == 1
-    assert without_date(answer).partition(b"\r\n")[2].startswith(REFUSAL_HEAD % len(body(answer)))
+    assert without_date(answer).partition(b"\r\n")[2].startswith(REFUSAL_HEAD % (code.encode(), len(body(answer))))
     assert client.is_closed()
 
 

@@ -98,14 +98,18 @@ def test_a_refusal_tells_texts_and_codes() -> None:
     assert response.status == 400
     assert response.body.endswith(b"\n")
     assert json.loads(response.body) == {
-        "errors": ['field validation failed: "ttl" must be a duration', Code.ROLE_UNBOUND.text],
+        "errors": ['field validation failed: "ttl" must be a duration.', f"{Code.ROLE_UNBOUND.text}."],
         "codes": ["field_invalid", "role_unbound"],
     }
+    assert response.headers["x-service-error-code"] == "field_invalid"
 
 
-def test_where_simply_nothing_is_no_error_is_told() -> None:
-    assert error_body((Problem(Code.NOT_FOUND),)) == b'{"errors":[],"codes":[]}\n'
-    assert json.loads(error_body((Problem(Code.NOT_FOUND, "no such role"),)))["codes"] == ["not_found"]
+def test_errors_are_the_only_member_of_a_404() -> None:
+    """Go clients take a 404 for "nothing there" only then; the code is in a header."""
+    assert error_body((Problem(Code.NOT_FOUND),)) == b'{"errors":[]}\n'
+    response = render_refusal(Refused(Code.UNSUPPORTED_PATH))
+    assert response.body == b'{"errors":["unsupported path"]}\n'
+    assert response.headers["x-service-error-code"] == "unsupported_path"
 
 
 @pytest.mark.parametrize("wish, told", [(None, None), (0.2, "1"), (1.4, "1"), (7.6, "8")])
