@@ -7,6 +7,7 @@ token every path answers alike.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -79,6 +80,9 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     if match.route is None or not match.route.public:
         caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
         facts.token_id, facts.display_name = caller.token.id, caller.token.display_name
+    elif match.route.optional_token and ask.token:
+        with suppress(Refused):
+            caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
     if match.route is None or match.mount is None:
         authorise(caller, ask, ask.operation.value)
         raise Refused(match.failure)
@@ -94,7 +98,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         now=now,
         request_id=facts.request_id,
     )
-    if not match.route.public:
+    if not (match.route.public or match.route.any_token):
         creates = match.route.exists is not None and not await match.route.exists(make_call(given=NOTHING_GIVEN))
         authorise(caller, ask, CREATE if creates else ask.operation.value)
     call = make_call(given=read_form(match.route, ask.body))
@@ -105,7 +109,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         answer = replace(answer, warnings=(*answer.warnings, *told))
     if caller is not None and caller.last_use:
         answer = replace(answer, wake_at=now)
-    return render(answer, request_id=facts.request_id, mount_type=match.mount.type)
+    return render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
 
 
 def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Match:

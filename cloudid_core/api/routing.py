@@ -83,7 +83,11 @@ class Route:
     exists: Callable[[Call], Program[bool]] | None = None
     """Tells create from update, where the two need different capabilities."""
     public: bool = False
-    """Needs no token."""
+    """Needs no token. The program knows the caller only where `optional_token` says so."""
+    optional_token: bool = False
+    """A good token is looked at, any other counts as none."""
+    any_token: bool = False
+    """Needs a good token, but no policy: the program decides."""
     requires_all: bool = False
     """The required fields of the form must be in the request itself."""
     takes_anything: bool = False

@@ -57,7 +57,18 @@ class Mount:
     listing_visibility: str = ""
     options: Mapping[str, str] | None = None
     type_alias: str = ""
+    audit_non_hmac_request_keys: tuple[str, ...] = ()
+    audit_non_hmac_response_keys: tuple[str, ...] = ()
+    passthrough_request_headers: tuple[str, ...] = ()
+    allowed_response_headers: tuple[str, ...] = ()
+    plugin_version: str = ""
+    identity_token_key: str = ""
     retired_at: Instant | None = None
+
+    @property
+    def shown_type(self) -> str:
+        """The type by the name that it was given when the mount was made."""
+        return self.type_alias or self.type
 
     def default_ttl(self, settings: Settings) -> int:
         """The TTL of what is issued here when nothing else says: seconds."""

@@ -128,6 +128,12 @@ class Acl:
         """Whether a rule grants `sudo` at a path, for programs that do more for such callers."""
         return self.is_root or "sudo" in self.capabilities(path)
 
+    def reaches(self, path: str) -> bool:
+        """Whether something below a path is allowed."""
+        below = fold(path).split("/")
+        rules = (*self._exact.values(), *(wildcard.rule for wildcard in self._wildcards))
+        return self.is_root or any(rule.capabilities - DENY and _leads_below(rule.pattern, below) for rule in rules)
+
     def _matching_list(self, path: str) -> Rule | None:
         """The rule that decides about a list; without the final slash of its path only if nothing matches with it.
 
@@ -143,6 +149,17 @@ class Acl:
         if exact is not None:
             return exact
         return next((wildcard.rule for wildcard in self._wildcards if wildcard.matches(path)), None)
+
+
+def _leads_below(pattern: str, path: list[str]) -> bool:
+    """Whether a pattern matches something below the segments of a path."""
+    segments = pattern.split("/")
+    for own, other in zip(segments, path, strict=False):
+        if own.endswith("*") and own is segments[-1]:
+            return other.startswith(own[:-1])
+        if own not in ("+", other):
+            return False
+    return len(segments) > len(path)
 
 
 def _merged(first: Rule, second: Rule) -> Rule:

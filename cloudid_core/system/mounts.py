@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, TEXT, FieldType, Json, ParsedFields, one_of, parse, setting
+from ..api.fields import BOOLEAN, TEXT, TEXTS, FieldType, Json, ParsedFields, one_of, parse, setting
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import RandomBytes
@@ -71,10 +71,34 @@ class TuneForm:
         one_of("hidden", "unauth"), "", "`unauth`: shown also to callers without a token."
     )
     options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
+    audit_non_hmac_request_keys: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
+    audit_non_hmac_response_keys: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
+    passthrough_request_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
+    allowed_response_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
+    plugin_version: str = setting(TEXT, "", "Kept and read back.")
+    identity_token_key: str = setting(TEXT, "", "Kept and read back.")
     force_no_cache: bool = setting(BOOLEAN, False, "Accepted; nothing here is cached beyond a change.")
 
 
-CHANGEABLE: Final = ("default_lease_ttl", "max_lease_ttl", "description", "token_type", "listing_visibility", "options")
+SHOWN_WHEN_SET: Final = (
+    "listing_visibility",
+    "audit_non_hmac_request_keys",
+    "audit_non_hmac_response_keys",
+    "passthrough_request_headers",
+    "allowed_response_headers",
+    "plugin_version",
+    "identity_token_key",
+)
+"""Members of a mount's `config` that reads leave out while they are empty."""
+
+CHANGEABLE: Final = (
+    "default_lease_ttl",
+    "max_lease_ttl",
+    "description",
+    "token_type",
+    "options",
+    *SHOWN_WHEN_SET,
+)
 
 
 @frozen(kw_only=True)
@@ -192,7 +216,7 @@ def shown_path(mount: Mount) -> str:
 def described(mount: Mount) -> dict[str, Json]:
     """The members of a mount, as it was made and tuned."""
     return {
-        "type": mount.type_alias or mount.type,
+        "type": mount.shown_type,
         "description": mount.description,
         "accessor": mount.accessor,
         "uuid": mount.id,
@@ -200,7 +224,7 @@ def described(mount: Mount) -> dict[str, Json]:
         "seal_wrap": False,
         "external_entropy_access": False,
         "options": mount.options,
-        "plugin_version": "",
+        "plugin_version": mount.plugin_version,
         "running_plugin_version": f"v{VERSION}",
         "running_sha256": "",
         "deprecation_status": "supported",
@@ -229,9 +253,12 @@ def _config(mount: Mount) -> dict[str, Json]:
     }
     if mount.kind == AUTH:
         config["token_type"] = mount.token_type
-    if mount.listing_visibility:
-        config["listing_visibility"] = mount.listing_visibility
-    return config
+    return config | {name: value for name in SHOWN_WHEN_SET if (value := getattr(mount, name))}
+
+
+async def refuse(call: Call) -> Answer:
+    """An authentication method is changed below `sys/auth`, whose rights are other ones."""
+    raise Refused(Code.PERMISSION_DENIED)
 
 
 def _full_path(kind: str, path: str) -> str:
@@ -262,22 +289,25 @@ def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"Endpoint ignored these unrecognized parameters: [{' '.join(names)}]",) if names else ()
 
 
+READS: Final = "Reads a mount."
+
+
 def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
-    tuning = (f"{base}/*path/tune", *([f"mounts/{AUTH}/*path/tune"] if kind == AUTH else []))
+    bases = (base, f"mounts/{AUTH}") if kind == AUTH else (base,)
     return (
         Route(path=base, operation=Operation.READ, program=partial(list_mounts, kind), doc=f"Lists all {what}s."),
         *(
             route
-            for path in tuning
+            for path in bases
             for route in (
                 Route(
-                    path=path,
+                    path=f"{path}/*path/tune",
                     operation=Operation.READ,
                     program=partial(read_tuning, kind),
                     doc="Tells the lifetimes that count, and what else can be tuned.",
                 ),
                 Route(
-                    path=path,
+                    path=f"{path}/*path/tune",
                     operation=Operation.WRITE,
                     program=partial(tune, kind),
                     form=TuneForm,
@@ -285,7 +315,10 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
                 ),
             )
         ),
-        Route(path=f"{base}/*path", operation=Operation.READ, program=partial(read_mount, kind), doc="Reads a mount."),
+        *(
+            Route(path=f"{path}/*path", operation=Operation.READ, program=partial(read_mount, kind), doc=READS)
+            for path in bases
+        ),
         Route(
             path=f"{base}/*path",
             operation=Operation.WRITE,
@@ -303,4 +336,12 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
     )
 
 
-ROUTES: Final = (*_routes(AUTH, "auth", "authentication method"), *_routes(SECRET, "mounts", "secrets engine"))
+REFUSED: Final = tuple(
+    Route(path=f"mounts/{AUTH}/*path", operation=operation, program=refuse, doc="Refused: see `auth`.")
+    for operation in (Operation.LIST, Operation.WRITE, Operation.DELETE)
+)
+ROUTES: Final = (
+    *_routes(AUTH, "auth", "authentication method"),
+    *REFUSED,
+    *_routes(SECRET, "mounts", "secrets engine"),
+)

@@ -1,4 +1,4 @@
-"""The routes with which clients look before they ask: what is mounted where, as far as the caller may know."""
+"""The routes that tell clients what is mounted where, as far as they may know."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from .mounts import described, shown_path
 
 
 async def list_visible(call: Call) -> Answer:
-    """The mounts that were made visible to everybody."""
+    """The mounts that every caller may see, and those that the caller's policies reach."""
     table = (await mount_table(call.context.records)).record
+    acl = call.caller.acl if call.caller else None
     data: dict[str, Json] = {
         kind: {
             shown_path(mount): {
-                "type": mount.type_alias or mount.type,
+                "type": mount.shown_type,
                 "description": mount.description,
                 "options": mount.options,
             }
             for mount in table.live
-            if mount.kind == kind and mount.listing_visibility == "unauth"
+            if mount.kind == kind
+            and (mount.listing_visibility == "unauth" or (acl is not None and acl.reaches(mount.path)))
         }
         for kind in (SECRET, AUTH)
     }
@@ -31,9 +33,9 @@ async def list_visible(call: Call) -> Answer:
 
 
 async def find_mount(call: Call) -> Answer:
-    """The mount that a path belongs to."""
+    """The mount that a path belongs to, for callers whose policies reach something of it."""
     found = (await mount_table(call.context.records)).record.route(call.captures["path"])
-    if found is None:
+    if found is None or not call.token.acl.reaches(found[0].path):
         raise Refused(Code.PERMISSION_DENIED)
     mount, _ = found
     return Answer(data={"path": f"{mount.path}/", **described(mount)}, copy_up=True)
@@ -45,12 +47,14 @@ ROUTES: Final = (
         operation=Operation.READ,
         program=list_visible,
         public=True,
-        doc="Lists the mounts whose `listing_visibility` is `unauth`.",
+        optional_token=True,
+        doc="Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has rights.",
     ),
     Route(
         path="internal/ui/mounts/*path",
         operation=Operation.READ,
         program=find_mount,
-        doc="Tells which mount a path belongs to.",
+        any_token=True,
+        doc="Tells which mount a path belongs to, to callers with rights below it.",
     ),
 )

@@ -31,5 +31,45 @@ def test_the_mount_of_a_path(service: Installation, path: str, mount: str) -> No
     assert service.ask("GET", f"sys/internal/ui/mounts/{path}", token="").status == 403
 
 
+def token_with(service: Installation, policy: str) -> str:
+    service.must("PUT", "sys/policies/acl/some", {"policy": policy})
+    body = {"policies": ["some"], "no_default_policy": True}
+    token: str = service.must("POST", "auth/token/create", body).body["auth"]["client_token"]
+    return token
+
+
+@pytest.mark.parametrize(
+    "pattern, sees",
+    [
+        ("cloud/creds/web", True),
+        ("cloud/*", True),
+        ("clo*", True),
+        ("+/creds/web", True),
+        ("+/*", True),
+        ("cloud", False),
+        ("clouds/*", False),
+        ("auth/cloud/*", False),
+    ],
+)
+def test_a_token_with_some_access_below_a_mount_sees_it(service: Installation, pattern: str, sees: bool) -> None:
+    """No policy for the path of the question itself is needed: agents ask it for every template."""
+    token = token_with(service, f'path "{pattern}" {{ capabilities = ["read"] }}')
+    status = service.ask("GET", "sys/internal/ui/mounts/cloud/creds/web", token=token).status
+    assert status == (200 if sees else 403)
+    seen = service.must("GET", "sys/internal/ui/mounts", token=token).data["secret"]
+    assert ("cloud/" in seen) is sees
+
+
+def test_a_denied_mount_is_not_seen(service: Installation) -> None:
+    token = token_with(service, 'path "cloud/*" { capabilities = ["deny"] }')
+    assert service.ask("GET", "sys/internal/ui/mounts/cloud/creds/web", token=token).status == 403
+
+
+def test_a_root_token_sees_all_mounts_and_a_bad_one_what_everybody_sees(service: Installation) -> None:
+    data = service.must("GET", "sys/internal/ui/mounts").data
+    assert (set(data["secret"]), set(data["auth"])) == ({"cloud/", "sys/"}, {"cloud/", "token/"})
+    assert service.must("GET", "sys/internal/ui/mounts", token="bad").data == {"secret": {}, "auth": {}}
+
+
 def test_where_nothing_is_mounted_nobody_is_told(service: Installation) -> None:
     assert service.ask("GET", "sys/internal/ui/mounts/nowhere/x").status == 403
