@@ -186,7 +186,7 @@ def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
 
 def _check_headers(headers: Mapping[str, str]) -> None:
     if headers.get(NAMESPACE_HEADER, "").strip("/") not in ("", "root"):
-        raise Refused(Code.NOT_FOUND)
+        raise Refused(Code.NOT_FOUND, "unknown namespace")
     try:
         wrapping = duration.precise_seconds(headers.get(WRAP_HEADER, ""))
     except ValueError:

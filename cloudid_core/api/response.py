@@ -128,6 +128,10 @@ NOTHING: Final = Answer()
 encode: Final = msgspec.json.Encoder().encode
 
 
+WITHOUT_CONTENT: Final = frozenset({204, 205, 304})
+"""Statuses that forbid content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
+
+
 def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
     """The response of an answer: 204 when there is nothing to say, else 200 (or its own status) with the envelope."""
     if answer.is_empty:
@@ -149,8 +153,9 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
         }
         if answer.copy_up and answer.data:
             members = {**answer.data, **members}
-    body = encode(members) + b"\n"
-    return Response(answer.status or 200, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+    status = answer.status or 200
+    body = b"" if status in WITHOUT_CONTENT else encode(members) + b"\n"
+    return Response(status, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)
 
 
 def error_body(problems: tuple[Problem, ...]) -> bytes:

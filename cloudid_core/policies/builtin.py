@@ -59,6 +59,11 @@ def needs_sudo(path: str) -> bool:
     return path.removesuffix("/") in _PROTECTED or path.startswith(_PROTECTED_PREFIXES)
 
 
+def without_default(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names without `default`."""
+    return tuple(name for name in names if name != DEFAULT)
+
+
 def normalised(names: Iterable[str]) -> tuple[str, ...]:
     """Names of policies as tokens carry them: trimmed, in lower case, each once, in order."""
     return tuple(sorted({trimmed for name in names if (trimmed := name.strip().lower())}))

@@ -76,7 +76,7 @@ class Made:
 async def generate_credentials(call: Call) -> Answer:
     """Answer a new client id and secret under a lease, or leave nothing behind."""
     if call.token.last_use:
-        raise Refused(Code.TOKEN_RESTRICTED, "a lease cannot hang on a token that has no use left")
+        raise Refused(Code.TOKEN_USED_UP)
     client, plan, intent = await _begin(call)
     lease_id = f"{call.mount.path}/creds/{plan.role_name}/{plan.id}"
     try:

@@ -6,13 +6,22 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, INTEGER, Json, bounded, setting
+from ..api.fields import BOOLEAN, FieldType, Json, setting
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
+from ..values import coercion
 from ..version import VERSION
 
-STATUS: Final = bounded(INTEGER, 200, 599)
+
+def _status(raw: object) -> int:
+    status = coercion.integer(raw)
+    if not (200 <= status <= 299 or 400 <= status <= 599):
+        raise ValueError("must be a status from 200 to 299 or from 400 to 599")
+    return status
+
+
+STATUS: Final = FieldType("status from 200 to 299 or from 400 to 599", _status)
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""Wishes: what somebody who creates a token asks for, and what of it the parent, the role and `sudo` let through."""
+"""What a request to create a token asks for, and what of it the parent, the role and `sudo` allow."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, INTEGER, OBJECT, SECONDS, TEXT, bounded, one_of, setting
+from ..api.fields import BOOLEAN, INTEGER, OBJECT, SECONDS, TEXT, FieldType, bounded, one_of, setting
 from ..errors import Code, Problem, Refused
-from ..policies.builtin import DEFAULT, RESPONSE_WRAPPING, ROOT, normalised
+from ..policies.builtin import DEFAULT, RESPONSE_WRAPPING, ROOT, normalised, without_default
+from ..values import coercion
 from .record import Token
 from .roles import TokenRole
 from .settings import BATCH, POLICIES, SERVICE
 
 
+def _empty(raw: object) -> str:
+    if coercion.text(raw):
+        raise ValueError("must be empty: there are no entities")
+    return ""
+
+
+EMPTY: Final = FieldType("empty string", _empty)
+
+
 @frozen(kw_only=True)
 class CreateForm:
-    """The token that is wished for."""
+    """The token that is asked for."""
 
     id: str = setting(TEXT, "", "Text of the token, instead of a random one. Needs sudo.", repr=False)
     policies: tuple[str, ...] = setting(POLICIES, (), "Policies; none: those of the parent.")
@@ -30,6 +40,7 @@ class CreateForm:
     num_uses: int = setting(bounded(INTEGER, 0, 2**31), 0, "How often it can be used; 0: without limit.")
     period: int = setting(SECONDS, 0, "Makes it periodic: every renewal grants this. Needs sudo.")
     type: str = setting(one_of(SERVICE, BATCH), "", "`service` or `batch`.")
+    entity_alias: str = setting(EMPTY, "", "Accepted while it is empty; there are no entities.")
 
 
 SUDO_FIELDS: Final = ("id", "no_parent", "period")
@@ -45,11 +56,11 @@ def check_caller(caller: Token, *, last_use: bool) -> None:
 
 def check_sudo(form: CreateForm, role: TokenRole | None, *, has_sudo: bool) -> None:
     """Refuse what only `sudo` gives; a role that makes orphans makes that one free."""
-    wished = [name for name in SUDO_FIELDS if getattr(form, name)]
-    if role is not None and role.orphan and "no_parent" in wished:
-        wished.remove("no_parent")
-    if wished and not has_sudo:
-        raise Refused.because([Problem(Code.TOKEN_SUDO_REQUIRED, f'"{name}"') for name in wished])
+    used = [name for name in SUDO_FIELDS if getattr(form, name)]
+    if role is not None and role.orphan and "no_parent" in used:
+        used.remove("no_parent")
+    if used and not has_sudo:
+        raise Refused.because([Problem(Code.TOKEN_SUDO_REQUIRED, f'"{name}"') for name in used])
 
 
 def type_of(form: CreateForm, role: TokenRole | None) -> str:
@@ -76,11 +87,11 @@ def policies_of(form: CreateForm, role: TokenRole | None, parent: Token, *, has_
         raise Refused(Code.POLICY_NOT_SUBSET, "only root tokens create root tokens")
     if RESPONSE_WRAPPING in policies:
         raise Refused(Code.FIELD_INVALID, f'"policies": {RESPONSE_WRAPPING} cannot be given away')
-    return policies
+    return policies if wants_default else without_default(policies)
 
 
-def _by_role(wished: tuple[str, ...], role: TokenRole, parent: Token, wants_default: bool) -> tuple[str, ...]:
-    policies = wished or role.allowed_policies or parent.policies
+def _by_role(asked_for: tuple[str, ...], role: TokenRole, parent: Token, wants_default: bool) -> tuple[str, ...]:
+    policies = asked_for or role.allowed_policies or parent.policies
     if wants_default and role.allows(DEFAULT):
         policies = (*policies, DEFAULT)
     if not all(role.allows(policy) for policy in policies):
@@ -88,11 +99,11 @@ def _by_role(wished: tuple[str, ...], role: TokenRole, parent: Token, wants_defa
     return normalised(policies)
 
 
-def _by_parent(wished: tuple[str, ...], parent: Token, wants_default: bool, has_sudo: bool) -> tuple[str, ...]:
-    if not wished:
-        return tuple(policy for policy in parent.policies if policy != DEFAULT or wants_default)
-    if not has_sudo and not set(wished) <= set(parent.policies):
+def _by_parent(asked_for: tuple[str, ...], parent: Token, wants_default: bool, has_sudo: bool) -> tuple[str, ...]:
+    if not asked_for:
+        return parent.policies
+    if not has_sudo and not set(asked_for) <= set(parent.policies):
         raise Refused(Code.POLICY_NOT_SUBSET)
     if wants_default and (has_sudo or DEFAULT in parent.policies):
-        return normalised((*wished, DEFAULT))
-    return wished
+        return normalised((*asked_for, DEFAULT))
+    return asked_for

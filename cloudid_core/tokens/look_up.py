@@ -86,7 +86,9 @@ async def _look_up(call: Call, token: Token | None, shown: str) -> Answer:
     mounts = (await mount_table(call.context.records)).record
     line = await lineage(call.context, mounts, token, call.now) if token else ()
     if token is None or not line:
-        raise Refused(Code.PERMISSION_DENIED, "bad token" if shown else "invalid accessor")
+        raise (
+            Refused(Code.PERMISSION_DENIED, "bad token") if shown else Refused(Code.TOKEN_NOT_FOUND, "invalid accessor")
+        )
     accessor = accessor_of(call.context, token)
     return Answer(data=described(token, shown, accessor, call.now, orphan=len(line) == 1))
 

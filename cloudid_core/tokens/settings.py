@@ -23,7 +23,7 @@ from ..errors import Code, Refused
 from ..foundation.lifetime import Terms
 from ..mounts.table import Mount
 from ..policies.builtin import DEFAULT as DEFAULT_POLICY
-from ..policies.builtin import RESPONSE_WRAPPING, ROOT, normalised
+from ..policies.builtin import RESPONSE_WRAPPING, ROOT, normalised, without_default
 from ..settings import Settings
 from ..values.listing import comma_list
 
@@ -68,7 +68,9 @@ class TokenSettings(TokenLimits):
     @cached_property
     def policies(self) -> tuple[str, ...]:
         """The policies of a login's token."""
-        return normalised((*self.token_policies, *(() if self.token_no_default_policy else (DEFAULT_POLICY,))))
+        if self.token_no_default_policy:
+            return without_default(self.token_policies)
+        return normalised((*self.token_policies, DEFAULT_POLICY))
 
     def terms(self, mount: Mount, settings: Settings) -> Terms:
         return Terms(

@@ -25,9 +25,17 @@ def test_a_load_balancer_can_choose_the_status(method: str, query: str, status: 
     assert ServiceWorld().ask(method, f"sys/health{query}", token="")[0] == status
 
 
-@pytest.mark.parametrize("status", ["99", "600", "x", ""])
+@pytest.mark.parametrize("status", ["99", "199", "300", "304", "399", "600", "x", ""])
 def test_a_status_must_be_one(status: str) -> None:
     assert ServiceWorld().code("GET", f"sys/health?activecode={status}", token="") == (400, "field_invalid")
+
+
+@pytest.mark.parametrize("status", [204, 205])
+def test_a_status_that_forbids_content_has_none(status: int) -> None:
+    """Content there would be read as the beginning of the next response."""
+    world = ServiceWorld()
+    world.ask("GET", f"sys/health?activecode={status}", token="")
+    assert (world.last.status, world.last.body) == (status, b"")
 
 
 def test_the_seal_status_is_that_of_an_open_service() -> None:

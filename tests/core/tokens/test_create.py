@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.errors import Code
+
 from ..service_world import ROOT, ServiceWorld
 
 CREATE = "auth/token/create"
@@ -238,3 +240,26 @@ def test_the_root_token_has_children_like_any_other() -> None:
     child = world.child(ROOT)
     world.must("POST", "auth/token/revoke-self")
     assert not world.is_good(child)
+
+
+@pytest.mark.parametrize("alias, answer", [("", 200), (None, 200), ("web", 400)])
+def test_an_entity_alias_is_nothing_while_it_is_empty(alias: str | None, answer: int) -> None:
+    """Existing clients always send the field."""
+    status, body = ServiceWorld().ask("POST", CREATE, {"policies": ["default"], "entity_alias": alias})
+    assert status == answer
+    assert status == 400 or body["warnings"] is None
+
+
+@pytest.mark.parametrize("policies", [["default"], ["default", "default"], []])
+def test_no_default_policy_leaves_default_out_even_where_it_is_listed(policies: list[str]) -> None:
+    world = ServiceWorld()
+    parent = world.child(policies=["default", "maker"])
+    world.policy("maker", (CREATE, ["update"]))
+    assert "default" not in world.create(parent, policies=policies, no_default_policy=True)["policies"]
+    world.must("POST", "auth/token/roles/r", {"token_no_default_policy": True, "allowed_policies": ["default", "x"]})
+    assert "default" not in world.create(at="create/r", policies=policies)["policies"]
+
+
+def test_a_lease_and_a_child_are_refused_to_a_token_of_few_uses_in_their_own_words() -> None:
+    assert "lease" in Code.TOKEN_USED_UP.text
+    assert "lease" not in Code.TOKEN_RESTRICTED.text

@@ -32,7 +32,7 @@ def chosen(
         ("a", "a b default", {}, "a default"),
         ("a", "a b", {}, "a"),
         ("a", "a b default", {"no_default": True}, "a"),
-        ("default", "a default", {"no_default": True}, "default"),
+        ("default", "a default", {"no_default": True}, ""),
         ("x", "a", {"has_sudo": True}, "default x"),
         ("x", "a", {"has_sudo": True, "no_default": True}, "x"),
         ("", "root", {"has_sudo": True}, "root"),

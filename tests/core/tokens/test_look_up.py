@@ -95,11 +95,15 @@ def test_a_token_is_looked_up_by_its_accessor_which_does_not_tell_its_text() -> 
     assert told == {**world.look_up(auth["client_token"]), "id": ""}
 
 
-@pytest.mark.parametrize(
-    "path, body", [("lookup", {"token": "x"}), ("lookup-accessor", {"accessor": "x"}), ("lookup", {"token": "cb.x"})]
-)
-def test_what_is_not_known_is_denied(path: str, body: dict[str, str]) -> None:
-    assert ServiceWorld().code("POST", f"auth/token/{path}", body) == (403, "permission_denied")
+@pytest.mark.parametrize("text", ["x", "cb.x"])
+def test_what_is_not_known_is_denied(text: str) -> None:
+    assert ServiceWorld().code("POST", "auth/token/lookup", {"token": text}) == (403, "permission_denied")
+
+
+def test_an_unknown_accessor_is_a_bad_request() -> None:
+    """As at `renew-accessor`."""
+    for path in ("lookup-accessor", "renew-accessor"):
+        assert ServiceWorld().code("POST", f"auth/token/{path}", {"accessor": "x"}) == (400, "token_not_found")
 
 
 def test_the_dead_are_not_known() -> None:
@@ -110,7 +114,7 @@ def test_the_dead_are_not_known() -> None:
     world.advance(60)
     for auth in (parent, child):
         assert world.code("POST", "auth/token/lookup", {"token": auth["client_token"]})[0] == 403
-        assert world.code("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})[0] == 403
+        assert world.code("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})[0] == 400
 
 
 def test_an_accessor_is_required() -> None:
