@@ -149,7 +149,8 @@ def _required(form: type) -> tuple[str, ...]:
 
 
 @cache
-def _spellings(form: type) -> Mapping[str, Field]:
+def spellings_of(form: type) -> Mapping[str, Field]:
+    """The fields of a class by each name that a request may use."""
     return {name: field for field in fields_of(form) for name in (field.name, field.old_name) if name}
 
 
@@ -175,7 +176,7 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
     values: dict[str, Any] = {}
     spelled_old: dict[str, bool] = {}
     problems: list[Problem] = []
-    spellings = _spellings(form)
+    spellings = spellings_of(form)
     for name, raw in body.items():
         field = spellings.get(name)
         if field is None or (raw is None and field.kind.null_is_absent):

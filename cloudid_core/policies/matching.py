@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import Json
+from ..api.fields import Field, Json
 from ..values.folding import fold
 from . import parameters as constraints
 from .builtin import needs_sudo
@@ -95,10 +95,12 @@ class Acl:
         path: str,
         parameters: Mapping[str, Json] = _NO_PARAMETERS,
         wrapping_ttl: int = 0,
+        fields: Mapping[str, Field] = constraints.NO_FIELDS,
     ) -> bool:
         """Whether one of `OPERATIONS` on a path may pass. The path of a list may end in a slash or not.
 
-        Protected paths need `sudo` besides. `wrapping_ttl` is for how many seconds the answer shall be wrapped; 0: not.
+        Protected paths also need `sudo`. `wrapping_ttl`: for how many seconds the answer is to be wrapped; 0: not.
+        `fields` are those of the route by each of their names.
         """
         if self.is_root:
             return True
@@ -114,7 +116,7 @@ class Acl:
             and operation in rule.capabilities
             and ("sudo" in rule.capabilities or not needs_sudo(path))
             and _wrapping_fits(rule, wrapping_ttl)
-            and (operation not in constraints.CHECKED or constraints.fit(rule, parameters))
+            and (operation not in constraints.CHECKED or constraints.fit(rule, parameters, fields))
         )
 
     def capabilities(self, path: str) -> frozenset[str]:

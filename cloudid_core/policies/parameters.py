@@ -1,34 +1,40 @@
 """Parameters: which fields a request may carry under a rule, and with which values.
 
-A value that is a list, or a comma-separated text, is judged element by element: clients may spell a list either way.
-What is denied is denied in any case of its letters.
+Requests spell one thing in several ways, and a rule means all of them: a deprecated name is the same field, a value is
+compared as the route parses it ("1h" is 3600), and a list is compared element by element. Denied values are compared
+without regard to case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-from ..api.fields import Json
+from attrs import frozen
+
+from ..api.fields import Field, Json
 from ..values.folding import fold
 from .document import Rule, Values
 
 CHECKED: Final = frozenset({"create", "read", "update", "patch"})
 """The operations whose parameters are checked."""
+NO_FIELDS: Final[Mapping[str, Field]] = MappingProxyType({})
 
 
-def fit(rule: Rule, parameters: Mapping[str, Json]) -> bool:
-    """Whether a request may carry these parameters: all required are there, none is denied, each is allowed."""
+def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] = NO_FIELDS) -> bool:
+    """Whether a request may carry these parameters: all required are there, none is denied, each is allowed.
+
+    `fields` are those of the route by each of their names. A value that does not parse fits no rule that names it.
+    """
     if not (rule.required_parameters or rule.denied_parameters or rule.allowed_parameters):
         return True
-    given = [(name.lower(), value) for name, value in parameters.items()]
-    if not {name for name, _ in given}.issuperset(rule.required_parameters):
+    given = [_Parameter(_names(name, fields.get(name)), value, fields.get(name)) for name, value in parameters.items()]
+    if not all(any(name in each.names and each.is_given for each in given) for name in rule.required_parameters):
         return False
-    if any(_is_denied(name, value, rule.denied_parameters) for name, value in given):
+    if any(_is_denied(each, rule.denied_parameters) for each in given):
         return False
-    return not rule.allowed_parameters or all(
-        _is_allowed(name, value, rule.allowed_parameters) for name, value in given
-    )
+    return not rule.allowed_parameters or all(_is_allowed(each, rule.allowed_parameters) for each in given)
 
 
 def merged(first: Values, second: Values) -> Values:
@@ -41,24 +47,70 @@ def merged(first: Values, second: Values) -> Values:
     }
 
 
-def _is_denied(name: str, value: Json, denied: Values) -> bool:
+@frozen
+class _Parameter:
+    """A parameter as it was given, and the route's field for it, if there is one."""
+
+    names: frozenset[str]
+    """The names that rules may use for it, in lower case."""
+    value: Json
+    field: Field | None
+
+    @property
+    def is_given(self) -> bool:
+        if self.value is None and self.field is not None and self.field.kind.null_is_absent:
+            return False
+        return self.parses
+
+    @property
+    def parses(self) -> bool:
+        return self.field is None or _parsed(self.value, self.field) is not None
+
+    @property
+    def values(self) -> list[str]:
+        """What the value says, element by element, as the route understands it."""
+        parsed = _parsed(self.value, self.field) if self.field else None
+        return _elements(self.value) if parsed is None else parsed
+
+    def listed(self, values: tuple[Json, ...]) -> list[str]:
+        """The values of a rule, as they are written and as the route would understand them."""
+        texts = [_text(each) for each in values]
+        return texts + [text for each in values if self.field for text in _parsed(each, self.field) or ()]
+
+
+def _names(name: str, field: Field | None) -> frozenset[str]:
+    return frozenset(each.lower() for each in ((name,) if field is None else (field.name, field.old_name)) if each)
+
+
+def _parsed(value: Json, field: Field) -> list[str] | None:
+    """The elements of a value as a field shows it after parsing; `None` when it does not parse."""
+    try:
+        return _elements(field.kind.show(field.kind.parse(value)))
+    except ValueError:
+        return None
+
+
+def _is_denied(given: _Parameter, denied: Values) -> bool:
     if "*" in denied:
         return True
-    if name not in denied:
+    named = [denied[name] for name in given.names if name in denied]
+    if not named:
         return False
-    listed = [fold(_text(each)) for each in denied[name]]
-    given = [fold(each) for each in (_text(value), *_elements(value))]
-    return not listed or any(_matches(each, pattern) for each in given for pattern in listed)
+    listed = [fold(each) for values in named for each in given.listed(values)]
+    spelled = [fold(each) for each in (_text(given.value), *_elements(given.value), *given.values)]
+    return not all(named) or not given.parses or any(_matches(each, pattern) for each in spelled for pattern in listed)
 
 
-def _is_allowed(name: str, value: Json, allowed: Values) -> bool:
-    values = allowed.get(name, allowed.get("*"))
-    if values is None:
+def _is_allowed(given: _Parameter, allowed: Values) -> bool:
+    named = [allowed[name] for name in given.names if name in allowed] or [
+        values for name, values in allowed.items() if name == "*"
+    ]
+    if not named or not given.parses:
         return False
-    listed = [_text(each) for each in values]
-    if not listed or _text(value) in listed:
+    listed = [each for values in named for each in given.listed(values)]
+    if not all(named) or _text(given.value) in listed:
         return True
-    elements = _elements(value)
+    elements = given.values
     return bool(elements) and all(any(_matches(each, pattern) for pattern in listed) for each in elements)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.api.fields import spellings_of
+from cloudid_core.auth_method.roles import Role
 from cloudid_core.policies.document import Rule
 from cloudid_core.policies.parameters import fit, merged
 
@@ -93,3 +95,55 @@ def test_values_of_both_rules_count_and_any_value_wins() -> None:
     first: dict[str, tuple[Any, ...]] = {"a": ("x",), "b": (), "c": ("x",)}
     second: dict[str, tuple[Any, ...]] = {"a": ("y",), "b": ("y",), "d": ("y",)}
     assert merged(first, second) == {"a": ("x", "y"), "b": (), "c": ("x",), "d": ("y",)}
+
+
+# With the fields of a route
+
+FIELDS = spellings_of(Role)
+EVERY_SPELLING: list[tuple[str, object, list[object]]] = [
+    ("token_policies", "admin", ["admin", "Admin", " admin ", ["admin"], ["app", "ADMIN"], "app,admin", "app, Admin"]),
+    ("token_num_uses", 5, [5, "5", 5.0, "0x5", "0b101", "05"]),
+    ("token_no_default_policy", True, [True, "true", "1", 1, "t", "T", 2]),
+    ("token_ttl", "1h", ["1h", "60m", 3600, "3600", "3600s", "1h0m"]),
+    ("token_ttl", 3600, ["1h", "60m", 3600, "3600", "3600s", "1h0m"]),
+    ("token_bound_cidrs", "10.0.0.0/8", ["10.0.0.0/8", "10.1.2.3/8", ["10.1.1.1/8"], "192.0.2.1,10.0.0.0/8"]),
+]
+
+
+@pytest.mark.parametrize("name, value, spellings", EVERY_SPELLING)
+@pytest.mark.parametrize("at", ["new", "old"])
+def test_no_spelling_of_a_value_or_a_name_evades_a_denial(
+    name: str, value: str | int, spellings: list[object], at: str
+) -> None:
+    """In the rule as in the request, the deprecated name of a field is the field."""
+    old = FIELDS[name].old_name or name
+    for rule in (Rule("p", NONE, denied_parameters={each: (value,)}) for each in (name, old)):
+        assert [each for each in spellings if fit(rule, {name if at == "new" else old: each}, FIELDS)] == []
+
+
+@pytest.mark.parametrize("name, value, spellings", EVERY_SPELLING[1:5])
+def test_every_spelling_of_an_allowed_value_is_allowed(name: str, value: str | int, spellings: list[object]) -> None:
+    old = FIELDS[name].old_name or name
+    rule = Rule("p", NONE, allowed_parameters={old: (value,)})
+    assert [each for each in spellings if not fit(rule, {name: each}, FIELDS)] == []
+
+
+def test_a_required_field_is_there_by_either_name_unless_it_is_null() -> None:
+    rule = Rule("p", NONE, required_parameters=("token_ttl",))
+    assert [fit(rule, given, FIELDS) for given in ({"ttl": 5}, {"token_ttl": 5})] == [True, True]
+    assert [fit(rule, given, FIELDS) for given in ({"ttl": None}, {"token_ttl": "soon"})] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [Rule("p", NONE, allowed_parameters={"ttl": ("1h",)}), Rule("p", NONE, denied_parameters={"ttl": ("1h",)})],
+)
+def test_a_value_that_does_not_parse_fits_no_rule_that_names_its_field(rule: Rule) -> None:
+    assert not fit(rule, {"token_ttl": "soon"}, FIELDS)
+    assert not fit(rule, {"token_ttl": ["1h"]}, FIELDS)
+
+
+def test_the_elements_of_a_list_are_each_allowed_or_not() -> None:
+    rule = Rule("p", NONE, allowed_parameters={"policies": ("app-*",)})
+    assert fit(rule, {"token_policies": ["app-1", "APP-2"]}, FIELDS)
+    assert not fit(rule, {"token_policies": "app-1,root"}, FIELDS)
