@@ -33,7 +33,7 @@ def seal(token: Token, keyring: Keyring, random: bytes) -> str:
     """The text of a batch token. Takes `RANDOM_SIZE` random bytes; refused when policies and metadata are too long."""
     salt, nonce = random[:SALT_SIZE], random[SALT_SIZE:]
     sealed = _cipher(keyring, salt).encrypt(nonce, converter.dumps(token), _PURPOSE)
-    text = BATCH_PREFIX + urlsafe_b64encode(_KEY + random + sealed).decode().rstrip("=")
+    text = BATCH_PREFIX + _encoded(_KEY + random + sealed)
     if len(text) > TEXT_LIMIT:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "policies and metadata are too long")
     return text
@@ -46,6 +46,8 @@ def unseal(text: str, keyring: Keyring) -> Token | None:
         return None
     try:
         raw = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+        if _encoded(raw) != encoded:  # padding, or bits that the decoder ignores: one token has one text
+            return None
         salt, rest = raw[1 : 1 + SALT_SIZE], raw[1 + SALT_SIZE :]
         if raw[:1] != _KEY:
             return None
@@ -53,6 +55,11 @@ def unseal(text: str, keyring: Keyring) -> Token | None:
         return converter.loads(plain, Token)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         return None
+
+
+def _encoded(raw: bytes) -> str:
+    """Base64url without padding (RFC 4648 section 5)."""
+    return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def _cipher(keyring: Keyring, salt: bytes) -> AESGCM:
