@@ -23,7 +23,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("auth_method",), ("mounts.retirement",), ("secrets_engine",)),
     (("rotation",),),
     (("background.journal", "foundation.components", "initialise", "leases", "policies", "tokens"),),
-    (("api.request",),),
+    (("api.help",), ("api.request",)),
     (("api.routing",),),
     (("tokens.record", "tokens.settings"),),
     (("policies.builtin", "policies.document", "policies.hcl", "policies.matching", "policies.parameters"),),

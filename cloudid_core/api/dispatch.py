@@ -1,12 +1,12 @@
 """Dispatch: from a request to the program of its route, in the order that clients can observe.
 
-Understand the request, find who calls, ask the policies, and only then say whether the path exists: without a good
+Parse the request, identify the caller, ask the policies, and only then say whether the path exists: without a good
 token every path answers alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -14,20 +14,22 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict, replace
 
-from ..effects import Instant, Record
+from ..effects import Instant, Program, Record
 from ..errors import Code, Refused
 from ..events import Problem, RequestAnswered, RequestReceived
 from ..foundation.components import Catalog
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount, MountTable, mount_table
+from ..policies.document import DENY
 from ..tokens.authenticate import authenticate
 from ..tokens.record import Caller
 from ..values.names import name
-from .fields import ParsedFields, parse, require
+from .fields import ParsedFields, parse, require, spellings_of
+from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
-from .response import Request, Response, render
-from .routing import Call, Operation, Route
+from .response import Answer, Request, Response, render
+from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable
 
 CREATE: Final = "create"
 NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
@@ -76,13 +78,20 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         facts.mount, facts.mount_accessor = match.mount.path, match.mount.accessor
     if match.route is not None:
         facts.role = role_in(match.route, match.captures, ask.body)
-    caller: Caller | None = None
-    if match.route is None or not match.route.public:
+
+    async def identify() -> Caller:
         caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
         facts.token_id, facts.display_name = caller.token.id, caller.token.display_name
+        return caller
+
+    if ask.wants_help:
+        return render(await explain(catalog, match, ask.path, identify), request_id=facts.request_id, mount_type="")
+    caller: Caller | None = None
+    if match.route is None or not match.route.public:
+        caller = await identify()
     elif match.route.optional_token and ask.token:
         with suppress(Refused):
-            caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
+            caller = await identify()
     if match.route is None or match.mount is None:
         authorise(caller, ask, ask.operation.value)
         raise Refused(match.failure)
@@ -99,12 +108,14 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         request_id=facts.request_id,
     )
     if not (match.route.public or match.route.any_token):
-        creates = match.route.exists is not None and not await match.route.exists(make_call(given=NOTHING_GIVEN))
-        authorise(caller, ask, CREATE if creates else ask.operation.value)
+        capability = await needed_capability(match.route, make_call(given=NOTHING_GIVEN))
+        authorise(caller, ask, capability, match.route.form)
     call = make_call(given=read_form(match.route, ask.body))
     await Record(received(call, ask))
     answer = await match.route.program(call)
     facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
+    if ask.operation is Operation.LIST and not match.route.pages:
+        answer = page_of(answer, ask.body)
     if told := warnings(match.route, call, ask):
         answer = replace(answer, warnings=(*answer.warnings, *told))
     if caller is not None and caller.last_use:
@@ -127,10 +138,46 @@ def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Mat
     return Match(mount, route, captures)
 
 
-def authorise(caller: Caller | None, ask: ParsedRequest, capability: str) -> None:
-    """Refuse what the caller's policies do not allow; that protected paths need `sudo` besides is theirs to know."""
-    if caller is None or not caller.acl.allows(capability, ask.path, ask.body):
+async def needed_capability(route: Route, call: Call) -> str:
+    """The capability that the policies must grant. A name that cannot exist is a matter for the program."""
+    if route.exists is None:
+        return route.operation.value
+    try:
+        exists = await route.exists(call)
+    except Refused:
+        exists = False
+    return route.operation.value if exists else CREATE
+
+
+def authorise(caller: Caller | None, ask: ParsedRequest, capability: str, form: type = NoFields) -> None:
+    """Refuse what the caller's policies do not allow, `sudo` for protected paths included."""
+    if caller is None or not caller.acl.allows(capability, ask.path, ask.body, fields=spellings_of(form)):
         raise Refused(Code.PERMISSION_DENIED)
+
+
+async def explain(catalog: Catalog, match: Match, path: str, identify: Callable[[], Program[Caller]]) -> Answer:
+    """Help about a path, for callers who may do anything there; no program of a route runs."""
+    table = catalog.of(match.mount).routes if match.mount else RouteTable(())
+    rows = table.at(path.removeprefix(match.mount.path).removeprefix("/")) if match.mount else ()
+    if not any(row.public for row in rows):
+        acl = (await identify()).acl
+        granted = acl.capabilities(path) | acl.capabilities(f"{path}/")
+        if not (granted - DENY or any(row.any_token for row in rows)):
+            raise Refused(Code.PERMISSION_DENIED)
+    if not rows:
+        raise Refused(match.failure)
+    return Answer(data=help_about(rows), plain=True)
+
+
+def page_of(answer: Answer, body: Mapping[str, Any]) -> Answer:
+    """The part of a list that `after` and `limit` ask for; `NOT_FOUND` when it is empty."""
+    form = PageForm(**parse(PageForm, body).values)
+    if answer.data is None or "keys" not in answer.data or not (form.after or form.limit > 0):
+        return answer
+    keys = [key for key in answer.data["keys"] if key > form.after][: form.limit if form.limit > 0 else None]
+    if not keys:
+        raise Refused(Code.NOT_FOUND)
+    return replace(answer, data={**answer.data, "keys": keys})
 
 
 def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:

@@ -1,13 +1,11 @@
 """Documents: the reference pages, printed from the tables that the service itself runs on.
 
-`python -m cloudid_core.documents` prints the page that is kept as `docs/reference.md`.
+`python -m cloudid_core.api.documents` prints the page that is kept as `docs/reference.md`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Iterable
 
 from attrs import NOTHING, Factory
 
@@ -17,16 +15,8 @@ from ..mounts.catalog import CATALOG
 from ..settings import Settings
 from ..values.secret import Secret
 from .fields import Field, fields_of
-from .routing import NoFields, Operation
-
-VERBS: Final[Mapping[Operation, str]] = MappingProxyType(
-    {
-        Operation.READ: "GET",
-        Operation.LIST: "LIST",
-        Operation.WRITE: "POST",
-        Operation.DELETE: "DELETE",
-    }
-)
+from .help import VERBS
+from .routing import NoFields
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -74,7 +64,7 @@ def reference() -> str:
     """The whole page."""
     parts = [
         "# Reference",
-        "Printed by `python -m cloudid_core.documents` from the tables that the service runs on; a test compares them.",
+        "Printed by `python -m cloudid_core.api.documents` from the tables that the service runs on; a test compares.",
         "POST and PUT are the same, and so are `LIST` and `GET ?list=true`. All paths are below `/v1/`.",
     ]
     for component in CATALOG:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
@@ -23,8 +24,9 @@ TOKEN_LIMIT: Final = 16_384
 TOKEN_HEADERS: Final = ("x-service-token", "x-vault-token")
 DEADLINE_HEADER: Final = "x-service-deadline"
 NAMESPACE_HEADER: Final = "x-vault-namespace"
-WRAP_HEADER: Final = "x-vault-wrap-ttl"
+WRAP_HEADERS: Final = ("x-service-wrap-ttl", "x-vault-wrap-ttl")
 MERGE_PATCH: Final = "application/merge-patch+json"
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _decode_json: Final = msgspec.json.Decoder().decode
 
 
@@ -36,6 +38,7 @@ class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: Mapping[str, Any]
     token: str
     is_head: bool = False
+    wants_help: bool = False
 
     def __repr__(self) -> str:
         return f"<Ask {self.operation.name} {self.path}>"
@@ -44,16 +47,24 @@ class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
 def parse_request(request: Request, settings: Settings) -> ParsedRequest:
     """Take a request apart; `Refused` when it cannot be understood."""
     path, query = _split(request.target)
-    operation, is_head = _operation(request, query)
+    wants_help = request.method == "HELP" or _flag(query, "help")
+    if _flag(query, "scan"):
+        raise Refused(Code.UNSUPPORTED_OPERATION)
+    operation, is_head = (Operation.READ, False) if wants_help else _operation(request, query)
     if operation is Operation.WRITE:
         if path.endswith("/"):
             raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
         body = parse_body(request.body, settings.body_limit)
     else:
-        body = {name: value for name, value in query.items() if name != "list"}
+        body = {name: value for name, value in query.items() if name not in ("list", "help", "scan")}
     _check_headers(request.headers)
     return ParsedRequest(
-        path=path.removesuffix("/"), operation=operation, body=body, token=token_in(request.headers), is_head=is_head
+        path=path.removesuffix("/"),
+        operation=operation,
+        body=body,
+        token=token_in(request.headers),
+        is_head=is_head,
+        wants_help=wants_help,
     )
 
 
@@ -100,11 +111,7 @@ def _query(raw: str) -> dict[str, Any]:
 def _operation(request: Request, query: Mapping[str, Any]) -> tuple[Operation, bool]:
     match request.method:
         case "GET" | "HEAD":
-            try:
-                listing = boolean(query.get("list", False))
-            except ValueError:
-                raise Refused(Code.FIELD_INVALID, '"list"') from None
-            return (Operation.LIST if listing else Operation.READ), request.method == "HEAD"
+            return (Operation.LIST if _flag(query, "list") else Operation.READ), request.method == "HEAD"
         case "LIST":
             return Operation.LIST, False
         case "POST" | "PUT":
@@ -115,6 +122,13 @@ def _operation(request: Request, query: Mapping[str, Any]) -> tuple[Operation, b
             raise Refused(Code.UNSUPPORTED_MEDIA_TYPE)
         case _:
             raise Refused(Code.UNSUPPORTED_OPERATION)
+
+
+def _flag(query: Mapping[str, Any], name: str) -> bool:
+    try:
+        return boolean(query.get(name, False))
+    except ValueError:
+        raise Refused(Code.FIELD_INVALID, f'"{name}"') from None
 
 
 def _media_type(headers: Mapping[str, str]) -> str:
@@ -172,14 +186,11 @@ def token_in(headers: Mapping[str, str]) -> str:
 
 def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
     """How long the request may take: the header can only ask for less."""
-    wish = headers.get(DEADLINE_HEADER)
-    if wish is None:
+    text = headers.get(DEADLINE_HEADER)
+    if text is None:
         return most
-    try:
-        seconds = float(wish)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
+    seconds = float(text) if _SECONDS.fullmatch(text) else 0.0
+    if not seconds:
         raise Refused(Code.MALFORMED_REQUEST, "X-Service-Deadline must be a positive number of seconds")
     return min(seconds, most)
 
@@ -187,9 +198,10 @@ def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
 def _check_headers(headers: Mapping[str, str]) -> None:
     if headers.get(NAMESPACE_HEADER, "").strip("/") not in ("", "root"):
         raise Refused(Code.NOT_FOUND, "unknown namespace")
-    try:
-        wrapping = duration.precise_seconds(headers.get(WRAP_HEADER, ""))
-    except ValueError:
-        raise Refused(Code.MALFORMED_REQUEST, "X-Vault-Wrap-TTL must be a duration") from None
-    if wrapping:
-        raise Refused(Code.MALFORMED_REQUEST, "response wrapping is not offered")
+    for name in WRAP_HEADERS:
+        try:
+            wrapping = duration.precise_seconds(headers.get(name, ""))
+        except ValueError:
+            raise Refused(Code.MALFORMED_REQUEST, f"{name} must be a duration") from None
+        if wrapping:
+            raise Refused(Code.MALFORMED_REQUEST, "response wrapping is not offered")

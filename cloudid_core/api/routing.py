@@ -21,7 +21,7 @@ from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
 from ..tokens.record import Caller
 from ..values.names import name as parse_name
-from .fields import ParsedFields
+from .fields import INTEGER, TEXT, ParsedFields, bounded, setting
 from .response import Answer
 
 F = TypeVar("F")
@@ -30,6 +30,14 @@ F = TypeVar("F")
 @frozen
 class NoFields:
     """The form of a route that takes no fields."""
+
+
+@frozen(kw_only=True)
+class PageForm:
+    """Which part of a list is asked for."""
+
+    after: str = setting(TEXT, "", "Only what comes after this key.")
+    limit: int = setting(bounded(INTEGER, -1, 2**31), 0, "At most so many keys; 0 or -1: all.")
 
 
 class Operation(Enum):
@@ -92,6 +100,8 @@ class Route:
     """The required fields of the form must be in the request itself."""
     takes_anything: bool = False
     """Unknown fields are no mistake here."""
+    pages: bool = False
+    """A list whose program takes care of `after` and `limit` itself."""
     role_field: str = ""
     """The field that names a role, where the path does not."""
     has_side_effect: bool = False
@@ -146,6 +156,11 @@ class RouteTable:
                 return candidate, captures
             known = True
         return Code.UNSUPPORTED_OPERATION if known else Code.UNSUPPORTED_PATH
+
+    def at(self, path: str) -> tuple[Route, ...]:
+        """The rows for a path, one for each operation that it offers."""
+        found = [self.find(path, operation) for operation in Operation]
+        return tuple(row[0] for row in found if not isinstance(row, Code))
 
 
 def capture_name(call: Call, capture: str = "name") -> str:

@@ -221,3 +221,53 @@ def test_the_last_use_of_a_token_asks_for_background_work() -> None:
         world.look_up(limited)
         visits.append(world.last.wake_at)
     assert visits == [None, world.clock]
+
+
+# Lists in pages
+
+
+@pytest.mark.parametrize(
+    "query, keys",
+    [
+        ("", ["a", "b", "c", "d"]),
+        ("limit=2", ["a", "b"]),
+        ("after=b", ["c", "d"]),
+        ("after=a&limit=2", ["b", "c"]),
+        ("after=bb&limit=9", ["c", "d"]),
+        ("limit=0", ["a", "b", "c", "d"]),
+        ("limit=-1", ["a", "b", "c", "d"]),
+    ],
+)
+def test_a_list_is_read_in_pages(query: str, keys: list[str]) -> None:
+    world = ServiceWorld()
+    for name in "abcd":
+        world.must("POST", f"auth/token/roles/{name}", {})
+    assert world.must("LIST", f"auth/token/roles?{query}")["data"]["keys"] == keys
+
+
+def test_a_client_that_pages_comes_to_an_end() -> None:
+    world = ServiceWorld()
+    world.must("POST", "auth/token/roles/a", {})
+    assert world.code("LIST", "auth/token/roles?after=a&limit=1") == (404, "not_found")
+    assert world.code("LIST", "auth/token/roles?limit=some") == (400, "field_invalid")
+    assert world.code("LIST", "auth/token/roles?limit=-2") == (400, "field_invalid")
+
+
+# What a caller without permission learns
+
+
+@pytest.mark.parametrize("path, body", [("roles/a+b", {}), ("roles/a", {"token_period": "soon"})])
+def test_what_is_wrong_with_a_request_is_told_only_to_those_who_may_make_it(path: str, body: object) -> None:
+    world = ServiceWorld()
+    assert world.code("POST", f"auth/token/{path}", body)[0] == 400
+    assert world.code("POST", f"auth/token/{path}", body, world.child(policies=["default"]))[0] == 403
+
+
+def test_a_deprecated_name_does_not_evade_a_denied_parameter() -> None:
+    world = ServiceWorld()
+    text = 'path "auth/cloud/role/*" { capabilities = ["create"] denied_parameters = { "token_policies" = ["admin"] } }'
+    world.must("POST", "sys/policies/acl/p", {"policy": text})
+    maker = world.child(policies=["p"])
+    for body in ({"policies": "admin"}, {"policies": ["app", "Admin"]}, {"token_policies": "app,admin"}):
+        assert world.code("POST", "auth/cloud/role/x", {"bound_locations": "a", **body}, maker)[0] == 403
+    world.must("POST", "auth/cloud/role/x", {"bound_locations": "a", "policies": "app"}, maker)

@@ -236,9 +236,7 @@ def test_the_first_header_that_holds_a_token_counts(headers: dict[str, str], tok
     assert token_in(headers) == token
 
 
-@pytest.mark.parametrize(
-    "wish, seconds", [(None, 90.0), ("5", 5.0), ("0.5", 0.5), ("1e1", 10.0), ("90", 90.0), ("1000", 90.0)]
-)
+@pytest.mark.parametrize("wish, seconds", [(None, 90.0), ("5", 5.0), ("0.5", 0.5), ("90", 90.0), ("1000", 90.0)])
 def test_a_deadline_can_only_be_nearer(wish: str | None, seconds: float) -> None:
     assert deadline_seconds({} if wish is None else {"x-service-deadline": wish}, 90.0) == seconds
 

@@ -1,0 +1,30 @@
+"""Help: what can be done at a path, as text, from the tables of routes and fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from .fields import Json, fields_of
+from .routing import Operation, Route
+
+VERBS: Final[Mapping[Operation, str]] = MappingProxyType(
+    {
+        Operation.READ: "GET",
+        Operation.LIST: "LIST",
+        Operation.WRITE: "POST",
+        Operation.DELETE: "DELETE",
+    }
+)
+
+
+def help_about(routes: Iterable[Route]) -> dict[str, Json]:
+    """The members that command lines print: what each operation does, and its fields."""
+    return {"help": "\n".join(line for route in routes for line in _lines(route)), "see_also": ""}
+
+
+def _lines(route: Route) -> Iterator[str]:
+    yield f"{VERBS[route.operation]} {route.path}: {route.doc}"
+    for field in fields_of(route.form):
+        yield f"    {field.name} ({field.kind.name}): {field.doc}"
