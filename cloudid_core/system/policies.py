@@ -10,8 +10,11 @@ from ..api.fields import TEXT, setting
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
-from ..policies import manage
-from ..policies.document import Policy
+from ..policies.builtin import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE
+from ..policies.document import Policy, parse
+from ..policies.store import load_policy
+from ..store import keys
+from ..values.names import policy_name
 
 
 @frozen(kw_only=True)
@@ -29,11 +32,11 @@ class OldPolicyForm:
 
 
 async def list_policies(call: Call) -> Answer:
-    return Answer(data={"keys": await manage.list_policies(call.context)})
+    return Answer(data={"keys": await _names(call)})
 
 
 async def list_policies_as_before(call: Call) -> Answer:
-    names = await manage.list_policies(call.context)
+    names = await _names(call)
     return Answer(data={"keys": names, "policies": names}, copy_up=True)
 
 
@@ -48,22 +51,46 @@ async def read_policy_as_before(call: Call) -> Answer:
 
 
 async def write_policy(call: Call) -> Answer:
-    """Keep a policy; an empty document is one that grants nothing, but it must be given."""
+    """Store a policy, which takes effect at once. An empty document grants nothing, but it must be given."""
     if "policy" not in call.given:
         raise Refused(Code.FIELD_REQUIRED, '"policy"')
-    return Answer(warnings=await manage.write_policy(call.context, call.captures["name"], call.given["policy"]))
+    name = _name(call)
+    if name in UNCHANGEABLE:
+        raise Refused(Code.POLICY_PROTECTED)
+    policy = parse(name, call.given["policy"])
+    await call.context.records.update(keys.policy(name), Policy, lambda _: policy)
+    if name == call.captures["name"]:
+        return NOTHING
+    return Answer(warnings=("policy names are stored in lower case, without blanks around them",))
 
 
 async def delete_policy(call: Call) -> Answer:
-    await manage.delete_policy(call.context, call.captures["name"])
+    """Delete a policy. Does nothing if there is none."""
+    name = _name(call)
+    if name in UNDELETABLE:
+        raise Refused(Code.POLICY_PROTECTED, "cannot delete a built-in policy")
+    await call.context.records.update(keys.policy(name), Policy, lambda _: None)
     return NOTHING
 
 
+async def _names(call: Call) -> list[str]:
+    """The names of all policies in order, `root` and `default` included."""
+    return sorted({ROOT, DEFAULT, *await call.context.records.names(keys.POLICIES)})
+
+
 async def _policy(call: Call) -> Policy:
-    policy = await manage.read_policy(call.context, call.captures["name"])
-    if policy is None:
+    found = await load_policy(call.context, _name(call))
+    if found is None:
         raise Refused(Code.NOT_FOUND)
-    return policy
+    return found[0]
+
+
+def _name(call: Call) -> str:
+    """The captured name in lower case, before it is compared with a reserved one."""
+    try:
+        return policy_name(call.captures["name"].strip())
+    except ValueError as error:
+        raise Refused(Code.NAME_INVALID, str(error)) from None
 
 
 ROUTES: Final = (
@@ -73,15 +100,15 @@ ROUTES: Final = (
         program=list_policies,
         doc="Lists the names of all policies.",
     ),
-    Route(path="policies/acl/:name", operation=Operation.READ, program=read_policy, doc="Reads a policy."),
+    Route(path="policies/acl/*name", operation=Operation.READ, program=read_policy, doc="Reads a policy."),
     Route(
-        path="policies/acl/:name",
+        path="policies/acl/*name",
         operation=Operation.WRITE,
         program=write_policy,
         form=PolicyForm,
         doc="Writes a policy; it takes effect at once.",
     ),
-    Route(path="policies/acl/:name", operation=Operation.DELETE, program=delete_policy, doc="Removes a policy."),
+    Route(path="policies/acl/*name", operation=Operation.DELETE, program=delete_policy, doc="Removes a policy."),
     *(
         Route(
             path="policy", operation=operation, program=list_policies_as_before, doc="Lists the names of all policies."
@@ -89,17 +116,17 @@ ROUTES: Final = (
         for operation in (Operation.READ, Operation.LIST)
     ),
     Route(
-        path="policy/:name",
+        path="policy/*name",
         operation=Operation.READ,
         program=read_policy_as_before,
         doc="Reads a policy; its document is called `rules` here.",
     ),
     Route(
-        path="policy/:name",
+        path="policy/*name",
         operation=Operation.WRITE,
         program=write_policy,
         form=OldPolicyForm,
         doc="Writes a policy; it takes effect at once.",
     ),
-    Route(path="policy/:name", operation=Operation.DELETE, program=delete_policy, doc="Removes a policy."),
+    Route(path="policy/*name", operation=Operation.DELETE, program=delete_policy, doc="Removes a policy."),
 )

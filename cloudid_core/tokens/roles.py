@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, SECONDS, TEXT, one_of, setting, show
+from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, one_of, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, capture_name
 from ..errors import Code, Refused
@@ -16,18 +16,32 @@ from ..foundation.context import Context
 from ..foundation.lifetime import Terms
 from ..mounts.table import TOKEN, Mount
 from ..policies.builtin import DEFAULT as DEFAULT_POLICY
+from ..policies.builtin import normalised
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found, expected
+from ..values.listing import comma_list
+from ..values.names import policy_name
 from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
 
 _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
 
 
+def _globs(raw: object) -> tuple[str, ...]:
+    """Names of policies in which `*` stands for any text."""
+    globs = normalised(comma_list(raw))
+    for glob in globs:
+        policy_name(glob.replace("*", "x"))
+    return globs
+
+
+GLOBS: Final = FieldType("list of policies, with `*`", _globs, list)
+
+
 @frozen(kw_only=True)
 class TokenRole(TokenLimits):
-    """What overrides the wishes of whoever creates a token with this role."""
+    """What overrides the requests of callers who create a token with this role."""
 
     token_explicit_max_ttl: int = setting(
         SECONDS, 0, "Hard cap on the lifetime, whatever renewals allow.", old_name="explicit_max_ttl"
@@ -38,9 +52,9 @@ class TokenRole(TokenLimits):
         "`service` or `batch`: always; `default-service` or `default-batch`: unless the request says otherwise.",
     )
     allowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that tokens may have, whatever the parent has.")
-    allowed_policies_glob: tuple[str, ...] = setting(POLICIES, (), "As the list; `*` stands for any text.")
+    allowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` stands for any text.")
     disallowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that no token may have.")
-    disallowed_policies_glob: tuple[str, ...] = setting(POLICIES, (), "As the list; `*` stands for any text.")
+    disallowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` stands for any text.")
     orphan: bool = setting(BOOLEAN, False, "Tokens have no parent.")
     renewable: bool = setting(BOOLEAN, True, "Tokens can be renewed.")
     path_suffix: str = setting(TEXT, "", "Ends the path that tokens are filed under.")

@@ -26,11 +26,18 @@ from ..policies.builtin import DEFAULT as DEFAULT_POLICY
 from ..policies.builtin import RESPONSE_WRAPPING, ROOT, normalised, without_default
 from ..settings import Settings
 from ..values.listing import comma_list
+from ..values.names import policy_name
 
 SERVICE: Final = "service"
 BATCH: Final = "batch"
 DEFAULT: Final = "default"
-POLICIES: Final = FieldType("list of policies", lambda raw: normalised(comma_list(raw)), list)
+
+
+def _policies(raw: object) -> tuple[str, ...]:
+    return tuple(map(policy_name, normalised(comma_list(raw))))
+
+
+POLICIES: Final = FieldType("list of policies", _policies, list)
 
 
 @frozen(kw_only=True)

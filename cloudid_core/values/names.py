@@ -6,6 +6,9 @@ import re
 from typing import Final
 
 NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
+_POLICY_SEGMENT: Final = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9_.@:-]+"
+_POLICY: Final = re.compile(rf"{_POLICY_SEGMENT}(?:/{_POLICY_SEGMENT})*")
+_LONGEST_POLICY: Final = 128
 _LONGEST_PATH: Final = 256
 _PATH: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*")
 
@@ -14,6 +17,15 @@ def name(raw: object) -> str:
     """A name in lower case: 1 to 128 ASCII letters, digits and `_`, with `-` and `.` inside."""
     if not isinstance(raw, str) or not NAME.fullmatch(raw):
         raise ValueError("must be 1 to 128 letters, digits and underscores, with hyphens and dots inside only")
+    return raw.lower()
+
+
+def policy_name(raw: object) -> str:
+    """The name of a policy in lower case: 1 to 128 ASCII letters, digits and `_-.@:`, with single slashes inside."""
+    if not isinstance(raw, str) or len(raw) > _LONGEST_POLICY or not _POLICY.fullmatch(raw):
+        raise ValueError(
+            f"must be 1 to {_LONGEST_POLICY} letters, digits, and any of _-.@: with single slashes inside only"
+        )
     return raw.lower()
 
 

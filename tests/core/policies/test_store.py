@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.policies.manage import write_policy
 from cloudid_core.policies.store import load_acl
 from cloudid_core.testing.world import World
 
-from .service import new_context
+from .service import new_context, write_policy
 
 READ_A = '{"path": {"a": {"capabilities": ["read"]}}}'
 READ_B = '{"path": {"b": {"capabilities": ["read"]}}}'

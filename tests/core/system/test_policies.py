@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.simulation.installation import Installation
@@ -56,7 +58,7 @@ def test_an_empty_document_must_be_given_to_be_kept(service: Installation) -> No
 
 @pytest.mark.parametrize(
     "name, text, code",
-    [("app", "path {", "policy_invalid"), ("-app", TEXT, "name_invalid"), ("root", TEXT, "policy_protected")],
+    [("app", "path {", "policy_invalid"), ("+app", TEXT, "name_invalid"), ("root", TEXT, "policy_protected")],
 )
 def test_what_cannot_be_a_policy_is_refused(service: Installation, name: str, text: str, code: str) -> None:
     reply = service.ask("PUT", f"sys/policies/acl/{name}", {"policy": text})
@@ -81,3 +83,52 @@ def test_a_deleted_policy_is_gone(service: Installation, base: str) -> None:
     assert [service.ask("DELETE", f"sys/{base}/app").status for _ in range(2)] == [204, 204]
     reply = service.ask("GET", f"sys/{base}/app")
     assert (reply.status, reply.body) == (404, {"errors": []})
+
+
+@pytest.mark.parametrize("name", ["team/app", "user@example.com", "a:b", "a-", ".a", "x" * 128])
+@pytest.mark.parametrize("base", ["policies/acl", "policy"])
+def test_a_policy_can_be_written_under_every_name_that_tokens_and_roles_take(
+    service: Installation, base: str, name: str
+) -> None:
+    assert service.ask("PUT", f"sys/{base}/{name}", {"policy": TEXT}).status == 204
+    assert service.must("GET", f"sys/{base}/{name}").data["name"] == name
+    assert service.must("POST", "auth/token/create", {"policies": [name]}).body["warnings"] is None
+    service.must("POST", "auth/cloud/role/web", {"bound_locations": "a", "token_policies": [name]})
+    service.must("POST", "auth/token/roles/web", {"allowed_policies": [name], "disallowed_policies": [name]})
+    assert service.ask("DELETE", f"sys/{base}/{name}").status == 204
+    assert service.ask("GET", f"sys/{base}/{name}").status == 404
+
+
+@pytest.mark.parametrize("name", ["team/*", "a b", "x" * 129, "/a", "a/", "a//b", "a/../b", ".", "é", "a+b", "a*"])
+def test_tokens_and_roles_take_no_name_under_which_no_policy_can_be_written(service: Installation, name: str) -> None:
+    encoded = quote(name, safe="/")
+    assert service.ask("PUT", f"sys/policies/acl/{encoded}", {"policy": TEXT}).status == 400
+    for path, field in (
+        ("auth/token/create", "policies"),
+        ("auth/cloud/role/web", "token_policies"),
+        ("auth/token/roles/web", "allowed_policies"),
+        ("auth/token/roles/web", "disallowed_policies"),
+    ):
+        reply = service.ask("POST", path, {"bound_locations": "a", field: [name]})
+        assert (reply.status, reply.body["codes"]) == (400, ["field_invalid"]), path
+
+
+def test_globs_of_a_token_role_are_names_with_stars(service: Installation) -> None:
+    service.must("POST", "auth/token/roles/web", {"allowed_policies_glob": "team/*, *-app", "token_type": "service"})
+    assert service.must("POST", "auth/token/create/web", {"policies": ["team/x"]}).body["auth"]["policies"]
+    assert service.ask("POST", "auth/token/roles/web", {"disallowed_policies_glob": "a b*"}).status == 400
+
+
+def test_the_policy_of_wrapping_tokens_is_not_shown(service: Installation) -> None:
+    assert service.ask("GET", "sys/policies/acl/response-wrapping").status == 404
+
+
+def test_a_text_that_is_no_policy_changes_nothing(service: Installation) -> None:
+    service.must("PUT", "sys/policies/acl/app", {"policy": TEXT})
+    assert service.ask("PUT", "sys/policies/acl/app", {"policy": "path {"}).status == 400
+    assert service.must("GET", "sys/policies/acl/app").data["policy"] == TEXT
+
+
+@pytest.mark.parametrize("name", ["root", "ROOT", "Response-Wrapping", "%20root"])
+def test_reserved_names_cannot_be_written_in_any_spelling(service: Installation, name: str) -> None:
+    assert service.ask("PUT", f"sys/policies/acl/{name}", {"policy": TEXT}).body["codes"] == ["policy_protected"]
