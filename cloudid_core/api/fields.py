@@ -12,6 +12,7 @@ table itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
@@ -22,7 +23,8 @@ from attrs import frozen
 
 from ..clouds import environment_name
 from ..errors import Code, Problem, Refused
-from ..values import coercion, duration, listing, network
+from ..values import coercion, duration, listing, names, network
+from ..values.guid import guid_as_written
 from ..values.schedule import Schedule
 from ..values.secret import Secret
 
@@ -72,6 +74,11 @@ def _environment(raw: object) -> str:
     return spelling
 
 
+def _or_empty(parse: Callable[[object], str]) -> Callable[[object], str]:
+    """Parse a text; null and "" are the empty text."""
+    return lambda raw: parse(text) if (text := coercion.text(raw)) else ""
+
+
 def bounded(kind: FieldType[N], least: N, most: N) -> FieldType[N]:
     """A kind of number whose values lie between two bounds, both included."""
     limits = kind.show(least), kind.show(most)
@@ -90,7 +97,13 @@ SECRET: Final = FieldType("string", lambda raw: Secret(coercion.text(raw)), Secr
 INTEGER: Final = FieldType("integer", coercion.integer)
 BOOLEAN: Final = FieldType("bool", coercion.boolean)
 SECONDS: Final = FieldType("duration", duration.seconds, null_is_absent=True)
+DELAY: Final = FieldType("duration", lambda raw: float(duration.seconds(raw)), math.ceil, null_is_absent=True)
+"""Whole seconds that are stored as a fraction; a stored fraction reads back rounded up."""
 PAUSE: Final = FieldType("duration", duration.precise_seconds, duration.show, null_is_absent=True)
+TENANT: Final = FieldType("GUID or host name", _or_empty(names.tenant))
+GUID: Final = FieldType("GUID", _or_empty(guid_as_written))
+IDENTIFIER: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)))
+IDENTIFIERS: Final = FieldType("list", lambda raw: tuple(map(names.identifier, listing.comma_list(raw))), list)
 TEXTS: Final = FieldType("list", listing.comma_list, list)
 NETWORKS: Final = FieldType("list of CIDR blocks", network.networks, list)
 SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
@@ -111,6 +124,8 @@ class Field:
     old_name: str = ""
     """A deprecated spelling that is still accepted."""
     required: bool = False
+    excluded_by: str = ""
+    """A field that goes without this one: while it is set, the fallback variable of this one is ignored."""
 
 
 def setting(
@@ -121,10 +136,18 @@ def setting(
     env: str = "",
     old_name: str = "",
     required: bool = False,
+    excluded_by: str = "",
     repr: bool = True,  # noqa: A002  # as `attrs.field` has it
 ) -> T:
     """Declare one field of a class of settings, in place of `attrs.field`. A type checker sees the field's default."""
-    metadata = {"kind": kind, "doc": doc, "env": env, "old_name": old_name, "required": required}
+    metadata = {
+        "kind": kind,
+        "doc": doc,
+        "env": env,
+        "old_name": old_name,
+        "required": required,
+        "excluded_by": excluded_by,
+    }
     field: T = attrs.field(default=default, metadata=metadata, repr=repr)
     return field
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import ENVIRONMENT, INTEGER, PAUSE, TEXT, bounded, setting, show
+from ..api.fields import DELAY, ENVIRONMENT, INTEGER, TENANT, TEXT, bounded, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
-from ..foundation.environment import effective
 from ..mounts.table import Mount
 from ..provider.client import Client
 from ..provider.retry import RetryPolicy
 from ..rotation import root_credential
 from ..rotation.expiration import root_password_expiration
-from ..rotation.root_credential import RootCredential, client_of, effective_config
+from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
@@ -31,14 +31,14 @@ from ..values.secret import Secret
 class Config(RootCredential):
     """What is stored for a mount. Fields that were never set have the defaults of this table."""
 
-    tenant_id: str = setting(TEXT, "", "Directory tenant id.", env="TENANT_ID", required=True)
+    tenant_id: str = setting(TENANT, "", "Directory tenant id.", env="TENANT_ID", required=True)
     resource: str = setting(
         TEXT, "", "Audience that the JWT of a login must be meant for.", env="AD_RESOURCE", required=True
     )
-    environment: str = setting(ENVIRONMENT, DEFAULT_ENVIRONMENT, "Environment of the cloud.", env="ENVIRONMENT")
+    environment: str = setting(ENVIRONMENT, "", "Environment of the cloud; empty: public.", env="ENVIRONMENT")
     max_retries: int = setting(bounded(INTEGER, 0, 20), 3, "Retries after the first try of a provider call.")
-    max_retry_delay: float = setting(PAUSE, 60.0, "Longest pause before a retry.")
-    retry_delay: float = setting(PAUSE, 4.0, "First pause before a retry; doubles each time.")
+    max_retry_delay: float = setting(DELAY, 60.0, "Longest pause before a retry.")
+    retry_delay: float = setting(DELAY, 4.0, "First pause before a retry; doubles each time.")
 
     @cached_property
     def cloud_name(self) -> str:
@@ -49,6 +49,10 @@ class Config(RootCredential):
         return RetryPolicy(
             max_retries=self.max_retries, retry_delay=self.retry_delay, max_retry_delay=self.max_retry_delay
         )
+
+
+NANOSECONDS_TO_ALIASES: Final = ("retry_delay", "max_retry_delay")
+"""Read back in nanoseconds where a mount was made under the other name of its type: its clients expect that."""
 
 
 async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
@@ -74,8 +78,8 @@ async def write_config(call: Call) -> Answer:
     """Set the given fields. The rules are checked on the merged, effective configuration."""
     key = keys.config(call.mount.id)
     found = await find_config(call.context, call.mount)
-    config = evolve(found.record if found else Config(), **call.given.values)
-    root_credential.check(effective(config, call.context.settings.environment))
+    config = evolve(found.record if found else Config(), **changes_given(call.given.values))
+    root_credential.check(config, call.context.settings.environment)
     await call.context.records.commit(Changes(expected(found, key), {key: config}))
     return NOTHING
 
@@ -88,8 +92,10 @@ async def read_config(call: Call) -> Answer:
     config = found.record
     if call.context.settings.redact_client_secret and config.client_secret:
         config = evolve(config, client_secret=Secret(Secret.MASK))
-    expiration = await root_password_expiration(call.context, call.mount, found.record)
-    return Answer(data={**show(config), **expiration})
+    shown = show(evolve(config, environment=config.environment or DEFAULT_ENVIRONMENT))
+    if call.mount.type_alias:
+        shown.update({name: shown[name] * 10**9 for name in NANOSECONDS_TO_ALIASES})
+    return Answer(data={**shown, **await root_password_expiration(call.context, call.mount, found.record)})
 
 
 async def delete_config(call: Call) -> Answer:

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import SECONDS, TEXTS, fields_of, setting, show
+from ..api.fields import IDENTIFIERS, SECONDS, fields_of, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, capture_name
 from ..errors import Code, Problem, Refused
@@ -28,13 +28,13 @@ class Role(TokenSettings):
     """Every list that is set must match; within a list any one entry. Case never matters."""
 
     bound_service_principal_ids: tuple[str, ...] = setting(
-        TEXTS, (), 'Object ids of service principals; `"*"` alone: any of the tenant.'
+        IDENTIFIERS, (), 'Object ids of service principals; `"*"` alone: any of the tenant.'
     )
-    bound_group_ids: tuple[str, ...] = setting(TEXTS, (), "Object ids of groups.")
-    bound_locations: tuple[str, ...] = setting(TEXTS, (), "Locations; blanks are ignored.")
-    bound_subscription_ids: tuple[str, ...] = setting(TEXTS, (), "Subscription ids.")
-    bound_resource_groups: tuple[str, ...] = setting(TEXTS, (), "Names of resource groups.")
-    bound_scale_sets: tuple[str, ...] = setting(TEXTS, (), "Names of scale sets.")
+    bound_group_ids: tuple[str, ...] = setting(IDENTIFIERS, (), "Object ids of groups.")
+    bound_locations: tuple[str, ...] = setting(IDENTIFIERS, (), "Locations; blanks are ignored.")
+    bound_subscription_ids: tuple[str, ...] = setting(IDENTIFIERS, (), "Subscription ids.")
+    bound_resource_groups: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of resource groups.")
+    bound_scale_sets: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of scale sets.")
     max_jwt_exp: int = setting(SECONDS, 0, "How far ahead the `exp` of a JWT may lie; 0: without limit.")
 
     @cached_property

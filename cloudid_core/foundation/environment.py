@@ -1,7 +1,7 @@
-"""The process environment's say in configurations.
+"""Variables of the process environment that supply fields of configurations.
 
-`CLOUD_*` variables override stored fields; the spelling `AZURE_*`, which platforms inject by themselves, only fills
-fields that are empty otherwise. They reach the core as plain data in its settings.
+`CLOUD_*` overrides stored fields. `AZURE_*`, which platforms inject on their own, only fills fields that are not
+written, and none whose exclusive partner is written. The variables reach the core as plain data in its settings.
 """
 
 from __future__ import annotations
@@ -29,14 +29,26 @@ def effective(config: T, environment: Mapping[str, Secret]) -> T:
         return config
     changes: dict[str, Any] = {}
     for field in fields_of(type(config)):
-        if not field.env:
-            continue
-        variable = OVERRIDE + field.env
-        if not environment.get(variable) and not getattr(config, field.name):
-            variable = FALLBACK + field.env
-        if value := environment.get(variable):
-            changes[field.name] = _parsed(field, variable, value)
+        if variable := _variable_of(config, field, environment):
+            changes[field.name] = _parsed(field, variable, environment[variable])
     return _changed(config, changes) if changes else config
+
+
+def source_of(config: object, name: str, environment: Mapping[str, Secret]) -> str:
+    """Where the value of a field comes from, for error texts: the quoted field, or a variable."""
+    field = next(field for field in fields_of(type(config)) if field.name == name)
+    variable = _variable_of(config, field, environment)
+    return f"the environment variable {variable}" if variable else f'"{name}"'
+
+
+def _variable_of(config: object, field: Field, environment: Mapping[str, Secret]) -> str:
+    """The variable that supplies a field of a stored configuration; empty when none does."""
+    if not field.env:
+        return ""
+    if environment.get(OVERRIDE + field.env):
+        return OVERRIDE + field.env
+    is_written = getattr(config, field.name) or (field.excluded_by and getattr(config, field.excluded_by))
+    return FALLBACK + field.env if not is_written and environment.get(FALLBACK + field.env) else ""
 
 
 def _parsed(field: Field, variable: str, value: Secret) -> Any:

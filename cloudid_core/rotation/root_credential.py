@@ -4,37 +4,50 @@ rotated; which configuration counts, and the client that it makes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Final, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, SCHEDULE, SECONDS, SECRET, TEXT, fields_of, setting
+from ..api.fields import BOOLEAN, IDENTIFIER, SCHEDULE, SECONDS, SECRET, TEXT, fields_of, setting
 from ..errors import Code, Problem, Refused
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
-from ..foundation.environment import effective
+from ..foundation.environment import effective, source_of
 from ..mounts.table import Mount
 from ..provider.client import Client, Credentials
 from ..provider.retry import RetryPolicy
 from ..settings import Settings
 from ..store.records import Found
+from ..values.schedule import Schedule
 from ..values.secret import Secret
 
-MINIMUM_PERIOD: Final = 5
-MINIMUM_WINDOW: Final = 3600
-ROOT_PASSWORD_TTL: Final = 182 * 24 * 3600
+DAY: Final = 24 * 3600
+ROOT_PASSWORD_TTL: Final = 182 * DAY
+SPARE: Final = DAY
+"""Seconds by which a client secret outlives the time to the next rotation, which may be late."""
+MINIMUMS: Final[Mapping[str, int]] = MappingProxyType(
+    {"rotation_period": 5, "rotation_window": 3600, "root_password_ttl": 2 * 3600}
+)
+"""The least values of durations in seconds. 0 is always allowed."""
+NO_VARIABLES: Final[Mapping[str, Secret]] = MappingProxyType({})
 
 
 @frozen(kw_only=True)
 class RootCredential:
     """Base class of both configurations."""
 
-    client_id: str = setting(TEXT, "", "Client id of the credentials at the provider.", env="CLIENT_ID")
-    client_secret: Secret = setting(SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET")
+    client_id: str = setting(IDENTIFIER, "", "Client id of the credentials at the provider.", env="CLIENT_ID")
+    client_secret: Secret = setting(
+        SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET", excluded_by="identity_token_audience"
+    )
     identity_token_audience: str = setting(TEXT, "", "Audience of identity tokens that stand in for a client secret.")
     identity_token_ttl: int = setting(SECONDS, 3600, "Lifetime of those identity tokens.")
-    root_password_ttl: int = setting(SECONDS, ROOT_PASSWORD_TTL, "Validity of a client secret that rotation makes.")
+    root_password_ttl: int = setting(
+        SECONDS, ROOT_PASSWORD_TTL, "Validity of a client secret that rotation makes. At least 2 hours; 0: 182 days."
+    )
     rotation_period: int = setting(SECONDS, 0, "Seconds between rotations of the client secret; 0: none. At least 5.")
     rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
     rotation_window: int = setting(
@@ -98,20 +111,40 @@ def client_of(
     )
 
 
-def check(config: RootCredential) -> None:
+def changes_given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a write changes. The mask of a secret, as a read shows it, means that the secret stays."""
+    return {name: value for name, value in given.items() if value != Secret(Secret.MASK)}
+
+
+def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABLES) -> None:
     """Refuse a configuration whose merged, effective fields are not enough, or contradict each other."""
+    config = effective(stored, environment)
     if config.missing:
         raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in config.missing])
-    problems: list[Problem] = []
-    if config.client_secret and config.identity_token_audience:
-        problems.append(Problem(Code.FIELDS_EXCLUSIVE, '"client_secret", "identity_token_audience"'))
-    if config.rotation_period and config.rotation_schedule:
-        problems.append(Problem(Code.ROTATION_CONFLICT))
-    if config.rotation_window and (config.rotation_period or not config.rotation_schedule):
-        problems.append(Problem(Code.ROTATION_WINDOW_CONFLICT))
-    if 0 < config.rotation_period < MINIMUM_PERIOD:
-        problems.append(Problem(Code.FIELD_INVALID, f'"rotation_period" must be at least {MINIMUM_PERIOD}'))
-    if 0 < config.rotation_window < MINIMUM_WINDOW:
-        problems.append(Problem(Code.FIELD_INVALID, f'"rotation_window" must be at least {MINIMUM_WINDOW}'))
+    problems = [*_exclusive(config, source_of(stored, "client_secret", environment)), *_out_of_bounds(config)]
     if problems:
         raise Refused.because(problems)
+
+
+def _exclusive(config: RootCredential, client_secret: str) -> Iterator[Problem]:
+    """Fields that are set beside each other; where one is stored, the other can be written with it cleared."""
+    if config.client_secret and config.identity_token_audience:
+        detail = f'{client_secret}, "identity_token_audience": clear the stored one in the same write with ""'
+        yield Problem(Code.FIELDS_EXCLUSIVE, detail)
+    if config.rotation_period and config.rotation_schedule:
+        detail = 'clear the stored one in the same write: "rotation_period" with 0, "rotation_schedule" with ""'
+        yield Problem(Code.ROTATION_CONFLICT, detail)
+    if config.rotation_window and (config.rotation_period or not config.rotation_schedule):
+        yield Problem(Code.ROTATION_WINDOW_CONFLICT)
+
+
+def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
+    for name, least in MINIMUMS.items():
+        if 0 < getattr(config, name) < least:
+            yield Problem(Code.FIELD_INVALID, f'"{name}" must be at least {least}')
+    ttl = config.root_password_ttl or ROOT_PASSWORD_TTL
+    if config.rotation_period and config.rotation_period + SPARE > ttl:
+        yield Problem(Code.FIELD_INVALID, '"rotation_period" and a day must be within "root_password_ttl"')
+    if config.rotation_schedule and Schedule.parse(config.rotation_schedule).longest_gap() + SPARE > ttl:
+        detail = 'the longest pause of "rotation_schedule" and a day must be within "root_password_ttl"'
+        yield Problem(Code.FIELD_INVALID, detail)

@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, ENVIRONMENT, TEXT, setting, show
+from ..api.fields import BOOLEAN, ENVIRONMENT, GUID, TENANT, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
@@ -19,7 +19,7 @@ from ..mounts.table import Mount
 from ..provider.client import Client
 from ..rotation import root_credential
 from ..rotation.expiration import root_password_expiration
-from ..rotation.root_credential import RootCredential, client_of, effective_config
+from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
@@ -33,8 +33,8 @@ MOST_NAMED: Final = 5
 class Config(RootCredential):
     """What is stored for a mount. Fields that were never set have the defaults of this table."""
 
-    subscription_id: str = setting(TEXT, "", "Subscription of the service.", env="SUBSCRIPTION_ID", required=True)
-    tenant_id: str = setting(TEXT, "", "Directory tenant id.", env="TENANT_ID", required=True)
+    subscription_id: str = setting(GUID, "", "Subscription of the service.", env="SUBSCRIPTION_ID", required=True)
+    tenant_id: str = setting(TENANT, "", "Directory tenant id.", env="TENANT_ID", required=True)
     environment: str = setting(ENVIRONMENT, "", "Environment of the cloud; empty: public.", env="ENVIRONMENT")
 
     @property
@@ -84,11 +84,11 @@ async def write_config(call: Call) -> Answer:
     """Set the given fields. The rules are checked on the merged, effective configuration."""
     context, environment = call.context, call.context.settings.environment
     key = keys.config(call.mount.id)
-    given = {name: value for name, value in call.given.values.items() if name != "force"}
+    given = {name: value for name, value in changes_given(call.given.values).items() if name != "force"}
     found, expects = await context.records.find_for_writing(key, Config)
     config = evolve(found.record if found else Config(), **given)
     new = effective(config, environment)
-    root_credential.check(new)
+    root_credential.check(config, environment)
     if found is not None and effective(found.record, environment).place != new.place:
         await _refuse_to_strand(call)
     await context.records.commit(Changes(expects, {key: config}))
@@ -98,9 +98,10 @@ async def write_config(call: Call) -> Answer:
 async def read_config(call: Call) -> Answer:
     """The stored configuration without its secret; empty values when there is none."""
     found = await find_config(call.context, call.mount)
-    config = found.record if found else Config()
-    expiration = await root_password_expiration(call.context, call.mount, config)
-    return Answer(data={**show(config, omit=("client_secret",)), **expiration})
+    shown = show(found.record if found else Config(), omit=("client_secret",))
+    if found is None:
+        return Answer(data={name: type(value)() for name, value in shown.items()})
+    return Answer(data={**shown, **await root_password_expiration(call.context, call.mount, found.record)})
 
 
 async def delete_config(call: Call) -> Answer:

@@ -31,8 +31,14 @@ _PARTS: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+)")
 
 
 def seconds(raw: object) -> int:
-    """A duration in whole seconds, what is less than a second cut off; a negative one is refused."""
-    return _not_negative(raw) // _SECOND
+    """A duration in whole seconds, rounded down. Negative ones are refused, and those below a second but 0.
+
+    A limit of 900 ms must not become 0, which often means that there is no limit.
+    """
+    nanoseconds = _not_negative(raw)
+    if 0 < nanoseconds < _SECOND:
+        raise ValueError("must be a duration of 0 or at least a second")
+    return nanoseconds // _SECOND
 
 
 def precise_seconds(raw: object) -> float:

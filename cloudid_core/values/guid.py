@@ -15,6 +15,12 @@ def guid(raw: object) -> str:
     return raw.lower()
 
 
+def guid_as_written(raw: object) -> str:
+    """A GUID in the case that it was written in."""
+    guid(raw)
+    return str(raw)
+
+
 def uuid_text(random: bytes) -> str:
     """The text of a version 4 UUID (RFC 9562 section 5.4), made of sixteen random bytes."""
     digits = random.hex()

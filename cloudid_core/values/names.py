@@ -1,4 +1,4 @@
-"""Names of roles and policies, and paths of mounts."""
+"""Names of roles and policies, ids of the provider, and paths of mounts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
 _POLICY_SEGMENT: Final = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9_.@:-]+"
 _POLICY: Final = re.compile(rf"{_POLICY_SEGMENT}(?:/{_POLICY_SEGMENT})*")
 _LONGEST_POLICY: Final = 128
+_LONGEST_HOST: Final = 253
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_IDENTIFIER: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,128}")
 _LONGEST_PATH: Final = 256
 _PATH: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*")
 
@@ -27,6 +31,20 @@ def policy_name(raw: object) -> str:
             f"must be 1 to {_LONGEST_POLICY} letters, digits, and any of _-.@: with single slashes inside only"
         )
     return raw.lower()
+
+
+def tenant(raw: object) -> str:
+    """A tenant as it was written: a GUID or a host name (RFC 1123 section 2.1); one label is enough."""
+    if not isinstance(raw, str) or len(raw) > _LONGEST_HOST or not _HOST.fullmatch(raw):
+        raise ValueError("must be a GUID or a host name")
+    return raw
+
+
+def identifier(raw: object) -> str:
+    """Free text: at most 128 characters, none of them a control character."""
+    if not isinstance(raw, str) or not _IDENTIFIER.fullmatch(raw):
+        raise ValueError("must be text of at most 128 characters without control characters")
+    return raw
 
 
 def mount_path(raw: str) -> str:

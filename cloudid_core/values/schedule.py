@@ -81,6 +81,19 @@ class Schedule:
             return _instant(today, self.minutes[index])
         return _instant(self._next_day(today), self.minutes[0])
 
+    def longest_gap(self) -> float:
+        """The longest time between two due instants that follow each other, in seconds."""
+        within_a_day = [
+            60.0 * (later - earlier) for earlier, later in zip(self.minutes, self.minutes[1:], strict=False)
+        ]
+        gaps = [*within_a_day, 0.0]
+        day = self._next_day(_EPOCH.date())
+        while day.toordinal() - _EPOCH.toordinal() < _HORIZON:
+            after = self._next_day(day)
+            gaps.append(_instant(after, self.minutes[0]) - _instant(day, self.minutes[-1]))
+            day = after
+        return max(gaps)
+
     def _next_day(self, day: date) -> date:
         """The first day after `day`."""
         for _ in range(_HORIZON):

@@ -83,12 +83,13 @@ def test_an_identity_token_excludes_a_client_secret(service: Installation) -> No
 
 @pytest.mark.contract("auth config: max_retries", "auth config: retry_delay", "auth config: max_retry_delay")
 def test_retry_settings(service: Installation) -> None:
-    """Three retries from four seconds up to a minute; pauses read back as durations, fractions kept."""
+    """Three retries from four seconds up to a minute; pauses read back as integer seconds."""
     service.must("POST", CONFIG, REQUIRED)
     shown = service.must("GET", CONFIG).data
-    assert (shown["max_retries"], shown["retry_delay"], shown["max_retry_delay"]) == (3, "4s", "60s")
-    fields = {"max_retries": 0, "retry_delay": "500ms", "max_retry_delay": "2m"}
-    assert written(service, CONFIG, fields) == {"max_retries": 0, "retry_delay": "0.5s", "max_retry_delay": "120s"}
+    assert (shown["max_retries"], shown["retry_delay"], shown["max_retry_delay"]) == (3, 4, 60)
+    fields = {"max_retries": 0, "retry_delay": "5s", "max_retry_delay": "2m"}
+    assert written(service, CONFIG, fields) == {"max_retries": 0, "retry_delay": 5, "max_retry_delay": 120}
+    assert codes(service, CONFIG, {"retry_delay": "500ms"}) == ["field_invalid"]
     assert codes(service, CONFIG, {"max_retries": 21}) == ["field_invalid"]
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from cloudid_core import Secret
-from cloudid_core.auth_method.config import Config
+from cloudid_core.auth_method.config import Config, find_config
+from cloudid_core.foundation.environment import effective
+from cloudid_core.secrets_engine.config import Config as EngineConfig
 
 from ..service_world import ServiceWorld
 
@@ -36,8 +38,8 @@ def test_the_least_configuration_reads_back_with_its_defaults(method: str) -> No
         "identity_token_audience": "",
         "identity_token_ttl": 3600,
         "max_retries": 3,
-        "max_retry_delay": "60s",
-        "retry_delay": "4s",
+        "max_retry_delay": 60,
+        "retry_delay": 4,
         "root_password_ttl": 15_724_800,
         "rotation_period": 0,
         "rotation_schedule": "",
@@ -58,8 +60,8 @@ def test_the_least_configuration_reads_back_with_its_defaults(method: str) -> No
         ("identity_token_audience", "aud", "aud"),
         ("identity_token_ttl", "2h", 7200),
         ("max_retries", "0", 0),
-        ("max_retry_delay", 90, "90s"),
-        ("retry_delay", "250ms", "0.25s"),
+        ("max_retry_delay", 90, 90),
+        ("retry_delay", "2500ms", 2),
         ("root_password_ttl", "30d", 2_592_000),
         ("rotation_period", 5, 5),
         ("rotation_schedule", "0 3 * * *", "0 3 * * *"),
@@ -90,6 +92,8 @@ def test_every_field_reads_back_and_the_others_stay(field: str, value: object, s
         ({"max_retries": 21}, "field_invalid"),
         ({"max_retries": -1}, "field_invalid"),
         ({"retry_delay": "soon"}, "field_invalid"),
+        ({"retry_delay": "250ms"}, "field_invalid"),
+        ({"max_retry_delay": "1ns"}, "field_invalid"),
     ],
 )
 def test_what_cannot_work_is_refused_and_changes_nothing(fields: dict[str, object], code: str) -> None:
@@ -158,3 +162,76 @@ def test_two_writes_at_once_lose_no_field(seed: int) -> None:
 
 def test_the_secret_is_not_printed() -> None:
     assert "s3cret" not in repr(Config(client_secret=Secret("s3cret")))
+
+
+@pytest.mark.parametrize(
+    "type_name, shown", [("cloud", (4, 60)), ("azure", (4_000_000_000, 60_000_000_000))], ids=["cloud", "azure"]
+)
+def test_pauses_are_integers_in_the_unit_that_the_clients_of_a_mount_compute_with(
+    type_name: str, shown: tuple[int, int]
+) -> None:
+    """Clients of the other name of the type divide by a thousand million."""
+    world = ServiceWorld()
+    world.must("POST", "sys/auth/other", {"type": type_name})
+    world.must("POST", "auth/other/config", LEAST)
+    data = world.must("GET", "auth/other/config")["data"]
+    assert (data["retry_delay"], data["max_retry_delay"]) == shown
+
+
+@pytest.mark.parametrize("tenant", ["my-tenant-id", "foo", "example.com", "0000000A-0000-0000-0000-000000000001", "t"])
+def test_a_tenant_is_a_guid_or_a_host_name(tenant: str) -> None:
+    world = ServiceWorld()
+    world.must("POST", PATH, {**LEAST, "tenant_id": tenant})
+    assert stored(world)["tenant_id"] == tenant
+
+
+@pytest.mark.parametrize(
+    "tenant", ["..", ".", "a..b", "a/b", "-a", "a-", "a b", "a\n", "é", "a" * 64, "a." * 130, "%2e"]
+)
+def test_no_other_tenant_is_stored_because_logins_would_fail_with_it(tenant: str) -> None:
+    world = ServiceWorld()
+    assert world.code("POST", PATH, {**LEAST, "tenant_id": tenant}) == (400, "field_invalid")
+
+
+@pytest.mark.parametrize("client_id, status", [("my client", 204), ("x" * 128, 204), ("x" * 129, 400), ("a\n", 400)])
+def test_a_client_id_is_bounded_text(client_id: str, status: int) -> None:
+    assert ServiceWorld().ask("POST", PATH, {**LEAST, "client_id": client_id})[0] == status
+
+
+def test_the_mask_of_a_secret_written_back_leaves_the_secret() -> None:
+    """Clients read, change one field and write everything."""
+    world = ServiceWorld(redact_client_secret=True)
+    world.must("POST", PATH, {**LEAST, "client_secret": "s3cret"})
+    world.must("POST", PATH, {**stored(world), "client_id": "new"})
+    found = world.perform(
+        find_config(world.service.context, next(mount for mount in world.mounts if mount.path == "auth/cloud"))
+    )
+    assert found is not None
+    assert (found.record.client_id, found.record.client_secret.reveal()) == ("new", "s3cret")
+
+
+@pytest.mark.parametrize("variable", ["AZURE_CLIENT_SECRET", "CLOUD_CLIENT_SECRET"])
+def test_a_variable_beside_its_written_partner(variable: str) -> None:
+    """One that overrides contradicts it, and the error names the variable; one that only fills is ignored."""
+    world = ServiceWorld(environment={variable: Secret("x")})
+    status, body = world.ask("POST", PATH, {**LEAST, "identity_token_audience": "a"})
+    if variable.startswith("AZURE"):
+        assert status == 204
+    else:
+        assert status == 400
+        assert "the environment variable CLOUD_CLIENT_SECRET" in body["errors"][0]
+
+
+@pytest.mark.parametrize(
+    "written, variable, counts",
+    [
+        ("", "AZURE_ENVIRONMENT", "CloudChinaCloud"),
+        ("CloudPublicCloud", "AZURE_ENVIRONMENT", "CloudPublicCloud"),
+        ("CloudPublicCloud", "CLOUD_ENVIRONMENT", "CloudChinaCloud"),
+    ],
+)
+def test_a_variable_fills_the_environment_unless_one_was_written(written: str, variable: str, counts: str) -> None:
+    """A default is not written. In both components alike."""
+    variables = {variable: Secret("AzureChinaCloud")}
+    for form in (Config, EngineConfig):
+        assert effective(form(environment=written), variables).cloud_name == counts

@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.rotation import root_credential
-from cloudid_core.rotation.root_credential import RootCredential
+from cloudid_core.rotation.root_credential import DAY, RootCredential
 from cloudid_core.values.secret import Secret
 
 
@@ -17,6 +17,12 @@ from cloudid_core.values.secret import Secret
     [
         {},
         {"rotation_period": 5},
+        {"rotation_period": 181 * DAY},
+        {"root_password_ttl": 7200},
+        {"root_password_ttl": 0},
+        {"root_password_ttl": 2 * DAY, "rotation_schedule": "0 3 * * *"},
+        {"root_password_ttl": 8 * DAY, "rotation_schedule": "0 3 * * 0"},
+        {"root_password_ttl": 0, "rotation_schedule": "0 3 1 * *"},
         {"rotation_schedule": "0 3 * * *"},
         {"rotation_schedule": "0 3 * * *", "rotation_window": 3600},
         {"client_secret": Secret("x")},
@@ -35,6 +41,13 @@ def test_what_agrees_is_accepted(fields: dict[str, Any]) -> None:
         ({"rotation_window": 3600}, Code.ROTATION_WINDOW_CONFLICT),
         ({"rotation_window": 3600, "rotation_period": 5}, Code.ROTATION_WINDOW_CONFLICT),
         ({"rotation_period": 4}, Code.FIELD_INVALID),
+        ({"root_password_ttl": 7199}, Code.FIELD_INVALID),
+        ({"root_password_ttl": 182}, Code.FIELD_INVALID),
+        ({"root_password_ttl": 7200, "rotation_period": 10 * DAY}, Code.FIELD_INVALID),
+        ({"rotation_period": 181 * DAY + 1}, Code.FIELD_INVALID),
+        ({"root_password_ttl": 2 * DAY - 1, "rotation_schedule": "0 3 * * *"}, Code.FIELD_INVALID),
+        ({"root_password_ttl": 8 * DAY - 1, "rotation_schedule": "0 3 * * 0"}, Code.FIELD_INVALID),
+        ({"rotation_schedule": "0 3 1 1 *"}, Code.FIELD_INVALID),
         ({"rotation_schedule": "0 3 * * *", "rotation_window": 3599}, Code.FIELD_INVALID),
     ],
 )

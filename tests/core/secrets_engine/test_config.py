@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.values.secret import Secret
+
 from .engine import CONFIG, CREDS, DAY, ROLE, Engine, codes
 
 EMPTY = {
@@ -54,13 +56,13 @@ def with_intent() -> Engine:
 
 
 def test_without_a_configuration_everything_is_empty(bare: Engine) -> None:
-    """Not even then is there a secret."""
-    assert bare.must("GET", CONFIG).data == EMPTY
+    """Not the defaults, as if somebody had written them; and not even then is there a secret."""
+    assert bare.must("GET", CONFIG).data == {**EMPTY, "identity_token_ttl": 0, "root_password_ttl": 0}
 
 
 def test_everything_but_the_secret_is_read_back(bare: Engine) -> None:
     fields = {
-        "subscription_id": "s",
+        "subscription_id": "0000000A-0000-0000-0000-000000000001",
         "tenant_id": "t",
         "client_id": "c",
         "client_secret": "hidden",
@@ -266,3 +268,14 @@ def test_two_writes_at_once_both_count(engine: Engine) -> None:
     assert [each.result().status for each in writing] == [204] * 3
     shown = engine.must("GET", CONFIG).data
     assert [shown[name] for fields in writes for name in fields] == [9 * DAY, 3600, 60]
+
+
+@pytest.mark.parametrize("subscription", ["s", "..", "0000000A-0000-0000-0000-00000000000", "{guid}", "a/b"])
+def test_a_subscription_is_a_guid(bare: Engine, subscription: str) -> None:
+    assert bare.codes(CONFIG, {**bare.config, "subscription_id": subscription}) == ["field_invalid"]
+
+
+def test_the_mask_of_a_secret_is_no_secret(engine: Engine) -> None:
+    engine.role()
+    engine.must("POST", CONFIG, {"client_secret": Secret.MASK})
+    assert engine.ask("GET", CREDS).status == 200

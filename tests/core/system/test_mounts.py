@@ -11,6 +11,7 @@ from cloudid_core.version import VERSION
 from tests.simulation.installation import Installation
 
 KINDS = ("auth", "mounts")
+GUID = "00000000-0000-0000-0000-000000000001"
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_component_is_mounted_wherever_it_is_wanted(service: Installation, bas
     assert (info["config"]["default_lease_ttl"], info["config"]["max_lease_ttl"]) == (3600, 7200)
     assert info["config"]["listing_visibility"] == "unauth"
     path = "auth/team/west" if base == "auth" else "team/west"
-    config = {"tenant_id": "t", "resource": "r"} if base == "auth" else {"tenant_id": "t", "subscription_id": "s"}
+    config = {"tenant_id": "t", "resource": "r"} if base == "auth" else {"tenant_id": "t", "subscription_id": GUID}
     service.must("POST", f"{path}/config", config)
     shown = service.must("GET", f"{path}/config")
     assert shown.data["tenant_id"] == "t"
@@ -217,7 +218,7 @@ def test_built_in_mounts_are_read_but_never_changed(service: Installation, base:
 def test_a_disabled_mount_is_gone_at_once_and_its_path_is_free(service: Installation, base: str, path: str) -> None:
     """What comes after it at the same path starts empty, under another accessor."""
     config = "auth/cloud/config" if base == "auth" else "cloud/config"
-    service.must("POST", config, {"tenant_id": "t", "resource": "r", "subscription_id": "s"})
+    service.must("POST", config, {"tenant_id": "t", "resource": "r", "subscription_id": GUID})
     accessor = service.must("GET", f"sys/{base}/{path}").data["accessor"]
     assert service.ask("DELETE", f"sys/{base}/{path}").status == 204
     assert service.ask("GET", config).body == {"errors": ["no handler for route"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.values.names import mount_path, name
+from cloudid_core.values.names import identifier, mount_path, name, policy_name
 
 
 @pytest.mark.parametrize("raw", ["a", "_", "0", "dev-role", "a.b", "a..b", "a-._-b", "_x_", "A" * 128])
@@ -78,3 +78,28 @@ def test_slashes_at_the_ends_are_dropped_and_the_case_stays(raw: str, path: str)
 def test_what_a_url_or_a_policy_would_read_otherwise_is_refused(raw: str) -> None:
     with pytest.raises(ValueError, match="must be segments"):
         mount_path(raw)
+
+
+@pytest.mark.parametrize("raw", ["a", "team/app", "user@example.com", "a:b", "a-", ".a", "A" * 128, "a/b/c", "..."])
+def test_policy_name(raw: str) -> None:
+    assert policy_name(raw) == raw.lower()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["", "/", "/a", "a/", "a//b", ".", "..", "a/..", "./a", "a/./b", "a*", "a,b", "a b", "a\n", "é", "a" * 129, 1],
+)
+def test_what_is_no_policy_name(raw: object) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        policy_name(raw)
+
+
+@pytest.mark.parametrize("raw", ["", "x" * 128, "foo bar", "é", "a/b", ".."])
+def test_identifier(raw: str) -> None:
+    assert identifier(raw) == raw
+
+
+@pytest.mark.parametrize("raw", ["x" * 129, "a\n", "\0", "\x7f", "\x85", "\ud800", 1])
+def test_what_is_no_identifier(raw: object) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        identifier(raw)

@@ -169,3 +169,20 @@ def test_texts_are_read_or_refused_without_being_shown(text: str) -> None:
         Schedule.parse(text)
     except ValueError as error:
         assert str(error).startswith("must be a cron expression")  # noqa: PT017 - either outcome is right
+
+
+@pytest.mark.parametrize(
+    "text, days",
+    [
+        ("0 3 * * *", 1),
+        ("0 3 * * 0", 7),
+        ("0 3 1 * *", 31),
+        ("0 3 1 1 *", 366),
+        ("0 0,12 * * *", 0.5),
+        ("0 8-20 * * *", 0.5),
+        ("* * * * *", 1 / 1440),
+        ("0 0 29 2 *", 4 * 365 + 1),
+    ],
+)
+def test_the_longest_gap(text: str, days: float) -> None:
+    assert Schedule.parse(text).longest_gap() == days * 86_400
