@@ -137,6 +137,7 @@ def names() -> list[str]:
 
 
 @cache
+@cache
 def proofs() -> Mapping[str, list[str]]:
     """For each row that a test names, the tests."""
     found: defaultdict[str, list[str]] = defaultdict(list)
