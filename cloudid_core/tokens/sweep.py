@@ -10,7 +10,7 @@ from typing import Final
 
 from ..api.response import Answer
 from ..api.routing import Call
-from ..effects import Instant, ListKeys
+from ..effects import Instant, ListKeys, Now, Sleep
 from ..errors import Conflict
 from ..foundation.context import Context
 from ..store import keys
@@ -18,17 +18,30 @@ from ..store.changes import Changes
 from .record import Token
 
 PAGE: Final = 500
+QUIET_PAGES: Final = 20
+"""How many pages in a row without a dead token end a round; the next round goes on from there."""
+SECONDS: Final = 20.0
 ACCEPTED: Final = 202
 
 
 class Sweep:
-    """Goes round and round through all tokens."""
+    """Goes through all tokens, again and again."""
 
     def __init__(self) -> None:
         self._after = ""
 
     async def run(self, context: Context, fence: Mapping[str, int], now: Instant) -> int:
-        """Look at one page; how many tokens were removed."""
+        """Remove dead tokens until the end of the store, `QUIET_PAGES` without one, or `SECONDS`. Returns how many."""
+        removed = quiet = 0
+        while quiet < QUIET_PAGES:
+            count = await self._sweep_page(context, fence, now)
+            removed, quiet = removed + count, 0 if count else quiet + 1
+            if not self._after or await Now() >= now + SECONDS:
+                break
+            await Sleep(0.0)  # so that requests have their turn between two pages
+        return removed
+
+    async def _sweep_page(self, context: Context, fence: Mapping[str, int], now: Instant) -> int:
         page = await ListKeys(keys.TOKENS, self._after, PAGE)
         self._after = page[-1] if len(page) == PAGE else ""
         dead: dict[str, int] = {}

@@ -41,7 +41,30 @@ def test_the_sweep_goes_page_by_page_and_round_and_round(monkeypatch: pytest.Mon
         world.child(ttl=60, no_parent=True)
     world.advance(60)
     broom = sweep.Sweep()
-    assert [world.perform(broom.run(world.service.context, {}, world.clock)) for _ in range(4)] == [2, 2, 1, 0]
+    assert [world.perform(broom.run(world.service.context, {}, world.clock)) for _ in range(2)] == [5, 0]
+
+
+def test_a_round_removes_all_that_is_dead_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the store grows without bound once logins are faster than the sweep."""
+    monkeypatch.setattr(sweep, "PAGE", 10)
+    world = ServiceWorld()
+    for _ in range(150):
+        world.child(ttl=60, no_parent=True)
+    world.advance(60)
+    world.tick()
+    assert len(world.keys("token/")) == 1
+
+
+def test_pages_without_dead_tokens_end_a_round_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "PAGE", 1)
+    monkeypatch.setattr(sweep, "QUIET_PAGES", 2)
+    world = ServiceWorld()
+    for ttl in (600, 600, 60):
+        world.child(ttl=ttl, no_parent=True)
+        world.advance(1)
+    world.advance(60)
+    broom = sweep.Sweep()
+    assert [world.perform(broom.run(world.service.context, {}, world.clock)) for _ in range(2)] == [0, 1]
 
 
 def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
