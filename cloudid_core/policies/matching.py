@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from ..api.fields import Field, Json
 from ..values.folding import fold
+from ..values.limits import least
 from . import parameters as constraints
 from .builtin import needs_sudo
 from .document import DENY, Policy, Rule
@@ -175,14 +176,9 @@ def _merged(first: Rule, second: Rule) -> Rule:
         constraints.merged(first.allowed_parameters, second.allowed_parameters),
         constraints.merged(first.denied_parameters, second.denied_parameters),
         tuple(dict.fromkeys(first.required_parameters + second.required_parameters)),
-        _smaller(first.min_wrapping_ttl, second.min_wrapping_ttl),
-        _smaller(first.max_wrapping_ttl, second.max_wrapping_ttl),
+        least(first.min_wrapping_ttl, second.min_wrapping_ttl),
+        least(first.max_wrapping_ttl, second.max_wrapping_ttl),
     )
-
-
-def _smaller(first: int, second: int) -> int:
-    """The smaller of two bounds, of which 0 is none."""
-    return min(first or second, second or first)
 
 
 def _wrapping_fits(rule: Rule, ttl: int) -> bool:

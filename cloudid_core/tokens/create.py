@@ -17,8 +17,9 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
+from ..values.limits import least
 from .authenticate import DEPTH, lineage, owner_of
-from .create_request import CreateForm, check_caller, check_sudo, least, policies_of, type_of
+from .create_request import CreateForm, check_caller, check_sudo, policies_of, type_of
 from .encoding import custom_token
 from .hierarchy import tie
 from .issue import RANDOM_SIZE, mint

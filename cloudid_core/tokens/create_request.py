@@ -71,11 +71,6 @@ def type_of(form: CreateForm, role: TokenRole | None) -> str:
     return form.type or (BATCH if ruled.endswith(BATCH) else SERVICE)
 
 
-def least(first: int, second: int) -> int:
-    """The smaller of two limits, of which 0 is none."""
-    return min(first or second, second or first)
-
-
 def policies_of(form: CreateForm, role: TokenRole | None, parent: Token, *, has_sudo: bool) -> tuple[str, ...]:
     """The policies of the new token; refused when they are more than the parent or the role allows."""
     wants_default = not (form.no_default_policy or (role and role.token_no_default_policy))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.errors import Code, Refused
-from cloudid_core.tokens.create_request import CreateForm, check_caller, check_sudo, least, policies_of, type_of
+from cloudid_core.tokens.create_request import CreateForm, check_caller, check_sudo, policies_of, type_of
 from cloudid_core.tokens.roles import TokenRole
 
 from .test_record import token
@@ -159,11 +159,6 @@ def test_some_callers_have_no_children(caller: Any, last_use: bool, code: Code) 
         check_caller(caller, last_use=last_use)
     assert refusal.value.code is code
     check_caller(token(), last_use=False)
-
-
-@pytest.mark.parametrize("first, second, smaller", [(0, 0, 0), (3, 0, 3), (0, 3, 3), (2, 3, 2), (3, 2, 2)])
-def test_of_two_limits_the_smaller_counts_and_none_is_none(first: int, second: int, smaller: int) -> None:
-    assert least(first, second) == smaller
 
 
 def test_the_chosen_text_is_not_printed() -> None:
