@@ -24,23 +24,6 @@ BUILD_TIMEOUT: Final = 600.0
 RUN_TIMEOUT: Final = 60.0
 
 FAILS_TODAY: Final = {
-    "reading an absent role gives nothing": "the body of a 404 has more members than errors",
-    "listing roles where there are none gives nothing": "the body of a 404 has more members than errors",
-    "deleting an absent engine role is a 404": "the body of a 404 has more members than errors",
-    "reading an absent policy gives nothing": "the body of a 404 has more members than errors",
-    "reading an absent token role gives nothing": "the body of a 404 has more members than errors",
-    "reading an absent login configuration gives nothing": "the body of a 404 has more members than errors",
-    "an absent engine configuration reads as empty": "defaults are read as if they had been written",
-    "an authentication method is read as a mount": "sys/mounts/auth/<path> answers 400",
-    "all that a mount can be tuned with reads back": "most keys are dropped with a warning",
-    "a policy's name may have a slash or an at sign": "a policy's name is more narrow than its use in a role",
-    "a token is created without a warning": "an empty entity_alias draws a warning",
-    "an unknown accessor is a bad request": "lookup-accessor answers 403",
-    "a token is created from a role without a warning": "an empty entity_alias draws a warning",
-    "a token without the default policy has none": "the default policy stays if it is listed",
-    "the login configuration reads back typed": "retry delays read back as texts",
-    "the login configuration of the peer's type reads back typed": "retry delays read back as texts",
-    "the type of an engine's answers is that of its mount": "the answers of an `azure` mount say `cloud`",
     "help is answered and nothing is made": "help=1 executes the request",
 }
 """Checks that fail on both servers today, and why. A repair removes its row; a row too many fails."""
