@@ -21,7 +21,7 @@ VERBS: Final[Mapping[Operation, str]] = MappingProxyType(
 
 def help_about(routes: Iterable[Route]) -> dict[str, Json]:
     """The members that command lines print: what each operation does, and its fields."""
-    return {"help": "\n".join(line for route in routes for line in _lines(route)), "see_also": ""}
+    return {"help": "\n".join(line for route in routes for line in _lines(route)), "see_also": []}
 
 
 def _lines(route: Route) -> Iterator[str]:

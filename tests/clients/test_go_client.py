@@ -23,11 +23,6 @@ BUILD_TIMEOUT: Final = 600.0
 
 RUN_TIMEOUT: Final = 60.0
 
-FAILS_TODAY: Final = {
-    "help is answered and nothing is made": "help=1 executes the request",
-}
-"""Checks that fail on both servers today, and why. A repair removes its row; a row too many fails."""
-
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -59,15 +54,7 @@ def results(request: pytest.FixtureRequest, program: Path) -> Iterator[dict[str,
 
 
 @pytest.mark.timeout(BUILD_TIMEOUT + 2 * RUN_TIMEOUT)
-@pytest.mark.parametrize(
-    "check",
-    [
-        pytest.param(
-            name, marks=pytest.mark.xfail(strict=True, reason=FAILS_TODAY[name]) if name in FAILS_TODAY else ()
-        )
-        for name in CHECKS
-    ],
-)
+@pytest.mark.parametrize("check", CHECKS)
 def test_the_client_in_go(results: dict[str, Any], check: str) -> None:
     assert results[check]["ok"], results[check]["detail"]
 
@@ -75,4 +62,3 @@ def test_the_client_in_go(results: dict[str, Any], check: str) -> None:
 def test_every_check_is_a_test(results: dict[str, Any]) -> None:
     """The names are read from the program's source; a table that is written otherwise would be overlooked."""
     assert tuple(results) == CHECKS
-    assert set(FAILS_TODAY) <= set(CHECKS)
