@@ -39,9 +39,6 @@ DATE: Final = re.compile(rb"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d
 DEVIATIONS: Final[dict[str, str]] = {
     "a method in lower case is another method": "trio aiohttp",
     "a method that does not exist": "trio aiohttp",
-    "a health that may not be 300": "trio aiohttp",
-    "a health that may not be 304": "trio aiohttp",
-    "a health that may not be 399": "trio aiohttp",
     "a wrong verb": "trio aiohttp",
 }
 """Cases that fail today, and where: at a server, or because both do not answer alike.
