@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 import traceback
 from typing import Any, Final
@@ -110,8 +111,17 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def adopt_libraries(log: FilteringBoundLogger) -> None:
-    """Write what libraries log through the standard library to our log, from warnings upwards."""
+    """Write what libraries log through the standard library to our log, from warnings upwards.
+
+    So are errors that Python itself can raise nowhere, which it would print to stderr between the lines of the log.
+    """
     logging.basicConfig(handlers=[_Forwarder(log)], level=logging.WARNING, force=True)
+
+    def log_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+        error = unraisable.exc_value
+        log.error("unraisable error", **(describe_error(error) if error else {}))
+
+    sys.unraisablehook = log_unraisable
 
 
 class _Forwarder(logging.Handler):

@@ -368,8 +368,8 @@ def test_a_silent_connection_makes_room_and_one_in_use_does_not(runtime: str) ->
     with (
         Running(FAKE, runtime, "connection_limit=3") as running,
         Client(running.port) as used,
-        Client(running.port) as busy,
         Client(running.port) as silent,
+        Client(running.port) as busy,
     ):
         assert echo(used.ask(request("GET /echo")))
         busy.send(request("GET /sleep?0.5"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,9 +130,9 @@ def test_our_own_errors_have_texts_for_the_log() -> None:
 @pytest.fixture
 def _root_logger() -> Iterator[None]:
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, hook = root.handlers[:], root.level, sys.unraisablehook
     yield
-    root.handlers[:], root.level = handlers, level
+    root.handlers[:], root.level, sys.unraisablehook = handlers, level, hook
 
 
 @pytest.mark.usefixtures("_root_logger")
@@ -145,5 +146,21 @@ def test_what_libraries_log_is_logged_without_their_words(tmp_path: Path) -> Non
     first, second = log.lines
     assert (first["logger"], first["level"], first["error"]) == ("library.of.others", "error", "ValueError")
     assert (second["logger"], second["level"]) == ("library.of.others", "warning")
+    assert "hunter2" not in log.text
+    os.close(log.descriptor)
+
+
+@pytest.mark.usefixtures("_root_logger")
+def test_an_error_that_python_can_raise_nowhere_is_a_line_of_the_log(tmp_path: Path) -> None:
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("hunter2")
+
+    log = LogOfATest(tmp_path / "log")
+    adopt_libraries(log.log)
+    broken = Broken()
+    del broken
+    [line] = log.lines
+    assert (line["event"], line["error"]) == ("unraisable error", "ValueError")
     assert "hunter2" not in log.text
     os.close(log.descriptor)
