@@ -225,8 +225,8 @@ class RandomBytes(Effect[bytes], frozen=True):
 class Record(Effect[None], frozen=True):
     """Hand an event to the host's log, audit devices and metrics.
 
-    Fails with `RecordFailed` when an audit device must have the event and none could write it. Then a request is not
-    executed, or not answered.
+    Fails with `RecordFailed` when the event has entries for audit devices (`Event.audit`) and none of them could write
+    its entry; a host without audit devices fails so always. Then a request is not executed, or not answered.
     """
 
     event: Event

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from .audit.device import Entries
 from .errors import CloudidError, reason_of
 
 Severity = str
@@ -44,6 +45,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_de
     """Something that happened. Times are instants, paths have no query, ids and accessors are not secret."""
 
     severity: ClassVar[Severity] = "info"
+
+    audit: Entries | None = None
+    """What audit devices must have of it, if any is enabled."""
 
     @property
     def importance(self) -> Severity:
@@ -153,6 +157,13 @@ class MountChanged(Event, frozen=True, kw_only=True, tag="mount"):
 
     mount_accessor: str
     path: str
+    state: str
+
+
+class DeviceChanged(Event, frozen=True, kw_only=True, tag="audit device"):
+    """An audit device is about to be enabled, was enabled or was disabled."""
+
+    device: str
     state: str
 
 

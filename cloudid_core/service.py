@@ -13,9 +13,10 @@ from typing import Final
 
 from .api.dispatch import RequestFacts, respond
 from .api.response import Request, Response, render_refusal
+from .audit.device import Entries
 from .background.loop import Loop
 from .effects import Instant, Now, RandomBytes, Record
-from .errors import Code, EntryDamaged, HostFailure, RecordFailed, Refused
+from .errors import Code, EntryDamaged, HostFailure, Problem, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
 from .initialise import initialise
@@ -27,6 +28,9 @@ from .settings import Settings
 from .store.keyring import open_keyring
 from .store.records import Records
 from .store.sealing import Sealer
+from .system.audit import declare_devices
+from .tokens import hierarchy
+from .tokens.authenticate import find_by_accessor
 from .tokens.sweep import Sweep
 from .values.guid import uuid_text
 
@@ -40,7 +44,14 @@ async def open_service(settings: Settings) -> Service:
     caches = Caches(settings)
     records = Records(Sealer(await open_keyring(settings)), caches.records)
     node = (await RandomBytes(8)).hex()
-    return Service(Context(settings, records, caches, CATALOG), node)
+    context = Context(settings, records, caches, CATALOG)
+    await declare_devices(context, settings.audit_devices)
+    return Service(context, node)
+
+
+def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries | None:
+    """What audit devices must have of the answer, or of a refusal, if any is enabled."""
+    return facts.exchange.answered(problems) if facts.exchange is not None else None
 
 
 class Service:
@@ -71,19 +82,35 @@ class Service:
             refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
         except Exception as bug:  # noqa: BLE001  # its text may hold a secret: no event has it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
-        refused_response = render_refusal(refusal, failure, request_id)
-        with suppress(RecordFailed):  # the refusal tells nothing that an audit device would have to know
-            await Record(facts.answered(refused_response))
-        return refused_response
+        return await self._refused(refusal, failure, facts)
 
     async def _recorded(self, response: Response, facts: RequestFacts) -> Response:
-        """The response, once its event is recorded; what it holds is given back otherwise."""
+        """The response, once its event is recorded; what it gives is taken back otherwise."""
         try:
-            await Record(facts.answered(response))
+            await Record(facts.answered(response, _entries(facts)))
         except RecordFailed:
             await self.undelivered(response)
+            if facts.issues_token:
+                await self._revoke(facts.accessor)
             raise
         return response
+
+    async def _refused(self, refusal: Refused, failure: Exception | None, facts: RequestFacts) -> Response:
+        """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
+        response = render_refusal(refusal, failure, facts.request_id)
+        try:
+            await Record(facts.answered(response, _entries(facts, refusal.problems)))
+        except RecordFailed as unrecorded:
+            response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, facts.request_id)
+            with suppress(RecordFailed):  # the log may take it
+                await Record(facts.answered(response))
+        return response
+
+    async def _revoke(self, accessor: str) -> None:
+        """End a token that was never shown. A batch token is stored nowhere: there is nothing to end."""
+        token = await find_by_accessor(self.context, accessor)
+        if token is not None:
+            await hierarchy.revoke(self.context, token.id, await Now())
 
     async def undelivered(self, response: Response) -> None:
         """Give back what an answer held that could not be delivered."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from attrs import Factory, field, frozen
 
 from .api.fields import BOOLEAN, INTEGER, NETWORKS, PAUSE, SECONDS, bounded, one_of, setting
+from .audit.device import DeclaredDevice
 from .clouds import CLOUDS, Cloud
 from .values.secret import Secret
 
@@ -26,6 +27,9 @@ class Settings:
 
     clouds: Mapping[str, Cloud] = Factory(lambda: CLOUDS)
     """The endpoints of the four environments."""
+
+    audit_devices: tuple[DeclaredDevice, ...] = ()
+    """The audit devices that the host's own settings name."""
 
     body_limit: int = setting(bounded(INTEGER, 1024, 2**26), 2**20, "Largest request body, in bytes.")
     jwt_limit: int = setting(bounded(INTEGER, 512, 2**16), 2**14, "Largest login JWT, in bytes.")

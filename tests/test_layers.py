@@ -23,6 +23,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("auth_method",), ("mounts.retirement",), ("secrets_engine",)),
     (("rotation",),),
     (("background.journal", "foundation.components", "initialise", "leases", "policies", "tokens"),),
+    (("audit.entry",),),
     (("api.help",), ("api.request",)),
     (("api.routing",),),
     (("tokens.record", "tokens.settings"),),
@@ -37,8 +38,9 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("run",),),
     (("effects",),),
     (("events",),),
+    (("audit.chain", "audit.device", "audit.hashing"),),
     (("clouds",), ("errors",), ("values",), ("version",)),
-    (("api",), ("background",), ("foundation",), ("mounts",)),
+    (("api",), ("audit",), ("background",), ("foundation",), ("mounts",)),
 )
 """The core from top to bottom. The `__init__` of a folder whose modules are on several floors imports nothing."""
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict, replace
 
+from ..audit.device import Entries
+from ..audit.entry import Exchange
 from ..effects import Instant, Program, Record
 from ..errors import Code, Refused
 from ..events import Problem, RequestAnswered, RequestReceived
@@ -23,6 +25,7 @@ from ..foundation.deadline import Deadline
 from ..mounts.table import Mount, MountTable, mount_table
 from ..policies.document import DENY
 from ..tokens.authenticate import authenticate
+from ..tokens.issue import accessor_of
 from ..tokens.record import Caller
 from ..values.names import name
 from .fields import ParsedFields, parse, require, spellings_of
@@ -59,21 +62,38 @@ class RequestFacts(msgspec.Struct, kw_only=True):
     display_name: str = ""
     accessor: str = ""
     lease_id: str = ""
+    exchange: Exchange | None = None
+    """The request as audit devices see it, if any is enabled."""
+    issues_token: bool = False
+    """The answer gives a token that this request has made."""
 
-    def answered(self, response: Response) -> RequestAnswered:
+    def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
         """The event of the answer."""
+        members = asdict(self)
+        del members["exchange"], members["issues_token"]
         problem = Problem.of(response.failure) if response.failure else None
-        return RequestAnswered(**asdict(self), status=response.status, codes=response.codes, problem=problem)
+        return RequestAnswered(**members, status=response.status, codes=response.codes, problem=problem, audit=audit)
 
 
 async def respond(context: Context, catalog: Catalog, request: Request, facts: RequestFacts) -> Response:
     """The response to a request. Raises `Refused` where there is none. `facts` learns what becomes known."""
+    mounts = (await mount_table(context.records)).record
+    if mounts.takers:
+        facts.exchange = Exchange(
+            devices=mounts.devices,
+            takers=mounts.takers,
+            request_id=facts.request_id,
+            remote_address=facts.remote_address,
+        )
     ask = parse_request(request, context.settings)
     facts.operation, facts.path = ask.operation.value, ask.path
     now = facts.time
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
-    mounts = (await mount_table(context.records)).record
     match = match_route(catalog, mounts, ask)
+    if facts.exchange is not None:
+        facts.exchange.found(ask, match.mount)
+        if match.route is not None and not match.route.audited:
+            facts.exchange = None
     if match.mount is not None:
         facts.mount, facts.mount_accessor = match.mount.path, match.mount.accessor
     if match.route is not None:
@@ -82,6 +102,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     async def identify() -> Caller:
         caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
         facts.token_id, facts.display_name = caller.token.id, caller.token.display_name
+        if facts.exchange is not None:
+            facts.exchange.called_by(caller, accessor_of(context, caller.token))
         return caller
 
     if ask.wants_help:
@@ -106,20 +128,24 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         deadline=deadline,
         now=now,
         request_id=facts.request_id,
+        trail=facts.exchange.trail if facts.exchange is not None else None,
     )
     if not (match.route.public or match.route.any_token):
         capability = await needed_capability(match.route, make_call(given=NOTHING_GIVEN))
         authorise(caller, ask, capability, match.route.form)
     call = make_call(given=read_form(match.route, ask.body))
-    await Record(received(call, ask))
+    await Record(received(call, ask, facts.exchange))
     answer = await match.route.program(call)
     facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
+    facts.issues_token = answer.issues_token
     if ask.operation is Operation.LIST and not match.route.pages:
         answer = page_of(answer, ask.body)
     if told := warnings(match.route, call, ask):
         answer = replace(answer, warnings=(*answer.warnings, *told))
     if caller is not None and caller.last_use:
         answer = replace(answer, wake_at=now)
+    if facts.exchange is not None:
+        facts.exchange.answer = answer
     return render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
 
 
@@ -214,7 +240,7 @@ def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) 
         return ""
 
 
-def received(call: Call, ask: ParsedRequest) -> RequestReceived:
+def received(call: Call, ask: ParsedRequest, exchange: Exchange | None) -> RequestReceived:
     token = call.caller.token if call.caller else None
     return RequestReceived(
         request_id=call.request_id,
@@ -226,4 +252,5 @@ def received(call: Call, ask: ParsedRequest) -> RequestReceived:
         token_id=token.id if token else "",
         display_name=token.display_name if token else "",
         policies=token.policies if token else (),
+        audit=exchange.received() if exchange is not None else None,
     )

@@ -113,6 +113,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = HEADERS
     holds: str = ""
     wake_at: Instant | None = None
+    issues_token: bool = False
+    """The token in `auth` was made by this request."""
 
     def __repr__(self) -> str:
         return f"<Answer {', '.join(self.data or ())}>"

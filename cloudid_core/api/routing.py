@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from attrs import frozen
 
+from ..audit.device import Trail
 from ..effects import Instant, Program
 from ..errors import Code, Refused
 from ..foundation.context import Context
@@ -62,6 +63,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     deadline: Deadline
     now: Instant
     request_id: str
+    trail: Trail | None = None
+    """Takes the checks of a decision, where the request is audited."""
 
     def __repr__(self) -> str:
         return f"<Call {self.request_id} at {self.mount.path}>"
@@ -104,6 +107,8 @@ class Route:
     """A list whose program takes care of `after` and `limit` itself."""
     role_field: str = ""
     """The field that names a role, where the path does not."""
+    audited: bool = True
+    """Audit devices get entries of its requests."""
     has_side_effect: bool = False
     """A read that changes something: not offered to HEAD."""
 

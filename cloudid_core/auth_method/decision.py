@@ -84,24 +84,34 @@ def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machin
     where the token cannot prove what is bound). Time, audience and issuer of the token are `check_claims`'s.
     """
     check_what_is_signed(claims, bounds, form, _refuse)
+    needs_machine = rests_on_machine(claims, bounds, form, machine_check)
+    needs_groups = rests_on_groups(claims, bounds)
+    if not (needs_machine or needs_groups):
+        return Verified(claims, None)
+    machine = facts.machine if needs_machine else None
+    groups = facts.groups if needs_groups else None
+    if machine is NOT_ASKED or groups is NOT_ASKED:
+        return Needs(machine is NOT_ASKED, groups is NOT_ASKED)
+    if needs_machine:
+        check_machine(claims, machine, bounds, form, _refuse)
+    if needs_groups:
+        check_groups(groups, bounds, _refuse)
+    return Verified(claims, machine)
+
+
+def rests_on_machine(claims: Claims, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:
+    """Whether the provider has to say something about the machine; see `decide`."""
     named = claims.machine
-    rests_on_machine = named is not None and (
+    return named is not None and (
         bool(bounds.locations)
         or (bounds.bind_resources and machine_check == "always")
         or (named.collection.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name))
     )
-    rests_on_groups = claims.groups_overflow and bool(bounds.groups)
-    if not (rests_on_machine or rests_on_groups):
-        return Verified(claims, None)
-    machine = facts.machine if rests_on_machine else None
-    groups = facts.groups if rests_on_groups else None
-    if machine is NOT_ASKED or groups is NOT_ASKED:
-        return Needs(machine is NOT_ASKED, groups is NOT_ASKED)
-    if rests_on_machine:
-        check_machine(claims, machine, bounds, form, _refuse)
-    if rests_on_groups:
-        check_groups(groups, bounds, _refuse)
-    return Verified(claims, machine)
+
+
+def rests_on_groups(claims: Claims, bounds: Bounds) -> bool:
+    """Whether the directory has to tell the principal's groups, since the token does not."""
+    return claims.groups_overflow and bool(bounds.groups)
 
 
 def _refuse(code: Code) -> NoReturn:

@@ -20,10 +20,12 @@ from ..store.conflicts import retry_on_conflict
 from ..store.sealing import NONCE_SIZE
 from ..tokens.issue import RANDOM_SIZE, issue
 from ..values import network
+from .bounds import Bounds
 from .claims import Claims, OtherClaim, check_claims
 from .decision import NOT_ASKED, Facts, Needs, Verified, decide
 from .form import LoginForm, validate
 from .snapshot import Snapshot, cached_snapshot, read_snapshot
+from .trace import trace, trace_of_admitted
 from .verification import UnknownKey, verify_login_jwt
 
 
@@ -78,10 +80,10 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     if claims.other is not None:
         await Record(_ignored(claims.other, call, snapshot))
     facts = _facts_at_hand(snapshot.identity, claims, call.now)
-    verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
+    verdict = _decide(call, claims, facts, role.bounds, form)
     if type(verdict) is Needs:
         facts = await _fetched_facts(call, snapshot, claims, facts, verdict)
-        verdict = decide(claims, facts, role.bounds, form, call.context.settings.machine_check)
+        verdict = _decide(call, claims, facts, role.bounds, form)
     assert type(verdict) is Verified  # all facts that it can need are there
     random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
     issued = issue(
@@ -93,7 +95,22 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         metadata={"role": snapshot.role_name, **verdict.metadata},
     )
     await call.context.records.commit(Changes(snapshot.expects, issued.changes.puts), nonces=random[RANDOM_SIZE:])
-    return Answer(auth=issued.block, warnings=issued.warnings)
+    return Answer(auth=issued.block, warnings=issued.warnings, issues_token=True)
+
+
+def _decide(call: Call, claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm) -> Verified | Needs:
+    """The decision. Where the request is audited its trace goes with it."""
+    machine_check = call.context.settings.machine_check
+    if call.trail is None:
+        return decide(claims, facts, bounds, form, machine_check)
+    try:
+        verdict = decide(claims, facts, bounds, form, machine_check)
+    except Refused:
+        call.trail.checks = trace(claims, facts, bounds, form, machine_check)
+        raise
+    if type(verdict) is Verified:
+        call.trail.checks = trace_of_admitted(verdict, bounds, form)
+    return verdict
 
 
 async def _fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:

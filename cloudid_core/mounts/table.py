@@ -16,9 +16,10 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from ..audit.device import Device
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..events import MountChanged
+from ..events import DeviceChanged, Event, MountChanged
 from ..settings import Settings
 from ..store import keys
 from ..store.changes import Changes
@@ -98,10 +99,17 @@ class Move:
 
 @frozen
 class MountTable:
-    """All mounts that were made and not wiped, and the last few moves."""
+    """All mounts that were made and not wiped, the last few moves, and the audit devices."""
 
     mounts: tuple[Mount, ...] = ()
     moves: tuple[Move, ...] = ()
+    devices: tuple[Device, ...] = ()
+    """The audit devices. They are here because every request needs them, and every commit of a login expects them."""
+
+    @cached_property
+    def takers(self) -> tuple[Device, ...]:
+        """The audit devices that take entries of requests."""
+        return tuple(device for device in self.devices if device.takes_entries)
 
     @cached_property
     def live(self) -> tuple[Mount, ...]:
@@ -207,8 +215,14 @@ def changing(found: Found[MountTable], table: MountTable) -> Changes:
     return Changes(found.expected, {keys.MOUNTS: table}, events=tuple(_events(found.record, table)))
 
 
-def _events(old: MountTable, new: MountTable) -> Iterator[MountChanged]:
-    """What happened to the mounts between two tables."""
+def _events(old: MountTable, new: MountTable) -> Iterator[Event]:
+    """What happened to mounts and audit devices between two tables."""
+    for device in new.devices:
+        if device not in old.devices:
+            yield DeviceChanged(device=device.name, state="enabled")
+    for device in old.devices:
+        if device not in new.devices:
+            yield DeviceChanged(device=device.name, state="disabled")
     before = {mount.id: mount for mount in old.mounts}
     for mount in new.mounts:
         was = before.get(mount.id)

@@ -99,6 +99,7 @@ ROUTES: Final = (
         program=health,
         form=HealthForm,
         public=True,
+        audited=False,
         doc="Tells whether this node can serve.",
     ),
     Route(
@@ -106,13 +107,31 @@ ROUTES: Final = (
         operation=Operation.READ,
         program=seal_status,
         public=True,
+        audited=False,
         doc="Tells that the service is open; the master key comes from the host.",
     ),
-    Route(path="leader", operation=Operation.READ, program=leader, public=True, doc="Tells which node leads."),
     Route(
-        path="init", operation=Operation.READ, program=init_status, public=True, doc="Tells that the store is in use."
+        path="leader",
+        operation=Operation.READ,
+        program=leader,
+        public=True,
+        audited=False,
+        doc="Tells which node leads.",
     ),
     Route(
-        path="init", operation=Operation.WRITE, program=refuse_init, public=True, doc="Refused: done before the start."
+        path="init",
+        operation=Operation.READ,
+        program=init_status,
+        public=True,
+        audited=False,
+        doc="Tells that the store is in use.",
+    ),
+    Route(
+        path="init",
+        operation=Operation.WRITE,
+        program=refuse_init,
+        public=True,
+        audited=False,
+        doc="Refused: done before the start.",
     ),
 )

@@ -71,8 +71,12 @@ class TuneForm:
         one_of("hidden", "unauth"), "", "`unauth`: shown also to callers without a token."
     )
     options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
-    audit_non_hmac_request_keys: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
-    audit_non_hmac_response_keys: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
+    audit_non_hmac_request_keys: tuple[str, ...] = setting(
+        TEXTS, (), "Members of requests that audit devices get unhashed."
+    )
+    audit_non_hmac_response_keys: tuple[str, ...] = setting(
+        TEXTS, (), "Members of responses that audit devices get unhashed."
+    )
     passthrough_request_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
     allowed_response_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
     plugin_version: str = setting(TEXT, "", "Kept and read back.")

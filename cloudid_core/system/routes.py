@@ -7,7 +7,7 @@ from typing import Final
 from ..api.routing import RouteTable
 from ..foundation.components import Component
 from ..mounts.table import SYSTEM
-from . import capabilities, health, leases, mounts, policies, remount, retiring, ui_mounts
+from . import audit, capabilities, health, leases, mounts, policies, remount, retiring, ui_mounts
 
 ROUTES: Final = RouteTable(
     (
@@ -19,6 +19,7 @@ ROUTES: Final = RouteTable(
         *retiring.ROUTES,
         *ui_mounts.ROUTES,
         *leases.ROUTES,
+        *audit.ROUTES,
     )
 )
 COMPONENT: Final = Component(kind=SYSTEM.kind, type=SYSTEM.type, routes=ROUTES, doc="The service itself.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,6 +18,17 @@ def show(instant: float) -> str:
     moment = _EPOCH + timedelta(milliseconds=round(instant * 1000))
     text = moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds")
     return text.removesuffix("+00:00") + "Z"
+
+
+def show_now(instant: float) -> str:
+    """As `show`, always with milliseconds; quick for instants that are close to each other."""
+    milliseconds = round(instant * 1000)
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@lru_cache(4)
+def _second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def parse(text: object) -> float:

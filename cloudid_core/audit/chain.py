@@ -1,0 +1,154 @@
+"""Chains: numbered lines, each with the hash of the line before it, and signed checkpoints among them.
+
+A line is a JSON object that ends in its place in the chain, `"chain":{"id":…,"number":…,"previous":…}}` and a newline.
+`previous` is the SHA-256 of the line before, without its newline; the first line of a chain has number 1 and none.
+A checkpoint's `signature` comes last and is made over the line without it. So whoever changes, leaves out or reorders a
+line has to sign again all checkpoints behind it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from ..values import rfc3339
+from .device import Device
+
+EVERY_LINES: Final = 1000
+EVERY_SECONDS: Final = 10.0
+"""How many lines, and how long, may go by without a checkpoint."""
+
+OPENED: Final = "opened"
+RUNNING: Final = "running"
+CLOSED: Final = "closed"
+"""States of a chain, as its checkpoints tell them."""
+
+SIGNATURE: Final = b',"signature":"'
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The newest line of a chain at some time."""
+
+    id: str
+    number: int
+    hash: str
+
+
+class Chain:
+    """The chain of one device in one process. Its state goes on by `keep`, when lines have been written."""
+
+    def __init__(self, device: Device, chain_id: str, process: str, follows: Head | None = None) -> None:
+        self.id = chain_id
+        self.number = 0
+        self._previous = ""
+        self._start_of_place = b',"chain":{"id":"%s","number":' % chain_id.encode()
+        self._device = device
+        self._process = process
+        self.follows = follows
+        """The last line that was there when the chain began, of whatever chain."""
+        self._signed_number = 0
+        self._signed_at: float = 0.0
+        self.is_closed = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its first line has been written and its last has not."""
+        return self.number > 0 and not self.is_closed
+
+    def is_unsigned(self, now: float) -> bool:
+        """Whether a checkpoint is due."""
+        return self._is_due(self.number, now)
+
+    def _is_due(self, number: int, now: float) -> bool:
+        lines = number - self._signed_number
+        return lines >= EVERY_LINES or (lines > 0 and now - self._signed_at >= EVERY_SECONDS)
+
+    def lines(self, texts: tuple[bytes, ...], now: float) -> Lines:
+        """Entries as the next lines, with the chain's first checkpoint before them and a due one after them."""
+        made = Lines(self)
+        if not self.number:
+            made.sign(OPENED, now)
+        time = rfc3339.show_now(now).encode()
+        for text in texts:
+            made.add(text, time)
+        if not made.checkpoints and self._is_due(made.number, now):
+            made.sign(RUNNING, now)
+        return made
+
+    def checkpoint(self, now: float, state: str = RUNNING) -> Lines:
+        """A checkpoint alone. The state `closed` says that no line follows."""
+        made = Lines(self)
+        made.sign(state, now)
+        return made
+
+    def keep(self, lines: Lines) -> None:
+        """Go on behind these lines: they have been written."""
+        self.number, self._previous = lines.number, lines.previous
+        if lines.checkpoints:
+            self._signed_number, self._signed_at = lines.signed_number, lines.signed_at
+        self.is_closed = lines.is_last
+
+    @property
+    def head(self) -> Head | None:
+        """Its newest line, or what it follows while it has none."""
+        return Head(self.id, self.number, self._previous) if self.number else self.follows
+
+    def place(self, number: int, previous: str) -> bytes:
+        return b'%s%d,"previous":"%s"}' % (self._start_of_place, number, previous.encode())
+
+    def facts(self, state: str, now: float) -> dict[str, object]:
+        """What a checkpoint tells beside its place."""
+        facts: dict[str, object] = {
+            "type": "checkpoint",
+            "time": rfc3339.show_now(now),
+            "state": state,
+            "device": self._device.name,
+            "process": self._process,
+            "key": self._device.public_key,
+        }
+        if state == OPENED and self.follows is not None:
+            facts["follows"] = self.follows
+        return facts
+
+    def signature(self, line: bytes) -> bytes:
+        return SIGNATURE + self._device.signer.sign(line).hex().encode() + b'"'
+
+    @property
+    def hash(self) -> str:
+        """The hash of its newest line."""
+        return self._previous
+
+
+class Lines:
+    """Lines that a chain may go on with, once they are written."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self.content = b""
+        self.number, self.previous = chain.number, chain.hash
+        self.checkpoints: list[bytes] = []
+        self.signed_number = 0
+        self.signed_at: float = 0.0
+        self.is_last = False
+
+    def add(self, text: bytes, time: bytes) -> None:
+        """Append an entry: a JSON object, not empty."""
+        place = self._chain.place(self.number + 1, self.previous)
+        self._append(b'{"time":"%s",%s%s}' % (time, text[1:-1], place))
+
+    def sign(self, state: str, now: float) -> None:
+        """Append a checkpoint."""
+        text = _encode(self._chain.facts(state, now))
+        unsigned = text[:-1] + self._chain.place(self.number + 1, self.previous)
+        line = unsigned + self._chain.signature(unsigned + b"}") + b"}"
+        self._append(line)
+        self.checkpoints.append(line + b"\n")
+        self.signed_number, self.signed_at, self.is_last = self.number, now, state == CLOSED
+
+    def _append(self, line: bytes) -> None:
+        self.number += 1
+        self.previous = sha256(line).hexdigest()
+        self.content += line + b"\n"

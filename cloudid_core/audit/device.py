@@ -1,0 +1,102 @@
+"""Audit devices as the store keeps them, and what the host has to write to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+from attrs import frozen
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from .hashing import Hasher
+
+KEY_BYTES: Final = 32
+FILE: Final = "file"
+SOCKET: Final = "socket"
+STDOUT: Final = "stdout"
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One audit device. `name` is its path below `sys/audit`; the meaning of `options` depends on the type."""
+
+    name: str
+    type: str
+    key: str
+    """64 hexadecimal digits. The key of its hashes and that of its checkpoints are made of it."""
+    description: str = ""
+    options: Mapping[str, str] = {}
+    declared: bool = False
+    """It comes from the settings of a host: requests cannot disable it."""
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name}>"
+
+    @cached_property
+    def hasher(self) -> Hasher:
+        return Hasher(self._derived(b"audit hash"))
+
+    @cached_property
+    def signer(self) -> Ed25519PrivateKey:
+        """Signs the checkpoints of the device's chains."""
+        return Ed25519PrivateKey.from_private_bytes(self._derived(b"audit sign"))
+
+    @cached_property
+    def public_key(self) -> str:
+        """What verifies its checkpoints: an Ed25519 key (RFC 8032) as 64 hexadecimal digits."""
+        return self.signer.public_key().public_bytes_raw().hex()
+
+    @property
+    def takes_entries(self) -> bool:
+        """Whether it gets entries. The others only get the checkpoints of those that do."""
+        return self.options.get("content", "all") == "all"
+
+    @property
+    def shows_accessors(self) -> bool:
+        return self.options.get("hmac_accessor", "true") == "false"
+
+    def _derived(self, purpose: bytes) -> bytes:
+        return blake2b(key=bytes.fromhex(self.key), person=purpose, digest_size=32).digest()
+
+
+@frozen(kw_only=True)
+class DeclaredDevice:
+    """An audit device that a host's settings name."""
+
+    name: str
+    type: str
+    description: str = ""
+    options: Mapping[str, str] = {}
+
+
+class Entries(msgspec.Struct, frozen=True):
+    """An entry for each device: one JSON object, still without its time and its place in a chain.
+
+    `devices` are all devices that are enabled, and `texts` has an entry for each of them that takes entries, in order.
+    In a trial there is one device, and one text whether it takes entries or not.
+    """
+
+    devices: tuple[Device, ...]
+    texts: tuple[bytes, ...]
+    is_trial: bool = False
+    """The device is not enabled yet: whether it works decides whether it will be."""
+
+    def __repr__(self) -> str:
+        return f"<Entries for {', '.join(device.name for device in self.devices)}>"
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One constraint of a decision: what was checked, what was expected, and how it came out."""
+
+    name: str
+    verdict: str
+    """`passed`, `failed`, or `not_checked` because the decision fell before it."""
+    expected: frozenset[str] = frozenset()
+
+
+class Trail(msgspec.Struct):
+    """What a program tells of its decision while it works on an audited request."""
+
+    checks: tuple[Check, ...] = ()

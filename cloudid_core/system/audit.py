@@ -1,0 +1,267 @@
+"""The routes of audit devices: list, enable and disable them, and hash a text as one of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from attrs import evolve, frozen
+from msgspec.structs import replace
+
+from ..api.fields import BOOLEAN, PAUSE, TEXT, FieldType, fields_of, one_of, parse, require, setting
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, Operation, Route
+from ..audit.device import FILE, KEY_BYTES, SOCKET, STDOUT, DeclaredDevice, Device
+from ..audit.entry import probe
+from ..effects import RandomBytes, Record
+from ..errors import Code, RecordFailed, Refused
+from ..events import DeviceChanged
+from ..foundation.context import Context
+from ..mounts.table import MountTable, change_mounts, mount_table
+from ..values import listing
+from ..values.coercion import text
+from ..values.guid import uuid_text
+from ..values.names import mount_path
+
+MOST_DEVICES: Final = 16
+
+
+def _mode(raw: object) -> str:
+    """File permissions as octal digits; `0000` leaves those of an existing file."""
+    mode = text(raw) or "0600"
+    try:
+        bits = int(mode, 8)
+    except ValueError:
+        bits = -1
+    if not 0 <= bits <= 0o777 or bits & 0o111:
+        raise ValueError("must be octal permissions without execute bits")
+    return f"{bits:04o}"
+
+
+def _false(raw: object) -> bool:
+    if BOOLEAN.parse(raw):
+        raise ValueError("must be false: secrets are always hashed")
+    return False
+
+
+def _empty(raw: object) -> str:
+    if text(raw):
+        raise ValueError("must be empty: every line is a JSON object")
+    return ""
+
+
+DEVICE_OPTIONS: Final[FieldType[Mapping[str, str]]] = FieldType("object", listing.key_values, dict)
+MODE: Final = FieldType("octal permissions", _mode)
+
+
+@frozen(kw_only=True)
+class CommonOptions:
+    """What every audit device takes."""
+
+    content: str = setting(
+        one_of("all", "checkpoints"), "all", "`checkpoints`: it only gets the signed checkpoints of the other devices."
+    )
+    hmac_accessor: bool = setting(BOOLEAN, True, "Hash the accessors of tokens too.")
+    format: str = setting(one_of("json"), "json", "One JSON object for each line.")
+    log_raw: bool = setting(FieldType("false", _false), False, "Refused when true.")
+    prefix: str = setting(FieldType("empty string", _empty), "", "Refused unless empty.")
+
+
+@frozen(kw_only=True)
+class FileOptions(CommonOptions):
+    """Options of the type `file`."""
+
+    file_path: str = setting(TEXT, "", "Absolute path of the file, or `stdout`.", old_name="path", required=True)
+    mode: str = setting(MODE, "0600", "Permissions of the file, without execute bits; `0000`: leave them as they are.")
+    fsync: bool = setting(BOOLEAN, False, "Wait until the disk has every entry.")
+
+
+@frozen(kw_only=True)
+class SocketOptions(CommonOptions):
+    """Options of the type `socket`."""
+
+    address: str = setting(TEXT, "", "`HOST:PORT`, or the path of a Unix socket.", required=True)
+    socket_type: str = setting(one_of("tcp", "udp", "unix"), "tcp", "Kind of the socket.")
+    write_timeout: float = setting(PAUSE, 2.0, "How long connecting and writing may take.")
+
+
+OPTIONS: Final[Mapping[str, type]] = {FILE: FileOptions, SOCKET: SocketOptions, STDOUT: CommonOptions}
+"""By type of device the form of its options."""
+
+
+@frozen(kw_only=True)
+class DeviceForm:
+    """A new audit device."""
+
+    type: str = setting(one_of(*OPTIONS), "", "Type of the device.", required=True)
+    description: str = setting(TEXT, "", "A text for people.")
+    options: Mapping[str, str] = setting(DEVICE_OPTIONS, {}, "What the type needs: see the page about audit.")
+    local: bool = setting(BOOLEAN, False, "Accepted; nothing is replicated.")
+
+
+@frozen(kw_only=True)
+class HashForm:
+    """A text to look for in a device's entries."""
+
+    input: str = setting(TEXT, "", "The text.", required=True, repr=False)
+
+
+async def list_devices(call: Call) -> Answer:
+    """All devices; each with the public key of its checkpoints."""
+    table = (await mount_table(call.context.records)).record
+    return Answer(data={f"{device.name}/": _shown(device) for device in table.devices}, copy_up=True)
+
+
+async def enable(call: Call) -> Answer:
+    """Enable a device, once a test entry could be written to it."""
+    form = call.form(DeviceForm)
+    declared = DeclaredDevice(name=_name(call), type=form.type, description=form.description, options=form.options)
+    device = _made(declared, await RandomBytes(KEY_BYTES))
+    table = (await mount_table(call.context.records)).record
+    _with(table, device)
+    await _try_out(device)
+    await change_mounts(call.context.records, lambda table: _with(table, device))
+    return NOTHING
+
+
+async def disable(call: Call) -> Answer:
+    """Disable a device; its own disabling is the last request in it. Does nothing if there is none."""
+    name = _name(call)
+
+    def without(table: MountTable) -> MountTable:
+        device = _find(table, name)
+        if device is None:
+            return table
+        if device.declared:
+            raise Refused(Code.AUDIT_DEVICE_DECLARED)
+        return evolve(table, devices=tuple(other for other in table.devices if other.name != name))
+
+    await change_mounts(call.context.records, without)
+    return NOTHING
+
+
+async def hash_text(call: Call) -> Answer:
+    """The hash that stands for a text in the entries of a device."""
+    device = _find((await mount_table(call.context.records)).record, _name(call))
+    if device is None:
+        raise Refused(Code.AUDIT_DEVICE_NOT_FOUND)
+    return Answer(data={"hash": device.hasher.text(call.form(HashForm).input)}, copy_up=True)
+
+
+async def declare_devices(context: Context, declared: Iterable[DeclaredDevice]) -> None:
+    """Make the devices of the host's settings, and no others that were declared before, part of the service.
+
+    Refuses with `AUDIT_DEVICE_UNUSABLE` when a new one cannot be written.
+    """
+    kept = {device.name: device for device in (await mount_table(context.records)).record.devices if device.declared}
+    devices: list[Device] = []
+    for one in declared:
+        known = kept.get(one.name)
+        device = replace(_made(one, await RandomBytes(KEY_BYTES)), declared=True)
+        if known is not None and replace(device, key=known.key) == known:
+            devices.append(known)
+        else:
+            await _try_out(device)
+            devices.append(device)
+    if devices == list(kept.values()):
+        return
+
+    def with_declared(table: MountTable) -> MountTable:
+        table = evolve(table, devices=tuple(device for device in table.devices if not device.declared))
+        for device in devices:
+            table = _with(table, device)
+        return table
+
+    await change_mounts(context.records, with_declared)
+
+
+def _name(call: Call) -> str:
+    try:
+        return mount_path(call.captures["path"])
+    except ValueError as error:
+        raise Refused(Code.NAME_INVALID, str(error)) from None
+
+
+def _find(table: MountTable, name: str) -> Device | None:
+    return next((device for device in table.devices if device.name == name), None)
+
+
+def _with(table: MountTable, device: Device) -> MountTable:
+    """The table with one device more; `MOUNT_PATH_IN_USE` when there is one of this name."""
+    if _find(table, device.name) is not None:
+        raise Refused(Code.MOUNT_PATH_IN_USE)
+    if len(table.devices) >= MOST_DEVICES:
+        raise Refused(Code.MALFORMED_REQUEST, "there are too many audit devices")
+    return evolve(table, devices=(*table.devices, device))
+
+
+def check(declared: DeclaredDevice) -> Mapping[str, str]:
+    """The options of a device in their usual spelling; refused when one is wrong."""
+    form = OPTIONS.get(declared.type)
+    if form is None:
+        raise Refused(Code.FIELD_INVALID, '"type" must be one of ' + ", ".join(OPTIONS))
+    given = parse(form, declared.options)
+    require(form, given)
+    if given.ignored:
+        raise Refused(Code.FIELD_INVALID, f'"options" does not take {", ".join(given.ignored)}')
+    path = given.values.get("file_path", "")
+    if path and path != STDOUT and not path.startswith("/"):
+        raise Refused(Code.FIELD_INVALID, '"file_path" must be absolute')
+    return {row.name: _option(row.kind.show(given[row.name])) for row in fields_of(form) if row.name in given}
+
+
+def _made(declared: DeclaredDevice, random: bytes) -> Device:
+    """A device with a key of its own, made of `KEY_BYTES` random bytes; refused when an option is wrong."""
+    return Device(
+        name=declared.name,
+        type=declared.type,
+        key=random.hex(),
+        description=declared.description,
+        options=check(declared),
+    )
+
+
+def _option(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+async def _try_out(device: Device) -> None:
+    """Write a test entry."""
+    entries = probe(device, uuid_text(await RandomBytes(16)))
+    try:
+        await Record(DeviceChanged(device=device.name, state="tried out", audit=entries))
+    except RecordFailed:
+        raise Refused(Code.AUDIT_DEVICE_UNUSABLE) from None
+
+
+def _shown(device: Device) -> dict[str, Any]:
+    return {
+        "type": device.type,
+        "description": device.description,
+        "options": dict(device.options),
+        "local": False,
+        "path": f"{device.name}/",
+        "checkpoint_key": device.public_key,
+    }
+
+
+ROUTES: Final = (
+    Route(path="audit", operation=Operation.READ, program=list_devices, doc="Lists the audit devices."),
+    Route(
+        path="audit/*path",
+        operation=Operation.WRITE,
+        program=enable,
+        form=DeviceForm,
+        requires_all=True,
+        doc="Enables an audit device, once a test entry could be written to it.",
+    ),
+    Route(path="audit/*path", operation=Operation.DELETE, program=disable, doc="Disables an audit device."),
+    Route(
+        path="audit-hash/*path",
+        operation=Operation.WRITE,
+        program=hash_text,
+        form=HashForm,
+        requires_all=True,
+        doc="Hashes a text as the entries of an audit device do, to look for it.",
+    ),
+)

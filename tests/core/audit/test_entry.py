@@ -1,0 +1,184 @@
+"""What entries tell of a request, and that they hold no secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from cloudid_core.events import Event, RequestAnswered, RequestReceived
+
+from ..service_world import ServiceWorld
+
+FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
+CANARY = "c4n4ry-s3cret"
+
+
+def audited(**options: str) -> ServiceWorld:
+    world = ServiceWorld()
+    world.must("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/a", **options}})
+    world.events.clear()
+    return world
+
+
+def entry(event: Event) -> Any:
+    assert event.audit is not None
+    (text,) = event.audit.texts
+    return msgspec.json.decode(text)
+
+
+def entries(world: ServiceWorld) -> list[Any]:
+    return [entry(event) for event in world.events if event.audit is not None]
+
+
+def test_a_request_has_an_entry_before_and_one_after_it() -> None:
+    world = audited()
+    world.must("POST", "auth/cloud/role/web", {"bound_service_principal_ids": "*"})
+    received, answered = [event for event in world.events if event.audit is not None]
+    assert isinstance(received, RequestReceived)
+    assert isinstance(answered, RequestAnswered)
+    request, response = entry(received), entry(answered)
+    assert (request["type"], response["type"]) == ("request", "response")
+    assert request["request"] == response["request"]
+    assert request["auth"] == response["auth"]
+
+
+def test_an_entry_has_the_members_that_tools_know() -> None:
+    world = audited()
+    world.must("POST", "auth/cloud/role/web", {"bound_service_principal_ids": "*"})
+    request, response = entries(world)
+    assert set(request) == {"type", "auth", "request"}
+    assert {"client_token", "accessor", "display_name", "policies", "token_policies", "metadata", "token_type"} <= set(
+        request["auth"]
+    )
+    assert request["request"]["operation"] == "update"
+    assert request["request"]["mount_point"] == "auth/cloud/"
+    assert request["request"]["mount_type"] == "cloud"
+    assert request["request"]["namespace"] == {"id": "root"}
+    assert request["request"]["path"] == "auth/cloud/role/web"
+    assert request["request"]["remote_address"] == "192.0.2.1"
+    assert request["request"]["data"]["bound_service_principal_ids"].startswith("hmac-sha256:")
+    assert set(response) == {"type", "auth", "request", "response"}
+
+
+def test_a_token_in_a_request_and_the_same_token_in_a_response_have_one_hash() -> None:
+    world = audited()
+    made = world.child()
+    granted = entries(world)[-1]["response"]["auth"]["client_token"]
+    world.look_up(made)
+    assert entries(world)[-1]["auth"]["client_token"] == granted
+
+
+@pytest.mark.parametrize(
+    "method, path, body, token, error",
+    [
+        ("GET", "auth/token/lookup-self", None, "unknown", "permission_denied"),
+        ("GET", "nowhere", None, "root", "no_handler"),
+        ("GET", "auth/cloud/nothing", None, "root", "unsupported_path"),
+        ("GET", "auth/../x", None, "root", "malformed_path"),
+        ("POST", "auth/cloud/config", {"max_retries": "x"}, "root", "field_invalid"),
+        ("POST", "auth/cloud/login", {"role": "x"}, "", "field_required"),
+    ],
+)
+def test_a_refusal_has_an_entry_too(method: str, path: str, body: object, token: str, error: str) -> None:
+    world = audited()
+    world.ask(method, path, body, token)
+    (told,) = entries(world)
+    assert told["type"] == "response"
+    assert told["error_codes"][0] == error
+    assert told["error"]
+
+
+@pytest.mark.parametrize("path", ["sys/health", "sys/seal-status", "sys/leader", "sys/init"])
+def test_the_state_of_the_service_is_not_audited(path: str) -> None:
+    world = audited()
+    world.must("GET", path, None, "")
+    assert entries(world) == []
+
+
+def test_without_a_device_nothing_is_made_for_audit() -> None:
+    world = ServiceWorld()
+    world.must("GET", "auth/token/lookup-self")
+    world.ask("GET", "nowhere")
+    assert all(event.audit is None for event in world.events)
+
+
+def test_a_mount_can_be_tuned_to_keep_members_clear() -> None:
+    """Only those that were named, in requests and in responses each for itself."""
+    world = audited()
+    keys = {"audit_non_hmac_request_keys": "bound_group_ids", "audit_non_hmac_response_keys": ["token_ttl"]}
+    world.must("POST", "sys/auth/cloud/tune", keys)
+    world.must("POST", "auth/cloud/role/web", {"bound_group_ids": "g1", "token_ttl": 60})
+    world.must("GET", "auth/cloud/role/web")
+    written, read = entries(world)[-3]["request"]["data"], entries(world)[-1]["response"]["data"]
+    assert (written["bound_group_ids"], read["token_ttl"]) == ("g1", 60)
+    assert written["token_ttl"].startswith("hmac-sha256:")
+    assert read["bound_group_ids"][0].startswith("hmac-sha256:")
+
+
+def test_accessors_are_clear_when_that_is_wanted() -> None:
+    world = audited(hmac_accessor="false")
+    auth = world.create()
+    assert entries(world)[-1]["response"]["auth"]["accessor"] == auth["accessor"]
+
+
+def test_every_device_has_hashes_of_its_own() -> None:
+    world = audited()
+    world.must("PUT", "sys/audit/other", FILE)
+    world.events.clear()
+    world.look_up("root")
+    audit = world.events[-1].audit
+    assert audit is not None
+    one, other = map(msgspec.json.decode, audit.texts)
+    assert one["auth"]["client_token"] != other["auth"]["client_token"]
+
+
+def test_a_login_is_told_with_its_decision() -> None:
+    world = ServiceWorld()
+    machine = world.furnish(bound_locations=["westus2", "eastus"])
+    world.must("PUT", "sys/audit/file", FILE)
+    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    told = entries(world)[-1]
+    checks = {check["check"]: check for check in told["decision"]["checks"]}
+    assert checks["bound_subscription_ids"]["verdict"] == "passed"
+    assert all(text.startswith("hmac-sha256:") for text in checks["bound_locations"]["expected"])
+    assert len(checks["bound_locations"]["expected"]) == 2
+
+
+def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
+    world = ServiceWorld()
+    machine = world.furnish(
+        bound_resource_groups=["elsewhere"], bound_service_principal_ids=["0" * 8 + "-0000-4000-8000-" + "0" * 12]
+    )
+    world.must("PUT", "sys/audit/file", FILE)
+    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    told = entries(world)[-1]
+    failed = [check["check"] for check in told["decision"]["checks"] if check["verdict"] == "failed"]
+    assert told["decision"]["verdict"] == "refused"
+    assert failed == ["bound_service_principal_ids", "bound_resource_groups"]
+    assert told["error_codes"] == ["bound_service_principal_mismatch"]
+
+
+def test_no_secret_gets_into_an_entry() -> None:
+    """Canaries in every field of every kind of body, as texts and as numbers, in requests and in responses."""
+    world = ServiceWorld()
+    machine = world.furnish()
+    world.must("PUT", "sys/audit/file", FILE)
+    number = 4_815_162_342_108
+    credentials = world.credentials(machine)
+    auth = world.must("POST", "auth/cloud/login", credentials, token="")["auth"]
+    world.ask("POST", "auth/cloud/config", {"client_secret": CANARY, "tenant_id": CANARY, "resource": CANARY})
+    world.ask("GET", "auth/cloud/config")
+    world.ask("POST", "auth/cloud/config", {"client_secret": number, "unknown": {"deep": [CANARY, number]}})
+    world.ask("POST", "cloud/config", {"client_secret": CANARY, "root_password_ttl": number})
+    world.ask("POST", "sys/audit-hash/file", {"input": CANARY})
+    world.ask("POST", "auth/token/lookup", {"token": CANARY})
+    world.ask("GET", "auth/token/lookup-self", None, CANARY)
+    world.ask("POST", "auth/cloud/login", {"role": CANARY, "jwt": CANARY})
+    world.ask("GET", f"auth/token/lookup-self?token={CANARY}")
+    world.must("POST", "auth/token/revoke-accessor", {"accessor": auth["accessor"]})
+    texts = b"\n".join(text for event in world.events if event.audit is not None for text in event.audit.texts)
+    assert len(texts) > 10_000
+    for secret in (CANARY, str(number), credentials["jwt"], auth["client_token"], auth["accessor"]):
+        assert str(secret).encode() not in texts

@@ -1,0 +1,61 @@
+"""Keyed hashes of secrets."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+import pytest
+
+from cloudid_core.audit.hashing import LEAF_LIMIT, PREFIX, Hasher
+
+KEY = bytes(range(32))
+HASHER = Hasher(KEY)
+
+
+def hashed(text: str) -> str:
+    return PREFIX + hmac.digest(KEY, text.encode(), "sha256").hex()
+
+
+@pytest.mark.parametrize("text", ["", "s3cret", "\u00e9\U0001f511", "x" * 10_000])
+def test_a_hash_is_hmac_sha256(text: str) -> None:
+    assert HASHER.text(text) == hashed(text)
+
+
+def test_another_key_gives_another_hash() -> None:
+    assert Hasher(bytes(32)).text("s3cret") != HASHER.text("s3cret")
+
+
+@pytest.mark.parametrize(
+    "value, shown",
+    [
+        ("s3cret", hashed("s3cret")),
+        (12345, hashed("12345")),
+        (1.5, hashed("1.5")),
+        (True, True),
+        (None, None),
+        (["a", 1], [hashed("a"), hashed("1")]),
+        (("a",), [hashed("a")]),
+        ({"a": {"b": "c"}}, {"a": {"b": hashed("c")}}),
+    ],
+)
+def test_texts_and_numbers_are_hashed_wherever_they_are(value: Any, shown: Any) -> None:
+    """A client secret that happens to be a number is a secret too."""
+    assert HASHER.value(value) == shown
+
+
+def test_members_can_be_kept_clear() -> None:
+    assert HASHER.members({"a": "b", "c": 1}, ("a",)) == {"a": "b", "c": hashed("1")}
+
+
+@pytest.mark.parametrize(
+    "data", [{"a": [1] * 1000}, {str(n): n for n in range(1000)}, {"a": [[[n]] for n in range(300)]}]
+)
+def test_a_large_structure_is_one_hash(data: dict[str, Any]) -> None:
+    """A request of a megabyte does not cost half a million hashes."""
+    assert list(HASHER.members(data)) == ["*"]
+
+
+def test_sets_are_hashed_in_order_and_bounded() -> None:
+    assert HASHER.texts(frozenset({"b", "a"})) == (hashed("a"), hashed("b"))
+    assert len(HASHER.texts(frozenset(map(str, range(LEAF_LIMIT + 1))))) == 1

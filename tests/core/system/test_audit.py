@@ -1,0 +1,180 @@
+"""Audit devices are listed, enabled, disabled and asked for hashes; what they get is in the entries of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cloudid_core import Service, open_service
+from cloudid_core.audit.device import DeclaredDevice, Device
+from cloudid_core.errors import RecordFailed, Refused
+from cloudid_core.events import DeviceChanged, Event
+from cloudid_core.mounts.table import mount_table
+
+from ..service_world import ServiceWorld
+
+FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
+
+
+class Deaf(ServiceWorld):
+    """No audit device of this world can be written."""
+
+    async def record(self, event: Event) -> None:
+        if event.audit is not None:
+            raise RecordFailed("disk full")
+        await super().record(event)
+
+
+def devices(world: ServiceWorld) -> tuple[Device, ...]:
+    return world.perform(mount_table(world.service.context.records)).record.devices
+
+
+def test_a_device_is_enabled_listed_and_disabled() -> None:
+    world = ServiceWorld()
+    world.must("PUT", "sys/audit/file", {**FILE, "description": "all"})
+    listed = world.must("GET", "sys/audit")
+    assert listed["data"] == {
+        "file/": {
+            "type": "file",
+            "description": "all",
+            "options": {"file_path": "/var/log/audit.log"},
+            "local": False,
+            "path": "file/",
+            "checkpoint_key": devices(world)[0].public_key,
+        }
+    }
+    assert listed["file/"] == listed["data"]["file/"], "old clients read it beside the envelope"
+    world.must("DELETE", "sys/audit/file")
+    world.must("DELETE", "sys/audit/file")
+    assert world.must("GET", "sys/audit")["data"] == {}
+
+
+def test_enabling_writes_a_test_entry_first() -> None:
+    world = ServiceWorld()
+    world.must("PUT", "sys/audit/file", FILE)
+    tried, enabled = [event for event in world.events if isinstance(event, DeviceChanged)]
+    assert (tried.state, enabled.state) == ("tried out", "enabled")
+    assert tried.audit is not None
+    assert tried.audit.is_trial
+    assert b"sys/audit/test" in tried.audit.texts[0]
+
+
+def test_a_device_that_cannot_be_written_is_not_enabled() -> None:
+    world = Deaf()
+    assert world.code("PUT", "sys/audit/file", FILE) == (400, "audit_device_unusable")
+    assert devices(world) == ()
+
+
+def test_all_nodes_learn_of_a_device() -> None:
+    """Another service over the same store writes entries from its next request on."""
+    world = ServiceWorld()
+    other: Service = world.perform(open_service(world.settings))
+    world.must("PUT", "sys/audit/file", FILE)
+    world.service = other
+    world.must("GET", "auth/token/lookup-self")
+    assert world.events[-1].audit is not None
+
+
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        ({}, "field_required"),
+        ({"type": "tape"}, "field_invalid"),
+        ({"type": "file"}, "field_required"),
+        ({"type": "socket"}, "field_required"),
+        ({"type": "file", "options": {"file_path": "audit.log"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/a", "mode": "0700"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/a", "mode": "rw"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/a", "log_raw": "true"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/a", "prefix": "#!/bin/sh"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/a", "format": "jsonx"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/a", "unknown": "1"}}, "field_invalid"),
+        ({"type": "stdout", "options": {"content": "some"}}, "field_invalid"),
+    ],
+)
+def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str) -> None:
+    """Among them what would make a file that can be executed, or one with secrets in it."""
+    world = ServiceWorld()
+    assert world.code("POST", "sys/audit/x", body) == (400, code)
+    assert devices(world) == ()
+
+
+def test_a_path_is_taken_once() -> None:
+    world = ServiceWorld()
+    world.must("PUT", "sys/audit/file", FILE)
+    assert world.code("PUT", "sys/audit/file", FILE) == (409, "mount_path_in_use")
+    assert world.code("PUT", "sys/audit/.", FILE)[0] == 400
+
+
+def test_devices_are_few() -> None:
+    world = ServiceWorld()
+    for number in range(16):
+        world.must("PUT", f"sys/audit/d{number}", FILE)
+    assert world.code("PUT", "sys/audit/more", FILE)[0] == 400
+
+
+def test_sudo_is_needed() -> None:
+    world = ServiceWorld()
+    world.policy("auditor", ("sys/audit*", ["read", "update", "delete"]))
+    token = world.child(policies=["auditor"])
+    for method, path in (("GET", "sys/audit"), ("PUT", "sys/audit/file"), ("PUT", "sys/audit-hash/file")):
+        assert world.code(method, path, {}, token) == (403, "permission_denied")
+
+
+def test_a_hash_finds_a_text_in_the_entries() -> None:
+    world = ServiceWorld()
+    world.must("PUT", "sys/audit/file", FILE)
+    told = world.must("PUT", "sys/audit-hash/file", {"input": "root"})
+    assert told["data"]["hash"] == told["hash"]
+    assert world.events[-1].audit is not None
+    assert f'"client_token":"{told["hash"]}"'.encode() in world.events[-1].audit.texts[0]
+    assert world.code("PUT", "sys/audit-hash/none", {"input": "x"}) == (400, "audit_device_not_found")
+
+
+# Devices of the settings file
+
+
+def restarted(world: ServiceWorld, *declared: DeclaredDevice) -> None:
+    world.settings = type(world.settings)(
+        master_key=world.settings.master_key, clouds=world.settings.clouds, audit_devices=declared
+    )
+    world.service = world.perform(open_service(world.settings))
+
+
+DECLARED = DeclaredDevice(name="main", type="file", options={"file_path": "/var/log/a.log"})
+
+
+def test_declared_devices_are_enabled_at_start_and_kept() -> None:
+    world = ServiceWorld()
+    restarted(world, DECLARED)
+    (device,) = devices(world)
+    assert device.declared
+    revision = world.store.revision
+    restarted(world, DECLARED)
+    assert devices(world) == (device,), "its hashes stay what they were"
+    assert world.store.revision == revision + 1, "the key ring's reserve is all that is written"
+
+
+def test_declared_devices_are_changed_in_the_settings_only() -> None:
+    world = ServiceWorld()
+    restarted(world, DECLARED)
+    assert world.code("DELETE", "sys/audit/main") == (400, "audit_device_declared")
+    restarted(world)
+    assert devices(world) == ()
+
+
+def test_a_declared_device_that_cannot_be_written_stops_the_start() -> None:
+    with pytest.raises(Refused, match="could not be written"):
+        restarted(Deaf(), DECLARED)
+
+
+def test_a_declared_device_leaves_others_alone() -> None:
+    world = ServiceWorld()
+    world.must("PUT", "sys/audit/file", FILE)
+    restarted(world, DECLARED)
+    assert [device.name for device in devices(world)] == ["file", "main"]
+    changed = replace(devices(world)[1], options={"file_path": "/b"}, key="")
+    restarted(world, DeclaredDevice(name="main", type="file", options={"file_path": "/b"}))
+    assert replace(devices(world)[1], key="") == changed
