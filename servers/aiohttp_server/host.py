@@ -172,6 +172,7 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
             await store.open(opened)
             yield opened
         finally:
+            opened.audit.close()
             await opened.aclose()
 
 

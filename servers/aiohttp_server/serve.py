@@ -60,6 +60,7 @@ async def _serve(setup: Setup) -> None:
     stop, end_drain = asyncio.Event(), asyncio.Event()
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
         host.sinks.append(EventLog(log))
+        setup.connect_audit(host.audit, log)
         front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
         server = Server(front, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)

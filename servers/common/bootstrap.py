@@ -16,6 +16,7 @@ from cloudid_core.effects import Program
 from cloudid_core.service import initialise, open_service
 from cloudid_core.values.secret import Secret
 
+from ..audit.devices import Devices
 from ..stores import Store
 from ..stores.group_commit import GroupCommit
 from ..stores.memory import InMemory
@@ -77,6 +78,12 @@ class Setup:
 
         self.reload.add(apply)
         return context
+
+    def connect_audit(self, devices: Devices, log: FilteringBoundLogger) -> None:
+        """Let audit devices report to the log; reloading opens their files anew, so that they can be rotated."""
+        devices.report = log.warning
+        devices.checkpoint_command = self.server.audit_checkpoint_command
+        self.reload.add(lambda server: devices.close())
 
     def announce(self, host: str, port: int) -> None:
         """Write the line that says that the server is ready, and for people what to do next."""

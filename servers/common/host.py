@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from attrs import Factory, define
+from msgspec.structs import replace
 
 from cloudid_core.effects import Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.events import Event
 
+from ..audit.devices import Devices
 from ..stores import Store
 from . import platform_identity, runtime
 from .platform_identity import Platform
@@ -68,6 +70,8 @@ class Host:
         self._lanes: dict[Hashable, Lane] = {}
         self.sinks: list[Callable[[Event], None]] = []
         """Who learns of the core's events."""
+        self.audit = Devices(self)
+        """Who has to have them before a request goes on."""
 
     # The words of the runtime
 
@@ -150,6 +154,9 @@ class Host:
         return os.urandom(count)
 
     async def record(self, event: Event) -> None:
+        if event.audit is not None:
+            await self.audit.write(event.audit)
+            event = replace(event, audit=None)
         for sink in self.sinks:
             sink(event)
 

@@ -24,6 +24,7 @@ from cloudid_core.api.fields import (
     PAUSE,
     SECRET,
     TEXT,
+    TEXTS,
     Field,
     bounded,
     fields_of,
@@ -31,9 +32,13 @@ from cloudid_core.api.fields import (
     parse,
     setting,
 )
+from cloudid_core.audit.device import STDOUT, DeclaredDevice
 from cloudid_core.clouds import CLOUDS, Cloud, environment_name
 from cloudid_core.errors import Refused
 from cloudid_core.settings import Settings
+from cloudid_core.system.audit import OPTIONS, check
+from cloudid_core.values.coercion import text
+from cloudid_core.values.names import mount_path
 from cloudid_core.values.secret import Secret
 
 from .platform_identity import METADATA_ADDRESS
@@ -90,6 +95,9 @@ class ServerSettings:
     body_timeout: float = setting(TIMEOUT, 30.0, "How long the body of a request may take.")
     idle_timeout: float = setting(TIMEOUT, 300.0, "How long a connection may be idle.")
     write_timeout: float = setting(TIMEOUT, 30.0, "How long a client may take to read an answer.")
+    audit_checkpoint_command: tuple[str, ...] = setting(
+        TEXTS, (), "Program and arguments that get each checkpoint of the audit devices on standard input."
+    )
     drain: float = setting(
         bounded(PAUSE, 0.0, 3600.0), 30.0, "How long requests under way may take once the server is told to stop."
     )
@@ -125,13 +133,16 @@ class SettingsFile:
     server: ServerSettings = ServerSettings()
     service: Mapping[str, Any] = attrs.field(factory=dict)
     clouds: Mapping[str, Cloud] = CLOUDS
+    audit: tuple[DeclaredDevice, ...] = ()
 
     def settings(self, master_key: Secret) -> Settings:
         """The core's settings. The `CLOUD_*` and `AZURE_*` variables of the process environment are part of them."""
         environment = {
             name: Secret(value) for name, value in os.environ.items() if name.startswith(("CLOUD_", "AZURE_"))
         }
-        return Settings(master_key=master_key, environment=environment, clouds=self.clouds, **self.service)
+        return Settings(
+            master_key=master_key, environment=environment, clouds=self.clouds, audit_devices=self.audit, **self.service
+        )
 
 
 def read_file(path: Path) -> SettingsFile:
@@ -156,6 +167,7 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
             clouds[name] = _changed(clouds[name], table)
         except ValueError as error:
             raise SettingsError(f"[clouds.{name}] {error}") from None
+    audit = tuple(_device(name, table, folder) for name, table in _tables("audit", document.pop("audit", {})).items())
     _refuse_unknown("", document)
     parse_address(server.listen)
     if bool(server.tls_certificate) != bool(server.tls_key):
@@ -164,7 +176,7 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
     if server.is_in_database:
         del paths["store"]
-    return SettingsFile(server=evolve(server, **paths), service=service, clouds=clouds)
+    return SettingsFile(server=evolve(server, **paths), service=service, clouds=clouds, audit=audit)
 
 
 def _table(name: str, form: type, table: Any) -> Mapping[str, Any]:
@@ -182,6 +194,21 @@ def _tables(name: str, tables: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise SettingsError(f"[{name}] holds something that is not a table")
     return tables
+
+
+def _device(name: str, table: dict[str, Any], folder: Path) -> DeclaredDevice:
+    """An audit device: its type, a description, and all other keys are its options."""
+    try:
+        type_name, description = text(table.pop("type", "")), text(table.pop("description", ""))
+        options = {option: text(value) for option, value in table.items()}
+        path = options.get("file_path", STDOUT)
+        if path != STDOUT:
+            options["file_path"] = str((folder / path).absolute())
+        device = DeclaredDevice(name=mount_path(name), type=type_name, description=description, options=options)
+        check(device)
+    except (ValueError, Refused) as error:
+        raise SettingsError(f"[audit.{name}] {error}") from None
+    return device
 
 
 def _changed(cloud: Cloud, table: dict[str, Any]) -> Cloud:
@@ -226,6 +253,9 @@ def markdown() -> str:
         lines += [f"### `[{name}]`", "", "| Key | Type | Default | Meaning |", "|---|---|---|---|"]
         lines += [_row(row) for row in fields_of(form)]
         lines.append("")
+    for kind, options in OPTIONS.items():
+        lines += [f'### `[audit.<name>]` with `type = "{kind}"`', "", "| Key | Type | Default | Meaning |"]
+        lines += ["|---|---|---|---|", *(_row(row) for row in fields_of(options)), ""]
     lines += ["### `[clouds.<Name>]`", "", "| Key | Default for `CloudPublicCloud` |", "|---|---|"]
     lines += [f"| `{name}` | `{value}` |" for name, value in msgspec.structs.asdict(CLOUDS["CloudPublicCloud"]).items()]
     return "\n".join(lines) + "\n"

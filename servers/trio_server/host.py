@@ -144,6 +144,7 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
             yield opened
         except Exception as error:  # noqa: BLE001  # raised below, without a group around it
             failure = error
+        opened.audit.close()
         nursery.cancel_scope.cancel()
     opened.abandon()
     if failure is not None:

@@ -49,6 +49,7 @@ async def _serve(setup: Setup) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.sinks.append(EventLog(log))
+            setup.connect_audit(host.audit, log)
             front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()
             shared = Shared(front, setup.server, affordable(setup.server.connection_limit, log))

@@ -1,0 +1,407 @@
+"""The audit devices of one process: every entry goes to all of them, and one that takes it is enough."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from attrs import Factory, define
+
+from cloudid_core.audit.chain import CLOSED, EVERY_SECONDS, Chain, Lines
+from cloudid_core.audit.device import STDOUT, Device, Entries
+from cloudid_core.errors import RecordFailed
+
+from ..common.runtime import Event, Runtime
+from .files import File
+from .streams import Stream
+
+QUEUE_LIMIT: Final = 4096
+"""Entries that may wait for a stream while another device takes them; more are a failure of the stream."""
+
+RETRY_SECONDS: Final = 1.0
+"""How long a stream that failed counts as failing, before it is tried again."""
+
+COMMAND_SECONDS: Final = 10.0
+
+Report = Callable[..., object]
+"""Takes an event and its facts, as the methods of a log do."""
+
+
+def silent(event: str, **facts: object) -> None:
+    """Reports nothing."""
+
+
+class Opened(Protocol):
+    """A device that this process writes to."""
+
+    device: Device
+
+    def begin(self, text: bytes) -> Ticket | None:
+        """Write an entry, or queue it. `None`: it is written. Raises `OSError`."""
+        ...
+
+    def pass_on(self, checkpoint: bytes) -> None:
+        """Write another device's checkpoint. Raises `OSError`."""
+        ...
+
+    def sign(self) -> None:
+        """Write a checkpoint if one is due. Raises `OSError`."""
+        ...
+
+    def close(self) -> None:
+        """End the chain and close what is open. The next entry opens it again."""
+        ...
+
+
+class Ticket(Protocol):
+    """An entry that is not written yet."""
+
+    async def written(self) -> None:
+        """Return when it is. Raises `OSError`."""
+        ...
+
+
+class _Chained:
+    """A device with its chain."""
+
+    def __init__(self, device: Device, process: str, spread: Callable[[Sequence[bytes]], None]) -> None:
+        self.device = device
+        self._process = process
+        self._spread = spread
+        self._chain = self._new_chain(None)
+
+    def _new_chain(self, follows: Any) -> Chain:
+        return Chain(self.device, os.urandom(8).hex(), self._process, follows)
+
+    def _begin_anew(self) -> None:
+        """How much of the last lines was written is not known: go on in another chain, which says where this ended."""
+        self._chain = self._new_chain(self._chain.head)
+
+    def _keep(self, lines: Lines) -> None:
+        self._chain.keep(lines)
+        if lines.checkpoints:
+            self._spread(lines.checkpoints)
+
+
+class FileDevice(_Chained):
+    """A file, or a standard output that is one."""
+
+    def __init__(
+        self, device: Device, process: str, spread: Callable[[Sequence[bytes]], None], runtime: Runtime
+    ) -> None:
+        super().__init__(device, process, spread)
+        self._file = File(device, runtime)
+        self._needs_sync = device.options.get("fsync") == "true"
+
+    def begin(self, text: bytes) -> Ticket | None:
+        self._open()
+        self._write(self._chain.lines((text,), time.time()))
+        return _Synced(self._file) if self._needs_sync else None
+
+    def pass_on(self, checkpoint: bytes) -> None:
+        self._file.open()
+        self._file.write(checkpoint)
+
+    def sign(self) -> None:
+        now = time.time()
+        if self._chain.is_open and self._chain.is_unsigned(now):
+            self._write(self._chain.checkpoint(now))
+
+    def close(self) -> None:
+        try:
+            if self._chain.is_open:
+                self._write(self._chain.checkpoint(time.time(), CLOSED))
+        finally:
+            self._file.close()
+            self._begin_anew()
+
+    def _open(self) -> None:
+        head = self._file.open()
+        if head is not None:
+            self._chain = self._new_chain(head)
+
+    def _write(self, lines: Lines) -> None:
+        try:
+            self._file.write(lines.content)
+        except OSError:
+            self._begin_anew()
+            raise
+        self._keep(lines)
+
+
+@define
+class _Synced:
+    """An entry that the disk may not have yet."""
+
+    file: File
+
+    async def written(self) -> None:
+        await self.file.sync()
+
+
+@define(eq=False)
+class _Batch:
+    """Entries that are sent together, and in the end how that went."""
+
+    done: Event
+    texts: list[bytes] = Factory(list)
+    failure: OSError | None = Factory(lambda: OSError("the entry was not sent"))
+
+    async def written(self) -> None:
+        await self.done.wait()
+        if self.failure is not None:
+            raise self.failure
+
+
+class StreamDevice(_Chained):
+    """A socket, or a standard output that is a pipe. One task sends; what comes meanwhile is its next batch."""
+
+    def __init__(
+        self,
+        device: Device,
+        process: str,
+        spread: Callable[[Sequence[bytes]], None],
+        runtime: Runtime,
+        report: Callable[[Device, OSError | None], None],
+    ) -> None:
+        super().__init__(device, process, spread)
+        self._runtime = runtime
+        self._report = report
+        self._stream = Stream(device, runtime)
+        self._next: _Batch | None = None
+        self._checkpoints: list[bytes] = []
+        self._is_sending = False
+        self._retry_at = 0.0
+
+    def begin(self, text: bytes) -> Ticket | None:
+        if time.monotonic() < self._retry_at:
+            raise OSError("the device failed a moment ago")
+        batch = self._next
+        if batch is None:
+            batch = self._next = _Batch(self._runtime.new_event())
+        elif len(batch.texts) >= QUEUE_LIMIT:
+            raise OSError("too many entries wait for the device")
+        batch.texts.append(text)
+        self._start()
+        return batch
+
+    def pass_on(self, checkpoint: bytes) -> None:
+        if len(self._checkpoints) >= QUEUE_LIMIT:
+            raise OSError("too many checkpoints wait for the device")
+        self._checkpoints.append(checkpoint)
+        self._start()
+
+    def sign(self) -> None:
+        if self._chain.is_open and self._chain.is_unsigned(time.time()):
+            self._start()
+
+    def close(self) -> None:
+        if self._chain.is_open and not self._is_sending:
+            lines = self._chain.checkpoint(time.time(), CLOSED)
+            self._stream.send_now(lines.content)
+            self._keep(lines)
+        self._stream.close()
+        self._begin_anew()
+
+    def _start(self) -> None:
+        if not self._is_sending:
+            self._is_sending = True
+            self._runtime.start(self._send_all)
+
+    async def _send_all(self) -> None:
+        try:
+            while self._next is not None or self._checkpoints or self._chain.is_unsigned(time.time()):
+                batch, self._next = self._next, None
+                await self._send(batch)
+        finally:
+            self._is_sending = False
+            if self._next is not None:
+                self._next.done.set()
+                self._next = None
+
+    async def _send(self, batch: _Batch | None) -> None:
+        chain, passed_on = self._chain, b"".join(self._checkpoints)
+        self._checkpoints.clear()
+        lines = chain.lines(tuple(batch.texts), time.time()) if batch else None
+        if lines is None and chain.is_unsigned(time.time()):
+            lines = chain.checkpoint(time.time())
+        failure: OSError | None = None
+        try:
+            await self._stream.send((lines.content if lines else b"") + passed_on)
+            if lines is not None:
+                self._keep(lines)
+            if batch is not None:
+                batch.failure = None
+        except OSError as error:
+            failure = error
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            if batch is not None:
+                batch.failure = error
+            self._begin_anew()
+        finally:
+            if batch is not None:
+                batch.done.set()
+        self._report(self.device, failure)
+
+
+class Devices:
+    """Writes entries. Devices are opened by their first entry and closed when they are no longer among the enabled."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.report: Report = silent
+        """The log's method for warnings."""
+        self.checkpoint_command: Sequence[str] = ()
+        """A program that gets each checkpoint on its standard input."""
+        self._runtime = runtime
+        self._process = f"{socket.gethostname()}:{os.getpid()}"
+        self._enabled: tuple[Device, ...] = ()
+        self._opened: dict[str, Opened] = {}
+        self._takers: list[Opened] = []
+        self._failing: set[str] = set()
+        self._for_command: list[bytes] = []
+        self._is_signing = False
+        self._is_commanding = False
+
+    async def write(self, entries: Entries) -> None:
+        """Return when one device has its entry. Raises `RecordFailed` when none took it."""
+        if entries.devices is not self._enabled:
+            self._adopt(entries)
+        tickets: list[tuple[Opened, Ticket]] = []
+        is_written = False
+        takers = [self._opened[entries.devices[0].name]] if entries.is_trial else self._takers
+        for opened, text in zip(takers, entries.texts, strict=True):
+            ticket = None
+            try:
+                if opened.device.takes_entries:
+                    ticket = opened.begin(text)
+                else:
+                    opened.pass_on(text + b"\n")
+            except OSError as failure:
+                self._note(opened.device, failure)
+                continue
+            if ticket is None:
+                is_written = True
+                if self._failing:
+                    self._note(opened.device, None)
+            else:
+                tickets.append((opened, ticket))
+        if not is_written:
+            await self._one_of(tickets)
+
+    def close(self) -> None:
+        """End all chains, and close all files and connections. The next entries open them again."""
+        for opened in self._opened.values():
+            self._close(opened)
+
+    async def _one_of(self, tickets: Sequence[tuple[Opened, Ticket]]) -> None:
+        """Wait until one of these entries is written."""
+        for opened, ticket in tickets:
+            try:
+                await ticket.written()
+            except OSError as failure:
+                self._note(opened.device, failure)
+            else:
+                return
+        raise RecordFailed("no audit device could be written")
+
+    def _adopt(self, entries: Entries) -> None:
+        """Write to these devices from now on. One that is only tried out replaces no other."""
+        known = {name: opened.device for name, opened in self._opened.items()}
+        for device in entries.devices:
+            if known.get(device.name) != device:
+                if device.name in known:
+                    self._close(self._opened.pop(device.name))
+                self._opened[device.name] = self._open(device)
+        if not entries.is_trial:
+            names = {device.name for device in entries.devices}
+            for name in [name for name in self._opened if name not in names]:
+                self._close(self._opened.pop(name))
+            self._enabled = entries.devices
+            self._takers = [self._opened[device.name] for device in self._enabled if device.takes_entries]
+        if not self._is_signing:
+            self._is_signing = True
+            self._runtime.start(self._sign_now_and_then)
+
+    def _open(self, device: Device) -> Opened:
+        is_stdout = device.type == STDOUT or device.options.get("file_path") == STDOUT
+        if device.type == "socket" or (is_stdout and not _is_file(1)):
+            return StreamDevice(device, self._process, self._spread, self._runtime, self._note)
+        return FileDevice(device, self._process, self._spread, self._runtime)
+
+    def _close(self, opened: Opened) -> None:
+        try:
+            opened.close()
+        except OSError as failure:
+            self._note(opened.device, failure)
+
+    def _note(self, device: Device, failure: OSError | None) -> None:
+        """Report when a device begins to fail and when it works again."""
+        if failure is None:
+            if device.name in self._failing:
+                self._failing.discard(device.name)
+                self.report("audit device works again", device=device.name)
+        elif device.name not in self._failing:
+            self._failing.add(device.name)
+            self.report("audit device failed", device=device.name, reason=str(failure))
+
+    def _spread(self, checkpoints: Sequence[bytes]) -> None:
+        """Send checkpoints to where only they go."""
+        for opened in self._opened.values():
+            if not opened.device.takes_entries:
+                try:
+                    for checkpoint in checkpoints:
+                        opened.pass_on(checkpoint)
+                    self._note(opened.device, None)
+                except OSError as failure:
+                    self._note(opened.device, failure)
+        if self.checkpoint_command:
+            self._for_command += checkpoints
+            if not self._is_commanding:
+                self._is_commanding = True
+                self._runtime.start(self._command)
+
+    async def _command(self) -> None:
+        try:
+            while self._for_command:
+                content = b"".join(self._for_command)
+                self._for_command.clear()
+                reason = await self._runtime.in_thread(self._run_command, content)
+                if reason:
+                    self.report("audit checkpoint command failed", reason=reason)
+        finally:
+            self._is_commanding = False
+
+    def _run_command(self, content: bytes) -> str:
+        try:
+            ended = subprocess.run(
+                self.checkpoint_command,
+                input=content,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=COMMAND_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            return type(error).__name__
+        return f"exit code {ended.returncode}" if ended.returncode else ""
+
+    async def _sign_now_and_then(self) -> None:
+        never = self._runtime.new_event()
+        while True:
+            await self._runtime.wait(never, EVERY_SECONDS)
+            for opened in tuple(self._opened.values()):
+                try:
+                    opened.sign()
+                except OSError as failure:
+                    self._note(opened.device, failure)
+
+
+def _is_file(fd: int) -> bool:
+    """Whether writing to it never waits for a reader."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))

@@ -1,0 +1,141 @@
+"""File devices: lines are appended at once, each entry with one call of the system."""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from attrs import define
+
+from cloudid_core.audit.chain import Head
+from cloudid_core.audit.device import STDOUT, Device
+
+from ..common.runtime import Event, Runtime
+
+TAIL: Final = 2**20
+"""How much of a file's end is read to find its last line."""
+
+
+class _Place(msgspec.Struct):
+    id: str
+    number: int
+
+
+class _Line(msgspec.Struct):
+    chain: _Place
+
+
+_decode: Final = msgspec.json.Decoder(_Line).decode
+
+
+@define(eq=False)
+class _Sync:
+    """One fsync that several writers wait for."""
+
+    fd: int
+    done: Event
+    failure: OSError | None = None
+
+
+class File:
+    """One file, opened when it is needed. Raises `OSError` only."""
+
+    def __init__(self, device: Device, runtime: Runtime) -> None:
+        self._path = device.options.get("file_path", STDOUT)
+        self._mode = int(device.options.get("mode", "0600"), 8)
+        self._needs_sync = device.options.get("fsync") == "true"
+        self._runtime = runtime
+        self._fd = -1
+        self._is_torn = False
+        self._next: _Sync | None = None
+        self._is_syncing = False
+
+    def open(self) -> Head | None:
+        """Open the file if it is not; the newest line that is in it then."""
+        if self._fd >= 0:
+            return None
+        if self._path == STDOUT:
+            self._fd = os.dup(1)
+            return None
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = os.open(self._path, flags, self._mode or 0o600)
+        try:
+            head = self._check(fd)
+        except OSError:
+            os.close(fd)
+            raise
+        self._fd = fd
+        return head
+
+    def write(self, content: bytes) -> None:
+        """Append lines. When that fails, the next write begins a line of its own."""
+        if self._is_torn:
+            content = b"\n" + content
+        written = os.write(self._fd, content)
+        self._is_torn = written < len(content)
+        if self._is_torn:
+            raise OSError("the file took only a part of an entry: is the disk full?")
+
+    async def sync(self) -> None:
+        """Return when the disk has what was written so far, if that is wanted."""
+        if not self._needs_sync:
+            return
+        sync = self._next
+        if sync is None:
+            sync = self._next = _Sync(self._fd, self._runtime.new_event())
+            if not self._is_syncing:
+                self._is_syncing = True
+                self._runtime.start(self._sync_all)
+        await sync.done.wait()
+        if sync.failure is not None:
+            raise sync.failure
+
+    def close(self) -> None:
+        """Close the file. The next write opens it again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    async def _sync_all(self) -> None:
+        try:
+            while (sync := self._next) is not None:
+                self._next = None
+                try:
+                    await self._runtime.in_thread(os.fdatasync, sync.fd)
+                except OSError as failure:
+                    sync.failure = failure
+                finally:
+                    sync.done.set()
+        finally:
+            self._is_syncing = False
+
+    def _check(self, fd: int) -> Head | None:
+        """Refuse what is no place for an audit log, and find the last line of what is."""
+        status = os.fstat(fd)
+        if stat.S_ISCHR(status.st_mode):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{self._path} is no file")
+        if stat.S_IMODE(status.st_mode) & 0o111:
+            raise OSError(f"{self._path} is executable")
+        if self._mode:
+            os.fchmod(fd, self._mode)
+        return self._last_line(status.st_size) if status.st_size else None
+
+    def _last_line(self, size: int) -> Head | None:
+        with open(self._path, "rb") as file:
+            if file.read(1) != b"{":
+                raise OSError(f"{self._path} is no audit log")
+            file.seek(max(0, size - TAIL))
+            *lines, torn = file.read().split(b"\n")
+        self._is_torn = bool(torn)
+        for line in reversed(lines):
+            try:
+                place = _decode(line).chain
+            except msgspec.DecodeError:
+                continue
+            return Head(place.id, place.number, sha256(line).hexdigest())
+        return None

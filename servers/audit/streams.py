@@ -1,0 +1,123 @@
+"""Stream devices: a socket, or a standard output that is a pipe. No send takes longer than the device allows."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from cloudid_core.audit.device import SOCKET, Device
+
+from ..common.runtime import Runtime
+from ..common.settings import SettingsError, parse_address
+
+CHUNK: Final = select.PIPE_BUF
+"""A pipe that can be written takes so many bytes without waiting (POSIX)."""
+
+CONNECTING: Final = (0, 115)
+"""Results of a connect without waiting: done, or EINPROGRESS."""
+
+
+class Stream:
+    """One connection, opened when it is needed. Raises `OSError` only, and within the device's time limit."""
+
+    def __init__(self, device: Device, runtime: Runtime) -> None:
+        self._is_socket = device.type == SOCKET
+        self._address = device.options.get("address", "")
+        self._kind = device.options.get("socket_type", "tcp")
+        self._seconds = float(device.options.get("write_timeout", "2").removesuffix("s"))
+        self._runtime = runtime
+        self._socket: socket.socket | None = None
+        self._fd = -1
+
+    async def send(self, content: bytes) -> None:
+        """Hand over everything; on failure the connection is closed."""
+        until = time.monotonic() + self._seconds
+        try:
+            if self._fd >= 0 and _has_hung_up(self._fd):
+                raise OSError("the reader has closed the connection")
+            if self._fd < 0:
+                await self._open(until)
+            if self._kind == "udp":
+                for line in content.splitlines(keepends=True):
+                    await self._send(line, until)
+            else:
+                await self._send(content, until)
+        except BaseException:
+            self.close()
+            raise
+
+    def send_now(self, content: bytes) -> None:
+        """Hand over what goes without waiting; for the end of a process."""
+        if self._fd >= 0 and _is_writable(self._fd):
+            with suppress(OSError):
+                self._write(content[:CHUNK])
+
+    def close(self) -> None:
+        """Close the connection. The next send opens it again."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        elif self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    async def _open(self, until: float) -> None:
+        if not self._is_socket:
+            self._fd = os.dup(1)
+            return
+        family, kind, address = await self._where()
+        self._socket = socket.socket(family, kind)
+        self._socket.setblocking(False)
+        self._fd = self._socket.fileno()
+        code = self._socket.connect_ex(address)
+        if code not in CONNECTING:
+            raise OSError(code, os.strerror(code))
+        await self._until_writable(until)
+        if code := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(code, os.strerror(code))
+
+    async def _where(self) -> tuple[socket.AddressFamily, socket.SocketKind, Any]:
+        if self._kind == "unix":
+            return socket.AF_UNIX, socket.SOCK_STREAM, self._address
+        try:
+            host, port = parse_address(self._address)
+        except SettingsError as error:
+            raise OSError(str(error)) from None
+        kind = socket.SOCK_DGRAM if self._kind == "udp" else socket.SOCK_STREAM
+        found = await self._runtime.in_thread(partial(socket.getaddrinfo, host, type=kind), port)
+        return found[0][0], kind, found[0][4]
+
+    async def _send(self, content: bytes, until: float) -> None:
+        left = memoryview(content)
+        while left:
+            if not _is_writable(self._fd):
+                await self._until_writable(until)
+            left = left[self._write(left if self._is_socket else left[:CHUNK]) :]
+
+    def _write(self, content: bytes | memoryview) -> int:
+        try:
+            return self._socket.send(content) if self._socket is not None else os.write(self._fd, content)
+        except BlockingIOError:
+            return 0
+
+    async def _until_writable(self, until: float) -> None:
+        if not await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic())):
+            raise OSError("the device did not take its entries in time")
+
+
+def _has_hung_up(fd: int) -> bool:
+    """Whether the reader has gone, as far as that is known here: what is sent now would be lost."""
+    poll = select.poll()
+    poll.register(fd, getattr(select, "POLLRDHUP", 0))
+    return bool(poll.poll(0))
+
+
+def _is_writable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(0))

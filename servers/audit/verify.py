@@ -1,0 +1,231 @@
+"""The verifier: whether audit logs are what a server wrote, line by line, and nothing is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from attrs import Factory, define, field, frozen
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from cloudid_core.audit.chain import CLOSED, SIGNATURE, Head
+
+
+class _Place(msgspec.Struct):
+    id: str
+    number: int
+    previous: str
+
+
+class _Line(msgspec.Struct):
+    """What the verifier reads of a line."""
+
+    chain: _Place
+    type: str = ""
+    state: str = ""
+    key: str = ""
+    signature: str = ""
+    process: str = ""
+    device: str = ""
+    follows: Head | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Line).decode
+CHECKPOINT: Final = "checkpoint"
+
+
+@frozen
+class Finding:
+    """Something that an operator should know. `where` is like `audit.log:17`."""
+
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+@define
+class Chain:
+    """One chain as far as it was read."""
+
+    id: str
+    where: str
+    hashes: dict[int, str] = Factory(dict)
+    last: int = 0
+    signed: int = 0
+    key: str = ""
+    is_closed: bool = False
+    process: str = ""
+
+
+@define
+class Report:
+    """What came of it."""
+
+    problems: list[Finding] = Factory(list)
+    notes: list[Finding] = Factory(list)
+    chains: dict[str, Chain] = Factory(dict)
+    lines: int = 0
+
+
+@define
+class Verifier:
+    """Reads files in the order in which they were written. `key`: the only public key whose checkpoints count."""
+
+    key: str = ""
+    accepts_open_end: bool = False
+    """A chain without an end is no problem: its process still runs, or was killed."""
+    report: Report = Factory(Report)
+    _follows: list[tuple[str, str, Head]] = field(factory=list)
+
+    def read(self, name: str, lines: Iterable[bytes]) -> None:
+        """Read one file."""
+        for number, raw in enumerate(lines, 1):
+            where, text = f"{name}:{number}", raw.removesuffix(b"\n")
+            try:
+                line = _decode(text)
+            except (msgspec.DecodeError, RecursionError):
+                self.report.notes.append(Finding(where, "no entry: what a failed write left, or added by hand"))
+                continue
+            self.report.lines += 1
+            self._take(where, text, line)
+
+    def finish(self, checkpoints: Iterable[tuple[str, bytes]] = ()) -> Report:
+        """Judge the ends of the chains, also by checkpoints that were kept elsewhere, each with its place there."""
+        attested = self._attested()
+        for where, raw in checkpoints:
+            self._compare(where, raw.removesuffix(b"\n"))
+        for chain in self.report.chains.values():
+            if not chain.is_closed and attested.get(chain.id, 0) < chain.last:
+                self._judge_end(chain)
+        if not self.report.chains:
+            self._problem("-", "there is no entry")
+        return self.report
+
+    def _take(self, where: str, text: bytes, line: _Line) -> None:
+        place = line.chain
+        chain = self.report.chains.get(place.id)
+        if chain is None:
+            chain = self.report.chains[place.id] = Chain(place.id, where)
+            if place.number != 1:
+                self._problem(where, f"chain {place.id} begins with number {place.number}: what was before is missing")
+                chain.last, chain.hashes[place.number - 1] = place.number - 1, place.previous
+        if chain.is_closed:
+            self._problem(where, f"chain {place.id} goes on behind its end")
+        if place.number != chain.last + 1:
+            self._problem(where, _jump(chain, place))
+        elif place.previous != chain.hashes.get(chain.last, ""):
+            self._problem(where, f"the line before number {place.number} of chain {place.id} was changed")
+        chain.last = max(chain.last, place.number)
+        chain.hashes[place.number] = sha256(text).hexdigest()
+        if line.type == CHECKPOINT:
+            self._take_checkpoint(where, text, line, chain)
+
+    def _take_checkpoint(self, where: str, text: bytes, line: _Line, chain: Chain) -> None:
+        if not self._is_signed(text, line):
+            self._problem(where, "the checkpoint's signature does not hold")
+            return
+        if chain.key and chain.key != line.key:
+            self._problem(where, f"chain {chain.id} changes its key")
+        if line.chain.number == 1 and line.follows is not None:
+            self._follows.append((where, line.chain.id, line.follows))
+        chain.key, chain.process = line.key, line.process
+        chain.signed, chain.is_closed = line.chain.number, line.state == CLOSED
+
+    def _is_signed(self, text: bytes, line: _Line) -> bool:
+        """The signature is made over the line without it, and by the key that counts."""
+        unsigned, found, _ = text.rpartition(SIGNATURE)
+        if not found or (self.key and line.key != self.key):
+            return False
+        try:
+            key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(line.key))
+            key.verify(bytes.fromhex(line.signature), unsigned + b"}")
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def _attested(self) -> dict[str, int]:
+        """By chain the number of the line that a later chain's signed beginning says to have been its last."""
+        attested: dict[str, int] = {}
+        for where, follower, head in self._follows:
+            chain = self.report.chains.get(head.id)
+            if chain is None:
+                self._note(where, f"chain {follower} follows chain {head.id}, which is in none of these files")
+            elif chain.hashes.get(head.number) == head.hash:
+                attested[head.id] = max(head.number, attested.get(head.id, 0))
+            elif chain.last < head.number:
+                self._problem(
+                    chain.where, f"chain {head.id} ends with number {chain.last}, but number {head.number} was written"
+                )
+            else:
+                self._problem(
+                    where, f"number {head.number} of chain {head.id} is not the line that chain {follower} saw"
+                )
+        return attested
+
+    def _compare(self, where: str, text: bytes) -> None:
+        try:
+            line = _decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            self._note(where, "no checkpoint")
+            return
+        if line.type != CHECKPOINT:
+            return
+        if not self._is_signed(text, line):
+            self._problem(where, "the checkpoint's signature does not hold")
+            return
+        place = line.chain
+        chain = self.report.chains.get(place.id)
+        if chain is None:
+            self._note(where, f"its chain {place.id} is in none of these files")
+        elif chain.last < place.number:
+            self._problem(
+                where,
+                f"chain {place.id} was cut off: it ends with number {chain.last}, and had at least {place.number}",
+            )
+        elif chain.hashes.get(place.number) != sha256(text).hexdigest():
+            self._problem(where, f"number {place.number} of chain {place.id} is not this checkpoint")
+
+    def _judge_end(self, chain: Chain) -> None:
+        text = (
+            f"chain {chain.id} ({chain.process or 'unknown process'}) has no end after number {chain.last}: it was "
+            f"cut off, or its process was killed or still runs; {chain.last - chain.signed} lines have no checkpoint"
+        )
+        (self._note if self.accepts_open_end else self._problem)(chain.where, text)
+
+    def _problem(self, where: str, text: str) -> None:
+        self.report.problems.append(Finding(where, text))
+
+    def _note(self, where: str, text: str) -> None:
+        self.report.notes.append(Finding(where, text))
+
+
+def _jump(chain: Chain, place: _Place) -> str:
+    if place.number <= chain.last:
+        return f"number {place.number} of chain {chain.id} comes after number {chain.last}: reordered or repeated"
+    missing = place.number - chain.last - 1
+    return f"{missing} lines of chain {chain.id} are missing before number {place.number}"
+
+
+def verify(
+    files: Sequence[tuple[str, Iterable[bytes]]],
+    *,
+    key: str = "",
+    checkpoints: Sequence[tuple[str, Iterable[bytes]]] = (),
+    accepts_open_end: bool = False,
+) -> Report:
+    """Verify files, each with its name, in the order in which they were written."""
+    verifier = Verifier(key=key.lower(), accepts_open_end=accepts_open_end)
+    for name, lines in files:
+        verifier.read(name, lines)
+    return verifier.finish(_places(checkpoints))
+
+
+def _places(files: Sequence[tuple[str, Iterable[bytes]]]) -> Iterator[tuple[str, bytes]]:
+    for name, lines in files:
+        for number, line in enumerate(lines, 1):
+            yield f"{name}:{number}", line

@@ -1,0 +1,436 @@
+"""Audit devices on both servers, over real sockets and files: one that works is enough, without one nothing happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import hvac
+import pytest
+from attrs import evolve
+
+from cloudid_core import Secret, initialise, open_service, run
+from cloudid_core.audit.device import Device
+from cloudid_core.effects import ListKeys
+from cloudid_core.mounts.table import change_mounts
+from cloudid_core.store import keys
+from servers.audit.verify import verify
+from servers.common import master_key
+from servers.common.bootstrap import open_store
+from servers.common.settings import read_file
+from servers.trio_server.serve import perform
+
+from ..running import PATIENCE, ROOT, Running
+
+RUNTIMES: Final = ("trio_server", "aiohttp_server")
+TOKEN: Final = "canary-of-a-root-token"
+DEV: Final = ("--dev", "--listen", "127.0.0.1:0", "--root-token", TOKEN)
+
+
+class Service:
+    """A server with a client."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        self.http = httpx.Client(
+            base_url=f"{running.url}/v1/", headers={"x-vault-token": TOKEN}, trust_env=False, timeout=PATIENCE
+        )
+
+    def enable(self, name: str, kind: str = "file", **options: str) -> httpx.Response:
+        return self.http.put(f"sys/audit/{name}", json={"type": kind, "options": options})
+
+    def look_up(self) -> int:
+        return self.http.get("auth/token/lookup-self").status_code
+
+    def accessors(self) -> int:
+        """How many tokens are stored."""
+        return len(self.http.request("LIST", "auth/token/accessors").json()["data"]["keys"])
+
+    def stop(self) -> str:
+        self.http.close()
+        code, log = self.running.stop()
+        assert code == 0
+        return log
+
+
+@contextmanager
+def serving(runtime: str, *arguments: str) -> Iterator[Service]:
+    with Running(f"servers.{runtime}", *DEV, *arguments) as running:
+        service = Service(running)
+        try:
+            yield service
+        finally:
+            service.http.close()
+
+
+@pytest.fixture(params=RUNTIMES)
+def service(request: pytest.FixtureRequest) -> Iterator[Service]:
+    with serving(request.param) as service:
+        yield service
+
+
+def lines_of(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def problems(*paths: Path, **options: Any) -> list[str]:
+    return [
+        str(found)
+        for found in verify(
+            [(str(path), path.read_bytes().splitlines(keepends=True)) for path in paths], **options
+        ).problems
+    ]
+
+
+def test_a_file_gets_every_request_and_can_be_verified(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    assert service.enable("file", file_path=str(path)).status_code == 204
+    assert path.stat().st_mode & 0o777 == 0o600
+    key = service.http.get("sys/audit").json()["data"]["file/"]["checkpoint_key"]
+    assert service.look_up() == 200
+    assert service.http.get("auth/token/lookup-self", headers={"x-vault-token": "unknown"}).status_code == 403
+    service.stop()
+    types = [line["type"] for line in lines_of(path)]
+    test, listing, look_up, refused = ["request"], ["request", "response"], ["request", "response"], ["response"]
+    assert types == ["checkpoint", *test, *listing, *look_up, *refused, "checkpoint"]
+    assert TOKEN not in path.read_text()
+    assert problems(path, key=key) == []
+
+
+def test_without_a_device_that_can_be_written_nothing_happens(service: Service, tmp_path: Path) -> None:
+    """The only device is on a disk that is full: a request is refused, and no token is stored."""
+    path = tmp_path / "audit.log"
+    assert service.enable("file", file_path=str(path)).status_code == 204
+    before = service.accessors()
+    path.unlink()
+    path.symlink_to("/dev/full")
+    service.running.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: service.look_up() == 503)
+    answer = service.http.post("auth/token/create", json={})
+    assert (answer.status_code, answer.json()["codes"]) == (503, ["audit_unavailable"])
+    assert service.http.get("sys/health").status_code == 200
+    path.unlink()
+    assert service.look_up() == 200, "it is tried again with every request"
+    assert service.accessors() == before
+    log = service.stop()
+    assert log.count("audit device failed") == 1
+    assert log.count("audit device works again") == 1
+    assert problems(path) == []
+
+
+def test_a_full_disk_cannot_be_enabled(service: Service) -> None:
+    answer = service.enable("full", file_path="/dev/full")
+    assert (answer.status_code, answer.json()["codes"]) == (400, ["audit_device_unusable"])
+    assert "audit device failed" in service.stop()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_declared_device_on_a_full_disk_refuses_the_start(runtime: str, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[audit.main]\ntype = "file"\nfile_path = "/dev/full"\n')
+    command = [sys.executable, "-m", f"servers.{runtime}", *DEV, "--settings", str(settings)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 1
+    assert "error: the audit device could not be written" in ended.stderr
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_login_is_refused_and_no_token_stored_once_the_only_device_is_full(runtime: str, tmp_path: Path) -> None:
+    """The disk takes half of an entry more."""
+    settings, path = tmp_path / "settings.toml", tmp_path / "audit.log"
+    settings.write_text('[audit.main]\ntype = "file"\nfile_path = "audit.log"\n')
+    with serving(runtime, "--settings", str(settings)) as service:
+        cloud = next(line for line in service.running.introduction if line.startswith("provider simulator: "))
+        body = furnish(service, cloud.removeprefix("provider simulator: "))
+        assert service.http.post("auth/cloud/login", json=body).status_code == 200
+        before = service.accessors()
+        limit = path.stat().st_size + 500
+        resource.prlimit(service.running.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        answer = service.http.post("auth/cloud/login", json=body)
+        assert (answer.status_code, answer.json()["codes"]) == (503, ["audit_unavailable"])
+        assert path.stat().st_size == limit
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(service.running.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        assert service.accessors() == before
+        service.stop()
+    assert problems(path) == [], "the torn entry is no entry, and the log goes on behind it"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_nothing_happens_when_the_only_device_is_dev_full(runtime: str, tmp_path: Path) -> None:
+    """A device that could be written when it was enabled, as the store tells it."""
+    path = tmp_path / "settings.toml"
+    path.write_text('[server]\nlisten = "127.0.0.1:0"\n')
+    file = read_file(path)
+    settings, store = file.settings(master_key.find_or_make(file.server)), open_store(file.server)
+    full = Device(name="full", type="file", key="5a" * 32, options={"file_path": "/dev/full"})
+
+    async def prepare() -> None:
+        await initialise(settings, Secret(TOKEN))
+        service = await open_service(settings)
+        await change_mounts(service.context.records, lambda table: evolve(table, devices=(full,)))
+
+    async def tokens() -> tuple[str, ...]:
+        return await ListKeys(keys.TOKENS)
+
+    perform(lambda host: run(prepare(), host), store)
+    before = perform(lambda host: run(tokens(), host), store)
+    store.close()
+    with Running(f"servers.{runtime}", "--settings", str(path)) as running:
+        service = Service(running)
+        login = {"role": "web", "jwt": "x", "subscription_id": "x", "resource_group_name": "x"}
+        for asked in (("auth/cloud/login", login), ("auth/token/create", {})):
+            answer = service.http.post(asked[0], json=asked[1])
+            assert (answer.status_code, answer.json()["codes"]) == (503, ["audit_unavailable"])
+        service.stop()
+    store = open_store(read_file(path).server)
+    assert perform(lambda host: run(tokens(), host), store) == before
+    store.close()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_an_existing_client_manages_devices(runtime: str, tmp_path: Path) -> None:
+    with serving(runtime) as service:
+        client = hvac.Client(url=service.running.url, token=TOKEN)
+        path = str(tmp_path / "audit.log")
+        client.sys.enable_audit_device("file", description="all", options={"path": path}, path="file")
+        listed = client.sys.list_enabled_audit_devices()["data"]
+        assert (listed["file/"]["type"], listed["file/"]["options"]["file_path"]) == ("file", path)
+        hashed = client.sys.calculate_hash("file", TOKEN)["data"]["hash"]
+        assert hashed in Path(path).read_text()
+        client.sys.disable_audit_device("file")
+        assert client.sys.list_enabled_audit_devices()["data"] == {}
+        client.adapter.close()
+
+
+def furnish(service: Service, cloud: str) -> dict[str, Any]:
+    """Configure the method for the simulated cloud; the body of a login."""
+    world = httpx.get(f"{cloud}/simulator/world", trust_env=False).json()
+    machine, application = world["machines"][0], world["applications"][0]
+    audience = "https://management.azure.com/"
+    config = {name: application[name] for name in ("client_id", "client_secret")}
+    config |= {"tenant_id": world["tenant"], "resource": audience}
+    assert service.http.post("auth/cloud/config", json=config).status_code == 204
+    role = {"bound_subscription_ids": machine["subscription"]}
+    assert service.http.post("auth/cloud/role/web", json=role).status_code == 204
+    address = f"{cloud}/machines/{machine['name']}/metadata/identity/oauth2/token"
+    query = {"api-version": "2018-02-01", "resource": audience}
+    token = httpx.get(address, params=query, headers={"metadata": "true"}, trust_env=False).json()["access_token"]
+    return {
+        "role": "web",
+        "jwt": token,
+        "subscription_id": machine["subscription"],
+        "resource_group_name": machine["resource_group"],
+        "vm_name": machine["name"],
+    }
+
+
+def wait_until(holds: Any) -> None:
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_file_that_is_no_audit_log_is_left_alone(service: Service, tmp_path: Path) -> None:
+    """Not a script, not a key file, not a directory, not through a symbolic link, not a pipe."""
+    script, keys, link, pipe = (tmp_path / name for name in ("run.sh", "authorized_keys", "link", "pipe"))
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o700)
+    keys.write_text("ssh-ed25519 AAAA\n")
+    link.symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(pipe)
+    for path in (script, keys, link, pipe, tmp_path):
+        assert service.enable("file", file_path=str(path)).json()["codes"] == ["audit_device_unusable"], path
+    assert keys.read_text() == "ssh-ed25519 AAAA\n"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_is_rotated_by_sighup(service: Service, tmp_path: Path) -> None:
+    path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
+    service.enable("file", file_path=str(path))
+    service.look_up()
+    path.rename(old)
+    service.look_up()
+    service.running.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: service.look_up() == 200 and path.exists())
+    service.stop()
+    assert problems(old, path) == []
+    assert problems(old) == problems(path) == [], "each file is whole by itself"
+    assert lines_of(path)[0]["follows"]["id"] == lines_of(old)[-1]["chain"]["id"]
+
+
+def test_a_server_that_was_killed_is_followed_by_the_next(tmp_path: Path) -> None:
+    settings, path = tmp_path / "settings.toml", tmp_path / "audit.log"
+    settings.write_text('[audit.main]\ntype = "file"\nfile_path = "audit.log"\nfsync = true\nmode = "0640"\n')
+    with serving("trio_server", "--settings", str(settings)) as service:
+        assert service.look_up() == 200
+        service.running.process.send_signal(signal.SIGKILL)
+        service.running.wait()
+    assert problems(path) != []
+    with path.open("ab") as file:
+        file.write(b'{"time":"torn')
+    with serving("aiohttp_server", "--settings", str(settings)) as service:
+        assert service.look_up() == 200
+        service.stop()
+    assert problems(path) == []
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_one_device_that_works_is_enough(service: Service, tmp_path: Path) -> None:
+    """And nothing waits for the others, be it for a moment."""
+    path, gone = tmp_path / "audit.log", Collector()
+    service.enable("file", file_path=str(path))
+    assert service.enable("tcp", "socket", address=gone.address).status_code == 204
+    gone.close()
+    started = time.monotonic()
+    assert [service.look_up() for _ in range(20)] == [200] * 20
+    assert time.monotonic() - started < 2.0
+    assert service.stop().count("audit device failed") == 1
+    assert problems(path) == []
+
+
+class Collector:
+    """Takes what comes over one kind of socket."""
+
+    def __init__(self, kind: str = "tcp", path: Path | None = None) -> None:
+        family = socket.AF_UNIX if kind == "unix" else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM)
+        self.socket.bind(str(path) if path else ("127.0.0.1", 0))
+        self.address = str(path) if path else f"127.0.0.1:{self.socket.getsockname()[1]}"
+        self.taken: list[bytes] = []
+        self._is_stream = kind != "udp"
+        self._peers: list[socket.socket] = []
+        if self._is_stream:
+            self.socket.listen()
+        threading.Thread(target=self._accept if self._is_stream else self._take, args=(), daemon=True).start()
+
+    def lines(self) -> list[bytes]:
+        return b"".join(self.taken).splitlines(keepends=True)
+
+    def close(self) -> None:
+        """Go away, connections and all."""
+        for each in (self.socket, *self._peers):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self) -> None:
+        try:
+            while True:
+                peer, _ = self.socket.accept()
+                self._peers.append(peer)
+                threading.Thread(target=self._take, args=(peer,), daemon=True).start()
+        except OSError:
+            pass
+
+    def _take(self, peer: socket.socket | None = None) -> None:
+        try:
+            while data := (peer or self.socket).recv(65536):
+                self.taken.append(data)
+        except OSError:
+            pass
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp", "unix"])
+def test_a_socket_gets_every_request(service: Service, kind: str, tmp_path: Path) -> None:
+    collector = Collector(kind, tmp_path / "s" if kind == "unix" else None)
+    assert service.enable("s", "socket", address=collector.address, socket_type=kind).status_code == 204
+    assert [service.look_up() for _ in range(5)] == [200] * 5
+    service.stop()
+    wait_until(lambda: b'"closed"' in b"".join(collector.taken))
+    report = verify([("socket", collector.lines())])
+    assert [str(problem) for problem in report.problems] == []
+    assert report.lines >= 13
+    collector.close()
+
+
+def test_a_socket_that_is_the_only_device_and_hangs_refuses_in_time(service: Service) -> None:
+    """Nobody reads: when the buffers are full, requests are refused after the device's time limit."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    address = f"127.0.0.1:{listener.getsockname()[1]}"
+    assert service.enable("s", "socket", address=address, write_timeout="200ms").status_code == 204
+    big = {"description": "x"} | {f"unknown{number}": "y" for number in range(200)}
+    until = time.monotonic() + PATIENCE
+    status = 0
+    while status != 503 and time.monotonic() < until:
+        started = time.monotonic()
+        status = service.http.post("auth/token/lookup-self", json=big).status_code
+    assert status == 503
+    assert time.monotonic() - started < 5.0
+    listener.close()
+
+
+def test_checkpoints_go_to_another_device(service: Service, tmp_path: Path) -> None:
+    path, anchor = tmp_path / "audit.log", tmp_path / "anchor.log"
+    service.enable("anchor", file_path=str(anchor), content="checkpoints")
+    assert service.enable("file", file_path=str(path)).status_code == 204
+    assert service.look_up() == 200
+    service.stop()
+    kept = anchor.read_bytes().splitlines(keepends=True)
+    assert [line.get("state") for line in map(json.loads, kept)][-2:] == ["opened", "closed"]
+    lines = path.read_bytes().splitlines(keepends=True)
+    anchors = [("anchor.log", kept)]
+    assert verify([("a.log", lines)], checkpoints=anchors).problems == []
+    assert verify([("a.log", lines[:-2])], checkpoints=anchors, accepts_open_end=True).problems
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_checkpoints_go_to_a_command(runtime: str, tmp_path: Path) -> None:
+    settings, kept = tmp_path / "settings.toml", tmp_path / "kept"
+    command = json.dumps(["/bin/sh", "-c", f"cat >> {kept}"])
+    settings.write_text(
+        f'[server]\naudit_checkpoint_command = {command}\n[audit.main]\ntype = "file"\nfile_path = "audit.log"\n'
+    )
+    with serving(runtime, "--settings", str(settings)) as service:
+        assert service.look_up() == 200
+        wait_until(kept.exists)
+        wait_until(lambda: kept.read_bytes().endswith(b"\n"))
+    assert json.loads(kept.read_bytes().splitlines()[0])["state"] == "opened"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("is_pipe", [True, False])
+def test_standard_output_is_a_device(runtime: str, is_pipe: bool, tmp_path: Path) -> None:
+    settings, path = tmp_path / "settings.toml", tmp_path / "out"
+    settings.write_text('[audit.main]\ntype = "stdout"\n')
+    with path.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"servers.{runtime}", *DEV, "--settings", str(settings)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE if is_pipe else file,
+            stderr=subprocess.DEVNULL,
+        )
+        if is_pipe:
+            assert process.stdout is not None
+            out: list[bytes] = []
+            reader = threading.Thread(target=lambda: out.extend(process.stdout or ()), daemon=True)
+            reader.start()
+            wait_until(lambda: any(line.startswith(b"listening on") for line in out))
+        else:
+            wait_until(lambda: b"listening on" in path.read_bytes())
+        process.terminate()
+        process.wait(PATIENCE)
+        if is_pipe:
+            reader.join(PATIENCE)
+            assert process.stdout is not None
+            process.stdout.close()
+    lines = out if is_pipe else path.read_bytes().splitlines(keepends=True)
+    report = verify([("out", [line for line in lines if line.startswith(b"{")])])
+    assert [str(problem) for problem in report.problems] == []
+    assert report.lines == 3

@@ -1,0 +1,182 @@
+"""The verifier finds every change of an audit log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cloudid_core.audit.chain import CLOSED, Chain
+from cloudid_core.audit.device import Device
+from servers.audit.__main__ import main
+from servers.audit.verify import Report, verify
+
+DEVICE = Device(name="file", type="file", key="5a" * 32)
+OTHER = Device(name="file", type="file", key="a5" * 32)
+
+
+def written(chain: Chain, count: int, *, closes: bool = True) -> list[bytes]:
+    """The lines of a chain: its beginning, entries, a checkpoint among them, and its end."""
+    lines: list[bytes] = []
+    for number in range(count):
+        made = chain.lines((b'{"entry":%d}' % number,), 0.0)
+        chain.keep(made)
+        lines += made.content.splitlines(keepends=True)
+        if number == count // 2:
+            made = chain.checkpoint(1.0)
+            chain.keep(made)
+            lines += made.content.splitlines(keepends=True)
+    if closes:
+        made = chain.checkpoint(2.0, CLOSED)
+        chain.keep(made)
+        lines += made.content.splitlines(keepends=True)
+    return lines
+
+
+def log(count: int = 6, *, closes: bool = True) -> list[bytes]:
+    return written(Chain(DEVICE, "c1", "host:1"), count, closes=closes)
+
+
+def judged(lines: list[bytes], **options: object) -> Report:
+    return verify([("a.log", lines)], **options)  # type: ignore[arg-type]
+
+
+def test_an_untouched_log_is_whole() -> None:
+    report = judged(log(), key=DEVICE.public_key)
+    assert (report.problems, report.notes, report.lines) == ([], [], 9)
+
+
+@pytest.mark.parametrize("place", range(9))
+def test_a_changed_line_is_found_wherever_it_is(place: int) -> None:
+    lines = log()
+    lines[place] = lines[place].replace(b'"time":"1970', b'"time":"1971')
+    assert judged(lines).problems
+
+
+@pytest.mark.parametrize("place", range(9))
+def test_a_missing_line_is_found_wherever_it_was(place: int) -> None:
+    lines = log()
+    del lines[place]
+    assert judged(lines).problems
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_reordered_lines_are_found(place: int) -> None:
+    lines = log()
+    lines[place], lines[place + 1] = lines[place + 1], lines[place]
+    assert judged(lines).problems
+
+
+@pytest.mark.parametrize("count", range(1, 10))
+def test_a_cut_off_end_is_found(count: int) -> None:
+    assert judged(log()[:-count]).problems
+
+
+def test_a_repeated_line_is_found() -> None:
+    lines = log()
+    assert judged([*lines[:4], lines[3], *lines[4:]]).problems
+
+
+def test_a_line_behind_the_end_is_found() -> None:
+    chain = Chain(DEVICE, "c1", "host:1")
+    lines = written(chain, 2)
+    assert judged([*lines, *chain.lines((b'{"late":1}',), 3.0).content.splitlines(keepends=True)]).problems
+
+
+def test_a_log_that_was_written_anew_needs_the_key() -> None:
+    """Who can write the file can make a log that is whole, but not sign it."""
+    forged = written(Chain(OTHER, "c1", "host:1"), 3)
+    assert judged(forged).problems == []
+    assert judged(forged, key=DEVICE.public_key).problems
+
+
+def test_a_chain_whose_hashes_were_made_anew_breaks_at_a_checkpoint() -> None:
+    """The lines behind a change can be numbered and hashed again; the signatures do not hold then."""
+    honest, other = log(), written(Chain(OTHER, "c1", "host:1"), 6)
+    mixed = [*honest[:1], *other[1:4], *honest[4:]]
+    assert judged(mixed).problems
+
+
+def test_a_running_process_has_no_end_yet() -> None:
+    lines = log(closes=False)
+    assert judged(lines).problems
+    report = judged(lines, accepts_open_end=True)
+    assert report.problems == []
+    assert "no end" in report.notes[0].text
+
+
+def test_a_chain_of_a_killed_process_is_attested_by_the_next_one() -> None:
+    """The process after it has signed which line was the last."""
+    first = Chain(DEVICE, "c1", "host:1")
+    killed = written(first, 4, closes=False)
+    following = written(Chain(DEVICE, "c2", "host:2", first.head), 2)
+    assert judged([*killed, *following]).problems == []
+    report = judged([*killed[:-1], *following])
+    assert any("but number" in problem.text for problem in report.problems)
+
+
+def test_a_missing_file_is_noted() -> None:
+    first = Chain(DEVICE, "c1", "host:1")
+    written(first, 4)
+    report = judged(written(Chain(DEVICE, "c2", "host:1", first.head), 2))
+    assert report.problems == []
+    assert "in none of these files" in report.notes[0].text
+
+
+def test_chains_may_be_mixed_in_a_file() -> None:
+    """Several processes may write to one file."""
+    one, other = log(), written(Chain(DEVICE, "c2", "host:2"), 6)
+    mixed = [line for pair in zip(one, other, strict=True) for line in pair]
+    assert judged(mixed).problems == []
+
+
+def test_a_torn_line_is_noted() -> None:
+    lines = log()
+    report = judged([*lines[:3], lines[3][:20] + b"\n", *lines[3:]])
+    assert report.problems == []
+    assert len(report.notes) == 1
+
+
+@pytest.mark.parametrize("rubbish", [b"", b"[]\n", b"{}\n", b'{"chain":1}\n', b"\xff\n", b"[" * 100_000])
+def test_rubbish_is_no_audit_log(rubbish: bytes) -> None:
+    assert judged([rubbish]).problems
+
+
+def test_checkpoints_kept_elsewhere_find_a_log_that_was_cut_off() -> None:
+    """Even where a running process would explain the missing end."""
+    lines = log(closes=False)
+    kept = [line for line in lines if b'"checkpoint"' in line]
+    anchors = [("anchor.log", kept)]
+    assert verify([("a.log", lines)], checkpoints=anchors, accepts_open_end=True).problems == []
+    report = verify([("a.log", lines[:3])], checkpoints=anchors, accepts_open_end=True)
+    assert any("cut off" in problem.text for problem in report.problems)
+
+
+def test_a_checkpoint_that_is_not_in_the_log_is_found() -> None:
+    lines = log()
+    other = [line for line in log(8) if b'"checkpoint"' in line]
+    assert verify([("a.log", lines)], checkpoints=[("anchor.log", other)]).problems
+
+
+def test_forged_checkpoints_are_found() -> None:
+    kept = [line.replace(b'"number":1', b'"number":2') for line in log() if b'"checkpoint"' in line]
+    assert verify([("a.log", log())], checkpoints=[("anchor.log", [*kept, b"rubbish\n"])]).problems
+
+
+def test_the_command_tells_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "audit.log"
+    path.write_bytes(b"".join(log()))
+    assert main(["verify", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert DEVICE.public_key in told
+    assert "9 lines in 1 chains, 0 problems" in told
+    path.write_bytes(b"".join(log()[:-1]))
+    assert main(["verify", str(path), "--key", DEVICE.public_key.upper()]) == 1
+    assert "PROBLEM" in capsys.readouterr().out
+    assert main(["verify", str(path), "--open-end"]) == 0
+    assert main(["verify", str(tmp_path / "none")]) == 2
+
+
+def test_lines_are_json() -> None:
+    assert all(json.loads(line) for line in log())
