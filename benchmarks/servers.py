@@ -22,6 +22,8 @@ Workloads
     login_new          login_service of a machine that was not seen before: the cloud is asked about it
     login_stale        login_service while the facts about all machines expire every second
     login_checkpoints  login_service while SQLite writes checkpoints, which is made sure of
+    login_audited      login_service with an audit device: a file, written before each request and before each answer
+    login_audited_fsync  the same, when the device also waits for the disk
     lookup_self        GET auth/token/lookup-self
     echo               GET sys/health, which needs no token and reads no entry
     creds              GET cloud/creds/…: a service principal is made in the simulated cloud for each
@@ -112,6 +114,8 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
     "login_new": Workload(logins, "new"),
     "login_stale": Workload(lambda fleet, target: logins(fleet, target)[:STALE_MACHINES], "stale", connections=(256,)),
     "login_checkpoints": Workload(logins, connections=(32,), needs_checkpoint=True),
+    "login_audited": Workload(logins, "audited", connections=(1, 32)),
+    "login_audited_fsync": Workload(logins, "audited_fsync", connections=(1, 32)),
     "lookup_self": Workload(lookups, servers=SERVERS),
     "echo": Workload(lambda fleet, target: [get("sys/health")], servers=SERVERS),
     "creds": Workload(lambda fleet, target: [get("cloud/creds/reader", token) for token in target.tokens]),

@@ -70,7 +70,7 @@ def service_settings(situation: str, machines: int) -> Mapping[str, int]:
     """
     known = {"fact_max_age": 86_400}
     match situation:
-        case "warm":
+        case "warm" | "audited" | "audited_fsync":
             return known
         case "cold":
             return known | {"signature_cache_size": machines // 2}
@@ -79,6 +79,14 @@ def service_settings(situation: str, machines: int) -> Mapping[str, int]:
         case "stale":
             return {"fact_max_age": 1}
     raise ValueError(situation)
+
+
+def audit_settings(situation: str) -> list[str]:
+    """The lines of the settings that enable an audit device where a workload needs one."""
+    if not situation.startswith("audited"):
+        return []
+    fsync = str(situation == "audited_fsync").lower()
+    return ["[audit.file]", 'type = "file"', 'file_path = "audit.log"', f"fsync = {fsync}"]
 
 
 @contextmanager
@@ -104,7 +112,9 @@ def core_server(installation: Installation, module: str, situation: str) -> Iter
     settings = folder / "settings.toml"
     service = service_settings(situation, len(installation.fleet.members))
     lines = [f"{name} = {value}" for name, value in service.items()]
-    settings.write_text("\n".join(['[server]\nlisten = "127.0.0.1:0"', "[service]", *lines]), "utf-8")
+    settings.write_text(
+        "\n".join(['[server]\nlisten = "127.0.0.1:0"', "[service]", *lines, *audit_settings(situation)]), "utf-8"
+    )
     initialised = subprocess.run(
         [sys.executable, "-m", "servers.trio_server", "init", "--settings", str(settings)],
         capture_output=True,
