@@ -66,6 +66,15 @@ class Chain:
         lines = number - self._signed_number
         return lines >= EVERY_LINES or (lines > 0 and now - self._signed_at >= EVERY_SECONDS)
 
+    def line(self, text: bytes, now: float) -> Line | None:
+        """One entry as the next line, if no checkpoint is due before or after it: `lines` knows what to do then."""
+        number = self.number + 1
+        if number == 1 or self._is_due(number, now):
+            return None
+        place = self.place(number, self._previous)
+        content = b'{"time":"%s",%s%s}' % (rfc3339.show_now(now).encode(), text[1:-1], place)
+        return Line(content + b"\n", number, sha256(content).hexdigest())
+
     def lines(self, texts: tuple[bytes, ...], now: float) -> Lines:
         """Entries as the next lines, with the chain's first checkpoint before them and a due one after them."""
         made = Lines(self)
@@ -83,6 +92,10 @@ class Chain:
         made = Lines(self)
         made.sign(state, now)
         return made
+
+    def keep_line(self, line: Line) -> None:
+        """Go on behind this line: it has been written."""
+        self.number, self._previous = line.number, line.hash
 
     def keep(self, lines: Lines) -> None:
         """Go on behind these lines: they have been written."""
@@ -120,6 +133,14 @@ class Chain:
     def hash(self) -> str:
         """The hash of its newest line."""
         return self._previous
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """A line that a chain may go on with, once it is written."""
+
+    content: bytes
+    number: int
+    hash: str
 
 
 class Lines:

@@ -100,7 +100,13 @@ class FileDevice(_Chained):
 
     def begin(self, text: bytes) -> Ticket | None:
         self._open()
-        self._write(self._chain.lines((text,), time.time()))
+        now = time.time()
+        line = self._chain.line(text, now)
+        if line is None:
+            self._write(self._chain.lines((text,), now))
+        else:
+            self._append(line.content)
+            self._chain.keep_line(line)
         return _Synced(self._file) if self._needs_sync else None
 
     def pass_on(self, checkpoint: bytes) -> None:
@@ -126,12 +132,15 @@ class FileDevice(_Chained):
             self._chain = self._new_chain(head)
 
     def _write(self, lines: Lines) -> None:
+        self._append(lines.content)
+        self._keep(lines)
+
+    def _append(self, content: bytes) -> None:
         try:
-            self._file.write(lines.content)
+            self._file.write(content)
         except OSError:
             self._begin_anew()
             raise
-        self._keep(lines)
 
 
 @define
@@ -267,8 +276,8 @@ class Devices:
         self._is_signing = False
         self._is_commanding = False
 
-    async def write(self, entries: Entries) -> None:
-        """Return when one device has its entry. Raises `RecordFailed` when none took it."""
+    def begin(self, entries: Entries) -> Sequence[tuple[Opened, Ticket]] | None:
+        """Write what can be written at once. `None`: one device has its entry; otherwise what to wait for."""
         if entries.devices is not self._enabled:
             self._adopt(entries)
         tickets: list[tuple[Opened, Ticket]] = []
@@ -290,16 +299,15 @@ class Devices:
                     self._note(opened.device, None)
             else:
                 tickets.append((opened, ticket))
-        if not is_written:
-            await self._one_of(tickets)
+        return None if is_written else tickets
 
     def close(self) -> None:
         """End all chains, and close all files and connections. The next entries open them again."""
         for opened in self._opened.values():
             self._close(opened)
 
-    async def _one_of(self, tickets: Sequence[tuple[Opened, Ticket]]) -> None:
-        """Wait until one of these entries is written."""
+    async def finish(self, tickets: Sequence[tuple[Opened, Ticket]]) -> None:
+        """Wait until one of these entries is written. Raises `RecordFailed` when none is."""
         for opened, ticket in tickets:
             try:
                 await ticket.written()

@@ -155,7 +155,9 @@ class Host:
 
     async def record(self, event: Event) -> None:
         if event.audit is not None:
-            await self.audit.write(event.audit)
+            waiting = self.audit.begin(event.audit)
+            if waiting is not None:
+                await self.audit.finish(waiting)
             event = replace(event, audit=None)
         for sink in self.sinks:
             sink(event)
