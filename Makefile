@@ -11,7 +11,7 @@ PROJECT := .[$(EXTRAS)]
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo dev prove docs bench figures clean
+.PHONY: help test pytest lint demo dev prove endure docs bench figures clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -37,6 +37,9 @@ dev: $(READY) ## Leave a server with a simulated cloud running
 prove: $(READY) ## Go through all pairs of faults and thousands of random lives (minutes)
 	@$(BIN)/python -m tests.simulation.prove
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
+
+endure: $(READY) ## Kill each server 60 times amid every request and every fault of the cloud (half an hour)
+	@$(BIN)/python -m tests.endurance.kills
 
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.api.documents > docs/reference.md

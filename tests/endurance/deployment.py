@@ -1,0 +1,95 @@
+"""One of the servers on a durable store beside a simulated cloud, configured; it can be killed and started again."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+from attrs import define, field
+
+from tests.servers.running import Running
+from tests.servers.story import RESOURCE, login_form
+from tests.servers.test_kill import SERVERS, initialise
+
+__all__ = ["SERVERS", "Deployment"]
+
+TIMEOUT: Final = 60.0
+SERVER: Final = """
+[server]
+listen = "127.0.0.1:0"
+store = "store.sqlite"
+key_file = "key"
+log_level = "error"
+
+[service]
+"""
+POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
+RETRIES: Final = {"max_retries": 2, "retry_delay": "50ms", "max_retry_delay": "1s"}
+
+
+@define
+class Deployment:
+    """Where everything is: the server's module, its folder, the cloud's address, and the root token."""
+
+    name: str
+    folder: Path
+    cloud: str
+    root: str = field(repr=False)
+    form: dict[str, str] = field(factory=dict, repr=False)
+    """A login that succeeds, under the role `all`."""
+
+    @classmethod
+    def prepare(cls, name: str, folder: Path, cloud: str, service: Mapping[str, object]) -> Deployment:
+        """Make the store. `service`: values of the `[service]` table."""
+        lines = [f"{key} = {json.dumps(value)}" for key, value in service.items()]
+        (folder / "cloudid.toml").write_text(SERVER + "\n".join(lines))
+        return cls(name, folder, cloud, initialise(name, folder / "cloudid.toml"))
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store.sqlite"
+
+    @contextmanager
+    def serving(self) -> Iterator[Running]:
+        """The server, for as long as the block lasts; its end is that of `kill -9`."""
+        arguments = ("--settings", str(self.folder / "cloudid.toml"), "--provider", self.cloud)
+        with Running(f"servers.{self.name}", *arguments) as server:
+            yield server
+            server.process.send_signal(signal.SIGKILL)
+
+    def client(self, server: Running, token: str | None = None) -> httpx.Client:
+        """A client of the server's API; without a token, the operator's."""
+        headers = {"X-Service-Token": self.root if token is None else token}
+        return httpx.Client(base_url=f"{server.url}/v1", headers=headers, trust_env=False, timeout=TIMEOUT)
+
+    def configure(self, server: Running, token_ttl: str = "1h", lease_ttl: str = "1h") -> None:
+        """A login role `all`; engine roles `fresh` (makes principals) and `existing` (uses an application)."""
+        world = httpx.get(f"{self.cloud}/simulator/world", trust_env=False).json()
+        application, other = world["applications"][:2]
+        root = {name: application[name] for name in ("client_id", "client_secret")}
+        root |= {"tenant_id": world["tenant"]}
+        scope = f"/subscriptions/{world['subscriptions'][0]}"
+        assignments = json.dumps([{"role_name": "Reader", "scope": scope}])
+        documents: dict[str, Mapping[str, Any]] = {
+            "auth/cloud/config": {**root, **RETRIES, "resource": RESOURCE},
+            "auth/cloud/role/all": {
+                "bound_subscription_ids": world["subscriptions"],
+                "token_policies": "app",
+                "token_ttl": token_ttl,
+            },
+            "sys/policies/acl/app": {"policy": POLICY},
+            "cloud/config": {**root, "subscription_id": world["subscriptions"][0]},
+            "cloud/roles/fresh": {"azure_roles": assignments, "ttl": lease_ttl},
+            "cloud/roles/existing": {"application_object_id": other["object_id"], "ttl": lease_ttl},
+        }
+        with self.client(server) as client:
+            for path, document in documents.items():
+                client.post(path, json=document).raise_for_status()
+        form = login_form(self.cloud, world["machines"][0])
+        assert form is not None
+        self.form = form
