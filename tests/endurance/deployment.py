@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 from attrs import define, field
 
+from cloudid_core.store.keys import TOKENS
 from tests.servers.running import Running
 from tests.servers.story import RESOURCE, login_form
 from tests.servers.test_kill import SERVERS, initialise
@@ -29,7 +31,8 @@ log_level = "error"
 [service]
 """
 POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
-RETRIES: Final = {"max_retries": 2, "retry_delay": "50ms", "max_retry_delay": "1s"}
+COUNT: Final = "SELECT count(*) FROM entry WHERE key >= ? AND key < ?"
+RETRIES: Final = {"max_retries": 2, "retry_delay": 1, "max_retry_delay": 1}
 
 
 @define
@@ -53,6 +56,12 @@ class Deployment:
     @property
     def store(self) -> Path:
         return self.folder / "store.sqlite"
+
+    def stored_tokens(self) -> int:
+        """How many tokens the store holds, dead or alive; read beside the server that owns it."""
+        with closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as connection:
+            count: int = connection.execute(COUNT, (TOKENS, TOKENS + "\U0010ffff")).fetchone()[0]
+        return count
 
     @contextmanager
     def serving(self) -> Iterator[Running]:
@@ -93,3 +102,9 @@ class Deployment:
         form = login_form(self.cloud, world["machines"][0])
         assert form is not None
         self.form = form
+
+    def login_bytes(self) -> bytes:
+        """The login as it is sent."""
+        content = json.dumps({**self.form, "role": "all"}).encode()
+        head = f"POST /v1/auth/cloud/login HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(content)}\r\n\r\n"
+        return head.encode() + content

@@ -127,7 +127,7 @@ def prepare(running: Running, cloud: TroubledCloud, root: str) -> Served:
     config = {name: application[name] for name in ("client_id", "client_secret")} | {"tenant_id": world["tenant"]}
     near = {"bound_service_principal_ids": "*"}
     documents = {
-        "auth/cloud/config": {**config, "resource": RESOURCE, "retry_delay": "100ms"},
+        "auth/cloud/config": {**config, "resource": RESOURCE, "retry_delay": 1},
         "auth/cloud/role/near": near,
         "auth/cloud/role/far": {"bound_locations": [machine["location"]]},
         "cloud/config": {**config, "subscription_id": world["subscriptions"][0]},
