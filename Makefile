@@ -1,7 +1,8 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
-# VENV, EXTRAS the optional dependencies in it.
+# VENV, EXTRAS the optional dependencies in it, MINUTES how long a soak takes.
 PYTHON ?= python3
 VENV ?= .venv
+MINUTES ?= 3
 EXTRAS ?= trio,aiohttp,postgres,bench,dev
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -11,7 +12,7 @@ PROJECT := .[$(EXTRAS)]
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo dev prove endure docs bench figures clean
+.PHONY: help test pytest lint demo dev prove endure soak docs bench figures clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
@@ -40,6 +41,11 @@ prove: $(READY) ## Go through all pairs of faults and thousands of random lives 
 
 endure: $(READY) ## Kill each server 60 times amid every request and every fault of the cloud (half an hour)
 	@$(BIN)/python -m tests.endurance.kills
+
+soak: $(READY) ## Watch each server for MINUTES: memory, descriptors and store must stay flat; pictures in build/
+	@for server in trio_server aiohttp_server; do \
+		$(BIN)/python -m tests.endurance.soak --server $$server --minutes $(MINUTES) --plot build/soak-$$server.svg || exit 1; \
+	done
 
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.api.documents > docs/reference.md

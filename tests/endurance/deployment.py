@@ -99,6 +99,11 @@ class Deployment:
         with self.client(server) as client:
             for path, document in documents.items():
                 client.post(path, json=document).raise_for_status()
+        self.identify()
+
+    def identify(self) -> None:
+        """Have the machine that logs in get a new identity."""
+        world = httpx.get(f"{self.cloud}/simulator/world", trust_env=False).json()
         form = login_form(self.cloud, world["machines"][0])
         assert form is not None
         self.form = form
