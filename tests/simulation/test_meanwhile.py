@@ -1,0 +1,104 @@
+"""Another node takes something away right before a commit of an issue: nothing is answered, and nothing stays behind.
+
+What a commit rests on, it expects: the last look before it is always too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import pytest
+
+from cloudid_core import Request, open_service
+from cloudid_core.testing import World
+
+from .installation import SETTINGS, SETTLE_TIME, Installation
+from .invariants import check_in_the_end
+from .operations import DUTY, furnished
+
+CREDS: Final = "cloud/creds/fresh"
+LEASE: Final = 1
+"""The number of the commit that puts the lease in place of the intent, which is the commit before it."""
+
+
+class Shared(Installation):
+    """An installation whose store another node shares; `meanwhile` happens there right before commit number `at`."""
+
+    at: int | None = None
+    meanwhile: Callable[[], object]
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        if self.at == 0:
+            self.meanwhile()
+        if self.at is not None:
+            self.at -= 1
+        return await super().commit(expects, puts, deletes)
+
+    def elsewhere(self, method: str, path: str, body: object = None) -> None:
+        """A request to the other node, by the operator. It must succeed."""
+        node = World(1, self.simulator.handle, self.store, self.clock)
+        content = b"" if body is None else msgspec.json.encode(body)
+        request = Request(method, f"/v1/{path}", {"x-service-token": "root"}, content, "127.0.0.1")
+        service = node.perform(open_service(SETTINGS))
+        assert node.perform(service.handle(request)).status < 300
+
+
+@pytest.fixture
+def installation() -> Shared:
+    original = furnished()
+    twin = Shared(0, original.store.copy(), original.simulator, original.clock)
+    twin.advance(DUTY)
+    twin.tick()
+    return twin
+
+
+def ask(installation: Shared, at: int, meanwhile: Callable[[], object], token: str = "root") -> int:
+    """The status of a request for credentials, with something that happens before commit number `at` of it."""
+    installation.at, installation.meanwhile = at, meanwhile
+    reply = installation.ask("GET", CREDS, token=token)
+    assert installation.at is not None
+    assert installation.at < 0, "there are fewer commits"
+    installation.at = None
+    return reply.status
+
+
+def assert_nothing_came_of_it(installation: Shared) -> None:
+    assert installation.answered == {}
+    installation.advance(2 * SETTLE_TIME)
+    installation.converge()
+    check_in_the_end(installation)
+    before = furnished().simulator.ledger.alive()
+    assert [made for made in installation.simulator.ledger.alive() if made not in before] == []
+
+
+@pytest.mark.parametrize("at", [0, LEASE])
+@pytest.mark.parametrize("path", ["cloud/roles/fresh", "sys/mounts/cloud"])
+def test_a_role_or_mount_that_goes_right_before_a_commit_gives_nothing(
+    installation: Shared, path: str, at: int
+) -> None:
+    assert ask(installation, at, lambda: installation.elsewhere("DELETE", path)) == 404
+    assert_nothing_came_of_it(installation)
+
+
+@pytest.mark.parametrize("at", [0, LEASE])
+def test_a_token_that_ends_right_before_a_commit_gets_nothing(installation: Shared, at: int) -> None:
+    created = installation.must("POST", "auth/token/create", {"policies": ["root"]})
+    token: str = created.body["auth"]["client_token"]
+    end = {"token": token}
+    assert ask(installation, at, lambda: installation.elsewhere("POST", "auth/token/revoke", end), token) == 403
+    assert_nothing_came_of_it(installation)
+
+
+def test_a_configuration_that_goes_right_before_the_intent_makes_nothing(installation: Shared) -> None:
+    made = len(installation.simulator.ledger.entries)
+    status = ask(installation, 0, lambda: installation.elsewhere("DELETE", "cloud/config", {"force": True}))
+    assert status >= 400
+    assert len(installation.simulator.ledger.entries) == made
+
+
+def test_a_role_that_goes_right_before_the_intent_makes_nothing(installation: Shared) -> None:
+    made = len(installation.simulator.ledger.entries)
+    assert ask(installation, 0, lambda: installation.elsewhere("DELETE", "cloud/roles/fresh")) == 404
+    assert len(installation.simulator.ledger.entries) == made
