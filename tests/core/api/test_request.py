@@ -99,6 +99,11 @@ def test_what_is_refused_before_anything_is_looked_up(
     assert refusal(method, target, headers) is code
 
 
+def test_limits_of_a_target_are_still_allowed() -> None:
+    ask("GET", "/v1/" + "a" * (TARGET_LIMIT - len("/v1/")))
+    ask("GET", "/v1/a?" + "&".join(f"f{number}=" for number in range(100)))
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -71,6 +71,11 @@ def test_no_path_contains_another_whatever_their_case(path: str) -> None:
     assert refused.value.code is Code.MOUNT_PATH_IN_USE
 
 
+def test_the_case_of_the_mount_that_was_there_first_does_not_matter_either() -> None:
+    with pytest.raises(Refused):
+        table("Team/A").with_mount(mount("team/a/b"))
+
+
 @pytest.mark.parametrize(
     "path, kind",
     [
