@@ -1,7 +1,8 @@
 """The rows of the interface's contract, and which tests prove each: `python -m tests.contract.rows` prints the table.
 
-A test names the rows that it proves: `@pytest.mark.contract("auth config: tenant_id")`. A row without a test, and a
-test that names a row that is not here, fail the suite.
+A test names the rows whose behaviour it executes: `@pytest.mark.contract("auth config: tenant_id")`. A test that only
+writes a field and reads it back names its rows with `@pytest.mark.read_back(...)`: that proves no behaviour. A row
+whose behaviour no test executes, and a test that names a row that is not here, fail the suite.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 TESTS: Final = Path(__file__).parent.parent
-MARK: Final = "contract"
+EXECUTED: Final = "contract"
+READ_BACK: Final = "read_back"
 
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "auth config": (
@@ -127,6 +129,17 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         "provider operations are retried",
         "a new root secret may be refused for a while",
     ),
+    "limit": (
+        "rotation_period",
+        "rotation_window",
+        "identity_token_ttl",
+        "max_retries",
+        "retry_delay",
+        "max_retry_delay",
+        "root_password_ttl",
+        "explicit_max_ttl",
+        "token_num_uses",
+    ),
 }
 """Areas and rows, in the words of the interface."""
 
@@ -137,21 +150,20 @@ def names() -> list[str]:
 
 
 @cache
-@cache
-def proofs() -> Mapping[str, list[str]]:
-    """For each row that a test names, the tests."""
+def proofs(mark: str) -> Mapping[str, list[str]]:
+    """For each row that a test names with a mark, the tests."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                for row in _named(function):
+                for row in _named(function, mark):
                     found[row].append(f"{path.relative_to(TESTS.parent)}::{function.name}")
     return found
 
 
-def _named(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+def _named(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[str]:
     for mark in function.decorator_list:
-        if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == MARK:
+        if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == name:
             yield from (argument.value for argument in mark.args if isinstance(argument, ast.Constant))  # type: ignore[misc]
 
 
@@ -160,14 +172,19 @@ def page() -> str:
     lines = [
         "# The contract, row by row",
         "",
-        "Printed by `python -m tests.contract.rows` from the tests that name each row; a test keeps it true.",
+        "Printed by `python -m tests.contract.rows` from the tests that name each row; a test keeps it true. The tests",
+        "in the second column execute what the row says; those in the third only write a field and read it back.",
     ]
-    by_row = proofs()
     for area, rows in ROWS.items():
-        lines += ["", f"## {area}", "", "| row | proven by |", "| --- | --- |"]
+        lines += ["", f"## {area}", "", "| row | executed by | read back by |", "| --- | --- | --- |"]
         for row in rows:
-            lines.append(f"| {row} | " + "<br>".join(f"`{test}`" for test in by_row.get(f"{area}: {row}", ())) + " |")
+            columns = [row, *(_cell(f"{area}: {row}", mark) for mark in (EXECUTED, READ_BACK))]
+            lines.append("| " + " | ".join(columns) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(name: str, mark: str) -> str:
+    return "<br>".join(f"`{test}`" for test in proofs(mark).get(name, ()))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def test_tenant_and_resource_are_required(service: Installation, missing: str) -
     assert written(service, CONFIG, REQUIRED) == REQUIRED
 
 
-@pytest.mark.contract("auth config: environment")
+@pytest.mark.read_back("auth config: environment")
 def test_environment_is_one_of_four(service: Installation) -> None:
     """Public by default; case and the vendor's spelling are accepted and read back as written; others are refused."""
     service.must("POST", CONFIG, REQUIRED)
@@ -51,9 +51,8 @@ def test_environment_is_one_of_four(service: Installation) -> None:
     assert codes(service, CONFIG, {"environment": "MoonCloud"}) == ["field_invalid"]
 
 
+@pytest.mark.read_back("auth config: client_id", "auth config: client_secret")
 @pytest.mark.contract(
-    "auth config: client_id",
-    "auth config: client_secret",
     "auth config: read returns client_secret",
     "endpoint: POST auth/cloud/config",
     "endpoint: GET auth/cloud/config",
@@ -70,6 +69,7 @@ def test_credentials_read_back(service: Installation) -> None:
     "auth config: identity_token_audience",
     "auth config: identity_token_ttl",
     "authentication: client secret or identity token",
+    "limit: identity_token_ttl",
 )
 def test_an_identity_token_excludes_a_client_secret(service: Installation) -> None:
     """Both are stored and read back, but not together; an hour is the default lifetime."""
@@ -81,7 +81,7 @@ def test_an_identity_token_excludes_a_client_secret(service: Installation) -> No
     service.must("POST", CONFIG, {"client_secret": "x", "identity_token_audience": ""})
 
 
-@pytest.mark.contract("auth config: max_retries", "auth config: retry_delay", "auth config: max_retry_delay")
+@pytest.mark.read_back("auth config: max_retries", "auth config: retry_delay", "auth config: max_retry_delay")
 def test_retry_settings(service: Installation) -> None:
     """Three retries from four seconds up to a minute; pauses read back as integer seconds."""
     service.must("POST", CONFIG, REQUIRED)
@@ -99,6 +99,8 @@ def test_retry_settings(service: Installation) -> None:
     "auth config: rotation_window",
     "auth config: disable_automated_rotation",
     "auth config: period or schedule, not both",
+    "limit: rotation_period",
+    "limit: rotation_window",
 )
 def test_rotation_settings(service: Installation) -> None:
     """Nothing by default; at least five seconds or an hour; period and schedule exclude each other after merging."""
@@ -118,7 +120,7 @@ def test_rotation_settings(service: Installation) -> None:
 
 @pytest.mark.contract("endpoint: DELETE auth/cloud/config")
 def test_a_deleted_config_is_gone(service: Installation) -> None:
-    """With its credentials; deleting again is well."""
+    """Its credentials too; deleting it again is a success."""
     service.must("POST", CONFIG, REQUIRED)
     assert [service.ask("DELETE", CONFIG).status for _ in range(2)] == [204, 204]
     assert service.ask("GET", CONFIG).status == 404
@@ -142,7 +144,7 @@ def test_a_role_has_a_name(service: Installation) -> None:
     assert service.ask("GET", "auth/cloud/role/web-1").status == 404
 
 
-@pytest.mark.contract(
+@pytest.mark.read_back(
     "auth role: bound_service_principal_ids",
     "auth role: bound_group_ids",
     "auth role: bound_locations",
@@ -175,7 +177,7 @@ def test_the_wildcard_stands_alone(service: Installation) -> None:
     assert written(service, ROLE, {"bound_service_principal_ids": ["*"]}) == {"bound_service_principal_ids": ["*"]}
 
 
-@pytest.mark.contract(
+@pytest.mark.read_back(
     "auth role: token_ttl",
     "auth role: token_max_ttl",
     "auth role: token_explicit_max_ttl",
@@ -195,7 +197,7 @@ def test_durations_read_back_in_seconds(service: Installation, field: str) -> No
     assert codes(service, ROLE, {field: -1}) == ["field_invalid"]
 
 
-@pytest.mark.contract("auth role: token_policies", "auth role: policies", "auth role: max_ttl")
+@pytest.mark.read_back("auth role: token_policies", "auth role: policies", "auth role: max_ttl")
 def test_old_spellings(service: Installation) -> None:
     """An old spelling sets the new field and is repeated by reads; a new one given beside it wins and clears it."""
     service.must("POST", ROLE, {**BOUND, "policies": "B, a", "max_ttl": 60})
@@ -208,7 +210,7 @@ def test_old_spellings(service: Installation) -> None:
     assert "policies" not in shown
 
 
-@pytest.mark.contract("auth role: token_bound_cidrs")
+@pytest.mark.read_back("auth role: token_bound_cidrs")
 def test_cidr_blocks(service: Installation) -> None:
     """A bare address is a block of one; nonsense is refused, and so is a stray comma."""
     fields = {"token_bound_cidrs": "10.0.0.0/8,192.0.2.1"}
@@ -218,7 +220,7 @@ def test_cidr_blocks(service: Installation) -> None:
         assert codes(service, ROLE, {"token_bound_cidrs": bad}) == ["field_invalid"]
 
 
-@pytest.mark.contract("auth role: token_no_default_policy", "auth role: token_num_uses", "auth role: token_type")
+@pytest.mark.read_back("auth role: token_no_default_policy", "auth role: token_num_uses", "auth role: token_type")
 def test_kinds_of_tokens(service: Installation) -> None:
     """Service or batch or the mount's default; a batch token has neither period nor uses."""
     service.must("POST", ROLE, BOUND)

@@ -57,13 +57,8 @@ def test_subscription_and_tenant_are_required(bare: Installation, missing: str) 
     assert bare.ask("POST", CONFIG, fields).status == 204
 
 
-@pytest.mark.contract(
-    "engine config: client_id",
-    "engine config: client_secret",
-    "engine config: environment",
-    "engine config: read",
-    "endpoint: GET cloud/config",
-)
+@pytest.mark.read_back("engine config: client_id", "engine config: environment")
+@pytest.mark.contract("engine config: client_secret", "engine config: read", "endpoint: GET cloud/config")
 def test_the_secret_is_not_read_back(service: Installation) -> None:
     """Everything else is; an empty environment is the public cloud; without a configuration all is empty."""
     shown = service.must("GET", CONFIG).data
@@ -76,11 +71,9 @@ def test_the_secret_is_not_read_back(service: Installation) -> None:
     assert Installation().must("GET", CONFIG).data["tenant_id"] == ""
 
 
+@pytest.mark.read_back("engine config: root_password_ttl")
 @pytest.mark.contract(
-    "engine config: identity_token_audience",
-    "engine config: identity_token_ttl",
-    "engine config: root_password_ttl",
-    "engine config: rotation fields",
+    "engine config: identity_token_audience", "engine config: identity_token_ttl", "engine config: rotation fields"
 )
 def test_other_fields_of_the_configuration(service: Installation) -> None:
     shown = service.must("GET", CONFIG).data
@@ -198,7 +191,7 @@ def test_lifetimes(service: Installation) -> None:
     assert service.must("GET", "cloud/creds/web").body["lease_duration"] == 600
 
 
-@pytest.mark.contract("engine role: permanently_delete", "engine role: tags", "engine role: sign_in_audience")
+@pytest.mark.read_back("engine role: permanently_delete", "engine role: tags", "engine role: sign_in_audience")
 def test_properties_of_applications(service: Installation) -> None:
     """They reach the provider; both spellings of an audience are accepted; a purge leaves nothing in the bin."""
     fields = {"permanently_delete": True, "tags": "b, a,b", "sign_in_audience": "CloudADMyOrg"}

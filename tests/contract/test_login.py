@@ -2,57 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.simulation.installation import Installation, Reply
+from tests.simulation.installation import Installation
 
-RESOURCE = "https://management.azure.com/"
-LOGIN = "auth/cloud/login"
+from .logins import RESOURCE, configured, form, log_in, machine, refused
 
 
 @pytest.fixture
 def service() -> Installation:
-    """A configured method whose role admits both subscriptions."""
-    installation = Installation()
-    world = installation.cloud("GET", "/simulator/world")
-    application = world["applications"][0]
-    config = {"tenant_id": world["tenant"], "resource": RESOURCE}
-    config |= {name: application[name] for name in ("client_id", "client_secret")}
-    installation.must("POST", "auth/cloud/config", config)
-    role = {"bound_subscription_ids": world["subscriptions"], "token_ttl": 600, "token_policies": "app"}
-    installation.must("POST", "auth/cloud/role/web", role)
-    return installation
-
-
-def machine(service: Installation, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(
-        machine for machine in service.cloud("GET", "/simulator/world")["machines"] if machine["kind"] == kind
-    )
-    return found
-
-
-def form(service: Installation, which: dict[str, Any], **changes: str) -> dict[str, str]:
-    """The login form of a machine, without the names that are optional."""
-    path = f"/machines/{which['name']}/metadata/identity/oauth2/token?api-version=2018-02-01&resource={RESOURCE}"
-    identity = service.cloud("GET", path)
-    return {
-        "role": "web",
-        "jwt": identity["access_token"],
-        "subscription_id": which["subscription"],
-        "resource_group_name": which["resource_group"],
-        **changes,
-    }
-
-
-def log_in(service: Installation, fields: dict[str, str]) -> Reply:
-    return service.ask("POST", LOGIN, fields, token="")
-
-
-def refused(service: Installation, fields: dict[str, str]) -> tuple[int, list[str]]:
-    reply = log_in(service, fields)
-    return reply.status, reply.body["codes"]
+    return configured(token_ttl=600, token_policies="app")
 
 
 @pytest.mark.contract("login: response", "endpoint: POST auth/cloud/login", "authentication: login needs no token")
@@ -74,7 +33,7 @@ def test_required_fields(service: Installation, field: str) -> None:
 
 @pytest.mark.contract("login: signature, then constraints")
 def test_the_signature_comes_first(service: Installation) -> None:
-    """Nothing is told before it has held: neither that a role is unknown, nor which check would fail."""
+    """Until it is verified, an answer tells neither that a role is unknown nor which check would fail."""
     fields = form(service, machine(service, "vm"))
     forged = fields["jwt"][:-8] + "AAAAAAAA"
     for changes in ({}, {"role": "nobody"}, {"resource_group_name": "other"}):

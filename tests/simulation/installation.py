@@ -30,6 +30,8 @@ CLOUD: Final = Cloud(
     directory=f"{ADDRESS}/graph",
 )
 ROOT: Final = "root"
+HOME: Final = "127.0.0.1"
+"""The address that clients ask from."""
 SETTLE_TIME: Final = 300
 SETTINGS: Final = Settings(
     master_key=Secret("5a" * 32), clouds=dict.fromkeys(CLOUDS, CLOUD), settle_time=SETTLE_TIME, request_deadline=60.0
@@ -104,9 +106,17 @@ class Installation(World):
 
     # What clients do
 
-    def ask(self, method: str, path: str, body: object = None, token: str = ROOT, seconds: int | None = None) -> Reply:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        token: str = ROOT,
+        seconds: int | None = None,
+        address: str = HOME,
+    ) -> Reply:
         """One request of a client, which may want its answer in so many seconds. Credentials are remembered."""
-        return self._answer(self.perform(self.service.handle(_request(method, path, body, token, seconds))))
+        return self._answer(self.perform(self.service.handle(_request(method, path, body, token, seconds, address))))
 
     def ask_all(self, paths: Sequence[str]) -> None:
         """Several reads at the same time, with background work between."""
@@ -237,7 +247,9 @@ class Installation(World):
         ]
 
 
-def _request(method: str, path: str, body: object, token: str, seconds: int | None = None) -> Request:
+def _request(
+    method: str, path: str, body: object, token: str, seconds: int | None = None, address: str = HOME
+) -> Request:
     content = b"" if body is None else msgspec.json.encode(body)
     headers = {} if seconds is None else {"x-service-deadline": str(seconds)}
-    return Request(method, f"/v1/{path}", {"x-service-token": token, **headers}, content, "127.0.0.1")
+    return Request(method, f"/v1/{path}", {"x-service-token": token, **headers}, content, address)
