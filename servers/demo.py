@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import httpx
-from attrs import frozen
+from attrs import field, frozen
 
 RESOURCE: Final = "https://management.azure.com/"
 SERVERS: Final = ("trio_server", "aiohttp_server")
@@ -32,7 +32,7 @@ class Started:
     """A server that runs, and the simulated cloud beside it."""
 
     url: str
-    root_token: str
+    root_token: str = field(repr=False)
     simulator: str
 
 

@@ -10,11 +10,17 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any, Final, TypeAlias
 
+import attrs
+import msgspec
 import pytest
 
+import cloudid_core
+import servers
 from cloudid_core import effects
 from cloudid_core.effects import Effect
 from cloudid_core.events import MountChanged
@@ -240,6 +246,121 @@ def test_effects_are_frozen_and_slotted(effect: type[Effect[Any]]) -> None:
     """An effect is inert data: it cannot be changed, and nothing can be hung on it."""
     assert effect.__struct_config__.frozen
     assert effect.__dictoffset__ == 0, "not slotted"
+
+
+SECRET_WORDS: Final = frozenset(
+    {"secret", "token", "password", "jwt", "text", "key", "assertion", "body", "form", "headers", "content"}
+)
+"""A field whose name ends in one of these words may carry a secret."""
+
+NO_SECRETS: Final[Mapping[str, str]] = {
+    "Found.key": "the place of an entry of the store",
+    "Job.key": "the place of an entry of the store",
+    "ReadEntry.key": "the place of an entry of the store",
+    "Shared.key": "the name of a program",
+    "Mount.identity_token_key": "the name of a key",
+    "TuneForm.identity_token_key": "the name of a key",
+    "Policy.text": "policies are no secrets",
+    "Schedule.text": "schedules are no secrets",
+    "ServerSettings.tls_key": "the path of a file",
+    **{
+        f"{form}.{names}_headers": "names of headers"
+        for form in ("Mount", "TuneForm")
+        for names in ("allowed_response", "passthrough_request")
+    },
+}
+"""Fields that are named like a secret, and why they are none."""
+
+
+class Anything(str):
+    """Stands in for the value of any other field: an empty text that has every attribute and can be called."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Anything:
+        return self
+
+    def __call__(self, *arguments: object) -> Anything:
+        return self
+
+
+def classes_with_fields() -> Iterator[type]:
+    """Every class of the core and the servers that declares its fields. Skips modules whose libraries are missing."""
+    for package in (cloudid_core, servers):
+        for info in walk_packages(package.__path__, f"{package.__name__}."):
+            try:
+                module = import_module(info.name)
+            except ModuleNotFoundError as missing:
+                if (missing.name or "").partition(".")[0] in ("cloudid_core", "servers"):
+                    raise
+                continue
+            for value in vars(module).values():
+                if isinstance(value, type) and value.__module__ == info.name and annotations_of(value):
+                    yield value
+
+
+def annotations_of(form: type) -> dict[str, str]:
+    """The types of the fields of a class by their names; nothing when it does not declare fields."""
+    if not (attrs.has(form) or issubclass(form, msgspec.Struct)):
+        return {}
+    names = form.__struct_fields__ if issubclass(form, msgspec.Struct) else [field.name for field in attrs.fields(form)]
+    declared: dict[str, object] = {}
+    for base in reversed(form.__mro__):
+        declared.update(vars(base).get("__annotations__", {}))
+    return {name: str(declared.get(name, "")) for name in names}
+
+
+def canary_for(annotation: str) -> object:
+    """A secret of a field's type; `None` when the type has no place for one."""
+    if "Secret" in annotation:
+        return Secret(CANARY)
+    if not re.search(r"\b(str|bytes|Mapping|Json|object|Any)\b", annotation):
+        return None
+    return CANARY.encode() if re.match(r"bytes\b", annotation) else CANARY
+
+
+def printed(form: type, name: str, value: object) -> str:
+    """The repr of an instance with a value in one field, made without its constructor's checks."""
+    fields = {other: value if other == name else Anything() for other in annotations_of(form)}
+    if issubclass(form, msgspec.Struct):
+        return repr(form(**fields))
+    instance = form.__new__(form)
+    for other, content in fields.items():
+        object.__setattr__(instance, other, content)
+    return repr(instance)
+
+
+def breaches_of_secrecy(forms: Iterator[type]) -> list[str]:
+    return [
+        f"{form.__module__}: {form.__qualname__}.{name}"
+        for form in forms
+        for name, annotation in annotations_of(form).items()
+        if name.rpartition("_")[2] in SECRET_WORDS and f"{form.__qualname__}.{name}" not in NO_SECRETS
+        if (canary := canary_for(annotation)) is not None and CANARY in printed(form, name, canary)
+    ]
+
+
+def test_no_class_prints_a_secret() -> None:
+    """A field that may carry a secret stays out of the repr of its class."""
+    assert breaches_of_secrecy(classes_with_fields()) == []
+
+
+@attrs.frozen
+class PrintsItsToken:
+    access_token: str
+
+
+class PrintsItsPassword(msgspec.Struct):
+    password: str
+
+
+def test_a_class_that_prints_a_secret_is_noticed() -> None:
+    assert len(breaches_of_secrecy(iter((PrintsItsToken, PrintsItsPassword)))) == 2
+
+
+def test_only_fields_that_exist_are_no_secrets() -> None:
+    fields = {f"{form.__qualname__}.{name}" for form in classes_with_fields() for name in annotations_of(form)}
+    assert set(NO_SECRETS) - fields == set()
 
 
 FOREIGN: Final[Mapping[str, str]] = {

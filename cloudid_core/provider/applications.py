@@ -69,6 +69,9 @@ class _NewPassword(msgspec.Struct, rename="camel"):
     secret_text: str
     end_date_time: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<_NewPassword {self.key_id}>"
+
 
 async def ensure_application(
     client: Client, *, unique_name: str, display_name: str, tags: Sequence[str] = (), sign_in_audience: str = ""

@@ -105,6 +105,9 @@ class _TokenAnswer(Struct):
     expires_in: Seconds
     token_type: str = "Bearer"
 
+    def __repr__(self) -> str:
+        return "<_TokenAnswer>"
+
 
 async def _by_secret(client: Client, secret: Secret, scope: str) -> AccessToken:
     form = {
