@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import frozen
 
 from ..api.fields import TEXT, Json, setting
 from ..api.response import Answer
-from ..api.routing import Call
-from ..effects import Instant
+from ..api.routing import Call, PageForm
+from ..effects import Instant, ListKeys, Sleep
 from ..errors import Code, Refused
 from ..mounts.table import mount_table
 from ..store import keys
+from ..store.sealing import Keyring
 from ..values import rfc3339
 from . import encoding
 from .authenticate import find_by_accessor, find_by_text, lineage
 from .issue import accessor_of
 from .record import Token
+
+PAGE: Final = 1000
+"""How many tokens are listed at a time."""
 
 
 @frozen(kw_only=True)
@@ -94,9 +100,31 @@ async def _look_up(call: Call, token: Token | None, shown: str) -> Answer:
 
 
 async def list_accessors(call: Call) -> Answer:
-    """The accessors of all service tokens in the store."""
-    keyring = call.context.records.sealer.keyring
-    token_ids = await call.context.records.names(keys.TOKENS)
-    if not token_ids:
+    """The accessors of the service tokens in the store, in the order in which the tokens were made. (A token whose text
+    was chosen stands anywhere among them, but always at the same place.)
+
+    Reads a page of the store at a time, and lets other requests have their turn in between.
+    """
+    form, keyring = call.form(PageForm), call.context.records.sealer.keyring
+    after = _token_key(form.after, keyring) if form.after else ""
+    accessors: list[str] = []
+    wanted = form.limit if form.limit > 0 else None
+    while wanted is None or len(accessors) < wanted:
+        size = PAGE if wanted is None else min(PAGE, wanted - len(accessors))
+        page = await ListKeys(keys.TOKENS, after, size)
+        accessors += [encoding.accessor_of(key.removeprefix(keys.TOKENS), keyring) for key in page]
+        if len(page) < size:
+            break
+        after = page[-1]
+        await Sleep(0.0)
+    if not accessors:
         raise Refused(Code.NOT_FOUND)
-    return Answer(data={"keys": [encoding.accessor_of(token_id, keyring) for token_id in token_ids]})
+    return Answer(data={"keys": accessors})
+
+
+def _token_key(accessor: str, keyring: Keyring) -> str:
+    """The key of the token with an accessor, whether the token exists or not."""
+    token_id = encoding.id_of_accessor(accessor, keyring)
+    if token_id is None:
+        raise Refused(Code.FIELD_INVALID, '"after" must be an accessor')
+    return keys.token(token_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..api.routing import Operation, Route, RouteTable
+from ..api.routing import Operation, PageForm, Route, RouteTable
 from ..foundation.components import Component
 from ..mounts.table import TOKEN
 from . import create, look_up, renewal, revocation, roles, sweep
@@ -117,6 +117,8 @@ ROUTES: Final = RouteTable(
             path="accessors",
             operation=Operation.LIST,
             program=look_up.list_accessors,
+            form=PageForm,
+            pages=True,
             doc="Lists the accessors of all service tokens.",
         ),
         Route(

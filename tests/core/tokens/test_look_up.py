@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.effects import Sleep
+from cloudid_core.tokens import look_up
+
 from ..service_world import ROOT, ServiceWorld
 
 MEMBERS = {
@@ -117,6 +120,27 @@ def test_the_dead_are_not_known() -> None:
         assert world.code("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})[0] == 400
 
 
+def test_a_look_up_of_a_token_that_does_not_exist_says_so_by_what_was_given() -> None:
+    """A text is a bad token, an accessor an invalid one; neither answers with the caller's own token."""
+    world = ServiceWorld()
+    for path, body, reason in (
+        ("lookup", {"token": "cs." + "0" * 64}, "bad token"),
+        ("lookup-accessor", {"accessor": "0" * 32}, "invalid accessor"),
+    ):
+        _, told = world.ask("POST", f"auth/token/{path}", body)
+        assert told["errors"][0].endswith(reason)
+        assert "data" not in told
+
+
+def test_a_look_up_needs_the_mount_of_the_token() -> None:
+    """A token whose mount is gone is not known, by its text or by its accessor."""
+    world = ServiceWorld()
+    auth = world.log_in(world.furnish())
+    world.must("DELETE", "sys/auth/cloud")
+    assert world.code("POST", "auth/token/lookup", {"token": auth["client_token"]})[0] == 403
+    assert world.code("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})[0] == 400
+
+
 def test_an_accessor_is_required() -> None:
     assert ServiceWorld().code("POST", "auth/token/lookup-accessor", {}) == (400, "field_required")
 
@@ -128,6 +152,43 @@ def test_accessors_are_listed(method: str, path: str) -> None:
     listed = world.must(method, path)["data"]["keys"]
     assert made < set(listed)
     assert len(listed) == 4
+
+
+def test_accessors_are_listed_in_pages_in_the_order_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every accessor is in exactly one page, whatever the sizes of the pages; `after` need not exist any more."""
+    monkeypatch.setattr(look_up, "PAGE", 2)
+    world = ServiceWorld()
+    made = []
+    for _ in range(5):
+        world.advance(1)
+        made.append(world.create(no_parent=True))
+    everything = world.must("LIST", "auth/token/accessors")["data"]["keys"]
+    accessors = [auth["accessor"] for auth in made]
+    assert [accessor for accessor in everything if accessor in accessors] == accessors
+    for limit in (1, 2, 3, 5):
+        listed: list[str] = []
+        while len(listed) < len(everything):
+            after = listed[-1] if listed else ""
+            page = world.must("GET", f"auth/token/accessors?list=true&limit={limit}&after={after}")["data"]["keys"]
+            assert 0 < len(page) <= limit
+            listed += page
+        assert listed == everything
+    world.must("POST", "auth/token/revoke", {"token": made[2]["client_token"]})
+    after = world.must("GET", f"auth/token/accessors?list=true&after={accessors[2]}")["data"]["keys"]
+    assert after == everything[everything.index(accessors[2]) + 1 :]
+    assert world.ask("GET", f"auth/token/accessors?list=true&after={everything[-1]}")[0] == 404
+    assert world.code("GET", "auth/token/accessors?list=true&after=x") == (400, "field_invalid")
+
+
+def test_other_requests_have_their_turn_while_accessors_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program yields between two pages."""
+    monkeypatch.setattr(look_up, "PAGE", 2)
+    world = ServiceWorld()
+    for _ in range(5):
+        world.child(no_parent=True)
+    before = len(world.trace)
+    world.must("LIST", "auth/token/accessors")
+    assert sum(isinstance(effect, Sleep) for _, effect in world.trace[before:]) >= 2
 
 
 def test_accessors_are_listed_only_with_sudo() -> None:
