@@ -147,3 +147,18 @@ def test_two_writes_at_once_lose_no_field(seed: int) -> None:
         world.spawn(world.asking("POST", PATH, fields))
     world.settle()
     assert (stored(world)["token_ttl"], stored(world)["token_num_uses"]) == (60, 7)
+
+
+def test_many_writers_of_one_role_are_all_served_and_lose_nothing() -> None:
+    """Each writes a field of its own; after all of them the role has every field."""
+    world = ServiceWorld()
+    world.must("POST", PATH, BOUND)
+    fields: dict[str, object] = {
+        name: number for number, name in enumerate(("token_ttl", "token_max_ttl", "max_jwt_exp"), 1000)
+    }
+    fields |= {bound: [bound] for bound in DEFAULTS if bound.startswith("bound_")}
+    writes = [{name: value} for name, value in fields.items()] * 5
+    asked = [world.spawn(world.asking("POST", PATH, body)) for body in writes[:40]]
+    world.settle()
+    assert {task.result().status for task in asked} == {204}
+    assert stored(world) == {**DEFAULTS, **fields}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.background import queue
-from cloudid_core.errors import Code
-from cloudid_core.rotation.add import UNIDENTIFIED
-from cloudid_core.rotation.record import Phase
+from cloudid_core.errors import Code, Conflict
+from cloudid_core.rotation.add import UNIDENTIFIED, give_up
+from cloudid_core.rotation.record import Phase, Rotation
 from cloudid_core.rotation.root_credential import ROOT_PASSWORD_TTL
+from cloudid_core.store import keys
 
 from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
@@ -163,3 +164,17 @@ def test_keys_on_a_former_root_application_are_given_up() -> None:
     world.pass_time(OVERLAP_AND_MORE)
     assert not world.accepts(ours)
     assert world.accepts(operators)
+
+
+def test_a_node_that_no_longer_leads_does_not_give_up_a_rotation() -> None:
+    """The secret that it would abandon may be the one that the next leader switches to."""
+    world = rotating()
+    world.cloud("POST", "behaviour", {"delays": {"sign_in": 30}})
+    world.ask("POST", "cloud/rotate-root", x_service_deadline="5")
+    found = world.perform(world.context.records.find(keys.rotation(world.mount_ids["cloud"]), Rotation))
+    assert found is not None
+    assert found.record.phase is Phase.PROVING
+    with pytest.raises(Conflict):
+        world.perform(give_up(world.context, found, world.clock, "", fence={"duty/term": 99}))
+    assert world.rotation() == found.record
+    assert world.due(queue.INTENT) == []

@@ -138,3 +138,14 @@ def test_the_store_has_no_token() -> None:
             found = world.perform(world.service.context.records.find_fresh(key, Token))
             assert found is not None
             assert found.record.mac not in shown
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_each_of_many_parallel_uses_is_granted_and_none_beyond_the_last(seed: int) -> None:
+    """All of them change one entry of the store. Within their deadline each waits for its turn."""
+    world = ServiceWorld(seed)
+    token = world.child(num_uses=200, policies=["default"])
+    asked = [world.spawn(world.asking("GET", "auth/token/lookup-self", None, token)) for _ in range(205)]
+    world.settle()
+    statuses = [task.result().status for task in asked]
+    assert (statuses.count(200), statuses.count(403)) == (200, 5)

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
-from cloudid_core.tokens import batch
+from cloudid_core.tokens import batch, encoding
+from cloudid_core.tokens.authenticate import find_by_text
 
 from ..service_world import ServiceWorld
 from .test_record import token
@@ -61,6 +62,30 @@ def test_a_token_that_would_not_travel_in_a_header_is_refused() -> None:
     with pytest.raises(Refused) as refusal:
         batch.seal(large, RING, bytes(batch.RANDOM_SIZE))
     assert refusal.value.code is Code.BATCH_TOKEN_UNSUPPORTED
+
+
+def test_the_longest_batch_token_is_sealed_and_unsealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of exactly the limit works; one that is longer by a character is refused, and is no token."""
+    monkeypatch.setattr(batch, "TEXT_LIMIT", len(SEALED))
+    assert batch.unseal(batch.seal(TOKEN, RING, bytes(batch.RANDOM_SIZE)), RING) == TOKEN
+    monkeypatch.setattr(batch, "TEXT_LIMIT", len(SEALED) - 1)
+    assert batch.unseal(SEALED, RING) is None
+    with pytest.raises(Refused):
+        batch.seal(TOKEN, RING, bytes(batch.RANDOM_SIZE))
+
+
+def test_every_batch_token_has_an_id_of_its_own() -> None:
+    """It sorts by the time of the token, and leases name the token by it."""
+    world = ServiceWorld()
+    ids = []
+    for _ in range(3):
+        token = world.perform(find_by_text(world.service.context, world.child(type="batch", policies=["default"])))
+        assert token is not None
+        ids.append(token.id)
+        world.advance(1)
+    assert len(set(ids)) == 3
+    assert ids == sorted(ids)
+    assert all(map(encoding.is_id, ids))
 
 
 def test_a_batch_token_is_nowhere_in_the_store_and_works() -> None:

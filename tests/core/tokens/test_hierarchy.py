@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cloudid_core.background.queue import Job
 from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError
+from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.leases.record import Lease
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.testing import Crashed, FaultKind
 from cloudid_core.testing.faults import Fault
-from cloudid_core.tokens import hierarchy
+from cloudid_core.tokens import encoding, hierarchy
 from cloudid_core.tokens.authenticate import find_by_text, find_token
 from cloudid_core.tokens.record import Token
 
@@ -91,6 +93,37 @@ def test_a_token_without_dependants_leaves_no_work() -> None:
     world.must("POST", "auth/token/revoke", {"token": token})
     assert world.last.wake_at is None
     assert left_over(world) == []
+
+
+def test_a_childless_token_is_gone_at_once_whatever_ends_it() -> None:
+    """It leaves no entry that waits for children."""
+    for path in ("revoke", "revoke-orphan"):
+        world = ServiceWorld()
+        token = world.child(no_parent=True)
+        world.must("POST", f"auth/token/{path}", {"token": token})
+        assert left_over(world) == []
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_a_node_that_no_longer_leads_leaves_the_children_alone(released: bool) -> None:
+    """Their work belongs to the next leader."""
+    world = ServiceWorld()
+    parent = world.child()
+    child = world.child(parent)
+    world.must("POST", "auth/token/revoke-orphan" if released else "auth/token/revoke", {"token": parent})
+    before = {key: world.store.read(key) for key in world.keys("")}
+    job = Job(
+        context=world.service.context,
+        key="",
+        mount_id="",
+        ref=encoding.id_of(parent, world.service.context.records.sealer.keyring) or "",
+        now=world.clock,
+        deadline=Deadline(world.clock + 60),
+        fence={"duty/term": 99},
+    )
+    assert world.perform(hierarchy.settle_children(job, released=released)) is False
+    assert {key: world.store.read(key) for key in world.keys("")} == before
+    assert world.is_good(child) is released
 
 
 def test_the_leases_of_the_whole_family_end() -> None:

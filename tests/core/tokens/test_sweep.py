@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.effects import ReadEntry
 from cloudid_core.tokens import sweep
 
 from ..service_world import ServiceWorld
@@ -42,6 +43,23 @@ def test_the_sweep_goes_page_by_page_and_round_and_round(monkeypatch: pytest.Mon
     world.advance(60)
     broom = sweep.Sweep()
     assert [world.perform(broom.run(world.service.context, {}, world.clock)) for _ in range(2)] == [5, 0]
+
+
+@pytest.mark.parametrize("dead", range(6))
+def test_a_dead_token_is_removed_wherever_in_a_page_it_is(dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first, the last and the last one of all, in one round that looks at each token once."""
+    monkeypatch.setattr(sweep, "PAGE", 3)
+    world = ServiceWorld()
+    world.advance(1)
+    for number in range(6):
+        world.child(ttl=60 if number == dead else 600, no_parent=True)
+        world.advance(1)
+    world.advance(60)
+    before = len(world.trace)
+    assert world.perform(sweep.Sweep().run(world.service.context, {}, world.clock)) == 1
+    assert len(world.keys("token/")) == 6
+    read = [effect.key for _, effect in world.trace[before:] if isinstance(effect, ReadEntry)]
+    assert len(read) == len(set(read)) == 7
 
 
 def test_a_round_removes_all_that_is_dead_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
