@@ -26,10 +26,12 @@ class UnknownKey(CloudidError):
 def verify_login_jwt(token: str, key_set: KeySet, caches: Caches, mount_id: str, limit: int) -> Claims:
     """The claims of a token of at most `limit` bytes that a key of the set signed.
 
-    Raises `UnknownKey`, or `Refused` with `JWT_MALFORMED`, `LOGIN_REFUSED` or, after the signature has held,
-    `JWT_CLAIM_MISSING`.
+    Raises `UnknownKey`, or `Refused` with `FIELD_INVALID` (the token is too long), `JWT_MALFORMED`, `LOGIN_REFUSED` or,
+    after the signature is verified, `JWT_CLAIM_MISSING`.
     """
-    if len(token) > limit or not token.isascii():
+    if len(token) > limit:
+        raise Refused(Code.FIELD_INVALID, f'"jwt" must be at most {limit} bytes long')
+    if not token.isascii():
         raise Refused(Code.JWT_MALFORMED)
     key_of_token = (mount_id, key_set.generation, sha256(token.encode()).digest())
     claims: Claims | None = caches.signatures.peek(key_of_token)

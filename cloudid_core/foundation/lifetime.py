@@ -33,8 +33,10 @@ class Grant(msgspec.Struct, frozen=True):
 def grant(terms: Terms, *, start: Instant, now: Instant, increment: int = 0) -> Grant:
     """The life that is granted now to what was made at `start`.
 
-    `increment` is a wish, counted from now; zero asks for the usual. Periodic: the period again and again; only the
-    explicit maximum limits the whole life. Raises `TOKEN_PAST_MAX_TTL` when nothing is left.
+    `increment` is what the caller asks for, counted from now; 0: the TTL of the terms, or else the mount's default.
+    Periodic: the period again and again; only the explicit maximum limits the whole life. A TTL that is asked for or
+    set, and cannot be granted, causes a warning; a default that cannot be granted does not. Raises `TOKEN_PAST_MAX_TTL`
+    when nothing is left.
     """
     if terms.period:
         limit = min(terms.period, terms.effective_max)
@@ -42,19 +44,19 @@ def grant(terms: Terms, *, start: Instant, now: Instant, increment: int = 0) -> 
         if terms.explicit_max_ttl:
             limit = min(limit, _left(start, terms.explicit_max_ttl, now))
         return _some(Grant(limit, warnings))
-    wish = increment or terms.ttl or terms.default
-    ttl = min(wish, _left(start, terms.effective_max, now))
-    return _some(Grant(ttl, _capped("TTL", wish, ttl)))
+    wanted = increment or terms.ttl
+    ttl = min(wanted or terms.default, _left(start, terms.effective_max, now))
+    return _some(Grant(ttl, _capped("TTL", wanted, ttl)))
 
 
 def _left(start: Instant, limit: int, now: Instant) -> int:
     return int(start + limit - now)
 
 
-def _capped(what: str, wished: int, granted: int) -> tuple[str, ...]:
-    if granted >= wished:
+def _capped(what: str, wanted: int, granted: int) -> tuple[str, ...]:
+    if granted >= wanted:
         return ()
-    return (f"{what} of {wished}s exceeded the effective maximum; it is capped to {granted}s",)
+    return (f"{what} of {wanted}s exceeded the effective maximum; it is capped to {granted}s",)
 
 
 def _some(granted: Grant) -> Grant:

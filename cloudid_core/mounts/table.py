@@ -177,8 +177,12 @@ class MountTable:
         if mount.kind != AUTH and path.partition("/")[0] in RESERVED:
             raise Refused(Code.MOUNT_PATH_IN_USE, "the path is reserved")
         for other in map(fold, self.by_path):
-            if f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/"):
+            if path == other:
                 raise Refused(Code.MOUNT_PATH_IN_USE)
+            if path.startswith(f"{other}/"):
+                raise Refused(Code.MOUNT_PATH_IN_USE, "it is below the path of another mount")
+            if other.startswith(f"{path}/"):
+                raise Refused(Code.MOUNT_PATH_IN_USE, "the path of another mount is below it")
 
 
 async def mount_table(records: Records) -> Found[MountTable]:

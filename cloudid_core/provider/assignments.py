@@ -32,7 +32,7 @@ _SCOPE: Final = re.compile(
 )
 """A scope in lower case, without the slash at its end. The empty text is the tenant's root."""
 
-_NOT_A_SCOPE: Final = 'must be the scope "/", or of a subscription, resource group, resource or management group'
+_NOT_A_SCOPE: Final = 'must be "/" or the id of a subscription, resource group, resource or management group'
 _NOT_A_DEFINITION: Final = "must be the id of a role definition: [scope]/providers/Microsoft.Authorization/…/{guid}"
 
 

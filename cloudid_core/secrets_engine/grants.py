@@ -67,7 +67,12 @@ def _role_grant(element: Mapping[str, Any]) -> RoleGrant:
     texts = _texts(element, frozenset({"role_name", "role_id", "scope"}))
     if not texts.get("role_name") and not texts.get("role_id"):
         raise ValueError('needs "role_name" or "role_id" in each element')
-    return RoleGrant(**{**texts, "scope": assignments.scope(texts.get("scope", ""))})
+    if not texts.get("scope"):
+        raise ValueError('needs "scope" in each element')
+    try:
+        return RoleGrant(**{**texts, "scope": assignments.scope(texts["scope"])})
+    except ValueError as error:
+        raise ValueError(f'has an element whose "scope" {error}') from None
 
 
 def _group_grants(raw: object) -> tuple[GroupGrant, ...]:

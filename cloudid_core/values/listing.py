@@ -8,12 +8,12 @@ from . import coercion
 def comma_list(raw: object) -> tuple[str, ...]:
     """The trimmed elements of a list, or of a string split at its commas. Null and "" are the empty list.
 
-    Empty elements are kept: what they mean is for the rules of each field to say, and a restriction must not vanish
-    because of a stray comma. A bare number or boolean is a list of one.
+    Empty elements are kept: the rules of each field say what they mean, and a restriction must not vanish because of a
+    stray comma. A bare number or boolean is a list of one.
     """
     if isinstance(raw, (list, tuple)):
         return tuple(element.strip() for element in _elements(raw))
-    text = coercion.text(raw).strip()
+    text = _text(raw, "must be a list of strings, or a comma-separated string").strip()
     return tuple(piece.strip() for piece in text.split(",")) if text else ()
 
 
@@ -21,19 +21,27 @@ def string_list(raw: object) -> tuple[str, ...]:
     """The elements of a list as they are; a string is one element, commas and all. Null and "" are the empty list."""
     if isinstance(raw, (list, tuple)):
         return _elements(raw)
-    text = coercion.text(raw)
+    text = _text(raw, "must be a list of strings, or a string")
     return (text,) if text else ()
 
 
 def key_values(raw: object) -> dict[str, str]:
     """The members of an object, or of a list of `key=value` strings (or a single one); of equal keys the last wins."""
     if isinstance(raw, dict):
-        return {coercion.text(key): coercion.text(value) for key, value in raw.items()}
+        return {key: _text(value, "must be an object whose values are strings") for key, value in raw.items()}
     return dict(_pair(element) for element in string_list(raw))
 
 
 def _elements(raw: list[object] | tuple[object, ...]) -> tuple[str, ...]:
-    return tuple(coercion.text(element) for element in raw)
+    return tuple(_text(element, "must be a list of strings") for element in raw)
+
+
+def _text(raw: object, rule: str) -> str:
+    """A scalar as a text; `ValueError` with the rule when it is something else."""
+    try:
+        return coercion.text(raw)
+    except ValueError:
+        raise ValueError(rule) from None
 
 
 def _pair(element: str) -> tuple[str, str]:

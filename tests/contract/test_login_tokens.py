@@ -156,3 +156,17 @@ def test_a_role_is_found_by_its_name(service: Installation) -> None:
     service.must("DELETE", ROLE)
     assert refused(service, form(service, machine(service, "vm"))) == (400, ["role_not_found"])
     assert service.ask("POST", "auth/token/renew-self", {}, token).status == 400
+
+
+def test_a_role_with_only_a_maximum_causes_no_warning(service: Installation) -> None:
+    """No TTL was asked for, so none was cut short."""
+    service.must("POST", ROLE, {"token_max_ttl": 60})
+    reply = log_in(service, form(service, machine(service, "vm")))
+    assert (reply.body["auth"]["lease_duration"], reply.body["warnings"]) == (60, None)
+
+
+def test_a_jwt_that_is_too_long_is_refused_as_too_long(service: Installation) -> None:
+    """Exactly 16 KiB are read; a byte more is not."""
+    fields = form(service, machine(service, "vm"))
+    for size, code in ((16_384, "jwt_malformed"), (16_385, "field_invalid")):
+        assert refused(service, {**fields, "jwt": "x" * size}) == (400, [code])

@@ -127,4 +127,4 @@ def test_an_unknown_key_is_told_but_not_in_the_message(caches: Caches) -> None:
 def test_length_is_limited_before_anything_else(caches: Caches) -> None:
     token = mint()
     assert code_of(verify_login_jwt, token, key_set(), caches, "mount", len(token)) is None
-    assert code_of(verify_login_jwt, token, key_set(), caches, "mount", len(token) - 1) is Code.JWT_MALFORMED
+    assert code_of(verify_login_jwt, token, key_set(), caches, "mount", len(token) - 1) is Code.FIELD_INVALID

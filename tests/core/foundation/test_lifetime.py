@@ -43,14 +43,19 @@ def test_what_is_granted_at_issue(terms: dict[str, Any], ttl: int) -> None:
         ({"increment": 101}, 100),
         ({"ttl": 60, "max_ttl": 40}, 40),
         ({"ttl": 60, "explicit_max_ttl": 40}, 40),
-        ({"max_ttl": 40}, 40),
         ({"period": 101}, 100),
         ({"period": 60, "max_ttl": 40}, 40),
     ],
 )
-def test_what_is_capped_is_told(terms: dict[str, Any], ttl: int) -> None:
+def test_what_is_capped_causes_a_warning(terms: dict[str, Any], ttl: int) -> None:
     assert granted(**terms).ttl == ttl
     assert len(granted(**terms).warnings) == 1
+
+
+def test_a_default_that_is_capped_causes_no_warning() -> None:
+    """A role that only sets a maximum asks for no TTL, so nothing that was asked for is refused."""
+    assert granted(max_ttl=40) == Grant(40)
+    assert granted(explicit_max_ttl=40) == Grant(40)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core import Secret, Settings
-from cloudid_core.errors import Code, Refused
+from cloudid_core.errors import Code, Problem, Refused
 from cloudid_core.mounts.table import (
     AUTH,
     BUILT_IN,
@@ -63,12 +63,24 @@ def test_a_path_belongs_to_the_mount_that_it_starts_with(path: str, found: tuple
     assert (routed and (routed[0].path, routed[1])) == found
 
 
-@pytest.mark.parametrize("path", ["cloud", "cloud/sub", "team", "team/a/b", "TEAM/A", "Cloud"])
-def test_no_path_contains_another_whatever_their_case(path: str) -> None:
-    """Nor may two differ only in case: policies could not tell them apart."""
+@pytest.mark.parametrize(
+    "path, detail",
+    [
+        ("cloud", ""),
+        ("Cloud", ""),
+        ("TEAM/A", ""),
+        ("cloud/sub", "it is below the path of another mount"),
+        ("Cloud/sub", "it is below the path of another mount"),
+        ("team/a/b", "it is below the path of another mount"),
+        ("team", "the path of another mount is below it"),
+        ("TEAM", "the path of another mount is below it"),
+    ],
+)
+def test_no_path_contains_another_whatever_their_case(path: str, detail: str) -> None:
+    """Nor may two differ only in case: policies could not tell them apart. The error says which of these it is."""
     with pytest.raises(Refused) as refused:
         table("cloud", "team/a").with_mount(mount(path))
-    assert refused.value.code is Code.MOUNT_PATH_IN_USE
+    assert refused.value.problems == (Problem(Code.MOUNT_PATH_IN_USE, detail),)
 
 
 def test_the_case_of_the_mount_that_was_there_first_does_not_matter_either() -> None:

@@ -101,7 +101,7 @@ def test_the_paths_at_the_root_scope_have_no_empty_segment() -> None:
     ],
 )
 def test_anything_else_is_no_scope(text: object) -> None:
-    with pytest.raises(ValueError, match="must be the scope"):
+    with pytest.raises(ValueError, match='must be "/" or the id'):
         scope(text)
 
 

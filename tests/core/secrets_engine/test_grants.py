@@ -77,12 +77,18 @@ def test_whatever_is_written_is_taken_or_refused(kind: Any, raw: object) -> None
             assert kind.parse(kind.show(kind.parse(spelling))) == kind.parse(spelling)
 
 
+@pytest.mark.parametrize("entry", [{"role_name": READER}, {"role_name": READER, "scope": ""}])
+def test_the_error_for_an_entry_without_a_scope_says_so(entry: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r'^needs "scope" in each element$'):
+        ROLE_GRANTS.parse([entry])
+
+
 @pytest.mark.parametrize(
     "scope",
-    ["", "//", "nowhere", "/subscriptions", "/subscriptions/x", f"{SCOPE}//", f"{SCOPE}/../x", "/subscriptions//"],
+    ["//", "nowhere", "/subscriptions", "/subscriptions/x", f"{SCOPE}//", f"{SCOPE}/../x", "/subscriptions//"],
 )
 def test_a_scope_is_a_scope(scope: str) -> None:
-    with pytest.raises(ValueError, match="scope"):
+    with pytest.raises(ValueError, match=r'^has an element whose "scope" must be'):
         ROLE_GRANTS.parse([{"role_name": READER, "scope": scope}])
 
 

@@ -48,9 +48,10 @@ def test_string_list_splits_and_trims_nothing(raw: object, expected: tuple[str, 
 
 
 @pytest.mark.parametrize("raw", [{}, {"a": "b"}, [["a"]], ["a", {}], b"a"])
-def test_lists_hold_scalars(raw: object) -> None:
+def test_what_is_no_list_is_refused_as_such(raw: object) -> None:
+    """The error speaks of a list: that the field could be a string is beside the point."""
     for read in (listing.comma_list, listing.string_list):
-        with pytest.raises(ValueError, match="must be a string"):
+        with pytest.raises(ValueError, match="must be a list of strings"):
             read(raw)
 
 
