@@ -66,6 +66,7 @@ class Code(Enum):
 
     # Configuration and roles
     CONFIG_MISSING = 400, "the mount is not configured"
+    CONFIG_INVALID = 400, "the stored configuration of the mount is not valid: write the field anew"
     REFERENCE_NOT_FOUND = 400, "a referenced object does not exist"
     REFERENCE_AMBIGUOUS = 400, "a name matches several objects: use the id"
     ROLE_UNBOUND = 400, 'a role needs at least one bound: set a bound_* field, or bound_service_principal_ids to "*"'
@@ -162,13 +163,23 @@ class CloudidError(Exception):
 
 
 class Refused(CloudidError):
-    """We do not do what was asked. The first problem gives the status, unless there is another `status`."""
+    """We do not do what was asked. The first problem gives the status, unless there is another `status`.
+
+    `allow` are the methods that a 405 names; empty: all that the service has.
+    """
 
     def __init__(
-        self, code: Code, detail: str = "", *more: Problem, retry_after: float | None = None, status: int = 0
+        self,
+        code: Code,
+        detail: str = "",
+        *more: Problem,
+        retry_after: float | None = None,
+        status: int = 0,
+        allow: str = "",
     ) -> None:
         self.problems: tuple[Problem, ...] = (Problem(code, detail), *more)
         self.retry_after = retry_after
+        self.allow = allow
         self.status = status or code.status
         super().__init__("; ".join(problem.text for problem in self.problems))
 

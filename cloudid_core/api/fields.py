@@ -47,6 +47,14 @@ class FieldType(Generic[T]):
     show: Callable[[T], Json] = _as_is
     null_is_absent: bool = False
 
+    def accepts(self, value: object) -> bool:
+        """Whether a value can be parsed."""
+        try:
+            self.parse(value)
+        except ValueError:
+            return False
+        return True
+
 
 def one_of(*choices: str) -> FieldType[str]:
     """A text that is one of few; the empty text stands for the default."""
@@ -175,6 +183,16 @@ def _required(form: type) -> tuple[str, ...]:
 def spellings_of(form: type) -> Mapping[str, Field]:
     """The fields of a class by each name that a request may use."""
     return {name: field for field in fields_of(form) for name in (field.name, field.old_name) if name}
+
+
+def combined(name: str, *forms: type) -> type:
+    """A form with the fields of several forms. Where two have a field of the same name, the first form's is taken."""
+    fields = {
+        field.name: setting(field.kind, field.default, field.doc, old_name=field.old_name)
+        for form in reversed(forms)
+        for field in fields_of(form)
+    }
+    return attrs.make_class(name, fields, frozen=True, kw_only=True)
 
 
 class ParsedFields(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, IDENTIFIER, SCHEDULE, SECONDS, SECRET, TEXT, fields_of, setting
+from ..api.fields import BOOLEAN, GUID, IDENTIFIER, SCHEDULE, SECONDS, SECRET, TENANT, TEXT, fields_of, setting
 from ..errors import Code, Problem, Refused
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
@@ -32,6 +32,8 @@ MINIMUMS: Final[Mapping[str, int]] = MappingProxyType(
     {"rotation_period": 5, "rotation_window": 3600, "root_password_ttl": 2 * 3600}
 )
 """The least values of durations in seconds. 0 is always allowed."""
+TEXTS_OF_URLS: Final = (TENANT, GUID, IDENTIFIER)
+"""The kinds of texts that become parts of URLs and of forms for the provider."""
 NO_VARIABLES: Final[Mapping[str, Secret]] = MappingProxyType({})
 
 
@@ -61,6 +63,15 @@ class RootCredential:
         return tuple(field.name for field in fields_of(type(self)) if field.required and not getattr(self, field.name))
 
     @cached_property
+    def malformed(self) -> tuple[str, ...]:
+        """The fields whose texts break their grammar: they were stored by a version that was less strict."""
+        return tuple(
+            field.name
+            for field in fields_of(type(self))
+            if field.kind in TEXTS_OF_URLS and not field.kind.accepts(getattr(self, field.name))
+        )
+
+    @cached_property
     def credentials(self) -> Credentials:
         """What the service proves itself with."""
         return Credentials(client_id=self.client_id, client_secret=self.client_secret)
@@ -88,10 +99,15 @@ class Account(Protocol):
 
 
 def effective_config(settings: Settings, form: type[C], found: Found[C] | None) -> C:
-    """The configuration that counts: what is stored, and the environment; `CONFIG_MISSING` if that is not enough."""
+    """The configuration that counts: what is stored, and the environment.
+
+    `CONFIG_MISSING` if that is not enough; `CONFIG_INVALID` if a stored field has a text that is no longer accepted.
+    """
     config = effective(found.record if found else form(), settings.environment)
     if config.missing:
         raise Refused(Code.CONFIG_MISSING)
+    if config.malformed:
+        raise Refused.because([Problem(Code.CONFIG_INVALID, f'"{name}"') for name in config.malformed])
     return config
 
 

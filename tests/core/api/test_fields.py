@@ -10,7 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.api import fields
-from cloudid_core.api.fields import Field, FieldType, bounded, fields_of, one_of, parse, require, setting, show
+from cloudid_core.api.fields import (
+    INTEGER,
+    TEXT,
+    Field,
+    FieldType,
+    bounded,
+    combined,
+    fields_of,
+    one_of,
+    parse,
+    require,
+    setting,
+    show,
+)
 from cloudid_core.errors import Code, Refused
 from cloudid_core.values.secret import Secret
 
@@ -172,3 +185,18 @@ def test_what_was_given_prints_its_names_alone() -> None:
         jwt: str = setting(fields.TEXT, "", "A secret.")
 
     assert repr(parse(Form, {"jwt": "s3cret"})) == "<Given jwt>"
+
+
+def test_a_combined_form_has_the_fields_of_all_and_the_first_form_counts() -> None:
+    @frozen(kw_only=True)
+    class Other:
+        count: str = setting(TEXT, "", "Another field of the same name.", old_name="number")
+        more: int = setting(INTEGER, 1, "A field of its own.")
+
+    @frozen(kw_only=True)
+    class First:
+        count: int = setting(INTEGER, 7, "How many.", old_name="amount")
+
+    both = combined("Both", First, Other)
+    given = parse(both, {"amount": "3", "more": 2, "number": 1})
+    assert (given.values, given.ignored) == ({"count": 3, "more": 2}, ("number",))

@@ -6,10 +6,14 @@ from typing import Any
 
 import jwt
 import pytest
+from attrs import evolve
 
+from cloudid_core.auth_method.config import Config
 from cloudid_core.effects import CallProvider
 from cloudid_core.events import MachineClaimIgnored
 from cloudid_core.provider.signing_keys import REST
+from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
 from servers.provider_simulator.identity.tokens import MAX_GROUPS
 
 from ..service_world import ServiceWorld
@@ -238,3 +242,28 @@ def test_a_login_rests_on_role_and_configuration_to_the_end(seed: int, change: s
         assert world.last_commit(login.name) < world.last_commit(deletion.name)
     else:
         assert login.result().status == 400
+
+
+def store_tenant(world: ServiceWorld, tenant: str) -> None:
+    """Store a tenant as an earlier version did, which took any text."""
+    mount = next(mount for mount in world.mounts if mount.path == "auth/cloud")
+    context = world.service.context
+    found = world.perform(context.records.find(keys.config(mount.id), Config))
+    assert found is not None
+    broken = evolve(found.record, tenant_id=tenant)
+    world.perform(context.records.commit(Changes(found.expected, {found.key: broken})))
+
+
+@pytest.mark.parametrize("tenant", ["..", ".", "a/b", "a b", "\u00e9", "x" * 300])
+def test_a_tenant_that_is_no_longer_accepted_is_an_error_of_the_configuration(tenant: str) -> None:
+    """It was stored by an earlier version. Logins name the field, and call nothing; a new value repairs them."""
+    world = ServiceWorld()
+    machine = world.furnish()
+    right = world.must("GET", "auth/cloud/config")["data"]["tenant_id"]
+    store_tenant(world, tenant)
+    before = len(world.trace)
+    assert refused(world, world.credentials(machine)) == (400, "config_invalid")
+    assert b'\\"tenant_id\\"' in world.last.body
+    assert not any(isinstance(effect, CallProvider) for _, effect in world.trace[before:])
+    world.must("POST", "auth/cloud/config", {"tenant_id": right})
+    assert world.log_in(machine)
