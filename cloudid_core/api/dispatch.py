@@ -32,19 +32,23 @@ from .fields import ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
 from .response import Answer, Request, Response, render
-from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable
+from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable, methods_of
 
 CREATE: Final = "create"
 NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
 
 
 class Match(msgspec.Struct, frozen=True):
-    """Where a path leads: a route with its captures, or the code that says why there is none."""
+    """Where a path leads: a route with its captures, or the code that says why there is none.
+
+    `allow` are the methods of the path, where it has others than the one that was used.
+    """
 
     mount: Mount | None
     route: Route | None = None
     captures: Mapping[str, str] = {}
     failure: Code = Code.NO_HANDLER
+    allow: str = ""
 
 
 class RequestFacts(msgspec.Struct, kw_only=True):
@@ -116,7 +120,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
             caller = await identify()
     if match.route is None or match.mount is None:
         authorise(caller, ask, ask.operation.value)
-        raise Refused(match.failure)
+        raise Refused(match.failure, allow=match.allow)
     make_call = partial(
         Call,
         context=context,
@@ -155,12 +159,13 @@ def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Mat
     if found is None:
         return Match(None)
     mount, rest = found
-    match = catalog.of(mount).routes.find(rest, ask.operation)
+    table = catalog.of(mount).routes
+    match = table.find(rest, ask.operation)
     if isinstance(match, Code):
-        return Match(mount, failure=match)
+        return Match(mount, failure=match, allow=methods_of(table.at(rest)))
     route, captures = match
     if ask.is_head and route.has_side_effect:
-        return Match(mount, failure=Code.UNSUPPORTED_OPERATION)
+        return Match(mount, failure=Code.UNSUPPORTED_OPERATION, allow=methods_of(table.at(rest)))
     return Match(mount, route, captures)
 
 
@@ -215,13 +220,13 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
 
 
 def warnings(route: Route, call: Call, ask: ParsedRequest) -> tuple[str, ...]:
-    """What a misspelt or overruled field of a write is told; it must not vanish in silence."""
+    """The warnings about unknown and overruled fields of a write: a misspelt field must not vanish in silence."""
     if ask.operation is not Operation.WRITE:
         return ()
     overruled = sorted(name for name, value in call.captures.items() if ask.body.get(name, value) != value)
     unknown = [name for name in call.given.ignored if name not in call.captures]
     told = []
-    if unknown and not route.takes_anything:
+    if unknown:
         told.append(f"Endpoint ignored these unrecognized parameters: [{' '.join(unknown)}]")
     if overruled:
         told.append(

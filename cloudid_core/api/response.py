@@ -160,6 +160,11 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
     return Response(status, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)
 
 
+METHOD_NOT_ALLOWED: Final = 405
+METHODS: Final = "DELETE, GET, HEAD, LIST, POST, PUT"
+"""The `Allow` header of a 405 that does not depend on the path (RFC 9110 section 15.5.6)."""
+
+
 def error_body(problems: tuple[Problem, ...]) -> bytes:
     """`{"errors": […], "codes": […]}`, one of each for every problem.
 
@@ -178,6 +183,8 @@ def render_refusal(refusal: Refused, failure: Exception | None = None, request_i
     headers = {**HEADERS, ERROR_CODE_HEADER: refusal.code.wire}
     if refusal.retry_after is not None:
         headers["retry-after"] = str(max(1, round(refusal.retry_after)))
+    if refusal.status == METHOD_NOT_ALLOWED:
+        headers["allow"] = refusal.allow or METHODS
     codes = tuple(problem.code.wire for problem in refusal.problems)
     body = error_body(refusal.problems)
     return Response(refusal.status, body, headers, failure=failure, request_id=request_id, codes=codes)

@@ -6,10 +6,11 @@ about endpoints are all read from the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 import msgspec
 from attrs import frozen
@@ -101,8 +102,6 @@ class Route:
     """Needs a good token, but no policy: the program decides."""
     requires_all: bool = False
     """The required fields of the form must be in the request itself."""
-    takes_anything: bool = False
-    """Unknown fields are no mistake here."""
     pages: bool = False
     """A list whose program takes care of `after` and `limit` itself."""
     role_field: str = ""
@@ -134,6 +133,28 @@ class Route:
             elif pattern != segments[number]:
                 return None
         return captures if len(segments) == len(self.segments) else None
+
+
+METHODS: Final[Mapping[Operation, tuple[str, ...]]] = MappingProxyType(
+    {
+        Operation.READ: ("GET", "HEAD"),
+        Operation.LIST: ("GET", "HEAD", "LIST"),
+        Operation.WRITE: ("POST", "PUT"),
+        Operation.DELETE: ("DELETE",),
+    }
+)
+"""The methods that ask for each operation. GET and HEAD ask for a list with the parameter `list=true`."""
+
+
+def methods_of(routes: Iterable[Route]) -> str:
+    """The `Allow` header of a path that offers these routes (RFC 9110 section 10.2.1)."""
+    methods = {
+        method
+        for route in routes
+        for method in METHODS[route.operation]
+        if not (method == "HEAD" and route.has_side_effect)
+    }
+    return ", ".join(sorted(methods))
 
 
 @frozen

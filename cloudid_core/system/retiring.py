@@ -9,14 +9,16 @@ from typing import Final
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..api.fields import BOOLEAN, Json, parse, setting
+from ..api.fields import BOOLEAN, Json, combined, parse, setting
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route, RouteTable
+from ..auth_method import config as auth_config
 from ..auth_method import routes as auth_routes
 from ..errors import Code, Refused
 from ..mounts.retirement import Remains, drop_remains, what_remains
 from ..mounts.table import AUTH, SECRET, Mount, mount_table
 from ..provider.provisioned import Provisioned
+from ..secrets_engine import config as engine_config
 from ..secrets_engine import routes as engine_routes
 from ..values import rfc3339
 
@@ -25,6 +27,10 @@ MOST_NAMED: Final = 1000
 CONFIG: Final = "config"
 TABLES: Final[Mapping[str, RouteTable]] = MappingProxyType({AUTH: auth_routes.ROUTES, SECRET: engine_routes.ROUTES})
 """The routes of what can be mounted, by kind."""
+
+
+ConfigForm: Final = combined("ConfigForm", auth_config.Config, engine_config.ConfigForm)
+"""The configuration of either kind of mount, so that policies can name its fields."""
 
 
 @frozen(kw_only=True)
@@ -163,7 +169,7 @@ ROUTES: Final = (
         path="retiring/:accessor/config",
         operation=Operation.WRITE,
         program=write_config,
-        takes_anything=True,
+        form=ConfigForm,
         doc="Changes the configuration of a disabled mount, for example its root secret.",
     ),
 )

@@ -6,7 +6,7 @@ import pytest
 
 from cloudid_core.api.dispatch import authorise, match_route, read_form
 from cloudid_core.api.request import ParsedRequest, parse_request
-from cloudid_core.api.response import Request
+from cloudid_core.api.response import METHODS, Request
 from cloudid_core.errors import Code, Refused
 from cloudid_core.events import RequestAnswered, RequestReceived
 from cloudid_core.mounts.catalog import CATALOG
@@ -271,3 +271,28 @@ def test_a_deprecated_name_does_not_evade_a_denied_parameter() -> None:
     for body in ({"policies": "admin"}, {"policies": ["app", "Admin"]}, {"token_policies": "app,admin"}):
         assert world.code("POST", "auth/cloud/role/x", {"bound_locations": "a", **body}, maker)[0] == 403
     world.must("POST", "auth/cloud/role/x", {"bound_locations": "a", "policies": "app"}, maker)
+
+
+@pytest.mark.parametrize(
+    "method, path, allow",
+    [
+        ("DELETE", "auth/cloud/login", "POST, PUT"),
+        ("HEAD", "cloud/creds/web", "GET"),
+        ("POST", "cloud/roles", "GET, HEAD, LIST"),
+        ("LIST", "cloud/config", "DELETE, GET, HEAD, POST, PUT"),
+        ("get", "sys/health", METHODS),
+        ("FROBNICATE", "sys/health", METHODS),
+    ],
+)
+def test_a_405_names_the_methods_that_are_allowed(method: str, path: str, allow: str) -> None:
+    """Those of the path; a method that the service does not know is answered with all that it knows."""
+    world = ServiceWorld()
+    assert world.code(method, path) == (405, "unsupported_operation")
+    assert world.last.headers["allow"] == allow
+
+
+@pytest.mark.parametrize("method, status", [("DELETE", 403), ("FROBNICATE", 405)])
+def test_without_a_token_no_answer_tells_the_methods_of_a_path(method: str, status: int) -> None:
+    world = ServiceWorld()
+    assert world.ask(method, "cloud/creds/web", token="")[0] == status
+    assert world.last.headers.get("allow", METHODS) == METHODS

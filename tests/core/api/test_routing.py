@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.api import response
 from cloudid_core.api.response import NOTHING, Answer
-from cloudid_core.api.routing import Call, Operation, Route, RouteTable, capture_name
+from cloudid_core.api.routing import METHODS, Call, Operation, Route, RouteTable, capture_name
 from cloudid_core.errors import Code, Refused
 
 
@@ -82,3 +83,7 @@ def test_a_captured_name_is_checked_and_lowered() -> None:
     with pytest.raises(Refused) as refused:
         captured("-web")
     assert refused.value.code is Code.NAME_INVALID
+
+
+def test_the_methods_of_all_operations_are_those_of_the_service() -> None:
+    assert ", ".join(sorted({method for methods in METHODS.values() for method in methods})) == response.METHODS
