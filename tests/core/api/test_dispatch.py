@@ -296,3 +296,20 @@ def test_without_a_token_no_answer_tells_the_methods_of_a_path(method: str, stat
     world = ServiceWorld()
     assert world.ask(method, "cloud/creds/web", token="")[0] == status
     assert world.last.headers.get("allow", METHODS) == METHODS
+
+
+@pytest.mark.parametrize("path", ["Cloud/config", "CLOUD/roles/web", "auth/CLOUD/config", "Auth/cloud/config"])
+def test_a_mount_is_found_by_its_path_in_the_case_in_which_it_was_enabled(path: str) -> None:
+    assert ServiceWorld().ask("GET", path)[0] == 404
+
+
+def test_the_case_of_a_mount_is_kept_and_two_do_not_differ_only_in_it() -> None:
+    """Policies compare paths without regard to case, so they could not tell the two apart."""
+    world = ServiceWorld()
+    world.must("POST", "sys/mounts/Team/Cloud", {"type": "cloud"})
+    assert "Team/Cloud/" in world.must("GET", "sys/mounts")["data"]
+    assert world.ask("GET", "Team/Cloud/config")[0] == 200
+    assert world.ask("GET", "team/cloud/config")[0] == 404
+    assert world.code("POST", "sys/mounts/team/cloud", {"type": "cloud"}) == (409, "mount_path_in_use")
+    token = world.child(policies=[world.policy("reader", ("team/cloud/config", ["read"]))])
+    assert world.ask("GET", "Team/Cloud/config", None, token)[0] == 200

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cloudid_core import Secret, Settings
 from cloudid_core.api.request import (
     DEPTH_LIMIT,
+    QUERY_LIMIT,
     TARGET_LIMIT,
     TOKEN_LIMIT,
     ParsedRequest,
@@ -99,9 +100,18 @@ def test_what_is_refused_before_anything_is_looked_up(
     assert refusal(method, target, headers) is code
 
 
-def test_limits_of_a_target_are_still_allowed() -> None:
-    ask("GET", "/v1/" + "a" * (TARGET_LIMIT - len("/v1/")))
-    ask("GET", "/v1/a?" + "&".join(f"f{number}=" for number in range(100)))
+def test_what_is_exactly_at_its_limit_is_taken() -> None:
+    """And what is longer by one is not: target, fields of a query, body."""
+    longest = "a" * (TARGET_LIMIT - len("/v1/"))
+    assert ask("GET", f"/v1/{longest}").path == longest
+    assert refusal("GET", f"/v1/{longest}a", {}) is Code.TARGET_TOO_LONG
+    fields = [f"f{number}=" for number in range(QUERY_LIMIT)]
+    assert len(ask("GET", f"/v1/a?{'&'.join(fields)}").body) == QUERY_LIMIT
+    assert refusal("GET", f"/v1/a?{'&'.join([*fields, 'g='])}", {}) is Code.MALFORMED_REQUEST
+    body = b'{"a": "' + b"x" * 100 + b'"}'
+    assert parse_body(body, len(body)) == {"a": "x" * 100}
+    with pytest.raises(Refused, match=r"too large"):
+        parse_body(body, len(body) - 1)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +244,9 @@ def test_depth_is_counted_as_one_would(value: object, limit: int) -> None:
         ({"authorization": "bearer  c "}, "c"),
         ({"authorization": "Basic c"}, ""),
         ({"authorization": "Bearer"}, ""),
+        ({"x-service-token": "t" * TOKEN_LIMIT}, "t" * TOKEN_LIMIT),
         ({"x-service-token": "t" * (TOKEN_LIMIT + 1)}, "t" * TOKEN_LIMIT),
+        ({"authorization": "Bearer " + "t" * (TOKEN_LIMIT + 1)}, "t" * TOKEN_LIMIT),
     ],
 )
 def test_the_first_header_that_holds_a_token_counts(headers: dict[str, str], token: str) -> None:
