@@ -32,6 +32,8 @@ FACTOR: Final = 20.0
 
 A request that waits for one that hangs waits for its deadline, which is a hundred times the control.
 """
+ATTEMPTS: Final = 3
+"""A machine may be busy with something else for a moment; a request that waits for the provider does so every time."""
 ALLOWANCE: Final = 2.0
 """Seconds after its deadline in which a request must have ended, on a machine that is busy."""
 
@@ -104,18 +106,20 @@ def control(served: Served) -> Seen:
 def test_what_does_not_need_the_family_is_served_as_before(
     served: Served, control: Seen, family: str, trouble: str
 ) -> None:
-    with served.cloud.families[family].in_trouble(trouble):
-        seen = watch(served)
-    wait_until_served(served.running, served.requests)
-    bound = FACTOR * max(control.slow(request) for request in NEEDED_BY)
-    for request, needs in NEEDED_BY.items():
-        if family not in needs:
-            assert seen.statuses[request] <= {200, 204}, request
-            assert seen.slow(request) < bound, request
-        else:
-            assert seen.statuses[request] <= {502, 503, 504}, request
-            assert max(seen.latencies[request]) < DEADLINE + ALLOWANCE, request
-    assert seen.slowest < DEADLINE + ALLOWANCE
+    for _ in range(ATTEMPTS):
+        with served.cloud.families[family].in_trouble(trouble):
+            seen = watch(served)
+        wait_until_served(served.running, served.requests)
+        for request, needs in NEEDED_BY.items():
+            assert seen.statuses[request] <= ({502, 503, 504} if family in needs else {200, 204}), request
+        bound = FACTOR * max(control.slow(request) for request in NEEDED_BY)
+        late = {request for request, needs in NEEDED_BY.items() if family not in needs and seen.slow(request) >= bound}
+        if not late:
+            break
+        control = watch(served)
+    assert late == set()
+    latencies = [seen.slowest, *(max(seen.latencies[request]) for request in NEEDED_BY if family in NEEDED_BY[request])]
+    assert max(latencies) < DEADLINE + ALLOWANCE
     if family == "graph":
         assert set(seen.borrowed) <= {502, 503, 504}
 
