@@ -10,6 +10,8 @@ from ..auth_method import routes as auth_routes
 from ..background import queue
 from ..background.loop import Handler
 from ..foundation.components import Catalog
+from ..issuer import routes as issuer_routes
+from ..issuer.roll_over import roll_over
 from ..leases.expiry import end_intent, end_lease_when_due, end_token
 from ..rotation.advance import advance
 from ..secrets_engine import routes as engine_routes
@@ -18,7 +20,13 @@ from ..tokens import routes as token_routes
 from .retirement import wipe_mount
 
 CATALOG: Final = Catalog(
-    (system_routes.COMPONENT, token_routes.COMPONENT, auth_routes.COMPONENT, engine_routes.COMPONENT)
+    (
+        system_routes.COMPONENT,
+        token_routes.COMPONENT,
+        issuer_routes.COMPONENT,
+        auth_routes.COMPONENT,
+        engine_routes.COMPONENT,
+    )
 )
 HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
     {
@@ -27,5 +35,6 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         queue.TOKEN: end_token,
         queue.ROTATION: advance,
         queue.MOUNT: wipe_mount,
+        queue.SIGNING_KEY: roll_over,
     }
 )

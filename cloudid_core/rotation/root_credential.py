@@ -16,11 +16,13 @@ from ..errors import Code, Problem, Refused
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective, source_of
+from ..issuer.tokens import IdentityTokens
 from ..mounts.table import Mount
+from ..provider.assertions import Assertions, federated_token_file
 from ..provider.client import Client, Credentials
 from ..provider.retry import RetryPolicy
 from ..settings import Settings
-from ..store.records import Found
+from ..store.records import Found, Records
 from ..values.schedule import Schedule
 from ..values.secret import Secret
 
@@ -61,17 +63,23 @@ class RootCredential:
         return tuple(field.name for field in fields_of(type(self)) if field.required and not getattr(self, field.name))
 
     @cached_property
-    def credentials(self) -> Credentials:
-        """What the service proves itself with."""
-        return Credentials(client_id=self.client_id, client_secret=self.client_secret)
-
-    @cached_property
     def retry(self) -> RetryPolicy:
         """How patient it is with the provider."""
         return RetryPolicy()
 
 
 C = TypeVar("C", bound=RootCredential)
+
+
+class Resources(Protocol):
+    """The part of a context that makes a client."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def caches(self) -> Caches: ...
+    @property
+    def records(self) -> Records: ...
 
 
 class Account(Protocol):
@@ -82,7 +90,13 @@ class Account(Protocol):
     @property
     def cloud_name(self) -> str: ...
     @property
-    def credentials(self) -> Credentials: ...
+    def client_id(self) -> str: ...
+    @property
+    def client_secret(self) -> Secret: ...
+    @property
+    def identity_token_audience(self) -> str: ...
+    @property
+    def identity_token_ttl(self) -> int: ...
     @property
     def retry(self) -> RetryPolicy: ...
 
@@ -95,18 +109,16 @@ def effective_config(settings: Settings, form: type[C], found: Found[C] | None) 
     return config
 
 
-def client_of(
-    settings: Settings, caches: Caches, mount: Mount, config: Account, version: int, deadline: Deadline
-) -> Client:
+def client_of(context: Resources, mount: Mount, config: Account, version: int, deadline: Deadline) -> Client:
     """How a mount talks to the provider under a configuration that counts; `version` is that of the stored one."""
     return Client(
-        settings=settings,
-        caches=caches,
-        cloud=settings.clouds[config.cloud_name],
+        settings=context.settings,
+        caches=context.caches,
+        cloud=context.settings.clouds[config.cloud_name],
         tenant=config.tenant_id,
-        credentials=config.credentials,
+        credentials=credentials_of(context, mount, config),
         retry=config.retry,
-        owner=f"{mount.id}:{version}",
+        owner=owner_of(mount, version),
         deadline=deadline,
     )
 
@@ -114,6 +126,26 @@ def client_of(
 def changes_given(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that a write changes. The mask of a secret, as a read shows it, means that the secret stays."""
     return {name: value for name, value in given.items() if value != Secret(Secret.MASK)}
+
+
+def owner_of(mount: Mount, version: int) -> str:
+    """What belongs to a mount under one version of its configuration, in every cache."""
+    return f"{mount.id}:{version}"
+
+
+def credentials_of(context: Resources, mount: Mount, config: Account) -> Credentials:
+    """What a mount proves itself with: what is configured, otherwise what the platform gives.
+
+    An identity token goes before a client secret, which can stand beside it only by the environment.
+    """
+    assertions: Assertions | None = None
+    if config.identity_token_audience:
+        assertions = IdentityTokens.of(
+            context.settings, context.records, mount, config.identity_token_audience, config.identity_token_ttl
+        )
+    elif not config.client_secret:
+        assertions = federated_token_file(context.settings.environment)
+    return Credentials(client_id=config.client_id, client_secret=config.client_secret, assertions=assertions)
 
 
 def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABLES) -> None:

@@ -69,14 +69,8 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
     found = await find_config(context, mount)
-    return client_of(
-        context.settings,
-        context.caches,
-        mount,
-        effective_config(context.settings, Config, found),
-        version_of(found),
-        deadline,
-    )
+    config = effective_config(context.settings, Config, found)
+    return client_of(context, mount, config, version_of(found), deadline)
 
 
 @retry_on_conflict

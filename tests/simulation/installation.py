@@ -36,6 +36,8 @@ SETTINGS: Final = Settings(
 )
 START: Final = 1_800_000_000.0
 LONGEST_CONVERGENCE: Final = 200
+RECURRING: Final = (queue.LEASE, queue.TOKEN, queue.SIGNING_KEY)
+"""Kinds of background work that are due some day in any installation."""
 
 
 @frozen
@@ -232,9 +234,7 @@ class Installation(World):
         """What the background still has to do: everything due but what waits for the end of a live lease or token."""
         horizon = self.clock + 2 * SETTLE_TIME
         waiting = {key: queue.parse(key) for key in self.store.list(keys.DUE, "", 10_000)}
-        return [
-            key for key, (at, kind, _, _) in waiting.items() if at <= horizon or kind not in (queue.LEASE, queue.TOKEN)
-        ]
+        return [key for key, (at, kind, _, _) in waiting.items() if at <= horizon or kind not in RECURRING]
 
 
 def _request(method: str, path: str, body: object, token: str, seconds: int | None = None) -> Request:
