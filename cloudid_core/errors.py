@@ -132,6 +132,7 @@ class Code(Enum):
     SELF_TARGET = 403, "a role may not point at the engine's own root application"
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
+    ROOT_SECRETS_LEFT = 503, "too many earlier root secrets of this mount have not been removed yet"
     ROOT_SECRET_SHARED = 409, "another mount uses the same root secret"
 
     @property

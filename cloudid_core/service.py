@@ -25,6 +25,7 @@ from .leases.revocation import end_lease
 from .mounts.catalog import CATALOG, HANDLERS
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
+from .rotation.automation import keep_plans
 from .settings import Settings
 from .store.keyring import open_keyring
 from .store.records import Records
@@ -125,5 +126,6 @@ class Service:
 
     async def upkeep(self) -> Instant:
         """Keep this node's caches and keys fresh; when to come again."""
+        await keep_plans(self.context)
         await refresh_ahead(self.context.settings, self.context.caches)
         return await Now() + UPKEEP_PAUSE

@@ -14,6 +14,7 @@ from ..issuer import routes as issuer_routes
 from ..issuer.roll_over import roll_over
 from ..leases.expiry import end_intent, end_lease_when_due, end_token
 from ..rotation.advance import advance
+from ..rotation.automation import follow_plan
 from ..secrets_engine import routes as engine_routes
 from ..system import routes as system_routes
 from ..tokens import routes as token_routes
@@ -35,6 +36,7 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         queue.TOKEN: end_token,
         queue.ROTATION: advance,
         queue.MOUNT: wipe_mount,
+        queue.ROTATION_PLAN: follow_plan,
         queue.SIGNING_KEY: roll_over,
     }
 )

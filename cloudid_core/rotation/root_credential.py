@@ -9,14 +9,15 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..api.fields import BOOLEAN, IDENTIFIER, SCHEDULE, SECONDS, SECRET, TEXT, fields_of, setting
 from ..errors import Code, Problem, Refused
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective, source_of
-from ..issuer.tokens import IdentityTokens
+from ..issuer.keys import LONGEST_TOKEN, SHORTEST_TOKEN
+from ..issuer.tokens import DEFAULT_LIFETIME, IdentityTokens
 from ..mounts.table import Mount
 from ..provider.assertions import Assertions, federated_token_file
 from ..provider.client import Client, Credentials
@@ -46,14 +47,14 @@ class RootCredential:
         SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET", excluded_by="identity_token_audience"
     )
     identity_token_audience: str = setting(TEXT, "", "Audience of identity tokens that stand in for a client secret.")
-    identity_token_ttl: int = setting(SECONDS, 3600, "Lifetime of those identity tokens.")
+    identity_token_ttl: int = setting(SECONDS, 3600, "Lifetime of those identity tokens: 60 s to 24 h; 0: 1 h.")
     root_password_ttl: int = setting(
         SECONDS, ROOT_PASSWORD_TTL, "Validity of a client secret that rotation makes. At least 2 hours; 0: 182 days."
     )
     rotation_period: int = setting(SECONDS, 0, "Seconds between rotations of the client secret; 0: none. At least 5.")
     rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
     rotation_window: int = setting(
-        SECONDS, 0, "Seconds in which a scheduled rotation may start; 0: any. At least 3600."
+        SECONDS, 0, "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600."
     )
     disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
 
@@ -61,6 +62,11 @@ class RootCredential:
     def missing(self) -> tuple[str, ...]:
         """The required fields that are empty, by the table of the configuration's class."""
         return tuple(field.name for field in fields_of(type(self)) if field.required and not getattr(self, field.name))
+
+    @property
+    def root(self) -> RootCredential:
+        """The part that both components share."""
+        return self
 
     @cached_property
     def retry(self) -> RetryPolicy:
@@ -83,22 +89,16 @@ class Resources(Protocol):
 
 
 class Account(Protocol):
-    """A configuration, as far as a client of the provider needs it."""
+    """A configuration, as far as a client of the provider needs it besides its root credential."""
 
     @property
     def tenant_id(self) -> str: ...
     @property
     def cloud_name(self) -> str: ...
     @property
-    def client_id(self) -> str: ...
-    @property
-    def client_secret(self) -> Secret: ...
-    @property
-    def identity_token_audience(self) -> str: ...
-    @property
-    def identity_token_ttl(self) -> int: ...
-    @property
     def retry(self) -> RetryPolicy: ...
+    @property
+    def root(self) -> RootCredential: ...
 
 
 def effective_config(settings: Settings, form: type[C], found: Found[C] | None) -> C:
@@ -116,7 +116,7 @@ def client_of(context: Resources, mount: Mount, config: Account, version: int, d
         caches=context.caches,
         cloud=context.settings.clouds[config.cloud_name],
         tenant=config.tenant_id,
-        credentials=credentials_of(context, mount, config),
+        credentials=credentials_of(context, mount, config.root),
         retry=config.retry,
         owner=owner_of(mount, version),
         deadline=deadline,
@@ -133,7 +133,7 @@ def owner_of(mount: Mount, version: int) -> str:
     return f"{mount.id}:{version}"
 
 
-def credentials_of(context: Resources, mount: Mount, config: Account) -> Credentials:
+def credentials_of(context: Resources, mount: Mount, config: RootCredential) -> Credentials:
     """What a mount proves itself with: what is configured, otherwise what the platform gives.
 
     An identity token goes before a client secret, which can stand beside it only by the environment.
@@ -174,9 +174,34 @@ def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
     for name, least in MINIMUMS.items():
         if 0 < getattr(config, name) < least:
             yield Problem(Code.FIELD_INVALID, f'"{name}" must be at least {least}')
+    if config.identity_token_ttl and not SHORTEST_TOKEN <= config.identity_token_ttl <= LONGEST_TOKEN:
+        text = f"must be 0, or between {SHORTEST_TOKEN} and {LONGEST_TOKEN}"
+        yield Problem(Code.FIELD_INVALID, f'"identity_token_ttl" {text}')
     ttl = config.root_password_ttl or ROOT_PASSWORD_TTL
     if config.rotation_period and config.rotation_period + SPARE > ttl:
         yield Problem(Code.FIELD_INVALID, '"rotation_period" and a day must be within "root_password_ttl"')
     if config.rotation_schedule and Schedule.parse(config.rotation_schedule).longest_gap() + SPARE > ttl:
         detail = 'the longest pause of "rotation_schedule" and a day must be within "root_password_ttl"'
         yield Problem(Code.FIELD_INVALID, detail)
+
+
+def settled(config: C) -> C:
+    """The configuration as it is stored: a lifetime of 0 stands for the usual one, and reads back as that."""
+    return config if config.identity_token_ttl else evolve(config, identity_token_ttl=DEFAULT_LIFETIME)
+
+
+def password_lifetime(config: RootCredential) -> int:
+    """Seconds for which a secret that rotation makes is valid. What was stored before there was a bound is raised."""
+    return max(config.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])
+
+
+def is_outlasted(config: RootCredential) -> bool:
+    """Whether a root secret ends before the next rotation, or less than a day after it."""
+    return longest_pause(config) + SPARE > password_lifetime(config)
+
+
+def longest_pause(config: RootCredential) -> float:
+    """The longest time between two rotations in seconds; 0 where there are none."""
+    if config.rotation_period or not config.rotation_schedule:
+        return float(config.rotation_period)
+    return Schedule.parse(config.rotation_schedule).longest_gap()

@@ -96,6 +96,10 @@ def rotation(mount_id: str) -> str:
     return f"{mount(mount_id)}rotation"
 
 
+def rotation_plan(mount_id: str) -> str:
+    return f"{mount(mount_id)}plan"
+
+
 STUCK: Final = "stuck/"
 
 

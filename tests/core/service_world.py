@@ -40,7 +40,8 @@ class ServiceWorld(World):
             )
             for name, cloud in CLOUDS.items()
         }
-        self.settings = Settings(master_key=Secret("5a" * 32), clouds=clouds, **settings)
+        chosen: dict[str, Any] = {"issuer": "https://id.test", **settings}
+        self.settings = Settings(master_key=Secret("5a" * 32), clouds=clouds, **chosen)
         self.perform(initialise(self.settings, Secret(ROOT)))
         self.service: Service = self.perform(open_service(self.settings))
         self.last = Response(0)

@@ -9,7 +9,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 from attrs import evolve, field, frozen
 
-from cloudid_core import HttpRequest, Request, Response, Secret, Service, Settings, initialise, open_service
+from cloudid_core import (
+    HttpRequest,
+    HttpResponse,
+    Request,
+    Response,
+    Secret,
+    Service,
+    Settings,
+    initialise,
+    open_service,
+)
 from cloudid_core.background import queue
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import Effect, Instant, Program
@@ -29,14 +39,19 @@ CLOUD: Final = Cloud(
     resource_audience="https://management.core.windows.net/",
     directory=f"{ADDRESS}/graph",
 )
+ISSUER: Final = "https://id.test"
 ROOT: Final = "root"
 SETTLE_TIME: Final = 300
 SETTINGS: Final = Settings(
-    master_key=Secret("5a" * 32), clouds=dict.fromkeys(CLOUDS, CLOUD), settle_time=SETTLE_TIME, request_deadline=60.0
+    master_key=Secret("5a" * 32),
+    clouds=dict.fromkeys(CLOUDS, CLOUD),
+    settle_time=SETTLE_TIME,
+    request_deadline=60.0,
+    issuer=ISSUER,
 )
 START: Final = 1_800_000_000.0
 LONGEST_CONVERGENCE: Final = 200
-RECURRING: Final = (queue.LEASE, queue.TOKEN, queue.SIGNING_KEY)
+RECURRING: Final = (queue.LEASE, queue.TOKEN, queue.SIGNING_KEY, queue.ROTATION_PLAN)
 """Kinds of background work that are due some day in any installation."""
 
 
@@ -75,7 +90,10 @@ class Installation(World):
         start: Instant = START,
     ) -> None:
         super().__init__(seed, None, store, start)
-        self.simulator = simulator.copy(self.time) if simulator else Simulator(0, ADDRESS, self.time)
+        if simulator is not None:
+            self.simulator = simulator.copy(self.time, self.fetch)
+        else:
+            self.simulator = Simulator(0, ADDRESS, self.time, self.fetch)
         self.provider = self.simulator.handle
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
@@ -88,6 +106,12 @@ class Installation(World):
 
     def time(self) -> Instant:
         return self.clock
+
+    def fetch(self, url: str) -> HttpResponse:
+        """What the cloud gets when it asks for a document of the issuer; it counts as no effect."""
+        request = Request("GET", url.removeprefix(ISSUER))
+        response = self.peek(self.service.handle(request))
+        return HttpResponse(response.status, dict(response.headers), response.body)
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         trouble = self.trouble

@@ -17,6 +17,7 @@ from ...events import (
     Problem,
     RequestAnswered,
     RequestReceived,
+    RootSecretAtRisk,
     RotationChanged,
 )
 from .check import Check, NotConforming, checks_of, expect
@@ -70,6 +71,7 @@ async def every_kind_of_event_is_recorded() -> None:
     await Record(LeaseChanged(lease_id=text, mount_id="m", state="issued"))
     await Record(IntentChanged(intent_id="i", mount_id="m", state="undoing failed", attempts=3, reason=text))
     await Record(RotationChanged(mount_id="m", phase="idle", reason=text))
+    await Record(RootSecretAtRisk(mount_id="m", reason=text, expires_at=1.5))
     await Record(MountChanged(mount_accessor="a", path=text, state="enabled"))
     await Record(JobFailed(job="lease", problem=problem))
 

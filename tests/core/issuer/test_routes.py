@@ -31,7 +31,7 @@ def test_documents_may_be_kept_for_half_a_period(name: str) -> None:
 
 
 def test_without_a_public_address_there_is_no_configuration() -> None:
-    status, body = ServiceWorld().ask("GET", f"{PATH}/openid-configuration", token="")
+    status, body = ServiceWorld(issuer="").ask("GET", f"{PATH}/openid-configuration", token="")
     assert status == 404
     assert "issuer" in body["errors"][0]
 

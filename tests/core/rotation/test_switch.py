@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.background import queue
+from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
-from cloudid_core.rotation.switch import CHANGED, OVERLAP, STOPPED_WORKING
+from cloudid_core.rotation.switch import CHANGED, STOPPED_WORKING
 
 from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
@@ -65,7 +66,7 @@ def test_a_configuration_that_was_changed_meanwhile_keeps_what_it_has(field: str
     other = world.promoted_application()
     given = {"client_secret": world.add_secret()} if field == "client_secret" else other
     world.must("POST", "cloud/config", given)
-    world.pass_time(OVERLAP + 4 * SETTLE_TIME)
+    world.pass_time(LONGEST_OVERLAP + 4 * SETTLE_TIME)
     assert world.configured() == given["client_secret"]
     assert world.rotation().is_idle
     assert world.status()["last_error"] == CHANGED
@@ -117,7 +118,7 @@ def test_a_new_secret_that_stops_working_gives_its_place_back() -> None:
     world.pass_time(OVERLAP_AND_MORE)
     assert world.configured() == old
     assert world.status()["note"] == STOPPED_WORKING
-    world.pass_time(OVERLAP + 4 * SETTLE_TIME)
+    world.pass_time(LONGEST_OVERLAP + 4 * SETTLE_TIME)
     assert world.rotation().is_idle
     assert world.accepts(old)
     assert world.rotate() == 204
