@@ -28,7 +28,7 @@ from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Crashed, Fault, FaultKind, World
 from cloudid_core.testing.faults import troubles_of
-from servers.provider_simulator import Simulator
+from servers.provider_simulator import Answer, Simulator
 
 T = TypeVar("T")
 
@@ -51,8 +51,8 @@ SETTINGS: Final = Settings(
 )
 START: Final = 1_800_000_000.0
 LONGEST_CONVERGENCE: Final = 200
-RECURRING: Final = (queue.LEASE, queue.TOKEN, queue.SIGNING_KEY, queue.ROTATION_PLAN)
-"""Kinds of background work that are due some day in any installation."""
+ENDLESS: Final = (queue.SIGNING_KEY, queue.ROTATION_PLAN)
+"""Kinds of background work that are always due some day."""
 
 
 @frozen
@@ -94,7 +94,9 @@ class Installation(World):
             self.simulator = simulator.copy(self.time, self.fetch)
         else:
             self.simulator = Simulator(0, ADDRESS, self.time, self.fetch)
-        self.provider = self.simulator.handle
+        self.provider = self._ask_cloud
+        self.disbelieved = 0
+        """How many client assertions named a key that the cloud did not know."""
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
         """Root secrets that operators have taken from the service: they outlive its configuration."""
@@ -106,6 +108,11 @@ class Installation(World):
 
     def time(self) -> Instant:
         return self.clock
+
+    def _ask_cloud(self, request: HttpRequest) -> Answer:
+        answer = self.simulator.handle(request)
+        self.disbelieved += b"AADSTS700027" in answer.response.body
+        return answer
 
     def fetch(self, url: str) -> HttpResponse:
         """What the cloud gets when it asks for a document of the issuer; it counts as no effect."""
@@ -258,7 +265,11 @@ class Installation(World):
         """What the background still has to do: everything due but what waits for the end of a live lease or token."""
         horizon = self.clock + 2 * SETTLE_TIME
         waiting = {key: queue.parse(key) for key in self.store.list(keys.DUE, "", 10_000)}
-        return [key for key, (at, kind, _, _) in waiting.items() if at <= horizon or kind not in RECURRING]
+        return [
+            key
+            for key, (at, kind, _, _) in waiting.items()
+            if kind not in ENDLESS and (at <= horizon or kind not in (queue.LEASE, queue.TOKEN))
+        ]
 
 
 def _request(method: str, path: str, body: object, token: str, seconds: int | None = None) -> Request:
