@@ -51,10 +51,10 @@ async def add(
     version = await context.records.commit(Changes({**fence, **root.expected}) | given_back | changed(before, begun))
     claim = Found(begun.key, begun, version)
     try:
-        return await _make(context, claim, root.record, client, now)
+        return await _make(context, claim, root.record, client, now, fence)
     except CloudidError as failure:
         with suppress(CloudidError):  # it is due in any case
-            await give_up(context, claim, await Now(), reason_of(failure))
+            await give_up(context, claim, await Now(), reason_of(failure), fence=fence)
         if isinstance(failure, Conflict):
             raise Refused(Code.STORE_CONTENDED) from None
         raise
@@ -93,7 +93,12 @@ async def _begin(
 
 
 async def _make(
-    context: Context, claim: Found[Rotation], root: RootCredential, client: Client, now: Instant
+    context: Context,
+    claim: Found[Rotation],
+    root: RootCredential,
+    client: Client,
+    now: Instant,
+    fence: Mapping[str, int],
 ) -> Found[Rotation]:
     begun = claim.record
     attempt = partial(
@@ -107,7 +112,7 @@ async def _make(
     password = await while_fresh(client, attempt, family=Family.SHARED, made_at=now)
     new = Key(id=password.key_id, secret=password.secret, made_at=await Now(), expires_at=password.ends_at)
     made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
-    version = await context.records.commit(changed(claim, made))
+    version = await context.records.commit(Changes(fence) | changed(claim, made))
     return Found(claim.key, made, version)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 from typing import Final
 
 from attrs import evolve
@@ -10,7 +11,7 @@ from attrs import evolve
 from ..background import queue
 from ..background.queue import Job
 from ..effects import Instant, Now
-from ..errors import CloudidError, Conflict, reason_of
+from ..errors import CloudidError, Conflict, EntryDamaged, reason_of
 from ..events import RootSecretAtRisk
 from ..foundation.components import mount_client
 from ..foundation.context import Context
@@ -73,7 +74,7 @@ def _warned(
     key = rotation.record.key_of(root.record.client_secret) if root and rotation else None
     if key is None or key.expires_at is None or now < next_warning(key, plan.warned_at):
         return plan, Changes()
-    due_at = min(plan.rotate_at or key.expires_at + now, next_warning(key, now))
+    due_at = min(inf if plan.rotate_at is None else plan.rotate_at, next_warning(key, now))
     event = RootSecretAtRisk(mount_id=plan.mount_id, reason=EXPIRES, expires_at=key.expires_at)
     return evolve(plan, warned_at=now, due_at=due_at), Changes(events=(event,))
 
@@ -108,11 +109,15 @@ async def keep_plans(context: Context) -> None:
     """
     now = await Now()
     for mount in (await mount_table(context.records)).record.live:
-        root = await find_root(context, mount)
-        if root is None:
-            continue
-        before = await find_plan(context, mount.id)
-        plan, changes = await replanned(context, mount.id, root.record, now)
-        if plan is not None and (before is None or plan.due_at + SLACK < before.record.due_at):
-            with suppress(Conflict):  # another node was faster
-                await context.records.commit(Changes(root.expected) | changes)
+        with suppress(Conflict, EntryDamaged):  # another node was faster, or the operator has to write it anew
+            await _keep_plan(context, mount, now)
+
+
+async def _keep_plan(context: Context, mount: Mount, now: Instant) -> None:
+    root = await find_root(context, mount)
+    if root is None:
+        return
+    before = await find_plan(context, mount.id)
+    plan, changes = await replanned(context, mount.id, root.record, now)
+    if plan is not None and (before is None or plan.due_at + SLACK < before.record.due_at):
+        await context.records.commit(Changes(root.expected) | changes)

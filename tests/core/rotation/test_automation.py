@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.background import queue
+from cloudid_core.effects import Commit
 from cloudid_core.events import RootSecretAtRisk
 from cloudid_core.rotation.advance import WINDOW_OVER
 from cloudid_core.rotation.automation import EXPIRES
@@ -260,3 +261,27 @@ def test_trouble_while_the_secret_is_proven_does_not_start_another_rotation() ->
     world.heal()
     world.pass_time(HOUR)
     assert world.status()["last_error"] == ""
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_every_commit_of_an_automated_rotation_expects_the_leadership(is_refused: bool) -> None:
+    """Also when the new secret is given up."""
+    world = planned(rotation_period=3600)
+    if is_refused:
+        world.fail("/graph/v1.0/applications/[^/]+/addPassword", status=403, times=None)
+    world.advance(3601)
+    start = len(world.trace)
+    world.tick()
+    commits = [effect for _, effect in world.trace[start:] if isinstance(effect, Commit)]
+    mine = [commit for commit in commits if any("/rotation" in key or "/plan" in key for key in commit.puts)]
+    assert len(mine) >= 3
+    assert all(keys.LEADER_TERM in commit.expects for commit in mine)
+
+
+def test_a_damaged_configuration_does_not_stop_the_plans_of_others() -> None:
+    world = with_auth_method(planned(rotation_period=3600), rotation_period=3600)
+    mount = world.mount_ids["auth/cloud"]
+    world.store.commit({}, {keys.config(mount): b"damaged"}, (keys.rotation_plan(mount), *due(world)))
+    world.store.commit({}, {}, (keys.rotation_plan(world.mount_ids["cloud"]),))
+    world.do(world.service.upkeep())
+    assert len(due(world)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from cloudid_core.background import queue
 from cloudid_core.rotation.plan import LONGEST_OVERLAP
@@ -147,3 +148,20 @@ def test_two_provers_switch_once() -> None:
     assert len(world.key_ids) == 2
     world.pass_time(OVERLAP_AND_MORE)
     assert len(world.key_ids) == 1
+
+
+def test_a_new_secret_that_has_expired_gives_its_place_back() -> None:
+    """The endpoint answers 401 at once, which no waiting mends."""
+    world = rotating()
+    old = world.configured()
+    world.rotate()
+    expired = world.configured()
+    ended = [
+        evolve(password, ends_at=world.clock) if password.secret == expired else password
+        for password in world.root.passwords
+    ]
+    directory = world.simulator.world.directory
+    directory.applications.put(world.root.id, evolve(world.root, passwords=tuple(ended)))
+    world.pass_time(OVERLAP_AND_MORE)
+    assert world.configured() == old
+    assert world.status()["note"] == STOPPED_WORKING
