@@ -19,7 +19,7 @@ from ..values import rfc3339
 from .plan import Plan, Rule, find_plan, replanned, warned_from
 from .record import Key, find_rotation
 from .root import is_managed
-from .root_credential import RootCredential, is_outlasted
+from .root_credential import RootCredential
 
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
@@ -62,8 +62,8 @@ def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Ite
         return
     if not is_managed(context, config):
         yield "the root secret is not stored here: automated rotation has nothing to rotate"
-    if is_outlasted(config):
-        yield "root_password_ttl ends before the next rotation: the root secret is rotated early"
+    if plan is not None and plan.is_early:
+        yield "the root secret ends before the next rotation, or less than a day after it: it is rotated early"
     if plan is not None and plan.error:
         yield f"the last automated rotation failed: {plan.error}"
 

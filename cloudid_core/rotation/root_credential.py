@@ -193,15 +193,3 @@ def settled(config: C) -> C:
 def password_lifetime(config: RootCredential) -> int:
     """Seconds for which a secret that rotation makes is valid. What was stored before there was a bound is raised."""
     return max(config.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])
-
-
-def is_outlasted(config: RootCredential) -> bool:
-    """Whether a root secret ends before the next rotation, or less than a day after it."""
-    return longest_pause(config) + SPARE > password_lifetime(config)
-
-
-def longest_pause(config: RootCredential) -> float:
-    """The longest time between two rotations in seconds; 0 where there are none."""
-    if config.rotation_period or not config.rotation_schedule:
-        return float(config.rotation_period)
-    return Schedule.parse(config.rotation_schedule).longest_gap()
