@@ -29,6 +29,7 @@ from cloudid_core.effects import Entry, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.events import Event
 from cloudid_core.store.memory import MemoryStore
+from cloudid_core.testing.rsa_keys import private_key_pem
 from servers.common.settings import clouds_at
 from servers.provider_simulator import Simulator
 
@@ -70,6 +71,12 @@ class MemoryHost:
 
     async def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)
+
+    async def generate_key(self) -> Secret:
+        return Secret(private_key_pem("the key of a benchmark"))
+
+    async def read_federated_token(self, path: str) -> Secret:
+        raise PlatformTokenUnavailable("there is none here")
 
     async def record(self, event: Event) -> None:
         """Nobody audits a benchmark."""

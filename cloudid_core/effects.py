@@ -123,6 +123,10 @@ class Host(Protocol):
 
     async def random_bytes(self, count: int) -> bytes: ...
 
+    async def generate_key(self) -> Secret: ...
+
+    async def read_federated_token(self, path: str) -> Secret: ...
+
     async def record(self, event: Event) -> None: ...
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]: ...
@@ -197,6 +201,18 @@ class ReadPlatformToken(Effect[PlatformToken], frozen=True):
         return host.read_platform_token(self.resource, self.client_id)
 
 
+class ReadFederatedToken(Effect[Secret], frozen=True):
+    """The token in the file that a container platform writes, and renews, for the workload that the host is.
+
+    The file is read anew each time. Fails with `PlatformTokenUnavailable`.
+    """
+
+    path: str
+
+    def perform_on(self, host: Host) -> Awaitable[Secret]:
+        return host.read_federated_token(self.path)
+
+
 class Sleep(Effect[None], frozen=True):
     """Go on after so many seconds."""
 
@@ -220,6 +236,13 @@ class RandomBytes(Effect[bytes], frozen=True):
 
     def perform_on(self, host: Host) -> Awaitable[bytes]:
         return host.random_bytes(self.count)
+
+
+class GenerateKey(Effect[Secret], frozen=True):
+    """A new RSA key of 2048 bits: its private half as PEM (PKCS #8, not encrypted). Takes about 0.1 seconds."""
+
+    def perform_on(self, host: Host) -> Awaitable[Secret]:
+        return host.generate_key()
 
 
 class Record(Effect[None], frozen=True):

@@ -54,6 +54,7 @@ class Code(Enum):
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
     PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
     PLATFORM_IDENTITY_UNAVAILABLE = 503, "the mount has no client secret, and the platform gives no identity"
+    CREDENTIAL_UNUSABLE = 503, "the configured credential cannot be used"
     PROVIDER_THROTTLED = 503, "the cloud provider is still throttling us"
     STORE_UNAVAILABLE = 503, "the store could not be reached"
     STORE_CONTENDED = 503, "the store was too busy with concurrent changes"
@@ -72,6 +73,7 @@ class Code(Enum):
     ROLE_UNBOUND = 400, 'a role needs at least one bound: set a bound_* field, or bound_service_principal_ids to "*"'
     ROLE_NOT_FOUND = 400, "the role does not exist"
     TTL_EXCEEDS_MAX = 400, "the TTL is greater than the maximum TTL"
+    ISSUER_MISSING = 400, "identity tokens need an issuer that the provider can reach"
     ROTATION_CONFLICT = 400, "only one of rotation_period and rotation_schedule can be set"
     ROTATION_WINDOW_CONFLICT = 400, "rotation_window needs a rotation_schedule and goes with no rotation_period"
 
@@ -131,6 +133,7 @@ class Code(Enum):
     SELF_TARGET = 403, "a role may not point at the engine's own root application"
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
+    ROOT_SECRETS_LEFT = 503, "too many earlier root secrets of this mount have not been removed yet"
     ROOT_SECRET_SHARED = 409, "another mount uses the same root secret"
 
     @property

@@ -152,6 +152,16 @@ class RotationChanged(Event, frozen=True, kw_only=True, tag="rotation"):
         return "warning" if self.reason else "info"
 
 
+class RootSecretAtRisk(Event, frozen=True, kw_only=True, tag="root secret"):
+    """The root secret of a mount is about to expire, or could not be rotated."""
+
+    severity: ClassVar[Severity] = "warning"
+
+    mount_id: str
+    reason: str
+    expires_at: float | None = None
+
+
 class MountChanged(Event, frozen=True, kw_only=True, tag="mount"):
     """A mount was enabled, tuned, moved, disabled (it is retiring then) or wiped."""
 

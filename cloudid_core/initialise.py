@@ -1,4 +1,7 @@
-"""The first start of a store: its key ring, its mounts, and the root token, in one commit; and later root tokens."""
+"""The first start of a store: its key ring, its mounts, a signing key, and the root token, in one commit.
+
+Later root tokens are made here too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from attrs import frozen
 from .effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry
 from .errors import Code, Conflict, Refused
 from .foundation.caches import Caches
+from .issuer.roll_over import make_first
 from .mounts.table import MOUNT_BYTES, TOKEN, default_mounts
 from .settings import Settings
 from .store import keys
@@ -36,6 +40,7 @@ async def initialise(settings: Settings, root_token: Secret | None = None) -> Se
     token, shown = await _root_token(keyring, now, root_token)
     mounts = default_mounts(await RandomBytes(MOUNT_BYTES))
     puts: dict[str, object] = {keys.MOUNTS: mounts, keys.token(token.id): token, keys.UNSHOWN_ROOT_TOKEN: Unshown()}
+    puts |= await make_first(now, settings.signing_key_period)
     sealed = records.seal(puts, await RandomBytes(NONCE_SIZE * len(puts)))
     try:
         await Commit({keys.RING: ABSENT}, {keys.RING: await seal_keyring(settings, keyring), **sealed})

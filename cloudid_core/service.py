@@ -20,10 +20,12 @@ from .errors import Code, EntryDamaged, HostFailure, Problem, RecordFailed, Refu
 from .foundation.caches import Caches
 from .foundation.context import Context
 from .initialise import initialise
+from .issuer.roll_over import ensure_first
 from .leases.revocation import end_lease
 from .mounts.catalog import CATALOG, HANDLERS
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
+from .rotation.automation import keep_plans
 from .settings import Settings
 from .store.keyring import open_keyring
 from .store.records import Records
@@ -43,8 +45,9 @@ async def open_service(settings: Settings) -> Service:
     """The service over an initialised store; fails as `open_ring` does."""
     caches = Caches(settings)
     records = Records(Sealer(await open_keyring(settings)), caches.records)
-    node = (await RandomBytes(8)).hex()
     context = Context(settings, records, caches, CATALOG)
+    await ensure_first(context)
+    node = (await RandomBytes(8)).hex()
     await declare_devices(context, settings.audit_devices)
     return Service(context, node)
 
@@ -123,5 +126,6 @@ class Service:
 
     async def upkeep(self) -> Instant:
         """Keep this node's caches and keys fresh; when to come again."""
+        await keep_plans(self.context)
         await refresh_ahead(self.context.settings, self.context.caches)
         return await Now() + UPKEEP_PAUSE

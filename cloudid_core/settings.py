@@ -5,14 +5,30 @@ The table of these fields is also the `[service]` table of a server's settings f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from attrs import Factory, field, frozen
 
-from .api.fields import BOOLEAN, INTEGER, NETWORKS, PAUSE, SECONDS, bounded, one_of, setting
+from .api.fields import BOOLEAN, INTEGER, NETWORKS, PAUSE, SECONDS, FieldType, bounded, one_of, setting
 from .audit.device import DeclaredDevice
 from .clouds import CLOUDS, Cloud
+from .values import coercion
 from .values.secret import Secret
+
+
+def _issuer(raw: object) -> str:
+    text = coercion.text(raw).rstrip("/")
+    if text and not re.fullmatch(r"https://[A-Za-z0-9\[][!-~]*", text) and not LOOPBACK.fullmatch(text):
+        raise ValueError("must be an https address; http is for loopback only")
+    if re.search(r"[?#@%\s]", text):
+        raise ValueError("must be an address without query, fragment, user or escapes")
+    return text
+
+
+LOOPBACK: Final = re.compile(r"http://(localhost|127\.[0-9.]+|\[::1\])(:[0-9]{1,5})?(/[!-~]*)?")
+ISSUER: Final = FieldType("https address", _issuer)
 
 
 @frozen(kw_only=True)
@@ -58,4 +74,10 @@ class Settings:
     signature_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Verified JWTs that are remembered.")
     fact_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Machines whose facts are remembered.")
     record_cache_size: int = setting(bounded(INTEGER, 16, 2**20), 4_096, "Decoded records that are remembered.")
+    issuer: str = setting(
+        ISSUER, "", "Public https address of this service, which the provider fetches the keys of identity tokens from."
+    )
+    signing_key_period: int = setting(
+        bounded(SECONDS, 10, 10**8), 86_400, "How long a key signs identity tokens, and is published ahead of that."
+    )
     trusted_proxies: tuple[str, ...] = setting(NETWORKS, (), "Proxies (CIDR blocks) whose X-Forwarded-For is believed.")

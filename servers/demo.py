@@ -18,6 +18,8 @@ import httpx
 from attrs import field, frozen
 
 RESOURCE: Final = "https://management.azure.com/"
+AUDIENCE: Final = "api://AzureADTokenExchange"
+PERIOD_SECONDS: Final = 5
 SERVERS: Final = ("trio_server", "aiohttp_server")
 PATIENCE: Final = 30.0
 LEASE_SECONDS: Final = 4
@@ -131,19 +133,10 @@ def log_in(story: Storyteller) -> str:
     story.ask("POST", "sys/policies/acl/app", token=root, body={"policy": policy})
 
     story.tell(f"The machine {machine['name']!r} asks its metadata service for its signed identity.")
-    query = {"api-version": "2018-02-01", "resource": RESOURCE}
-    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
-    identity = story.cloud("GET", path, params=query, headers={"Metadata": "true"})
-    story.show(jwt=f"{identity['access_token'][:24]}… ({len(identity['access_token'])} characters)")
+    form = credentials(story, machine)
+    story.show(jwt=f"{form['jwt'][:24]}… ({len(form['jwt'])} characters)")
 
     story.tell("It logs in with it.")
-    form = {
-        "role": "app",
-        "jwt": identity["access_token"],
-        "subscription_id": machine["subscription"],
-        "resource_group_name": machine["resource_group"],
-        "vm_name": machine["name"],
-    }
     auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
     story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
 
@@ -151,6 +144,20 @@ def log_in(story: Storyteller) -> str:
     found = story.ask("GET", "auth/token/lookup-self", token=auth["client_token"])["data"]
     story.show(display_name=found["display_name"], verified_facts=found["meta"])
     return str(auth["client_token"])
+
+
+def credentials(story: Storyteller, machine: Any) -> dict[str, str]:
+    """The form of a machine's login, with its signed identity."""
+    query = {"api-version": "2018-02-01", "resource": RESOURCE}
+    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
+    identity = story.cloud("GET", path, params=query, headers={"Metadata": "true"})
+    return {
+        "role": "app",
+        "jwt": identity["access_token"],
+        "subscription_id": machine["subscription"],
+        "resource_group_name": machine["resource_group"],
+        "vm_name": machine["name"],
+    }
 
 
 def borrow_credentials(story: Storyteller, token: str) -> None:
@@ -192,12 +199,58 @@ def borrow_credentials(story: Storyteller, token: str) -> None:
     story.ask("DELETE", "auth/cloud/config", token=root)
     story.ask("POST", "cloud/rotate-root", token=root)
     rotation = story.ask("GET", "cloud/rotation", token=root)["data"]
-    story.show(phase=rotation["phase"], expires=rotation["root_password_expiration_date"])
+    story.show(phase=rotation["phase"], expires=rotation["expires"])
 
     story.tell("Credentials still work, now with the new root secret; given back, they leave nothing behind.")
     lease = story.ask("GET", "cloud/creds/reader", token=token)
     story.ask("POST", "sys/leases/revoke", token=root, body={"lease_id": lease["lease_id"]})
     story.wait_until("objects at the provider", lambda: len(alive(story)), 0)
+
+
+def rotate_by_itself(story: Storyteller) -> None:
+    """The root secret is replaced every few seconds, until the operator stops that."""
+    root = story.started.root_token
+    story.tell(f"From now on the root secret is to be replaced every {PERIOD_SECONDS} seconds, without anybody's help.")
+    before = story.ask("GET", "cloud/rotation", token=root)["data"]["last_rotation"]
+    story.ask("POST", "cloud/config", token=root, body={"rotation_period": PERIOD_SECONDS})
+    story.show(next_rotation=story.ask("GET", "cloud/rotation", token=root)["data"]["next_rotation"])
+
+    def rotations() -> int:
+        status = _json(story.client.get(f"{story.started.url}/v1/cloud/rotation", headers={"X-Service-Token": root}))
+        return int(status["data"]["last_rotation"] != before)
+
+    story.wait_until("rotations", rotations, 1)
+    story.tell("That is enough; rotations can be stopped, and they can follow a schedule instead.")
+    story.ask("POST", "cloud/config", token=root, body={"rotation_period": 0})
+
+
+def without_secret(story: Storyteller) -> None:
+    """The authentication method has no secret: the cloud trusts identity tokens that the service signs."""
+    root = story.started.root_token
+    world = story.cloud("GET", "/simulator/world")
+    application, machine = world["applications"][0], world["machines"][0]
+
+    story.tell("The authentication method needs no secret at all: the cloud is told to trust what the service signs.")
+    document = "identity/oidc/plugins/.well-known/openid-configuration"
+    accessor = story.ask("GET", "sys/auth", token=root)["data"]["cloud/"]["accessor"]
+    federation = {
+        "client_id": application["client_id"],
+        "issuer": story.ask("GET", document)["issuer"],
+        "subject": f"plugin-identity:root:auth:{accessor}",
+        "audience": AUDIENCE,
+    }
+    story.cloud("POST", "/simulator/federations", json=federation)
+    story.show(issuer=federation["issuer"], subject=federation["subject"])
+    config = {"tenant_id": world["tenant"], "resource": RESOURCE, "client_id": application["client_id"]}
+    story.ask("POST", "auth/cloud/config", token=root, body={**config, "identity_token_audience": AUDIENCE})
+
+    story.tell(
+        "A machine that was never seen logs in: to look it up, the service proves itself with an identity token."
+    )
+    place = {name: machine[name] for name in ("subscription", "resource_group", "location")}
+    newcomer = story.cloud("POST", "/simulator/machines", json={"name": "newcomer", **place})
+    story.ask("POST", "auth/cloud/login", body=credentials(story, newcomer))
+    story.show(credential_source=story.ask("GET", "auth/cloud/rotation", token=root)["data"]["credential_source"])
 
 
 def alive(story: Storyteller) -> list[Any]:
@@ -216,6 +269,8 @@ def main() -> int:
             story = Storyteller(client, started)
             story.tell(f"A server runs at {started.url}, a simulated cloud at {started.simulator}.")
             borrow_credentials(story, log_in(story))
+            rotate_by_itself(story)
+            without_secret(story)
             story.tell("That was it; the server ends now, and nothing is left of it.")
     except (DemoFailed, httpx.HTTPError) as failure:
         sys.stderr.write(f"error: {failure}\n")

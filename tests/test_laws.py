@@ -216,6 +216,8 @@ def effects_with_secrets() -> tuple[Effect[Any], ...]:
         effects.Sleep(1.0),
         effects.Now(),
         effects.RandomBytes(16),
+        effects.GenerateKey(),
+        effects.ReadFederatedToken("/path"),
         effects.Record(MountChanged(mount_accessor=CANARY, path=CANARY, state=CANARY)),
         effects.Together(()),
         effects.Within(1.0, program()),

@@ -20,9 +20,10 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("service",),),
     (("api.dispatch",), ("mounts.catalog",)),
     (("background.loop",), ("system",)),
-    (("auth_method",), ("mounts.retirement",), ("secrets_engine",)),
+    (("auth_method",), ("initialise",), ("issuer.routes",), ("mounts.retirement",), ("secrets_engine",)),
     (("rotation",),),
-    (("background.journal", "foundation.components", "initialise", "leases", "policies", "tokens"),),
+    (("issuer.roll_over",),),
+    (("background.journal", "foundation.components", "leases", "policies", "tokens"),),
     (("audit.entry",),),
     (("api.help",), ("api.request",)),
     (("api.routing",),),
@@ -31,6 +32,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("background.leadership",), ("background.queue",), ("store.keyring",)),
     (("foundation.context",),),
     (("rotation.root_credential",),),
+    (("issuer.keys", "issuer.tokens"),),
     (("foundation.environment",), ("mounts.table",), ("provider",)),
     (("foundation.caches", "settings", "store"),),
     (("api.response",), ("foundation.deadline",), ("foundation.lifetime",)),
@@ -40,7 +42,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("events",),),
     (("audit.chain", "audit.device", "audit.hashing"),),
     (("clouds",), ("errors",), ("values",), ("version",)),
-    (("api",), ("audit",), ("background",), ("foundation",), ("mounts",)),
+    (("api",), ("audit",), ("background",), ("foundation",), ("issuer",), ("mounts",)),
 )
 """The core from top to bottom. The `__init__` of a folder whose modules are on several floors imports nothing."""
 

@@ -53,8 +53,8 @@ def test_the_page_about_the_simulator_is_what_it_says_of_itself() -> None:
 
 
 def test_the_host_of_the_readme_is_short() -> None:
-    """An embedder's host has at most forty lines."""
-    assert len(BLOCKS[0].strip().splitlines()) <= 40
+    """An embedder's host has at most forty-five lines."""
+    assert len(BLOCKS[0].strip().splitlines()) <= 45
 
 
 def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:

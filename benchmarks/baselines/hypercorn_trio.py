@@ -34,7 +34,8 @@ async def _serve(setup: Setup) -> None:
     config.bind = [f"fd://{listener.fileno()}"]
     config.keep_alive_max_requests = sys.maxsize  # it would close each connection after a thousand
     async with open_host(setup.store, setup.platform) as host:
-        front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
+        service = await run(setup.open(setup.url(*listener.getsockname()[:2])), host)
+        front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
         setup.announce(*listener.getsockname()[:2])
         await serve_asgi(application(front), config)
 

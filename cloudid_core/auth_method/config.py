@@ -8,7 +8,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..api.fields import DELAY, ENVIRONMENT, INTEGER, TENANT, TEXT, bounded, setting, show
-from ..api.response import NOTHING, Answer
+from ..api.response import Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..errors import Code, Refused
@@ -18,8 +18,9 @@ from ..mounts.table import Mount
 from ..provider.client import Client
 from ..provider.retry import RetryPolicy
 from ..rotation import root_credential
+from ..rotation.configure import commit_config, credential_warnings
 from ..rotation.expiration import root_password_expiration
-from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config
+from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config, settled
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
@@ -63,14 +64,8 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
     found = await find_config(context, mount)
-    return client_of(
-        context.settings,
-        context.caches,
-        mount,
-        effective_config(context.settings, Config, found),
-        version_of(found),
-        deadline,
-    )
+    config = effective_config(context.settings, Config, found)
+    return client_of(context, mount, config, version_of(found), deadline)
 
 
 @retry_on_conflict
@@ -78,10 +73,9 @@ async def write_config(call: Call) -> Answer:
     """Set the given fields. The rules are checked on the merged, effective configuration."""
     key = keys.config(call.mount.id)
     found = await find_config(call.context, call.mount)
-    config = evolve(found.record if found else Config(), **changes_given(call.given.values))
+    config = settled(evolve(found.record if found else Config(), **changes_given(call.given.values)))
     root_credential.check(config, call.context.settings.environment)
-    await call.context.records.commit(Changes(expected(found, key), {key: config}))
-    return NOTHING
+    return await commit_config(call, Changes(expected(found, key), {key: config}), config)
 
 
 async def read_config(call: Call) -> Answer:
@@ -95,13 +89,17 @@ async def read_config(call: Call) -> Answer:
     shown = show(evolve(config, environment=config.environment or DEFAULT_ENVIRONMENT))
     if call.mount.type_alias:
         shown.update({name: shown[name] * 10**9 for name in NANOSECONDS_TO_ALIASES})
-    return Answer(data={**shown, **await root_password_expiration(call.context, call.mount, found.record)})
+    expiration = await root_password_expiration(call.context, call.mount, found.record)
+    warnings = await credential_warnings(call.context, call.mount, found.record, call.now)
+    return Answer(data={**shown, **expiration}, warnings=warnings)
 
 
+@retry_on_conflict
 async def delete_config(call: Call) -> Answer:
     """Delete the configuration and its credentials. Does nothing if there is none."""
-    await call.context.records.update(keys.config(call.mount.id), Config, lambda _: None)
-    return NOTHING
+    key = keys.config(call.mount.id)
+    found = await find_config(call.context, call.mount)
+    return await commit_config(call, Changes(expected(found, key), deletes=(key,)), None)
 
 
 async def config_exists(call: Call) -> bool:

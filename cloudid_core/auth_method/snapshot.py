@@ -68,9 +68,7 @@ class Snapshot:
     @cached_property
     def identity(self) -> Client:
         """A client for looking into the caches; its deadline has passed, so that it cannot call the provider."""
-        return client_of(
-            self.context.settings, self.context.caches, self.mount, self.config, version_of(self._config), Deadline(0.0)
-        )
+        return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
 
     def client(self, deadline: Deadline) -> Client:
         """How the provider is talked to."""

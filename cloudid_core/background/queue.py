@@ -26,6 +26,8 @@ INTENT: Final = "intent"
 TOKEN: Final = "token"
 ROTATION: Final = "rotation"
 MOUNT: Final = "mount"
+ROTATION_PLAN: Final = "rotation-plan"
+SIGNING_KEY: Final = "signing-key"
 
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 """What a commit of a request expects of the leadership: nothing."""

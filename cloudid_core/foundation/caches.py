@@ -73,5 +73,7 @@ class Caches:
         """Key sets of tenants."""
         self.access_tokens: Bounded[Hashable, Any] = Bounded(256)
         """Our own access tokens at the provider."""
+        self.credential_failures: Bounded[str, str] = Bounded(1024)
+        """Why the last access token was not given, by its owner: a mount and the version of its configuration."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
         """What sets of policies allow, by the names and versions of those policies."""

@@ -10,15 +10,24 @@ from ..auth_method import routes as auth_routes
 from ..background import queue
 from ..background.loop import Handler
 from ..foundation.components import Catalog
+from ..issuer import routes as issuer_routes
+from ..issuer.roll_over import roll_over
 from ..leases.expiry import end_intent, end_lease_when_due, end_token
 from ..rotation.advance import advance
+from ..rotation.automation import follow_plan
 from ..secrets_engine import routes as engine_routes
 from ..system import routes as system_routes
 from ..tokens import routes as token_routes
 from .retirement import wipe_mount
 
 CATALOG: Final = Catalog(
-    (system_routes.COMPONENT, token_routes.COMPONENT, auth_routes.COMPONENT, engine_routes.COMPONENT)
+    (
+        system_routes.COMPONENT,
+        token_routes.COMPONENT,
+        issuer_routes.COMPONENT,
+        auth_routes.COMPONENT,
+        engine_routes.COMPONENT,
+    )
 )
 HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
     {
@@ -27,5 +36,7 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         queue.TOKEN: end_token,
         queue.ROTATION: advance,
         queue.MOUNT: wipe_mount,
+        queue.ROTATION_PLAN: follow_plan,
+        queue.SIGNING_KEY: roll_over,
     }
 )

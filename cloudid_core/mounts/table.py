@@ -82,7 +82,8 @@ class Mount:
 
 SYSTEM: Final = Mount(id="sys", path="sys", kind=SECRET, type="system", accessor="system_00000000")
 TOKEN: Final = Mount(id="token", path="auth/token", kind=AUTH, type="token", accessor="auth_token_00000000")
-BUILT_IN: Final = (SYSTEM, TOKEN)
+IDENTITY: Final = Mount(id="identity", path="identity", kind=SECRET, type="identity", accessor="identity_00000000")
+BUILT_IN: Final = (SYSTEM, TOKEN, IDENTITY)
 """Always there, and never changed."""
 RESERVED: Final = frozenset({"sys", "auth", "audit", "identity", "cubbyhole"})
 """No secrets engine is below these; below `auth` are the authentication methods."""

@@ -25,6 +25,7 @@ from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
 from ..settings import Settings
 from ..values.secret import Secret
+from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
 from .oauth import access_token, forget
 from .responses import nonsense, problem_of, read
@@ -59,13 +60,21 @@ PROVIDER_FAILURES: Final = (
 
 @frozen(kw_only=True)
 class Credentials:
-    """How a mount proves itself: by client id and secret; without a secret by the host's platform identity.
+    """How a mount proves itself: by assertions if it has any, otherwise by its client secret if it has one.
 
-    The platform's identity is the user-assigned one of the client id, or the system's when that is empty.
+    Without either, by the managed identity of the host's platform: the user-assigned one of the client id, or the
+    system's when that is empty.
     """
 
     client_id: str = ""
     client_secret: Secret = Secret()
+    assertions: Assertions | None = None
+
+    @property
+    def source(self) -> Source:
+        if self.assertions is not None:
+            return self.assertions.source
+        return Source.CLIENT_SECRET if self.client_secret else Source.MANAGED_IDENTITY
 
 
 @frozen(kw_only=True)

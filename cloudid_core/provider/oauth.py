@@ -1,9 +1,12 @@
-"""Access tokens: how we prove ourselves to the provider, by client secret or by the host's platform (RFC 6749 §4.4)."""
+"""Access tokens: how a mount proves itself to the provider (RFC 6749, section 4.4).
+
+It does so by client secret, by client assertion (RFC 7523, section 2.2), or by the identity of the host's platform.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from urllib.parse import urlencode
@@ -13,7 +16,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..effects import HttpRequest, Instant, Now
-from ..errors import HostFailure, PlatformTokenUnavailable, ProviderProblem
+from ..errors import Code, HostFailure, PlatformTokenUnavailable, ProviderProblem, Refused, reason_of
 from ..values.secret import Secret
 from .calls import deliver
 from .platform_tokens import platform_token
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 LONGEST_LIFE: Final = 24 * 3600.0
 """No access token is used for longer, in seconds, whatever the provider says."""
 
+JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 REFRESH_AHEAD: Final = 300.0
 _TOKEN: Final = re.compile(r"[!-~]{1,16384}")
 
@@ -56,10 +60,12 @@ async def access_token(client: Client, scope: str) -> Secret:
             client.deadline,
             lambda deadline: _renew(replace(asker, deadline=deadline), scope),
         )
-    except (ProviderProblem, HostFailure):
+    except (ProviderProblem, HostFailure, Refused) as failure:
+        client.caches.credential_failures.put(client.owner, reason_of(failure))
         if usable is None:
             raise
         return usable.token
+    client.caches.credential_failures.drop(client.owner)
     return fresh.token
 
 
@@ -77,12 +83,15 @@ async def prove_secret(client: Client, secret: Secret) -> None:
 
     Raises `ProviderProblem` with the provider's code, such as "AADSTS7000215", when the secret is not accepted.
     """
-    await _by_secret(client, secret, client.cloud.resource_scope)
+    await _ask(client, {"client_secret": secret.reveal()}, client.cloud.resource_scope)
 
 
 def _key(client: Client, scope: str) -> Hashable:
-    digest = sha256(client.credentials.client_secret.reveal().encode()).hexdigest()
-    return client.owner, client.cloud.login, client.tenant.lower(), client.credentials.client_id, digest, scope
+    credentials = client.credentials
+    digest = sha256(credentials.client_secret.reveal().encode()).hexdigest()
+    asserted = credentials.assertions.identity if credentials.assertions else ""
+    who = credentials.source.value, credentials.client_id, digest, asserted
+    return client.owner, client.cloud.login, client.tenant.lower(), who, scope
 
 
 async def _renew(client: Client, scope: str) -> AccessToken:
@@ -90,10 +99,23 @@ async def _renew(client: Client, scope: str) -> AccessToken:
     known: AccessToken | None = client.caches.access_tokens.get(key)
     if known is not None and now < known.refresh_at:
         return known  # it came since the asker looked
-    secret = client.credentials.client_secret
-    fresh = await _by_secret(client, secret, scope) if secret else await _by_platform(client, scope)
+    fresh = await _obtain(client, scope)
     client.caches.access_tokens.put(key, fresh)
     return fresh
+
+
+async def _obtain(client: Client, scope: str) -> AccessToken:
+    """An access token from the one source that is configured, never from another."""
+    credentials = client.credentials
+    if credentials.assertions is not None:
+        if not credentials.client_id:
+            raise Refused(Code.CREDENTIAL_UNUSABLE, f"{credentials.source.value}: client_id is not set")
+        assertion = await credentials.assertions.make()
+        form = {"client_assertion_type": JWT_BEARER, "client_assertion": assertion.reveal()}
+        return await _ask(client, form, scope)
+    if credentials.client_secret:
+        return await _ask(client, {"client_secret": credentials.client_secret.reveal()}, scope)
+    return await _by_platform(client, scope)
 
 
 Seconds: TypeAlias = Annotated[int, Meta(ge=1, le=10**9)] | Annotated[str, Meta(pattern=r"\A0*[1-9][0-9]{0,8}\Z")]
@@ -109,11 +131,12 @@ class _TokenAnswer(Struct):
         return "<_TokenAnswer>"
 
 
-async def _by_secret(client: Client, secret: Secret, scope: str) -> AccessToken:
+async def _ask(client: Client, proof: Mapping[str, str], scope: str) -> AccessToken:
+    """Ask the token endpoint, with the fields of the form that prove who asks."""
     form = {
         "grant_type": "client_credentials",
         "client_id": client.credentials.client_id,
-        "client_secret": secret.reveal(),
+        **proof,
         "scope": scope,
     }
     request = HttpRequest(

@@ -7,5 +7,8 @@
 - *Remove*: after one more proof, exactly the keys that this mount made, and the configured one that was replaced. A new
   secret that no longer works by then gives its place back to the old one.
 
+A *plan* says when the next rotation is due, by the configuration's period or schedule. The background takes that one
+through the same steps.
+
 Each step ends with one commit and can be done again. At every instant a secret is stored that the provider accepts.
 """

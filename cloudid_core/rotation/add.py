@@ -13,6 +13,7 @@ from typing import Final
 from attrs import evolve
 
 from ..background.journal import abandoned_intent, marker
+from ..background.queue import NO_FENCE
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
 from ..foundation.context import Context
@@ -25,7 +26,7 @@ from ..store.records import Found
 from ..tokens.encoding import new_id
 from .record import Home, Key, Phase, Rotation, changed, given_up
 from .root import hinted_key, is_used_elsewhere, root_application
-from .root_credential import ROOT_PASSWORD_TTL, RootCredential
+from .root_credential import RootCredential, password_lifetime
 
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: it cannot be told which key it is"
 
@@ -37,19 +38,23 @@ async def add(
     before: Found[Rotation] | None,
     client: Client,
     now: Instant,
+    *,
+    until: Instant | None = None,
+    fence: Mapping[str, int] = NO_FENCE,
 ) -> Found[Rotation]:
-    """Make a new secret and store it, to be proven; nothing is left of it if that fails.
+    """Make a new secret and store it, to be proven until `until`; nothing is left of it if that fails.
 
     `Conflict`: nothing was made, as somebody else changed the configuration or has begun a rotation.
     """
     begun, given_back = await _begin(context, mount_id, root.record, before.record if before else None, client, now)
-    version = await context.records.commit(Changes(root.expected) | given_back | changed(before, begun))
+    begun = evolve(begun, until=until)
+    version = await context.records.commit(Changes({**fence, **root.expected}) | given_back | changed(before, begun))
     claim = Found(begun.key, begun, version)
     try:
-        return await _make(context, claim, root.record, client, now)
+        return await _make(context, claim, root.record, client, now, fence)
     except CloudidError as failure:
         with suppress(CloudidError):  # it is due in any case
-            await give_up(context, claim, await Now(), reason_of(failure))
+            await give_up(context, claim, await Now(), reason_of(failure), fence=fence)
         if isinstance(failure, Conflict):
             raise Refused(Code.STORE_CONTENDED) from None
         raise
@@ -88,7 +93,12 @@ async def _begin(
 
 
 async def _make(
-    context: Context, claim: Found[Rotation], root: RootCredential, client: Client, now: Instant
+    context: Context,
+    claim: Found[Rotation],
+    root: RootCredential,
+    client: Client,
+    now: Instant,
+    fence: Mapping[str, int],
 ) -> Found[Rotation]:
     begun = claim.record
     attempt = partial(
@@ -97,12 +107,12 @@ async def _make(
         begun.home.object_id,
         display_name=begun.name,
         starts_at=now - CLOCK_SKEW,
-        ends_at=now + (root.root_password_ttl or ROOT_PASSWORD_TTL),
+        ends_at=now + password_lifetime(root),
     )
     password = await while_fresh(client, attempt, family=Family.SHARED, made_at=now)
     new = Key(id=password.key_id, secret=password.secret, made_at=await Now(), expires_at=password.ends_at)
     made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
-    version = await context.records.commit(changed(claim, made))
+    version = await context.records.commit(Changes(fence) | changed(claim, made))
     return Found(claim.key, made, version)
 
 

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from ..background import queue
 from ..background.queue import Job
+from ..effects import Instant
 from ..errors import CloudidError, Conflict, reason_of
 from ..foundation.components import mount_client
 from ..foundation.deadline import Deadline
@@ -24,6 +25,7 @@ from .switch import CHANGED, PROOF_SECONDS, prove_and_switch
 PROVING_LIMIT: Final = 3600.0
 """Seconds after which a secret that does not come to be accepted is given up."""
 INTERRUPTED: Final = "the rotation was interrupted before the new secret was stored"
+WINDOW_OVER: Final = "the rotation window ended before the provider accepted the new secret"
 NOT_ACCEPTED: Final = "the provider does not accept the new secret"
 
 
@@ -35,7 +37,7 @@ async def advance(job: Job) -> None:
         await queue.drop(job, keys.rotation(job.mount_id), found)
         return
     attempts = found.record.attempts + 1
-    claimed = evolve(found.record, attempts=attempts, due_at=await queue.retry_at(job, attempts))
+    claimed = evolve(found.record, attempts=attempts, due_at=await _retry_at(job, found.record, attempts))
     version = await job.context.records.commit(Changes(job.fence) | changed(found, claimed))
     claim = Found(found.key, claimed, version)
     try:
@@ -47,6 +49,13 @@ async def advance(job: Job) -> None:
         await job.context.records.commit(Changes({**job.fence, **claim.expected}, {claim.key: noted}))
 
 
+async def _retry_at(job: Job, rotation: Rotation, attempts: int) -> Instant:
+    """When to try again; a secret that is to be given up at a time is looked at then."""
+    again = await queue.retry_at(job, attempts)
+    is_bounded = rotation.phase is Phase.PROVING and rotation.until is not None and job.now < rotation.until
+    return min(again, rotation.until) if is_bounded and rotation.until is not None else again
+
+
 async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:
     context, rotation = job.context, claim.record
     root = await find_root(context, mount)
@@ -56,6 +65,8 @@ async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:
         await give_up(context, claim, job.now, INTERRUPTED, fence=job.fence)
     elif root is None or mount.retired_at is not None:
         await give_up(context, claim, job.now, CHANGED, fence=job.fence)
+    elif rotation.until is not None and job.now >= rotation.until:
+        await give_up(context, claim, job.now, WINDOW_OVER, fence=job.fence)
     elif job.now >= rotation.started_at + PROVING_LIMIT:
         await give_up(context, claim, job.now, NOT_ACCEPTED, fence=job.fence)
     else:

@@ -68,6 +68,10 @@ class Rotation:
     replaced: Key | None = None
     outgoing: tuple[Key, ...] = ()
     due_at: Instant = 0.0
+    until: Instant | None = None
+    """When a new secret that is not in use by then is given up: the end of the window of a schedule."""
+    overlap: float = 300.0
+    """Seconds for which the last switch leaves both secrets alive."""
     attempts: int = 0
     started_at: Instant = 0.0
     rotated_at: Instant | None = None

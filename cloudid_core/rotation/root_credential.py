@@ -9,18 +9,21 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..api.fields import BOOLEAN, GUID, IDENTIFIER, SCHEDULE, SECONDS, SECRET, TENANT, TEXT, fields_of, setting
 from ..errors import Code, Problem, Refused
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective, source_of
+from ..issuer.keys import LONGEST_TOKEN, SHORTEST_TOKEN
+from ..issuer.tokens import DEFAULT_LIFETIME, IdentityTokens
 from ..mounts.table import Mount
+from ..provider.assertions import Assertions, federated_token_file
 from ..provider.client import Client, Credentials
 from ..provider.retry import RetryPolicy
 from ..settings import Settings
-from ..store.records import Found
+from ..store.records import Found, Records
 from ..values.schedule import Schedule
 from ..values.secret import Secret
 
@@ -46,14 +49,14 @@ class RootCredential:
         SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET", excluded_by="identity_token_audience"
     )
     identity_token_audience: str = setting(TEXT, "", "Audience of identity tokens that stand in for a client secret.")
-    identity_token_ttl: int = setting(SECONDS, 3600, "Lifetime of those identity tokens.")
+    identity_token_ttl: int = setting(SECONDS, 3600, "Lifetime of those identity tokens: 60 s to 24 h; 0: 1 h.")
     root_password_ttl: int = setting(
         SECONDS, ROOT_PASSWORD_TTL, "Validity of a client secret that rotation makes. At least 2 hours; 0: 182 days."
     )
     rotation_period: int = setting(SECONDS, 0, "Seconds between rotations of the client secret; 0: none. At least 5.")
     rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
     rotation_window: int = setting(
-        SECONDS, 0, "Seconds in which a scheduled rotation may start; 0: any. At least 3600."
+        SECONDS, 0, "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600."
     )
     disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
 
@@ -71,10 +74,10 @@ class RootCredential:
             if field.kind in TEXTS_OF_URLS and not field.kind.accepts(getattr(self, field.name))
         )
 
-    @cached_property
-    def credentials(self) -> Credentials:
-        """What the service proves itself with."""
-        return Credentials(client_id=self.client_id, client_secret=self.client_secret)
+    @property
+    def root(self) -> RootCredential:
+        """The part that both components share."""
+        return self
 
     @cached_property
     def retry(self) -> RetryPolicy:
@@ -85,17 +88,28 @@ class RootCredential:
 C = TypeVar("C", bound=RootCredential)
 
 
+class Resources(Protocol):
+    """The part of a context that makes a client."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def caches(self) -> Caches: ...
+    @property
+    def records(self) -> Records: ...
+
+
 class Account(Protocol):
-    """A configuration, as far as a client of the provider needs it."""
+    """A configuration, as far as a client of the provider needs it besides its root credential."""
 
     @property
     def tenant_id(self) -> str: ...
     @property
     def cloud_name(self) -> str: ...
     @property
-    def credentials(self) -> Credentials: ...
-    @property
     def retry(self) -> RetryPolicy: ...
+    @property
+    def root(self) -> RootCredential: ...
 
 
 def effective_config(settings: Settings, form: type[C], found: Found[C] | None) -> C:
@@ -111,18 +125,16 @@ def effective_config(settings: Settings, form: type[C], found: Found[C] | None) 
     return config
 
 
-def client_of(
-    settings: Settings, caches: Caches, mount: Mount, config: Account, version: int, deadline: Deadline
-) -> Client:
+def client_of(context: Resources, mount: Mount, config: Account, version: int, deadline: Deadline) -> Client:
     """How a mount talks to the provider under a configuration that counts; `version` is that of the stored one."""
     return Client(
-        settings=settings,
-        caches=caches,
-        cloud=settings.clouds[config.cloud_name],
+        settings=context.settings,
+        caches=context.caches,
+        cloud=context.settings.clouds[config.cloud_name],
         tenant=config.tenant_id,
-        credentials=config.credentials,
+        credentials=credentials_of(context, mount, config.root),
         retry=config.retry,
-        owner=f"{mount.id}:{version}",
+        owner=owner_of(mount, version),
         deadline=deadline,
     )
 
@@ -130,6 +142,26 @@ def client_of(
 def changes_given(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that a write changes. The mask of a secret, as a read shows it, means that the secret stays."""
     return {name: value for name, value in given.items() if value != Secret(Secret.MASK)}
+
+
+def owner_of(mount: Mount, version: int) -> str:
+    """What belongs to a mount under one version of its configuration, in every cache."""
+    return f"{mount.id}:{version}"
+
+
+def credentials_of(context: Resources, mount: Mount, config: RootCredential) -> Credentials:
+    """What a mount proves itself with: what is configured, otherwise what the platform gives.
+
+    An identity token goes before a client secret, which can stand beside it only by the environment.
+    """
+    assertions: Assertions | None = None
+    if config.identity_token_audience:
+        assertions = IdentityTokens.of(
+            context.settings, context.records, mount, config.identity_token_audience, config.identity_token_ttl
+        )
+    elif not config.client_secret:
+        assertions = federated_token_file(context.settings.environment)
+    return Credentials(client_id=config.client_id, client_secret=config.client_secret, assertions=assertions)
 
 
 def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABLES) -> None:
@@ -158,9 +190,22 @@ def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
     for name, least in MINIMUMS.items():
         if 0 < getattr(config, name) < least:
             yield Problem(Code.FIELD_INVALID, f'"{name}" must be at least {least}')
+    if config.identity_token_ttl and not SHORTEST_TOKEN <= config.identity_token_ttl <= LONGEST_TOKEN:
+        text = f"must be 0, or between {SHORTEST_TOKEN} and {LONGEST_TOKEN}"
+        yield Problem(Code.FIELD_INVALID, f'"identity_token_ttl" {text}')
     ttl = config.root_password_ttl or ROOT_PASSWORD_TTL
     if config.rotation_period and config.rotation_period + SPARE > ttl:
         yield Problem(Code.FIELD_INVALID, '"rotation_period" and a day must be within "root_password_ttl"')
     if config.rotation_schedule and Schedule.parse(config.rotation_schedule).longest_gap() + SPARE > ttl:
         detail = 'the longest pause of "rotation_schedule" and a day must be within "root_password_ttl"'
         yield Problem(Code.FIELD_INVALID, detail)
+
+
+def settled(config: C) -> C:
+    """The configuration as it is stored: a lifetime of 0 stands for the usual one, and reads back as that."""
+    return config if config.identity_token_ttl else evolve(config, identity_token_ttl=DEFAULT_LIFETIME)
+
+
+def password_lifetime(config: RootCredential) -> int:
+    """Seconds for which a secret that rotation makes is valid. What was stored before there was a bound is raised."""
+    return max(config.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])

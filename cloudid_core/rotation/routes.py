@@ -7,20 +7,22 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..api.fields import BOOLEAN, Json, setting
-from ..api.response import NOTHING, Answer
+from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of
 from ..foundation.components import mount_client
+from ..foundation.environment import effective
 from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
+from ..store.records import Found, version_of
 from ..values import rfc3339
-from .add import add
-from .expiration import root_password_expiration
+from .configure import credential_warnings
+from .plan import find_plan
 from .record import Phase, Rotation, changed, find_rotation
-from .root import find_root, is_managed, is_used_elsewhere
-from .root_credential import RootCredential
-from .switch import CHANGED, OVERLAP, prove_and_switch
+from .root import find_root
+from .root_credential import RootCredential, credentials_of, owner_of
+from .start import managed_root, start
+from .switch import CHANGED, prove_and_switch
 
 ACCEPTED: Final = 202
 
@@ -29,53 +31,53 @@ ACCEPTED: Final = 202
 class RotateForm:
     """A rotation on request."""
 
-    force: bool = setting(BOOLEAN, False, "Rotate although another mount uses the same root secret, which stays alive.")
+    force: bool = setting(
+        BOOLEAN,
+        False,
+        "Rotate although another mount uses the same root secret, which stays alive, or the last rotation is recent.",
+    )
 
 
 async def rotate_root(call: Call) -> Answer:
     """Replace the root secret by a new one that nobody else knows. 204 when it is in use; 202 if it is not proven yet.
 
-    A rotation that is under way is carried on; it is not started again.
+    A rotation that is under way is carried on; it is not started again. While the last two secrets overlap, nothing is
+    rotated without `force`: 200 with a warning.
     """
     rotation = await _begin_or_join(call)
+    if rotation.record.phase is Phase.OVERLAPPING:
+        return Answer(warnings=(_overlapping(rotation.record),))
     if rotation.record.phase is Phase.PROVING:
         rotation = await _prove(call, rotation)
     match rotation.record.phase:
         case Phase.OVERLAPPING:
-            return NOTHING
+            return Answer(wake_at=rotation.record.due_at)
         case Phase.IDLE:
             raise Refused(Code.STORE_CONTENDED, CHANGED)
     return Answer(data={"rotation": f"{call.mount.path}/rotation"}, status=ACCEPTED, wake_at=call.now)
 
 
+def _overlapping(rotation: Rotation) -> str:
+    since = rotation.rotated_at or 0.0
+    return (
+        f"nothing was rotated: the last rotation was at {rfc3339.show(since)}, and both secrets live until"
+        f" {rfc3339.show(since + rotation.overlap)}; force=true rotates again"
+    )
+
+
 @retry_on_conflict
 async def _begin_or_join(call: Call) -> Found[Rotation]:
     """The rotation that is under way, or a new one."""
-    under_way = await _under_way(call)
+    force = call.form(RotateForm).force
+    under_way = await _under_way(call, force)
     if under_way is not None:
         return under_way
-    context, mount = call.context, call.mount
-    root = await _managed_root(call)
-    if not call.form(RotateForm).force and await is_used_elsewhere(context, mount.id, root.record.client_secret):
-        raise Refused(Code.ROOT_SECRET_SHARED)
-    before = await find_rotation(context, mount.id)
-    client = await mount_client(context, mount.id, call.deadline)
-    await context.components.check_root(context, mount, client.credentials.client_id)
-    return await add(context, mount.id, root, before, client, call.now)
+    return await start(call.context, call.mount, call.deadline, call.now, force=force)
 
 
-async def _managed_root(call: Call) -> Found[RootCredential]:
-    root = await find_root(call.context, call.mount)
-    if root is None:
-        raise Refused(Code.CONFIG_MISSING)
-    if not is_managed(call.context, root.record):
-        raise Refused(Code.ROOT_SECRET_UNMANAGED)
-    return root
-
-
-async def _under_way(call: Call) -> Found[Rotation] | None:
-    """The rotation of the configured secret that has begun and whose keys still overlap."""
-    root = await _managed_root(call)
+async def _under_way(call: Call, force: bool) -> Found[Rotation] | None:
+    """The rotation of the configured secret that has begun, or, without force, whose keys still overlap."""
+    root = await managed_root(call.context, call.mount)
     found = await find_rotation(call.context, call.mount.id)
     if found is None:
         return None
@@ -86,8 +88,8 @@ async def _under_way(call: Call) -> Found[Rotation] | None:
         case Phase.PROVING:
             key = rotation.replaced
         case Phase.OVERLAPPING:
-            is_fresh = rotation.rotated_at is not None and call.now < rotation.rotated_at + OVERLAP
-            key = rotation.current if is_fresh else None
+            ends_at = (rotation.rotated_at or 0.0) + rotation.overlap
+            key = rotation.current if call.now < ends_at and not force else None
         case Phase.IDLE:
             key = None
     return found if key is not None and key.secret == root.record.client_secret else None
@@ -113,22 +115,33 @@ async def _hand_over(call: Call, found: Found[Rotation], error: str) -> Found[Ro
 
 
 async def read_rotation(call: Call) -> Answer:
-    """How the rotation of this mount stands."""
+    """How this mount proves itself to the provider, and how the rotation of its root secret stands.
+
+    `last_error` is that of the rotation, otherwise that of the last access token which this node did not get.
+    """
     context, mount = call.context, call.mount
     found = await find_rotation(context, mount.id)
     root = await find_root(context, mount)
+    planned = await find_plan(context, mount.id)
     rotation = found.record if found else Rotation(mount_id=mount.id)
+    key = rotation.key_of(root.record.client_secret) if root else None
+    failure = context.caches.credential_failures.get(owner_of(mount, version_of(root)))
     data: dict[str, Json] = {
+        "credential_source": _source(call, root.record) if root else None,
         "phase": rotation.phase.value,
         "last_rotation": _time(rotation.rotated_at),
-        "next_rotation": None,
-        "last_error": rotation.error,
+        "next_rotation": _time(planned.record.rotate_at) if planned else None,
+        "last_error": rotation.error or (planned.record.error if planned else "") or failure or "",
         "note": rotation.note,
-        "root_password_expiration_date": None,
+        "expires": _time(key.expires_at) if key else None,
     }
-    if root is not None:
-        data |= await root_password_expiration(context, mount, root.record)
-    return Answer(data=data)
+    warnings = await credential_warnings(context, mount, root.record, call.now) if root else ()
+    return Answer(data=data, warnings=warnings)
+
+
+def _source(call: Call, config: RootCredential) -> str:
+    used = effective(config, call.context.settings.environment)
+    return credentials_of(call.context, call.mount, used).source.value
 
 
 def _time(instant: Instant | None) -> str | None:

@@ -20,6 +20,7 @@ from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
 from .add import give_up
+from .plan import overlap, replanned
 from .record import Key, Phase, Rotation, changed, find_rotation
 from .root import find_root
 from .root_credential import RootCredential
@@ -28,8 +29,6 @@ PROOFS: Final = 3
 """How often in a row the provider must accept a secret."""
 PROOF_SECONDS: Final = 20.0
 """How long that may take in the background: other work waits for it."""
-OVERLAP: Final = 300.0
-"""Seconds for which both secrets live."""
 CHANGED: Final = "the configuration was changed while a new secret was proven"
 STOPPED_WORKING: Final = "the new secret stopped working: the one before it was put back"
 
@@ -65,17 +64,20 @@ async def _switch_to(
     rotation = found.record
     if root is None or root.record.client_secret != found.record.replaced.secret or not is_home(client, rotation):
         return await give_up(context, found, now, CHANGED, fence=fence)
+    seconds = overlap(root.record, now)
     after = evolve(
         rotation,
         phase=Phase.OVERLAPPING,
         new=None,
         current=new,
-        due_at=now + OVERLAP,
+        due_at=now + seconds,
+        overlap=seconds,
+        until=None,
         attempts=0,
         rotated_at=now,
         error="",
     )
-    return await _switch(context, root, new, found, after, fence)
+    return await _switch(context, root, new, found, after, now, fence)
 
 
 async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
@@ -105,12 +107,12 @@ async def switch_back(
         current=rotation.replaced,
         replaced=None,
         outgoing=(*rotation.outgoing, rotation.current),
-        due_at=now + OVERLAP,
+        due_at=now + rotation.overlap,
         attempts=0,
         error="",
         note=STOPPED_WORKING,
     )
-    await _switch(context, root, rotation.replaced, found, after, fence)
+    await _switch(context, root, rotation.replaced, found, after, now, fence)
 
 
 async def _switch(
@@ -119,9 +121,12 @@ async def _switch(
     key: Key,
     found: Found[Rotation],
     after: Rotation,
+    now: Instant,
     fence: Mapping[str, int],
 ) -> Found[Rotation]:
-    """Configuration and rotation change in one commit."""
-    configured = Changes({**fence, **root.expected}, {root.key: evolve(root.record, client_secret=key.secret)})
-    version = await context.records.commit(configured | changed(found, after))
+    """Configuration, rotation and plan change in one commit."""
+    config = evolve(root.record, client_secret=key.secret)
+    _, planned = await replanned(context, after.mount_id, config, now, after)
+    configured = Changes({**fence, **root.expected}, {root.key: config})
+    version = await context.records.commit(configured | changed(found, after) | planned)
     return Found(found.key, after, version)

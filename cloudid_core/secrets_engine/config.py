@@ -7,7 +7,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..api.fields import BOOLEAN, ENVIRONMENT, GUID, TENANT, setting, show
-from ..api.response import NOTHING, Answer
+from ..api.response import Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..effects import ListKeys
@@ -18,8 +18,9 @@ from ..foundation.environment import effective
 from ..mounts.table import Mount
 from ..provider.client import Client
 from ..rotation import root_credential
+from ..rotation.configure import commit_config, credential_warnings
 from ..rotation.expiration import root_password_expiration
-from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config
+from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config, settled
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
@@ -69,14 +70,8 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
     found = await find_config(context, mount)
-    return client_of(
-        context.settings,
-        context.caches,
-        mount,
-        effective_config(context.settings, Config, found),
-        version_of(found),
-        deadline,
-    )
+    config = effective_config(context.settings, Config, found)
+    return client_of(context, mount, config, version_of(found), deadline)
 
 
 @retry_on_conflict
@@ -86,13 +81,12 @@ async def write_config(call: Call) -> Answer:
     key = keys.config(call.mount.id)
     given = {name: value for name, value in changes_given(call.given.values).items() if name != "force"}
     found, expects = await context.records.find_for_writing(key, Config)
-    config = evolve(found.record if found else Config(), **given)
+    config = settled(evolve(found.record if found else Config(), **given))
     new = effective(config, environment)
     root_credential.check(config, environment)
     if found is not None and effective(found.record, environment).place != new.place:
         await _refuse_to_strand(call)
-    await context.records.commit(Changes(expects, {key: config}))
-    return NOTHING
+    return await commit_config(call, Changes(expects, {key: config}), config)
 
 
 async def read_config(call: Call) -> Answer:
@@ -101,14 +95,18 @@ async def read_config(call: Call) -> Answer:
     shown = show(found.record if found else Config(), omit=("client_secret",))
     if found is None:
         return Answer(data={name: type(value)() for name, value in shown.items()})
-    return Answer(data={**shown, **await root_password_expiration(call.context, call.mount, found.record)})
+    expiration = await root_password_expiration(call.context, call.mount, found.record)
+    warnings = await credential_warnings(call.context, call.mount, found.record, call.now)
+    return Answer(data={**shown, **expiration}, warnings=warnings)
 
 
+@retry_on_conflict
 async def delete_config(call: Call) -> Answer:
     """Forget configuration and credentials; refused while leases or intents need them."""
     await _refuse_to_strand(call)
-    await call.context.records.update(keys.config(call.mount.id), Config, lambda _: None)
-    return NOTHING
+    key = keys.config(call.mount.id)
+    _, expects = await call.context.records.find_for_writing(key, Config)
+    return await commit_config(call, Changes(expects, deletes=(key,)), None)
 
 
 async def config_exists(call: Call) -> bool:

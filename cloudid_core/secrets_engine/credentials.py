@@ -107,7 +107,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         raise Refused(Code.NOT_FOUND, NO_ROLE)
     found_config = await find_config(context, mount)
     config = effective_config(context.settings, Config, found_config)
-    client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
+    client = client_of(context, mount, config, version_of(found_config), call.deadline)
     refuse_self_target(client, role.record.client_id)
     plan = await _plan(call, client, role.record, name)
     intent = await open_intent(

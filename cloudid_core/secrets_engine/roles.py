@@ -114,7 +114,7 @@ async def write_role(call: Call) -> Answer:
     await require_live(context.records, mount)
     found_config = await find_config(context, mount)
     config = effective_config(context.settings, Config, found_config)
-    client = client_of(context.settings, context.caches, mount, config, version_of(found_config), call.deadline)
+    client = client_of(context, mount, config, version_of(found_config), call.deadline)
     key = keys.role(mount.id, name)
     found, expects = await context.records.find_for_writing(key, Role)
     stored = found.record if found else Role()

@@ -13,6 +13,7 @@ from ..effects import Instant
 
 RING: Final = "ring"
 MOUNTS: Final = "mounts"
+SIGNING_KEYS: Final = "signing-keys"
 UNSHOWN_ROOT_TOKEN: Final = "unshown-root-token"
 TOKENS: Final = "token/"
 POLICIES: Final = "policy/"
@@ -93,6 +94,10 @@ def intents(mount_id: str) -> str:
 
 def rotation(mount_id: str) -> str:
     return f"{mount(mount_id)}rotation"
+
+
+def rotation_plan(mount_id: str) -> str:
+    return f"{mount(mount_id)}plan"
 
 
 STUCK: Final = "stuck/"

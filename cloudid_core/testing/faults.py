@@ -13,10 +13,12 @@ from ..effects import (
     CallProvider,
     Commit,
     Effect,
+    GenerateKey,
     ListKeys,
     Now,
     RandomBytes,
     ReadEntry,
+    ReadFederatedToken,
     ReadPlatformToken,
     Record,
     Sleep,
@@ -71,15 +73,18 @@ class Trouble:
 _WHY: Final = "an injected fault"
 _CRASH_BEFORE: Final = {FaultKind.CRASH_BEFORE: Trouble(False, lambda: Crashed(_WHY))}
 _CRASH_AFTER: Final = {FaultKind.CRASH_AFTER: Trouble(True, lambda: Crashed(_WHY))}
+_PLATFORM_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: PlatformTokenUnavailable(_WHY)), **_CRASH_BEFORE}
 _STORE_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: StoreFailed(_WHY))}
 
 TROUBLES: Final[Mapping[type[Effect[Any]], Mapping[FaultKind, Trouble]]] = {
     Now: _CRASH_BEFORE,
     RandomBytes: _CRASH_BEFORE,
     Sleep: _CRASH_BEFORE,
+    GenerateKey: _CRASH_BEFORE,
     ReadEntry: {**_STORE_FAILS, **_CRASH_BEFORE},
     ListKeys: {**_STORE_FAILS, **_CRASH_BEFORE},
-    ReadPlatformToken: {FaultKind.FAIL: Trouble(False, lambda: PlatformTokenUnavailable(_WHY)), **_CRASH_BEFORE},
+    ReadPlatformToken: _PLATFORM_FAILS,
+    ReadFederatedToken: _PLATFORM_FAILS,
     Record: {FaultKind.FAIL: Trouble(False, lambda: RecordFailed(_WHY)), **_CRASH_BEFORE, **_CRASH_AFTER},
     Commit: {
         **_STORE_FAILS,

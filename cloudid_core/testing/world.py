@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from hashlib import shake_128
 from math import inf
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from ..effects import (
     CallProvider,
     Commit,
     Effect,
     Entry,
+    GenerateKey,
     HttpRequest,
     HttpResponse,
     Instant,
@@ -28,6 +29,7 @@ from ..effects import (
     Program,
     RandomBytes,
     ReadEntry,
+    ReadFederatedToken,
     ReadPlatformToken,
     Record,
     Shared,
@@ -40,10 +42,15 @@ from ..errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from ..events import Event
 from ..run import run
 from ..store.memory import MemoryStore
+from ..values.secret import Secret
 from .faults import Fault, FaultKind, inflict
+from .rsa_keys import private_key_pem
 from .turns import Task, Turns
 
 T = TypeVar("T")
+
+KEYS: Final = 8
+"""How many different keys worlds generate: after the last one comes the first."""
 
 
 class Answer(Protocol):
@@ -94,7 +101,10 @@ class World(Turns):
         self.events: list[Event] = []
         """What was recorded."""
         self._faults: dict[int, FaultKind] = {}
+        self.files: dict[str, str] = {}
+        """What the container platform has written, by path."""
         self._drawn = 0
+        self._generated = 0
         self._spawned = 0
         self._shared: dict[str, Task[Any]] = {}
         self.inject(*faults)
@@ -167,6 +177,12 @@ class World(Turns):
     async def random_bytes(self, count: int) -> bytes:
         return await self._perform(RandomBytes(count), lambda: self._draw(count))
 
+    async def generate_key(self) -> Secret:
+        return await self._perform(GenerateKey(), self._generate)
+
+    async def read_federated_token(self, path: str) -> Secret:
+        return await self._perform(ReadFederatedToken(path), lambda: self._read_file(path))
+
     async def record(self, event: Event) -> None:
         await self._perform(Record(event), lambda: self.events.append(event))
 
@@ -236,6 +252,15 @@ class World(Turns):
         if self.platform is None:
             raise PlatformTokenUnavailable("this world has no platform")
         return self.platform(resource, client_id)
+
+    def _generate(self) -> Secret:
+        self._generated += 1
+        return Secret(private_key_pem(f"key {self._generated % KEYS} of a world"))
+
+    def _read_file(self, path: str) -> Secret:
+        if path not in self.files:
+            raise PlatformTokenUnavailable("this world has no such file")
+        return Secret(self.files[path])
 
     def _draw(self, count: int) -> bytes:
         self._drawn += 1

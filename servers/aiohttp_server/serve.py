@@ -61,12 +61,14 @@ async def _serve(setup: Setup) -> None:
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
         host.sinks.append(EventLog(log))
         setup.connect_audit(host.audit, log)
-        front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
+        listeners = await _bind(*setup.server.address)
+        service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
+        front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
         server = Server(front, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()
         try:
-            for listener in await _bind(*setup.server.address):
+            for listener in listeners:
                 await web.SockSite(runner, listener, backlog=ACCEPTED_AT_ONCE).start()
                 listener.listen(BACKLOG)
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -7,13 +7,16 @@ import secrets
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from attrs import Factory, evolve, field, frozen
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.effects import Program
 from cloudid_core.service import initialise, open_service
+from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
 from ..audit.devices import Devices
@@ -33,11 +36,11 @@ from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, re
 
 @frozen(kw_only=True)
 class Setup:
-    """What a server needs to know. `open` is the program that opens its service."""
+    """What a server needs to know. `open` is the program that opens its service, given the address it listens on."""
 
     server: ServerSettings
     store: Store
-    open: Callable[[], Program[Service]]
+    open: Callable[[str], Program[Service]]
     body_limit: int
     trusted_proxies: tuple[str, ...] = ()
     introduction: str = field(default="", repr=False)
@@ -85,11 +88,21 @@ class Setup:
         devices.checkpoint_command = self.server.audit_checkpoint_command
         self.reload.add(lambda server: devices.close())
 
+    def url(self, host: str, port: int) -> str:
+        """The address of a socket that listens."""
+        return f"{self.server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
     def announce(self, host: str, port: int) -> None:
         """Write the line that says that the server is ready, and for people what to do next."""
-        url = f"{self.server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        url = self.url(host, port)
         streams.write(streams.STDOUT, f"{self.introduction}listening on {url}\n")
         streams.write(streams.STDERR, self.next_commands(url))
+
+
+def with_issuer(settings: Settings, url: str) -> Settings:
+    """The settings with the address that the server listens on as issuer, where it is on loopback and none is set."""
+    host = urlsplit(url).hostname or ""
+    return evolve(settings, issuer=url) if not settings.issuer and ip_address(host).is_loopback else settings
 
 
 def tls_context(server: ServerSettings) -> ssl.SSLContext:
@@ -132,7 +145,7 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload) -> Setup:
     return Setup(
         server=file.server,
         store=store,
-        open=lambda: open_service(settings),
+        open=lambda url: open_service(with_issuer(settings, url)),
         body_limit=settings.body_limit,
         trusted_proxies=settings.trusted_proxies,
         reload=reload,
@@ -149,9 +162,9 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
     settings = file.settings(master_key.make())
     root_token = options.root_token or Secret(f"root.{secrets.token_urlsafe(24)}")
 
-    async def open_initialised() -> Service:
+    async def open_initialised(url: str) -> Service:
         await initialise(settings, root_token)
-        return await open_service(settings)
+        return await open_service(with_issuer(settings, url))
 
     introduction = f"root token: {root_token.reveal()}\n"
     if not options.provider:

@@ -11,11 +11,14 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from attrs import Factory, define
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
 from cloudid_core.effects import Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.events import Event
+from cloudid_core.values.secret import Secret
 
 from ..audit.devices import Devices
 from ..stores import Store
@@ -36,6 +39,14 @@ LANE_WIDTH: Final = 64
 
 SHARED_SECONDS: Final = 300.0
 """A shared program that takes longer is stuck, and is closed for all who wait for it."""
+
+
+KEY_BITS: Final = 2048
+
+
+def _generate_key(bits: int) -> Secret:
+    key = rsa.generate_private_key(65537, bits)
+    return Secret(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
 
 
 @define(eq=False)
@@ -152,6 +163,12 @@ class Host:
 
     async def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)
+
+    async def generate_key(self) -> Secret:
+        return await self.in_thread(_generate_key, KEY_BITS)
+
+    async def read_federated_token(self, path: str) -> Secret:
+        return await self.in_thread(platform_identity.read_file, path)
 
     async def record(self, event: Event) -> None:
         if event.audit is not None:

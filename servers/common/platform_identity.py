@@ -1,13 +1,15 @@
-"""Platform tokens: the identity that the host's own machine can ask for.
+"""Platform tokens: the identity that the host's own machine can ask for, or that its container platform gives it.
 
 A virtual machine asks its metadata service; an application service finds another address in
 `IDENTITY_ENDPOINT` and `IDENTITY_HEADER` of its environment.
+A container platform writes a token into a file, and renews it there.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
@@ -18,6 +20,8 @@ from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.values.secret import Secret
 
 METADATA_ADDRESS: Final = "http://169.254.169.254"
+LARGEST_TOKEN: Final = 2**14
+"""Largest federated token, in bytes."""
 TIMEOUT: Final = 10.0
 """Seconds that the platform has to answer."""
 
@@ -51,6 +55,19 @@ class Platform:
             headers = {"metadata": "true"}
         query = {"api-version": version, "resource": resource} | ({"client_id": client_id} if client_id else {})
         return HttpRequest("GET", f"{address}?{urlencode(query)}", headers)
+
+
+def read_file(path: str) -> Secret:
+    """The token in a file that the container platform keeps fresh. Raises `PlatformTokenUnavailable`."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST_TOKEN + 1)
+        text = content.decode("ascii").strip()
+    except (OSError, ValueError):
+        raise PlatformTokenUnavailable("the federated token file cannot be read") from None
+    if not text or len(content) > LARGEST_TOKEN:
+        raise PlatformTokenUnavailable("the federated token file holds no token")
+    return Secret(text)
 
 
 def read(response: HttpResponse) -> PlatformToken:

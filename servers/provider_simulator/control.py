@@ -1,6 +1,9 @@
 """The control API, which changes the world. Bodies are JSON; callers need no access token.
 
-    GET    /simulator/world            tenant, subscriptions, applications with their secrets, groups, machines
+    GET    /simulator/world            tenant, subscriptions, applications with their secrets, groups, machines;
+                                       "metadata_calls": calls of each machine's metadata service, by name;
+                                       "assertions": the last client assertions that were accepted, and "lifetime",
+                                       their `exp - iat`
     POST   /simulator/machines         create a machine: {"name", and optionally "kind", "subscription",
                                        "resource_group", "location",
                                        "identities": {"system_assigned": bool, "user_assigned": [name]},
@@ -9,6 +12,10 @@
                                        may read the resource manager and the directory. Missing groups and identities
                                        are created.
     DELETE /simulator/machines/{name}  204, or 404
+    GET    /simulator/federations      the federated identity credentials of all applications
+    POST   /simulator/federations      {"client_id", "issuer", "subject", "audience"} -> 201 and the credential with its
+                                       "id": client assertions of that issuer stand in for the application's secret
+    DELETE /simulator/federations/{id} 204, or 404
     POST   /simulator/tokens           {"claims": {...}} -> {"token"}: any claims, signed with the current key
     POST   /simulator/keys/rotate      {"remove_old": bool} -> {"kid"}; old keys stay published unless removed
     POST   /simulator/keys/{kid}       {member: value} -> the key as it is published from now on; null removes a member
@@ -32,6 +39,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import asdict
+
 from cloudid_core.effects import HttpResponse
 
 from .engine.behaviour import read_behaviour
@@ -43,7 +52,7 @@ from .identity.discovery import show_key
 from .identity.keys import current_key, published_keys, rotate_key
 from .world.initial import populate
 from .world.machines import Machine
-from .world.objects import Application
+from .world.objects import Application, FederatedCredential
 from .world.provisioning import MachineRequest, create_machine, remove_machine
 from .world.world import World
 
@@ -63,6 +72,7 @@ MACHINE: Final[Shape] = {
 IDENTITIES: Final[Shape] = {"system_assigned": (bool,), "user_assigned": (list,)}
 ROTATION: Final[Shape] = {"remove_old": (bool,)}
 CLOCK: Final[Shape] = {"advance": NUMBER, "set": NUMBER}
+FEDERATION: Final[Shape] = dict.fromkeys(("client_id", "issuer", "subject", "audience"), (str,))
 CLAIMS: Final[Shape] = {"claims": (dict,)}
 
 MAX_INSTANT: Final = 253_402_300_799.0
@@ -100,6 +110,8 @@ def show_world(world: World, call: Call) -> HttpResponse:
                 for identity in world.identities.values()
             ],
             "machines": [_show_machine(machine) for machine in world.machines.values()],
+            "metadata_calls": world.metadata_calls,
+            "assertions": world.assertions,
         },
     )
 
@@ -142,6 +154,27 @@ def post_machine(world: World, call: Call) -> HttpResponse:
 
 def delete_machine(world: World, call: Call) -> HttpResponse:
     remove_machine(world, call.names["name"])
+    return empty_response()
+
+
+def show_federations(world: World, call: Call) -> HttpResponse:
+    return json_response(200, [asdict(one) for one in world.federations.values()])
+
+
+def post_federation(world: World, call: Call) -> HttpResponse:
+    wanted = require_object(call.json(), FEDERATION, "a federation")
+    if missing := [name for name in FEDERATION if not wanted.get(name)]:
+        raise bad_request(f"A federation needs {missing[0]!r}.")
+    if world.directory.application_of(wanted["client_id"]) is None:
+        raise bad_request("No application has that client id.")
+    credential = FederatedCredential(world.randomness.guid("federation"), **wanted)
+    world.federations[credential.id] = credential
+    return json_response(201, asdict(credential))
+
+
+def delete_federation(world: World, call: Call) -> HttpResponse:
+    if world.federations.pop(call.names["id"], None) is None:
+        raise Refusal(404, "FederationNotFound", "No federation has that id.")
     return empty_response()
 
 
@@ -215,6 +248,9 @@ CONTROL: Final = Service(
         Route("GET", "/simulator/world", show_world),
         Route("POST", "/simulator/machines", post_machine),
         Route("DELETE", "/simulator/machines/{name}", delete_machine),
+        Route("GET", "/simulator/federations", show_federations),
+        Route("POST", "/simulator/federations", post_federation),
+        Route("DELETE", "/simulator/federations/{id}", delete_federation),
         Route("POST", "/simulator/tokens", sign),
         Route("POST", "/simulator/keys/rotate", rotate_keys),
         Route("POST", "/simulator/keys/{kid}", change_key),

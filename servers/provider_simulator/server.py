@@ -9,23 +9,52 @@ import sys
 import threading
 import zlib
 from contextlib import suppress
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, Final, cast
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from cloudid_core.effects import HttpRequest
+from cloudid_core.effects import HttpRequest, HttpResponse
 
 from .certificate import make_context
 from .engine.requests import Answer
 from .simulator import Simulator
+from .world.world import fetch_nothing
 
 MAX_BODY: Final = 1 << 20
 MAX_LINE: Final = 1 << 12
 GZIP: Final = 16 + zlib.MAX_WBITS
 IDLE_SECONDS: Final = 120.0
+FETCH_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.05
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirect is an answer like any other."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+_OPENER: Final = build_opener(ProxyHandler({}), _NoRedirect)
+
+
+def fetch_over_http(url: str) -> HttpResponse:
+    """GET a document of an issuer. `OSError` when there is no answer, or none that is a document."""
+    if not url.startswith(("http://", "https://")):
+        raise OSError("the address of an issuer starts with https://")
+    try:
+        with _OPENER.open(Request(url), timeout=FETCH_SECONDS) as answer:
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            return HttpResponse(answer.status, headers, answer.read(MAX_BODY))
+    except HTTPError as refusal:
+        return HttpResponse(refusal.code)
+    except (HTTPException, ValueError) as error:
+        raise OSError("the issuer's answer is no HTTP") from error
 
 
 class Server(ThreadingHTTPServer):
@@ -234,6 +263,8 @@ def start(simulator: Simulator, host: str = "127.0.0.1", port: int = 0, certific
     With the path of a `certificate`, serve over TLS with a new certificate, which is written there.
     """
     tls = make_context(host, certificate) if certificate else None
+    if simulator.world.fetch is fetch_nothing:
+        simulator.world.fetch = fetch_over_http
     server = Server(simulator, host, port, tls)
     shown = f"[{host}]" if ":" in host else host
     simulator.base_url = f"{'https' if tls else 'http'}://{shown}:{server.server_port}"

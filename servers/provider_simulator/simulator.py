@@ -21,7 +21,7 @@ from .graph.service import GRAPH
 from .identity.metadata import METADATA
 from .identity.service import LOGIN
 from .world.initial import populate
-from .world.world import World
+from .world.world import Fetch, World, fetch_nothing
 
 SERVICES: Final = (LOGIN, ARM, GRAPH, METADATA, CONTROL)
 
@@ -32,13 +32,18 @@ TENANT_PATH: Final = re.compile(r"/[^/]+/(oauth2|discovery|(v2\.0/)?\.well-known
 class Simulator:
     """A cloud in an object: no IO, no waiting, and the same answers for the same seed, clock and requests.
 
-    `base_url` is the address that documents and links contain. Not for concurrent use.
+    `base_url` is the address that documents and links contain. `fetch` gets the documents of issuers whose assertions
+    the token endpoint takes. Not for concurrent use.
     """
 
     def __init__(
-        self, seed: int = 0, base_url: str = "http://127.0.0.1", clock: Callable[[], float] = time.time
+        self,
+        seed: int = 0,
+        base_url: str = "http://127.0.0.1",
+        clock: Callable[[], float] = time.time,
+        fetch: Fetch = fetch_nothing,
     ) -> None:
-        self.world = World(seed, base_url, clock)
+        self.world = World(seed, base_url, clock, fetch)
         populate(self.world)
 
     @property
@@ -53,10 +58,10 @@ class Simulator:
     def ledger(self) -> Ledger:
         return self.world.ledger
 
-    def copy(self, clock: Callable[[], float] | None = None) -> Simulator:
-        """An independent simulator whose world has the same state; with another clock, if one is given."""
+    def copy(self, clock: Callable[[], float] | None = None, fetch: Fetch | None = None) -> Simulator:
+        """An independent simulator whose world has the same state; with another clock and fetcher, if given."""
         twin = copy(self)
-        twin.world = self.world.copy(clock)
+        twin.world = self.world.copy(clock, fetch)
         return twin
 
     def handle(self, request: HttpRequest) -> Answer:
@@ -65,6 +70,8 @@ class Simulator:
         service = next((service for service in SERVICES if call.path.startswith(service.prefix)), None)
         if service is None:
             return Answer(json_response(404, {"error": {"code": "NotFound", "message": "There is no such service."}}))
+        if service is METADATA:
+            self.world.count_metadata_call(call.path.split("/")[2].lower())
         fault = NO_FAULT if service is CONTROL else next_fault(self.world.faults, service.name, call)
         response = service.answer(self.world, call) if fault.does_work else HttpResponse(503)
         refusal = fault.refusal()

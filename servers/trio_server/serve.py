@@ -50,11 +50,12 @@ async def _serve(setup: Setup) -> None:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.sinks.append(EventLog(log))
             setup.connect_audit(host.audit, log)
-            front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
-            tls = setup.tls()
-            shared = Shared(front, setup.server, affordable(setup.server.connection_limit, log))
             address, port = setup.server.address
             listeners = await trio.open_tcp_listeners(port, host=address)
+            service = await run(setup.open(setup.url(*listeners[0].socket.getsockname()[:2])), host)
+            front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
+            tls = setup.tls()
+            shared = Shared(front, setup.server, affordable(setup.server.connection_limit, log))
 
             async def accept(listener: trio.SocketListener) -> None:
                 while True:

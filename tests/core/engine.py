@@ -37,6 +37,7 @@ USUAL: Final[dict[str, Any]] = {
     "settle_time": SETTLE_TIME,
     "request_deadline": 60.0,
     "verify_credentials": False,
+    "issuer": "https://id.test",
 }
 
 

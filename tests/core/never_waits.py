@@ -10,6 +10,8 @@ from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable
 from cloudid_core.events import Event
 from cloudid_core.run import run
 from cloudid_core.store.memory import MemoryStore
+from cloudid_core.testing.rsa_keys import private_key_pem
+from cloudid_core.values.secret import Secret
 
 
 class NeverWaits:
@@ -44,6 +46,13 @@ class NeverWaits:
     async def random_bytes(self, count: int) -> bytes:
         self.drawn += 1
         return self.drawn.to_bytes(16, "little")[:count].ljust(count, b"\0")
+
+    async def generate_key(self) -> Secret:
+        self.drawn += 1
+        return Secret(private_key_pem(f"key {self.drawn} of a host that never waits"))
+
+    async def read_federated_token(self, path: str) -> Secret:
+        raise PlatformTokenUnavailable("no container platform is there")
 
     async def record(self, event: Event) -> None:
         self.events.append(event)

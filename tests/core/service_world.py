@@ -12,6 +12,7 @@ from cloudid_core import HttpRequest, Request, Secret, Service, Settings, initia
 from cloudid_core.api.response import ERROR_CODE_HEADER, Response
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import Commit, Program
+from cloudid_core.issuer.tokens import IdentityTokens
 from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.testing import World
 from servers.provider_simulator import Simulator
@@ -39,7 +40,8 @@ class ServiceWorld(World):
             )
             for name, cloud in CLOUDS.items()
         }
-        self.settings = Settings(master_key=Secret("5a" * 32), clouds=clouds, **settings)
+        chosen: dict[str, Any] = {"issuer": "https://id.test", **settings}
+        self.settings = Settings(master_key=Secret("5a" * 32), clouds=clouds, **chosen)
         self.perform(initialise(self.settings, Secret(ROOT)))
         self.service: Service = self.perform(open_service(self.settings))
         self.last = Response(0)
@@ -98,6 +100,16 @@ class ServiceWorld(World):
     @property
     def mounts(self) -> tuple[Mount, ...]:
         return self.perform(mount_table(self.service.context.records)).record.live
+
+    def reopen(self) -> None:
+        """Open the service anew over the same store."""
+        self.service = self.perform(open_service(self.settings))
+
+    def identity_token(self, path: str = "cloud", audience: str = "a", lifetime: int = 3600) -> str:
+        """An identity token of a mount."""
+        mount = next(mount for mount in self.mounts if mount.path == path)
+        tokens = IdentityTokens.of(self.settings, self.service.context.records, mount, audience, lifetime)
+        return self.perform(tokens.make()).reveal()
 
     # Tokens
 

@@ -51,6 +51,8 @@ ASKED = [
     (Sleep(2.0), ("sleep", 2.0)),
     (Now(), ("now",)),
     (effects.RandomBytes(16), ("random_bytes", 16)),
+    (effects.GenerateKey(), ("generate_key",)),
+    (effects.ReadFederatedToken("/token"), ("read_federated_token", "/token")),
     (effects.Record(EVENT), ("record", EVENT)),
     (Together(()), ("together", ())),
 ]

@@ -16,6 +16,7 @@ from cloudid_core.events import (
     Problem,
     RequestAnswered,
     RequestReceived,
+    RootSecretAtRisk,
     RotationChanged,
 )
 from cloudid_core.store.changes import Changes
@@ -58,6 +59,7 @@ def test_our_own_errors_tell_their_reason() -> None:
         (LeaseChanged(lease_id="", mount_id="", state="revocation failed", reason="why"), "warning"),
         (IntentChanged(intent_id="", mount_id="", state="opened"), "debug"),
         (IntentChanged(intent_id="", mount_id="", state="undoing failed", reason="why"), "warning"),
+        (RootSecretAtRisk(mount_id="", reason="why"), "warning"),
         (RotationChanged(mount_id="", phase="idle"), "info"),
         (RotationChanged(mount_id="", phase="proving", reason="why"), "warning"),
         (TUNED, "info"),

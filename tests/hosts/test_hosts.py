@@ -515,3 +515,26 @@ def test_a_platform_that_does_not_answer_has_no_token(runtime: str) -> None:
         assert unavailable.value.status == PlatformTokenUnavailable.NO_ANSWER
 
     on(runtime, scenario, platform=Platform("http://127.0.0.1:1"))
+
+
+def test_a_federated_token_is_read_anew_from_its_file(runtime: str, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+
+    async def scenario(host: Host) -> None:
+        for text in ("first", "second"):
+            file.write_text(f"{text}\n")
+            assert await host.read_federated_token(str(file)) == Secret(text)
+
+    on(runtime, scenario)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xff", b"x" * (2**14 + 1)])
+def test_a_file_without_a_token_is_a_failure_of_the_platform(runtime: str, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+
+    async def scenario(host: Host) -> None:
+        with pytest.raises(PlatformTokenUnavailable):
+            await host.read_federated_token(str(file))
+
+    on(runtime, scenario)

@@ -113,7 +113,7 @@ def main(runtime: str, *settings: str) -> None:
     setup = Setup(
         server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
         store=InMemory(),
-        open=open_fake,
+        open=lambda _: open_fake(),
         body_limit=BODY_LIMIT,
         trusted_proxies=("127.0.0.0/8",),
     )

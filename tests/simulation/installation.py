@@ -9,7 +9,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 from attrs import evolve, field, frozen
 
-from cloudid_core import HttpRequest, Request, Response, Secret, Service, Settings, initialise, open_service
+from cloudid_core import (
+    HttpRequest,
+    HttpResponse,
+    Request,
+    Response,
+    Secret,
+    Service,
+    Settings,
+    initialise,
+    open_service,
+)
 from cloudid_core.background import queue
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import Effect, Instant, Program
@@ -18,7 +28,7 @@ from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Crashed, Fault, FaultKind, World
 from cloudid_core.testing.faults import troubles_of
-from servers.provider_simulator import Simulator
+from servers.provider_simulator import Answer, Simulator
 
 T = TypeVar("T")
 
@@ -29,15 +39,22 @@ CLOUD: Final = Cloud(
     resource_audience="https://management.core.windows.net/",
     directory=f"{ADDRESS}/graph",
 )
+ISSUER: Final = "https://id.test"
 ROOT: Final = "root"
 HOME: Final = "127.0.0.1"
 """The address that clients ask from."""
 SETTLE_TIME: Final = 300
 SETTINGS: Final = Settings(
-    master_key=Secret("5a" * 32), clouds=dict.fromkeys(CLOUDS, CLOUD), settle_time=SETTLE_TIME, request_deadline=60.0
+    master_key=Secret("5a" * 32),
+    clouds=dict.fromkeys(CLOUDS, CLOUD),
+    settle_time=SETTLE_TIME,
+    request_deadline=60.0,
+    issuer=ISSUER,
 )
 START: Final = 1_800_000_000.0
 LONGEST_CONVERGENCE: Final = 200
+ENDLESS: Final = (queue.SIGNING_KEY, queue.ROTATION_PLAN)
+"""Kinds of background work that are always due some day."""
 
 
 @frozen
@@ -75,8 +92,13 @@ class Installation(World):
         start: Instant = START,
     ) -> None:
         super().__init__(seed, None, store, start)
-        self.simulator = simulator.copy(self.time) if simulator else Simulator(0, ADDRESS, self.time)
-        self.provider = self.simulator.handle
+        if simulator is not None:
+            self.simulator = simulator.copy(self.time, self.fetch)
+        else:
+            self.simulator = Simulator(0, ADDRESS, self.time, self.fetch)
+        self.provider = self._ask_cloud
+        self.disbelieved = 0
+        """How many client assertions named a key that the cloud did not know."""
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
         """Root secrets that operators have taken from the service: they outlive its configuration."""
@@ -88,6 +110,17 @@ class Installation(World):
 
     def time(self) -> Instant:
         return self.clock
+
+    def _ask_cloud(self, request: HttpRequest) -> Answer:
+        answer = self.simulator.handle(request)
+        self.disbelieved += b"AADSTS700027" in answer.response.body
+        return answer
+
+    def fetch(self, url: str) -> HttpResponse:
+        """What the cloud gets when it asks for a document of the issuer; it counts as no effect."""
+        request = Request("GET", url.removeprefix(ISSUER))
+        response = self.peek(self.service.handle(request))
+        return HttpResponse(response.status, dict(response.headers), response.body)
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         trouble = self.trouble
@@ -243,7 +276,9 @@ class Installation(World):
         horizon = self.clock + 2 * SETTLE_TIME
         waiting = {key: queue.parse(key) for key in self.store.list(keys.DUE, "", 10_000)}
         return [
-            key for key, (at, kind, _, _) in waiting.items() if at <= horizon or kind not in (queue.LEASE, queue.TOKEN)
+            key
+            for key, (at, kind, _, _) in waiting.items()
+            if kind not in ENDLESS and (at <= horizon or kind not in (queue.LEASE, queue.TOKEN))
         ]
 
 

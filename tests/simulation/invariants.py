@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cloudid_core.background.journal import UNDER_WAY, Intent
+from cloudid_core.issuer.keys import find_signing_keys
 from cloudid_core.leases.record import Lease
 from cloudid_core.mounts.table import MountTable
 from cloudid_core.provider.provisioned import Provisioned
@@ -30,6 +31,7 @@ def check_always(installation: Installation) -> None:
     assert_no_credential_without_lease(installation)
     assert_credentials_live_as_long_as_promised(installation)
     assert_secrets_die_first(installation)
+    assert_identity_tokens_are_believed(installation)
 
 
 def check_in_the_end(installation: Installation) -> None:
@@ -108,6 +110,17 @@ def assert_not_locked_out(installation: Installation) -> None:
     """Of the root secrets that are persisted for a mount, the provider accepts at least one."""
     for client_id, secrets in root_secrets(installation):
         assert any(installation.accepts(client_id, secret) for secret in secrets), LOCKED_OUT
+
+
+def assert_identity_tokens_are_believed(installation: Installation) -> None:
+    """No key signs before the cloud can know it, and none goes before the tokens that it signed."""
+    assert installation.disbelieved == 0, "a key signed before it was known"
+    found = installation.peek(find_signing_keys(installation.service.context.records))
+    assert found is not None
+    published = {key.kid for key in found.record.keys}
+    for accepted in installation.simulator.world.assertions:
+        if installation.clock < accepted["accepted_at"] + accepted["lifetime"]:
+            assert accepted["kid"] in published, "a token outlives its key"
 
 
 def root_secrets(installation: Installation) -> Iterator[tuple[str, list[str]]]:

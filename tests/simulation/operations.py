@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from .installation import Installation
+from .installation import ISSUER, Installation
 from .invariants import root_secrets
 
 Operation: TypeAlias = Callable[[Installation], object]
@@ -61,6 +61,48 @@ def login_method() -> Installation:
     config = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
     config |= {"tenant_id": world["tenant"], "resource": "https://management.azure.com/"}
     installation.must("POST", "auth/cloud/config", config)
+    return installation
+
+
+@cache
+def planned() -> Installation:
+    """The furnished installation, whose root secret is rotated every day."""
+    installation = copy_of(furnished())
+    installation.must("POST", "cloud/config", {"rotation_period": 86_400})
+    return installation
+
+
+@cache
+def planned_twice() -> Installation:
+    """Both components use the same application with secrets of their own, and rotate them every day."""
+    installation = copy_of(planned())
+    world = installation.cloud("GET", "/simulator/world")
+    directory = installation.simulator.world.directory
+    application = directory.application_of(world["applications"][0]["client_id"])
+    assert application is not None
+    now = installation.clock
+    password = directory.add_password(application, "operator", now, now + 10**8)
+    config = {"tenant_id": world["tenant"], "resource": "https://management.azure.com/", "rotation_period": 86_400}
+    secret = {"client_id": application.client_id, "client_secret": password.secret}
+    installation.must("POST", "auth/cloud/config", {**config, **secret})
+    return installation
+
+
+@cache
+def federated() -> Installation:
+    """The engine has no secret: it proves itself with identity tokens."""
+    installation = copy_of(furnished())
+    mount = installation.must("GET", "sys/mounts").data["cloud/"]
+    federation = {
+        "client_id": installation.cloud("GET", "/simulator/world")["applications"][0]["client_id"],
+        "issuer": f"{ISSUER}/v1/identity/oidc/plugins",
+        "subject": f"plugin-identity:root:secret:{mount['accessor']}",
+        "audience": "api://AzureADTokenExchange",
+    }
+    installation.cloud("POST", "/simulator/federations", federation)
+    audience = {"client_secret": "", "identity_token_audience": federation["audience"], "identity_token_ttl": 86_400}
+    installation.must("POST", "cloud/config", audience)
+    installation.must("GET", "cloud/creds/existing")
     return installation
 
 
@@ -160,6 +202,22 @@ def rotate(installation: Installation) -> None:
     installation.tick()
 
 
+def follow_plans(installation: Installation) -> None:
+    """Let the root secrets be rotated by their plans, and the old ones go."""
+    installation.advance(86_401)
+    installation.tick()
+    installation.advance(400)
+    installation.tick()
+
+
+def roll_over(installation: Installation) -> None:
+    """Let a day go by, in which a signing key is followed by the next one, and prove it to the cloud."""
+    installation.give_back("")
+    installation.advance(86_401)
+    installation.tick()
+    installation.ask("GET", "cloud/creds/existing")
+
+
 def kept_role(installation: Installation, subscriptions: tuple[int, ...], name: str = "kept") -> None:
     """Write a persisted role that reads some of the subscriptions, and is in a group if it reads the second."""
     world = installation.cloud("GET", "/simulator/world")
@@ -222,6 +280,10 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], Installation], Operation]]] = 
         "end the token that asked": (furnished, end_token),
         "issue to a client that is gone": (furnished, issue_to_nobody),
         "disable the engine": (with_leases, disable),
+        "rotate the root secret by a plan": (planned, follow_plans),
+        "rotate two root secrets of one application by plans": (planned_twice, follow_plans),
+        "roll signing keys over": (federated, roll_over),
+        "issue with an identity token": (federated, issue("fresh")),
         "rotate the root secret of a login method": (login_method, rotate_login_method),
     }
 )

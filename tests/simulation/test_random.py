@@ -16,7 +16,17 @@ from cloudid_core.testing import Crashed, Fault, FaultKind
 
 from .installation import SETTLE_TIME, Installation
 from .invariants import check_always, check_in_the_end, root_secrets
-from .operations import ROLES, copy_of, delete_kept_role, furnished, kept_role, rotate, write_configuration
+from .operations import (
+    ROLES,
+    copy_of,
+    delete_kept_role,
+    federated,
+    furnished,
+    kept_role,
+    planned_twice,
+    rotate,
+    write_configuration,
+)
 
 STEPS: Final = 12
 REPLAY: Final = "pytest tests/simulation/test_random.py --seed {seed}"
@@ -42,7 +52,7 @@ Step = Callable[[Installation, Random], object]
 def live(seed: int) -> Installation:
     """A whole life; the same for the same seed."""
     dice = Random(seed)
-    installation = copy_of(furnished(), seed)
+    installation = copy_of(dice.choice((furnished, furnished, planned_twice, federated))(), seed)
     installation.cloud("POST", "/simulator/behaviour", dice.choice(CLOUDS))
     for _ in range(STEPS):
         if dice.random() < 0.7:
@@ -99,7 +109,7 @@ def heal(installation: Installation, dice: Random) -> None:
 
 def replace_engine(installation: Installation, dice: Random) -> None:
     """Disable the engine, and enable another one at its path, with the same credentials and roles."""
-    secret = next((secrets[0] for _, secrets in root_secrets(installation)), "")
+    secret = next(reversed([secrets[0] for _, secrets in root_secrets(installation)]), "")  # the last mount is its
     installation.taken_over.add(secret)
     installation.disable("cloud")
     installation.ask("POST", "sys/mounts/cloud", {"type": "cloud"})
@@ -116,6 +126,10 @@ def delete_role(installation: Installation, dice: Random) -> None:
 
 def rotate_root(installation: Installation, dice: Random) -> None:
     rotate(installation)
+
+
+def automate(installation: Installation, dice: Random) -> None:
+    installation.ask("POST", "cloud/config", {"rotation_period": dice.choice([0, 60, 3600, 86_400])})
 
 
 def wait(installation: Installation, dice: Random) -> None:
@@ -142,6 +156,7 @@ LIFE: Final[tuple[Step, ...]] = (
     write_role,
     delete_role,
     rotate_root,
+    automate,
     wait,
     wait,
     kill,

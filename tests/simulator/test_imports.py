@@ -1,4 +1,4 @@
-"""What the simulator may import from the core: effect types, values and the table of clouds."""
+"""What the simulator may import from the core: effect types, values, the table of clouds and the keys of tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent.parent
 SIMULATOR: Final = ROOT / "servers" / "provider_simulator"
 
-ALLOWED_MODULES: Final = ("cloudid_core.values", "cloudid_core.clouds")
+ALLOWED_MODULES: Final = ("cloudid_core.values", "cloudid_core.clouds", "cloudid_core.testing.rsa_keys")
 ALLOWED_NAMES: Final = {"cloudid_core.effects": {"HttpRequest", "HttpResponse"}}
 
 

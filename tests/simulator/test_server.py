@@ -20,6 +20,7 @@ from azure.core.exceptions import ClientAuthenticationError
 from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
 
 from servers.provider_simulator import Running, Simulator, start
+from servers.provider_simulator.server import fetch_over_http
 
 from .cloud import claims_of
 
@@ -221,3 +222,17 @@ def test_the_program_refuses_addresses_that_other_machines_can_reach() -> None:
         output, errors = process.communicate(timeout=10)
     assert process.returncode == 2
     assert (output, "--allow-remote" in errors) == ("", True)
+
+
+def test_documents_of_issuers_are_fetched_over_http(running: Running) -> None:
+    tenant = running.simulator.world.tenant_id
+    found = fetch_over_http(f"{running.url}/login/{tenant}/v2.0/.well-known/openid-configuration")
+    assert found.status == 200
+    assert json.loads(found.body)["issuer"].startswith(running.url)
+    assert fetch_over_http(f"{running.url}/nothing").status == 404
+
+
+@pytest.mark.parametrize("url", ["file:///etc/hostname", "http://127.0.0.1:1/", "http://[", "https:///"])
+def test_what_is_no_document_of_an_issuer_is_unreachable(url: str) -> None:
+    with pytest.raises(OSError):
+        fetch_over_http(url)

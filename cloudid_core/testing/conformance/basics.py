@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...effects import Instant, Now, RandomBytes, Record, Sleep
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from ...effects import GenerateKey, Instant, Now, RandomBytes, ReadFederatedToken, Record, Sleep
+from ...errors import PlatformTokenUnavailable
 from ...events import (
     IntentChanged,
     JobFailed,
@@ -13,6 +17,7 @@ from ...events import (
     Problem,
     RequestAnswered,
     RequestReceived,
+    RootSecretAtRisk,
     RotationChanged,
 )
 from .check import Check, NotConforming, checks_of, expect
@@ -35,6 +40,26 @@ async def random_bytes_are_as_many_as_asked_and_never_the_same() -> None:
     expect("how many of 100 random texts are different", len(drawn), 100)
 
 
+async def keys_are_rsa_keys_and_never_the_same() -> None:
+    texts = [(await GenerateKey()).reveal() for _ in range(2)]
+    expect("how many of 2 keys are different", len(set(texts)), 2)
+    for text in texts:
+        key = load_pem_private_key(text.encode(), None)
+        expect("whether it is an RSA key", isinstance(key, RSAPrivateKey), True)
+        if isinstance(key, RSAPrivateKey):
+            numbers = key.public_key().public_numbers()
+            expect("its bits and its exponent", (key.key_size, numbers.e), (2048, 65537))
+
+
+async def a_federated_token_file_that_is_not_there_is_a_failure() -> None:
+    for path in ("", "/", "no such file/token", "\0"):
+        try:
+            await ReadFederatedToken(path)
+        except PlatformTokenUnavailable:
+            continue
+        raise NotConforming("a token where there is no file")
+
+
 async def every_kind_of_event_is_recorded() -> None:
     """With texts of any script."""
     text = "\u00e9\U0001f511"
@@ -46,6 +71,7 @@ async def every_kind_of_event_is_recorded() -> None:
     await Record(LeaseChanged(lease_id=text, mount_id="m", state="issued"))
     await Record(IntentChanged(intent_id="i", mount_id="m", state="undoing failed", attempts=3, reason=text))
     await Record(RotationChanged(mount_id="m", phase="idle", reason=text))
+    await Record(RootSecretAtRisk(mount_id="m", reason=text, expires_at=1.5))
     await Record(MountChanged(mount_accessor="a", path=text, state="enabled"))
     await Record(JobFailed(job="lease", problem=problem))
 
@@ -66,6 +92,8 @@ BASIC_CHECKS: Final[tuple[Check, ...]] = (
     *checks_of(
         the_clock_counts_seconds_since_1970,
         random_bytes_are_as_many_as_asked_and_never_the_same,
+        keys_are_rsa_keys_and_never_the_same,
+        a_federated_token_file_that_is_not_there_is_a_failure,
         every_kind_of_event_is_recorded,
         waits=False,
     ),

@@ -24,11 +24,24 @@ class TokenError:
 
 TOKEN_ERRORS: Final = {
     70003: TokenError(400, "unsupported_grant_type", "Only the grant type 'client_credentials' is supported."),
+    50027: TokenError(401, "invalid_client", "The JWT is malformed, or its signature is not valid."),
+    50166: TokenError(401, "invalid_client", "The request to the external OIDC endpoint failed."),
+    70021: TokenError(401, "invalid_client", "No matching federated identity record found for presented assertion."),
     90002: TokenError(400, "invalid_tenant", "The tenant was not found. Check that it is the right one."),
     500011: TokenError(400, "invalid_resource", "The resource principal was not found in the tenant."),
     700016: TokenError(400, "unauthorized_client", "The application was not found in the directory of the tenant."),
+    700024: TokenError(401, "invalid_client", "The client assertion is not within its valid time range."),
+    700027: TokenError(
+        401, "invalid_client", "The client assertion failed signature validation: its key was not found."
+    ),
+    700211: TokenError(
+        401, "invalid_client", "No matching federated identity record found for presented assertion issuer."
+    ),
+    700212: TokenError(
+        401, "invalid_client", "No matching federated identity record found for presented assertion audience."
+    ),
     700213: TokenError(
-        401, "invalid_client", "No matching federated identity record found for the presented assertion."
+        401, "invalid_client", "No matching federated identity record found for presented assertion subject."
     ),
     7000229: TokenError(400, "unauthorized_client", "The application is missing a service principal in the tenant."),
     900144: TokenError(400, "invalid_request", "The request body must contain 'grant_type' and 'client_id'."),

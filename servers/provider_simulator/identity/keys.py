@@ -8,8 +8,6 @@ import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from functools import lru_cache
-from math import gcd, prod
-from random import Random
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -19,16 +17,13 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from cloudid_core.testing.rsa_keys import BITS, private_key
+
 from ..world.world import World
 
-BITS: Final = 2048
-EXPONENT: Final = 65537
 NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "accounts.simulated.example")])
 VALID_FROM: Final = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 VALID_TO: Final = datetime.datetime(2050, 1, 1, tzinfo=datetime.UTC)
-
-SMALL_PRIMES: Final = tuple(n for n in range(3, 5000, 2) if all(n % d for d in range(3, int(n**0.5) + 1, 2)))
-SMALL_PRODUCT: Final = prod(SMALL_PRIMES)
 
 
 def encode_base64url(data: bytes) -> str:
@@ -78,7 +73,7 @@ def _signature(key: SigningKey, signed: str) -> str:
 @lru_cache(maxsize=256)
 def signing_key(seed: int, number: int) -> SigningKey:
     """The key of that number in the world of that seed. Takes about half a second the first time, then it is cached."""
-    private = _private_key(Random(f"signing key {number} of world {seed}"))
+    private = private_key(f"signing key {number} of world {seed}")
     return SigningKey(private, _certificate(private, number))
 
 
@@ -98,44 +93,6 @@ def rotate_key(world: World, remove_old: bool) -> SigningKey:
         world.first_published_key = world.key_count - 1
     world.machine_tokens.clear()
     return current_key(world)
-
-
-def _private_key(random: Random) -> rsa.RSAPrivateKey:
-    p, q = _prime(random), _prime(random)
-    d = pow(EXPONENT, -1, (p - 1) * (q - 1))
-    return rsa.RSAPrivateNumbers(
-        p=p,
-        q=q,
-        d=d,
-        dmp1=rsa.rsa_crt_dmp1(d, p),
-        dmq1=rsa.rsa_crt_dmq1(d, q),
-        iqmp=rsa.rsa_crt_iqmp(p, q),
-        public_numbers=rsa.RSAPublicNumbers(EXPONENT, p * q),
-    ).private_key()
-
-
-def _prime(random: Random) -> int:
-    """A prime whose two highest bits are set, so that the product of two has exactly `BITS` bits."""
-    while True:
-        candidate = random.getrandbits(BITS // 2) | 3 << BITS // 2 - 2 | 1
-        if gcd(candidate, SMALL_PRODUCT) == 1 and candidate % EXPONENT != 1 and _is_probably_prime(candidate):
-            return candidate
-
-
-def _is_probably_prime(candidate: int) -> bool:
-    """Miller-Rabin. Eight bases are enough, since the candidates are random and not chosen by an attacker."""
-    shift = (candidate - 1 & 1 - candidate).bit_length() - 1
-    for base in SMALL_PRIMES[:8]:
-        x = pow(base, candidate - 1 >> shift, candidate)
-        if x in (1, candidate - 1):
-            continue
-        for _ in range(shift - 1):
-            x = x * x % candidate
-            if x == candidate - 1:
-                break
-        else:
-            return False
-    return True
 
 
 def _certificate(private: rsa.RSAPrivateKey, number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The token endpoint: access tokens for client secrets."""
+"""The token endpoint: access tokens for client secrets and for client assertions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from cloudid_core.effects import HttpResponse
 
 from ..engine.behaviour import Replica
 from ..engine.requests import Call, json_response
-from ..world.objects import Principal
+from ..world.objects import Application, Principal
 from ..world.world import World
 from .errors import require_tenant, token_error
+from .federation import JWT_BEARER, check_assertion
 from .keys import current_key
 from .tokens import application_claims, is_first_party
 
@@ -53,7 +54,7 @@ def token_v1(world: World, call: Call) -> HttpResponse:
 
 
 def _authenticate(world: World, call: Call) -> Principal:
-    """The principal of the application whose secret is in the form."""
+    """The principal of the application whose secret or assertion is in the form."""
     require_tenant(world, call.names["tenant"])
     form = call.form()
     if "grant_type" not in form or "client_id" not in form:
@@ -64,21 +65,25 @@ def _authenticate(world: World, call: Call) -> Principal:
     application = world.directory.application_of(form["client_id"], Replica.SIGN_IN, front_end)
     if application is None:
         raise token_error(700016)
-    if "client_assertion" in form:
-        raise token_error(700213)
-    if "client_secret" not in form:
-        raise token_error(7000218)
     principal = world.directory.principal_of(application.client_id, Replica.SIGN_IN, front_end)
-    secret = form["client_secret"].encode()
+    if form.get("client_assertion_type") == JWT_BEARER and "client_assertion" in form:
+        check_assertion(world, application.client_id, form["client_assertion"])
+    elif "client_secret" in form:
+        _check_secret(world, application, principal, form["client_secret"].encode())
+    else:
+        raise token_error(7000218)
+    if principal is None:
+        raise token_error(7000229)
+    return principal
+
+
+def _check_secret(world: World, application: Application, principal: Principal | None, secret: bytes) -> None:
     passwords = application.passwords + (principal.passwords if principal else ())
     matching = [p for p in passwords if hmac.compare_digest(p.secret.encode(), secret)]
     if not matching or world.now() < matching[0].starts_at:
         raise token_error(7000215)
     if world.now() >= matching[0].ends_at:
         raise token_error(7000222)
-    if principal is None:
-        raise token_error(7000229)
-    return principal
 
 
 def _front_end(world: World) -> int:

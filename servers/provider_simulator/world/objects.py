@@ -50,6 +50,17 @@ class Principal(Immutable):
 
 
 @frozen
+class FederatedCredential(Immutable):
+    """An issuer, and the subject and audience of its assertions, that an application trusts."""
+
+    id: str
+    client_id: str
+    issuer: str
+    subject: str
+    audience: str
+
+
+@frozen
 class Group(Immutable):
     """A security group. Its members are principals and groups."""
 

@@ -7,27 +7,39 @@ from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
+
+from cloudid_core.effects import HttpResponse
 
 from ..engine.behaviour import Behaviour
 from ..engine.faults import Rule
 from ..engine.ledger import Ledger
 from ..engine.randomness import Randomness
 from ..engine.replicas import Replication
-from ..engine.requests import Call
+from ..engine.requests import Call, Json
 from ..engine.throttling import Throttle
 from .directory import Directory
 from .machines import Identity, Machine, Resource, ScaleSet
+from .objects import FederatedCredential
 from .role_assignments import RoleAssignments
 from .role_definitions import RoleDefinition
+
+Fetch: TypeAlias = Callable[[str], HttpResponse]
+"""GETs a URL outside of the cloud. Raises `OSError` when there is no answer."""
+
+
+def fetch_nothing(url: str) -> HttpResponse:
+    """The fetcher of a cloud that is connected to nothing."""
+    raise OSError("this cloud reaches no other host")
 
 
 class World:
     """The state of one cloud. Names and resource ids are looked up in lower case."""
 
-    def __init__(self, seed: int, base_url: str, clock: Callable[[], float]) -> None:
+    def __init__(self, seed: int, base_url: str, clock: Callable[[], float], fetch: Fetch = fetch_nothing) -> None:
         self.seed = seed
         self.base_url = base_url
+        self.fetch = fetch
         self._clock = clock
         self.clear()
 
@@ -62,10 +74,17 @@ class World:
         self.resources: dict[str, Resource] = {}
         self.machine_tokens: dict[tuple[str, str, str], tuple[str, int]] = {}
         """What the metadata services have cached: token and expiry by machine, client id and audience."""
+        self.metadata_calls: Counter[str] = Counter()
+        """How often each machine's metadata service was called, by the machine's name."""
+        self.federations: dict[str, FederatedCredential] = {}
+        self.issuer_keys: dict[str, Any] = {}
+        """The keys that were fetched from issuers, by issuer."""
+        self.assertions: list[Json] = []
+        """The last client assertions that were accepted."""
 
-    def copy(self, clock: Callable[[], float] | None = None) -> World:
-        """An independent world in the same state; with another clock, if one is given."""
-        return deepcopy(self, {id(self._clock): clock or self._clock})
+    def copy(self, clock: Callable[[], float] | None = None, fetch: Fetch | None = None) -> World:
+        """An independent world in the same state; with another clock and fetcher, if they are given."""
+        return deepcopy(self, {id(self._clock): clock or self._clock, id(self.fetch): fetch or self.fetch})
 
     def now(self) -> float:
         return self._clock() + self.clock_offset
@@ -78,6 +97,11 @@ class World:
     def behaviour(self, behaviour: Behaviour) -> None:
         self.replication.behaviour = behaviour
         self.buckets.refill()
+
+    def count_metadata_call(self, name: str) -> None:
+        """Count a call of the metadata service of a machine, whether or not a fault answers it."""
+        if name in self.machines:
+            self.metadata_calls[name] += 1
 
     def throttle(self, service: str, call: Call) -> None:
         """Count the request; `Refusal` 429 if there are too many."""

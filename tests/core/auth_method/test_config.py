@@ -214,7 +214,7 @@ def test_the_mask_of_a_secret_written_back_leaves_the_secret() -> None:
 def test_a_variable_beside_its_written_partner(variable: str) -> None:
     """One that overrides contradicts it, and the error names the variable; one that only fills is ignored."""
     world = ServiceWorld(environment={variable: Secret("x")})
-    status, body = world.ask("POST", PATH, {**LEAST, "identity_token_audience": "a"})
+    status, body = world.ask("POST", PATH, {**LEAST, "client_id": "c", "identity_token_audience": "a"})
     if variable.startswith("AZURE"):
         assert status == 204
     else:

@@ -19,10 +19,22 @@ def test_no_two_rows_are_the_same(component: Component) -> None:
 
 def test_both_components_are_there() -> None:
     """The authentication method and the secrets engine, each under its kind."""
-    assert {("auth", "cloud"), ("secret", "cloud"), ("auth", "token"), ("secret", "system")} == {
-        (component.kind, component.type) for component in CATALOG
-    }
+    assert {
+        ("auth", "cloud"),
+        ("secret", "cloud"),
+        ("auth", "token"),
+        ("secret", "system"),
+        ("secret", "identity"),
+    } == {(component.kind, component.type) for component in CATALOG}
 
 
 def test_every_kind_of_job_has_a_handler() -> None:
-    assert set(HANDLERS) == {queue.LEASE, queue.INTENT, queue.TOKEN, queue.ROTATION, queue.MOUNT}
+    assert set(HANDLERS) == {
+        queue.LEASE,
+        queue.INTENT,
+        queue.TOKEN,
+        queue.ROTATION,
+        queue.MOUNT,
+        queue.SIGNING_KEY,
+        queue.ROTATION_PLAN,
+    }

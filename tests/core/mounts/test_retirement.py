@@ -174,4 +174,4 @@ def test_disabling_twice_is_one_end() -> None:
     first, second = (service.spawn(service.service.handle(request)) for _ in range(2))
     service.settle()
     assert (first.result().status, second.result().status) == (204, 204)
-    assert len(service.store.list(keys.DUE, "", 10)) == 1
+    assert len([key for key in service.store.list(keys.DUE, "", 10) if "/mount/" in key]) == 1

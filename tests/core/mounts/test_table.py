@@ -183,8 +183,8 @@ def test_a_new_mount_is_named_by_chance_and_keeps_the_spelling_of_its_type() -> 
 
 def test_both_components_are_mounted_from_the_start() -> None:
     made = default_mounts(bytes(range(MOUNT_BYTES)))
-    assert set(made.by_path) == {"sys", "auth/token", "auth/cloud", "cloud"}
-    assert len(made.by_id) == 4
+    assert set(made.by_path) == {"sys", "auth/token", "identity", "auth/cloud", "cloud"}
+    assert len(made.by_id) == 5
 
 
 def test_a_table_reads_back_from_the_store_as_it_was() -> None:

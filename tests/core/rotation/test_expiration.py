@@ -17,7 +17,7 @@ def test_the_end_is_shown_once_it_is_known() -> None:
     world.must("POST", "cloud/config", {"root_password_ttl": "10d"})
     world.rotate()
     assert world.must("GET", "cloud/config").data[NAME] == "2027-01-25T08:00:00Z"
-    assert world.status()[NAME] == "2027-01-25T08:00:00Z"
+    assert world.status()["expires"] == "2027-01-25T08:00:00Z"
 
 
 def test_of_another_secret_nothing_is_known() -> None:

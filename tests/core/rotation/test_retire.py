@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.background import queue
+from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
 from cloudid_core.rotation.retire import OVERRULED, SHARED
-from cloudid_core.rotation.switch import OVERLAP
 
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating, with_auth_method
 
@@ -24,7 +24,7 @@ def overlapping() -> tuple[Rotating, str]:
 
 def test_both_secrets_live_through_the_overlap_and_then_only_the_new_one() -> None:
     world, old = overlapping()
-    world.pass_time(OVERLAP - 10)
+    world.pass_time(LONGEST_OVERLAP - 10)
     assert world.accepts(old)
     assert world.rotation().phase is Phase.OVERLAPPING
     world.pass_time(40)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from cloudid_core.background import queue
+from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
-from cloudid_core.rotation.switch import CHANGED, OVERLAP, STOPPED_WORKING
+from cloudid_core.rotation.switch import CHANGED, STOPPED_WORKING
 
 from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
@@ -65,7 +67,7 @@ def test_a_configuration_that_was_changed_meanwhile_keeps_what_it_has(field: str
     other = world.promoted_application()
     given = {"client_secret": world.add_secret()} if field == "client_secret" else other
     world.must("POST", "cloud/config", given)
-    world.pass_time(OVERLAP + 4 * SETTLE_TIME)
+    world.pass_time(LONGEST_OVERLAP + 4 * SETTLE_TIME)
     assert world.configured() == given["client_secret"]
     assert world.rotation().is_idle
     assert world.status()["last_error"] == CHANGED
@@ -117,7 +119,7 @@ def test_a_new_secret_that_stops_working_gives_its_place_back() -> None:
     world.pass_time(OVERLAP_AND_MORE)
     assert world.configured() == old
     assert world.status()["note"] == STOPPED_WORKING
-    world.pass_time(OVERLAP + 4 * SETTLE_TIME)
+    world.pass_time(LONGEST_OVERLAP + 4 * SETTLE_TIME)
     assert world.rotation().is_idle
     assert world.accepts(old)
     assert world.rotate() == 204
@@ -146,3 +148,20 @@ def test_two_provers_switch_once() -> None:
     assert len(world.key_ids) == 2
     world.pass_time(OVERLAP_AND_MORE)
     assert len(world.key_ids) == 1
+
+
+def test_a_new_secret_that_has_expired_gives_its_place_back() -> None:
+    """The endpoint answers 401 at once, which no waiting mends."""
+    world = rotating()
+    old = world.configured()
+    world.rotate()
+    expired = world.configured()
+    ended = [
+        evolve(password, ends_at=world.clock) if password.secret == expired else password
+        for password in world.root.passwords
+    ]
+    directory = world.simulator.world.directory
+    directory.applications.put(world.root.id, evolve(world.root, passwords=tuple(ended)))
+    world.pass_time(OVERLAP_AND_MORE)
+    assert world.configured() == old
+    assert world.status()["note"] == STOPPED_WORKING

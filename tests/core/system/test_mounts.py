@@ -21,7 +21,10 @@ def service() -> Installation:
 
 @pytest.mark.parametrize(
     "base, paths, type_names",
-    [("auth", {"cloud/", "token/"}, {"cloud", "token"}), ("mounts", {"cloud/", "sys/"}, {"cloud", "system"})],
+    [
+        ("auth", {"cloud/", "token/"}, {"cloud", "token"}),
+        ("mounts", {"cloud/", "identity/", "sys/"}, {"cloud", "identity", "system"}),
+    ],
 )
 def test_the_list_has_the_built_in_ones_too(
     service: Installation, base: str, paths: set[str], type_names: set[str]

@@ -67,7 +67,7 @@ def test_a_denied_mount_is_not_seen(service: Installation) -> None:
 
 def test_a_root_token_sees_all_mounts_and_a_bad_one_what_everybody_sees(service: Installation) -> None:
     data = service.must("GET", "sys/internal/ui/mounts").data
-    assert (set(data["secret"]), set(data["auth"])) == ({"cloud/", "sys/"}, {"cloud/", "token/"})
+    assert (set(data["secret"]), set(data["auth"])) == ({"cloud/", "identity/", "sys/"}, {"cloud/", "token/"})
     assert service.must("GET", "sys/internal/ui/mounts", token="bad").data == {"secret": {}, "auth": {}}
 
 

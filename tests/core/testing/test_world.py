@@ -10,6 +10,7 @@ from attrs import frozen
 from cloudid_core.effects import (
     CallProvider,
     Commit,
+    GenerateKey,
     Host,
     HttpRequest,
     HttpResponse,
@@ -18,6 +19,7 @@ from cloudid_core.effects import (
     PlatformToken,
     RandomBytes,
     ReadEntry,
+    ReadFederatedToken,
     ReadPlatformToken,
     Record,
     Sleep,
@@ -306,3 +308,29 @@ def test_versions_grow_in_the_order_of_the_trace() -> None:
     versions = [entry.version for key in keys if (entry := world.store.read(key))]
     assert len(versions) == 6
     assert all(earlier < later for earlier, later in pairwise(versions))
+
+
+# Keys and files
+
+
+async def generating() -> Secret:
+    return await GenerateKey()
+
+
+async def reading(path: str) -> Secret:
+    return await ReadFederatedToken(path)
+
+
+def test_a_world_generates_the_same_keys_in_the_same_order() -> None:
+    first, second = World(), World()
+    keys = [first.perform(generating()) for _ in range(2)]
+    assert keys == [second.perform(generating()) for _ in range(2)]
+    assert keys[0] != keys[1]
+
+
+def test_a_world_has_the_files_that_it_was_given() -> None:
+    world = World()
+    world.files["/token"] = "text"
+    assert world.perform(reading("/token")) == Secret("text")
+    with pytest.raises(PlatformTokenUnavailable):
+        world.perform(reading("/other"))

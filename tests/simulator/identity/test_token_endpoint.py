@@ -42,7 +42,7 @@ def test_scopes_of_openid_are_ignored_beside_the_one_of_the_audience(cloud: Clou
     [
         ({"client_secret": "wrong"}, 401, "invalid_client", 7000215),
         ({"client_secret": ""}, 401, "invalid_client", 7000218),
-        ({"client_assertion": "a.b.c"}, 401, "invalid_client", 700213),
+        ({"client_secret": "", "client_assertion": "a.b.c"}, 401, "invalid_client", 7000218),
         ({"client_id": "00000000-0000-4000-8000-000000000000"}, 400, "unauthorized_client", 700016),
         ({"client_id": ""}, 400, "invalid_request", 900144),
         ({"grant_type": "password"}, 400, "unsupported_grant_type", 70003),

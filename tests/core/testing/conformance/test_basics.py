@@ -10,6 +10,8 @@ from cloudid_core.events import Event, RequestReceived
 from cloudid_core.testing import NotConforming, World
 from cloudid_core.testing.conformance.basics import BASIC_CHECKS
 from cloudid_core.testing.conformance.check import Check
+from cloudid_core.testing.rsa_keys import private_key_pem
+from cloudid_core.values.secret import Secret
 
 
 @pytest.mark.parametrize("check", BASIC_CHECKS, ids=lambda check: check.name)
@@ -45,6 +47,20 @@ class Constant(World):
         return bytes(count)
 
 
+class SameKey(World):
+    """Keys that are always the same."""
+
+    async def generate_key(self) -> Secret:
+        return Secret(private_key_pem("the only one"))
+
+
+class AnyFile(World):
+    """A token in every file."""
+
+    async def read_federated_token(self, path: str) -> Secret:
+        return Secret("token")
+
+
 class Deaf(World):
     """An audit that takes requests only."""
 
@@ -66,6 +82,8 @@ NOTICED = [
     (Backwards, "the_clock_counts_seconds_since_1970"),
     (Short, "random_bytes_are_as_many_as_asked_and_never_the_same"),
     (Constant, "random_bytes_are_as_many_as_asked_and_never_the_same"),
+    (SameKey, "keys_are_rsa_keys_and_never_the_same"),
+    (AnyFile, "a_federated_token_file_that_is_not_there_is_a_failure"),
     (Deaf, "every_kind_of_event_is_recorded"),
     (Sleepless, "a_sleeper_wakes_when_the_time_has_come"),
     (Sleepless, "no_time_is_a_short_sleep"),

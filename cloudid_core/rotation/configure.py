@@ -1,0 +1,75 @@
+"""What both components do with their configurations: the plan is written with them, and reads warn.
+
+A warning says why the credential of a mount cannot be used or replaced, and when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..api.response import Answer
+from ..api.routing import Call
+from ..effects import Instant
+from ..errors import Code, Refused
+from ..foundation.context import Context
+from ..foundation.environment import effective
+from ..mounts.table import Mount
+from ..store.changes import Changes
+from ..values import rfc3339
+from .plan import Plan, Rule, find_plan, replanned, warned_from
+from .record import Key, find_rotation
+from .root import is_managed
+from .root_credential import RootCredential
+
+
+async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
+    """The warnings of a stored configuration, for its reads and writes and for the status of its rotation."""
+    rotation = await find_rotation(context, mount.id)
+    plan = await find_plan(context, mount.id)
+    key = rotation.record.key_of(config.client_secret) if rotation else None
+    return (
+        *_of_source(context, config),
+        *_of_rule(context, config, plan.record if plan else None),
+        *_of_end(key, now),
+    )
+
+
+async def commit_config(call: Call, changes: Changes, config: RootCredential | None) -> Answer:
+    """Write a configuration (`None`: remove it) together with the plan that follows from it."""
+    context, mount = call.context, call.mount
+    if config is not None and config.identity_token_audience and not context.settings.issuer:
+        raise Refused(Code.ISSUER_MISSING, 'set "issuer" to the https address of this service')
+    plan, planned = await replanned(context, mount.id, config, call.now)
+    await context.records.commit(changes | planned)
+    warnings = await credential_warnings(context, mount, config, call.now) if config is not None else ()
+    return Answer(warnings=warnings, wake_at=plan.due_at if plan else None)
+
+
+def _of_source(context: Context, config: RootCredential) -> Iterator[str]:
+    used = effective(config, context.settings.environment)
+    if not used.identity_token_audience:
+        return
+    if not context.settings.issuer:
+        yield 'identity_token_audience cannot be used: the setting "issuer" is not set'
+    if not used.client_id:
+        yield "identity_token_audience cannot be used: client_id is not set"
+    if used.client_secret:
+        yield "identity_token_audience is used; the client secret of the environment is not"
+
+
+def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Iterator[str]:
+    if Rule.of(config) is None:
+        return
+    if not is_managed(context, config):
+        yield "the root secret is not stored here: automated rotation has nothing to rotate"
+    if plan is not None and plan.is_early:
+        yield "the root secret ends before the next rotation, or less than a day after it: it is rotated early"
+    if plan is not None and plan.error:
+        yield f"the last automated rotation failed: {plan.error}"
+
+
+def _of_end(key: Key | None, now: Instant) -> Iterator[str]:
+    if key is None or key.expires_at is None or now < warned_from(key):
+        return
+    end = rfc3339.show(key.expires_at)
+    yield f"the root secret expires at {end}" if now < key.expires_at else f"the root secret expired at {end}"

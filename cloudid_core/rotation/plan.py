@@ -1,0 +1,201 @@
+"""When the root secret of a mount is rotated next, by which rule, and from when on its end is warned about.
+
+A plan is made anew from the configuration and the last rotation whenever one of them changes or it is due, so it never
+becomes stale. It has one due entry, which survives restarts and changes of node.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..background import queue
+from ..background.queue import Due
+from ..effects import Instant
+from ..foundation.context import Context
+from ..store import keys
+from ..store.changes import Changes
+from ..store.records import Found, expected
+from ..values.schedule import Schedule
+from .record import Key, Rotation, find_rotation
+from .root_credential import DAY, RootCredential
+
+LONGEST_OVERLAP: Final = 300.0
+"""Seconds for which the old and the new secret both live, at most."""
+WARN_AHEAD: Final = 14 * DAY
+"""Seconds before the end of a root secret from which on it is warned about, at most."""
+
+
+@frozen(kw_only=True)
+class Rule:
+    """How often a root secret is rotated: every `period` seconds, or by a `schedule` within a `window` of seconds."""
+
+    period: int = 0
+    schedule: str = ""
+    window: int = 0
+
+    @classmethod
+    def of(cls, config: RootCredential) -> Rule | None:
+        """What a configuration asks for; `None`: nothing."""
+        if config.disable_automated_rotation or not (config.rotation_period or config.rotation_schedule):
+            return None
+        return cls(period=config.rotation_period, schedule=config.rotation_schedule, window=config.rotation_window)
+
+    def next_after(self, instant: Instant) -> Instant:
+        """When a rotation follows one at an instant."""
+        return instant + self.period if self.period else Schedule.parse(self.schedule).next_after(instant)
+
+    def is_open(self, slot: Instant, now: Instant) -> bool:
+        """Whether a rotation that was due may still begin. Without a window it may until the next one is due."""
+        return not self.window or now < slot + self.window
+
+    def end_of(self, slot: Instant, now: Instant) -> Instant | None:
+        """When a rotation that begins now is given up; `None`: a period has no window, nor has what comes early."""
+        if self.period or now < slot:
+            return None
+        return slot + self.window if self.window else self.next_after(now)
+
+
+@frozen(kw_only=True)
+class Plan:
+    """One for each mount whose root secret is rotated by a rule, or ends at a known time.
+
+    `slot` is when the rule wants the next rotation. `rotate_at` is when it is tried: earlier if the secret ends before
+    that (`is_early`), later after a failure. `since` is when the rule was written.
+    """
+
+    mount_id: str
+    rule: Rule | None
+    since: Instant
+    slot: Instant | None
+    rotate_at: Instant | None
+    due_at: Instant
+    is_early: bool = False
+    not_before: Instant = 0.0
+    attempts: int = 0
+    error: str = ""
+    warned_at: Instant = 0.0
+
+    @property
+    def key(self) -> str:
+        return keys.rotation_plan(self.mount_id)
+
+    @property
+    def due_key(self) -> str:
+        return keys.due(self.due_at, queue.ROTATION_PLAN, self.mount_id, "root")
+
+
+def make_plan(
+    mount_id: str, config: RootCredential, rotation: Rotation | None, before: Plan | None, now: Instant
+) -> Plan | None:
+    """The plan that follows from a configuration, its last rotation and the plan so far; `None`: nothing is due."""
+    rule = Rule.of(config)
+    key = rotation.key_of(config.client_secret) if rotation else None
+    if rule is None and (key is None or key.expires_at is None):
+        return None
+    rotated_at = rotation.rotated_at if rotation else None
+    if rotated_at is not None and rotated_at > now:  # the clock was set back
+        rotated_at = None
+    since = _since(rule, before, now)
+    slot = _slot(rule, since, rotated_at, before, now) if rule else None
+    early = early_at(key)
+    rotate_at = None if slot is None else min(slot, early)
+    is_retry = before is not None and before.slot == slot and before.attempts > 0
+    not_before = before.not_before if before is not None and is_retry else 0.0
+    warned_at = min(before.warned_at, now) if before else 0.0
+    if rotate_at is not None:
+        rotate_at = max(rotate_at, not_before)
+    return Plan(
+        mount_id=mount_id,
+        rule=rule,
+        since=since,
+        slot=slot,
+        rotate_at=rotate_at,
+        due_at=min(rotate_at if rotate_at is not None else inf, next_warning(key, warned_at)),
+        is_early=slot is not None and early < slot,
+        not_before=not_before,
+        attempts=before.attempts if before is not None and is_retry else 0,
+        error=before.error if before else "",
+        warned_at=warned_at,
+    )
+
+
+def _since(rule: Rule | None, before: Plan | None, now: Instant) -> Instant:
+    """From when a period counts before the first rotation. A rule that was switched off starts anew."""
+    if rule is None or before is None or before.rule is None or before.rule.schedule:
+        return now
+    return min(before.since, now)
+
+
+def _slot(rule: Rule, since: Instant, rotated_at: Instant | None, before: Plan | None, now: Instant) -> Instant:
+    if rule.period:
+        return max(since, rotated_at or 0.0) + rule.period
+    following = rule.next_after(now)
+    if before is None or before.rule is None or before.rule.schedule != rule.schedule or before.slot is None:
+        return following
+    is_done = rotated_at is not None and rotated_at >= before.slot
+    if before.slot <= now and (is_done or not rule.is_open(before.slot, now)):
+        return following
+    return min(before.slot, following)  # a clock that was set back has slots before it
+
+
+def early_at(key: Key | None) -> Instant:
+    """When a secret has to be replaced whatever the rule says: a day before its end, or at half its life."""
+    if key is None or key.expires_at is None or key.made_at is None:
+        return inf
+    return key.expires_at - min(DAY, (key.expires_at - key.made_at) / 2)
+
+
+def next_warning(key: Key | None, warned_at: Instant) -> Instant:
+    """When the end of a secret is warned about next: from two weeks before it, or a quarter of its life, every day."""
+    return max(warned_from(key), warned_at + DAY)
+
+
+def warned_from(key: Key | None) -> Instant:
+    if key is None or key.expires_at is None or key.made_at is None:
+        return inf
+    return key.expires_at - min(WARN_AHEAD, (key.expires_at - key.made_at) / 4)
+
+
+def overlap(config: RootCredential, now: Instant) -> float:
+    """Seconds for which both secrets live after a rotation now: at most half the time until the next one."""
+    rule = Rule.of(config)
+    return LONGEST_OVERLAP if rule is None else min(LONGEST_OVERLAP, (rule.next_after(now) - now) / 2)
+
+
+async def find_plan(context: Context, mount_id: str) -> Found[Plan] | None:
+    return await context.records.find_fresh(keys.rotation_plan(mount_id), Plan)
+
+
+def replace_plan(mount_id: str, found: Found[Plan] | None, after: Plan | None) -> Changes:
+    """Takes a plan from one state to the next, and its due entry with it."""
+    changes = Changes(expected(found, keys.rotation_plan(mount_id)))
+    if found is not None:
+        changes |= Changes(deletes=(found.key, found.record.due_key))
+    return changes | Changes(puts={after.key: after, after.due_key: Due()} if after else {})
+
+
+async def replanned(
+    context: Context,
+    mount_id: str,
+    config: RootCredential | None,
+    now: Instant,
+    rotated: Rotation | None = None,
+) -> tuple[Plan | None, Changes]:
+    """The plan under a configuration that is about to be written (`None`: removed), and the changes that make it.
+
+    `rotated` is the rotation that is about to be written with it, which has just succeeded.
+    """
+    before = await find_plan(context, mount_id)
+    known = before.record if before else None
+    if rotated is None:
+        found = await find_rotation(context, mount_id)
+        rests_on = Changes(expected(found, keys.rotation(mount_id)))
+        rotation = found.record if found else None
+    else:
+        rests_on, rotation = Changes(), rotated
+        known = evolve(known, error="", attempts=0) if known else None
+    after = make_plan(mount_id, config, rotation, known, now) if config is not None else None
+    return after, rests_on | replace_plan(mount_id, before, after)

@@ -1,0 +1,174 @@
+"""The fields of both configurations about the root credential, executed: what the service does because of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.store import keys
+from tests.simulation.installation import ISSUER, Installation
+
+AUDIENCE: Final = "api://AzureADTokenExchange"
+RESOURCE: Final = "https://management.azure.com/"
+DAY: Final = 86_400
+AUTH: Final = "auth/cloud"
+ENGINE: Final = "cloud"
+both = pytest.mark.parametrize("mount", [AUTH, ENGINE])
+
+
+def configured(mount: str, **fields: Any) -> Installation:
+    """A service with one of its components configured."""
+    service = Installation()
+    world = service.cloud("GET", "/simulator/world")
+    application, other = world["applications"][:2]
+    own = {"resource": RESOURCE} if mount == AUTH else {"subscription_id": world["subscriptions"][0]}
+    credentials = {name: application[name] for name in ("client_id", "client_secret")}
+    service.must("POST", f"{mount}/config", {"tenant_id": world["tenant"], **own, **credentials, **fields})
+    if mount == AUTH:
+        service.must("POST", "auth/cloud/role/web", {"bound_subscription_ids": world["subscriptions"]})
+    else:
+        service.must("POST", "cloud/roles/web", {"application_object_id": other["object_id"]})
+    return service
+
+
+def use(service: Installation, mount: str) -> int:
+    """The status of a request that needs the provider: a login, or credentials."""
+    if mount == ENGINE:
+        return service.ask("GET", "cloud/creds/web").status
+    machine = service.cloud("GET", "/simulator/world")["machines"][0]
+    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token?api-version=2018-02-01&resource={RESOURCE}"
+    form = {
+        "role": "web",
+        "jwt": service.cloud("GET", path)["access_token"],
+        "subscription_id": machine["subscription"],
+        "resource_group_name": machine["resource_group"],
+        "vm_name": machine["name"],
+    }
+    return service.ask("POST", "auth/cloud/login", form).status
+
+
+def status(service: Installation, mount: str) -> Any:
+    return service.must("GET", f"{mount}/rotation").data
+
+
+def wait(service: Installation, seconds: float) -> None:
+    """Let the time go by, with the background work that is due in it."""
+    until = service.clock + seconds
+    while service.clock < until:
+        again = service.tick()
+        service.advance(min(max(1.0, again - service.clock), until - service.clock))
+    service.tick()
+
+
+@pytest.mark.contract(
+    "auth config: identity_token_audience",
+    "engine config: identity_token_audience",
+    "auth config: identity_token_ttl",
+    "engine config: identity_token_ttl",
+    "authentication: client secret or identity token",
+)
+@both
+@pytest.mark.parametrize("ttl, lifetime", [(None, 3600), ("10m", 600), (0, 3600)])
+def test_identity_tokens_stand_in_for_a_secret(mount: str, ttl: Any, lifetime: int) -> None:
+    """The provider accepts one for the audience, from this mount only, and it lives as long as the field says."""
+    service = configured(mount)
+    kind = "sys/auth" if mount == AUTH else "sys/mounts"
+    subject = f"{'auth' if mount == AUTH else 'secret'}:{service.must('GET', kind).data['cloud/']['accessor']}"
+    fields = {"client_secret": "", "identity_token_audience": AUDIENCE}
+    service.must("POST", f"{mount}/config", fields if ttl is None else {**fields, "identity_token_ttl": ttl})
+    assert service.must("GET", f"{mount}/config").data["identity_token_ttl"] == lifetime
+    assert status(service, mount)["credential_source"] == "identity_token"
+    service.advance(DAY)
+    assert use(service, mount) == 502
+    federation = {
+        "client_id": service.must("GET", f"{mount}/config").data["client_id"],
+        "issuer": f"{ISSUER}/v1/identity/oidc/plugins",
+        "subject": f"plugin-identity:root:{subject}",
+        "audience": AUDIENCE,
+    }
+    service.cloud("POST", "/simulator/federations", federation)
+    assert use(service, mount) == 200
+    seen = service.simulator.world.assertions
+    assert {assertion["lifetime"] for assertion in seen} == {lifetime}
+
+
+@pytest.mark.contract("auth config: rotation_period", "engine config: rotation fields")
+@both
+def test_a_period_rotates(mount: str) -> None:
+    service = configured(mount, rotation_period=3600)
+    wait(service, 3500)
+    assert status(service, mount)["last_rotation"] is None
+    wait(service, 200)
+    first = status(service, mount)["last_rotation"]
+    assert first is not None
+    wait(service, 3700)
+    assert status(service, mount)["last_rotation"] > first
+    assert use(service, mount) == 200
+
+
+@pytest.mark.contract("auth config: rotation_schedule", "engine config: rotation fields")
+@both
+def test_a_schedule_rotates_at_its_slots(mount: str) -> None:
+    """In UTC; the clock starts at eight in the morning."""
+    service = configured(mount, rotation_schedule="30 9 * * *")
+    assert status(service, mount)["next_rotation"].endswith("T09:30:00Z")
+    wait(service, 89 * 60)
+    assert status(service, mount)["last_rotation"] is None
+    wait(service, 2 * 60)
+    assert "T09:30:" in status(service, mount)["last_rotation"]
+
+
+@pytest.mark.contract("auth config: rotation_window", "engine config: rotation fields")
+@both
+def test_what_does_not_succeed_in_its_window_waits_for_the_next_slot(mount: str) -> None:
+    service = configured(mount, rotation_schedule="0 9 * * *", rotation_window="1h")
+    trouble = {"match": {"family": "graph"}, "times": None, "action": {"status": 503}}
+    service.cloud("POST", "/simulator/faults", [trouble])
+    wait(service, 7500)
+    service.cloud("POST", "/simulator/faults", [])
+    assert status(service, mount)["last_error"]
+    wait(service, 12 * 3600)
+    assert status(service, mount)["last_rotation"] is None
+    wait(service, 12 * 3600)
+    assert "T09:0" in status(service, mount)["last_rotation"]
+
+
+@pytest.mark.contract("auth config: disable_automated_rotation", "engine config: rotation fields")
+@both
+def test_automated_rotation_can_be_disabled(mount: str) -> None:
+    """All that was due is cancelled; a rotation on request still works, and unsetting the field starts anew."""
+    service = configured(mount, rotation_period=3600)
+    service.must("POST", f"{mount}/config", {"disable_automated_rotation": True})
+    wait(service, 2 * 3600)
+    assert (status(service, mount)["last_rotation"], status(service, mount)["next_rotation"]) == (None, None)
+    assert [key for key in service.store.list(keys.DUE, "", 100) if "rotation" in key] == []
+    assert service.ask("POST", f"{mount}/rotate-root").status == 204
+    wait(service, 2 * 3600)
+    before = status(service, mount)["last_rotation"]
+    service.must("POST", f"{mount}/config", {"disable_automated_rotation": False})
+    wait(service, 3700)
+    assert status(service, mount)["last_rotation"] > before
+
+
+@pytest.mark.contract("auth config: period or schedule, not both", "engine config: rotation fields")
+@both
+def test_a_period_gives_way_to_a_schedule_in_one_write(mount: str) -> None:
+    service = configured(mount, rotation_period=3600)
+    schedule = {"rotation_schedule": "30 9 * * *"}
+    assert service.ask("POST", f"{mount}/config", schedule).body["codes"] == ["rotation_conflict"]
+    service.must("POST", f"{mount}/config", {**schedule, "rotation_period": 0})
+    wait(service, 4000)
+    assert status(service, mount)["last_rotation"] is None
+    wait(service, 2000)
+    assert "T09:30:" in status(service, mount)["last_rotation"]
+
+
+@pytest.mark.contract("engine config: root_password_ttl")
+@both
+def test_a_new_root_secret_lives_as_long_as_it_says(mount: str) -> None:
+    service = configured(mount, root_password_ttl="30d")
+    service.must("POST", f"{mount}/rotate-root")
+    assert status(service, mount)["expires"] == "2027-02-14T08:00:00Z"
+    application = next(iter(service.simulator.world.directory.applications.all()))
+    assert 30 * DAY - 60 < application.passwords[-1].ends_at - service.clock <= 30 * DAY
