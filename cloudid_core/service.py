@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from .api.dispatch import RequestFacts, respond
@@ -24,7 +25,7 @@ from .mounts.catalog import CATALOG, HANDLERS
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
 from .settings import Settings
-from .store.keyring import open_keyring
+from .store.keyring import open_keyring, read_keyring
 from .store.records import Records
 from .store.sealing import Sealer
 from .tokens.sweep import Sweep
@@ -36,9 +37,9 @@ __all__ = ["Service", "initialise", "open_service"]
 
 
 async def open_service(settings: Settings) -> Service:
-    """The service over an initialised store; fails as `open_ring` does."""
+    """The service over an initialised store; fails as `open_keyring` does."""
     caches = Caches(settings)
-    records = Records(Sealer(await open_keyring(settings)), caches.records)
+    records = Records(Sealer(await open_keyring(settings)), caches.records, partial(read_keyring, settings))
     node = (await RandomBytes(8)).hex()
     return Service(Context(settings, records, caches, CATALOG), node)
 
@@ -97,4 +98,5 @@ class Service:
     async def upkeep(self) -> Instant:
         """Keep this node's caches and keys fresh; when to come again."""
         await refresh_ahead(self.context.settings, self.context.caches)
+        await self.context.records.learn_keys()
         return await Now() + UPKEEP_PAUSE

@@ -7,11 +7,12 @@ from typing import Final
 from ..api.routing import RouteTable
 from ..foundation.components import Component
 from ..mounts.table import SYSTEM
-from . import capabilities, health, leases, mounts, policies, remount, retiring, ui_mounts
+from . import capabilities, health, keys, leases, mounts, policies, remount, retiring, ui_mounts
 
 ROUTES: Final = RouteTable(
     (
         *health.ROUTES,
+        *keys.ROUTES,
         *policies.ROUTES,
         *capabilities.ROUTES,
         *mounts.ROUTES,

@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 
+import msgspec
 import pytest
 from attrs import evolve
 
 from cloudid_core.background.queue import Due
-from cloudid_core.errors import Code, Refused
+from cloudid_core.errors import CloudidError, Code, EntryDamaged, Refused
+from cloudid_core.events import KeysChanged
 from cloudid_core.foundation.caches import Caches
 from cloudid_core.foundation.components import Catalog
 from cloudid_core.foundation.context import Context
 from cloudid_core.settings import Settings
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
-from cloudid_core.store.keyring import KEYRING_BYTES, keep_reserve, make_keyring, open_keyring, seal_keyring
-from cloudid_core.store.records import Records
-from cloudid_core.store.sealing import RESERVE, TURN_OVER, Keyring, Sealer, term_of
-from cloudid_core.testing import World
+from cloudid_core.store.keyring import (
+    KEYRING_BYTES,
+    MOST_MASTER_KEYS,
+    add_master_key,
+    begin_data_key,
+    drop_other_master_keys,
+    keep_reserve,
+    make_keyring,
+    open_keyring,
+    read_keyring,
+    seal_keyring,
+)
+from cloudid_core.store.records import Records, converter
+from cloudid_core.store.sealing import (
+    MASTER_TERM,
+    NONCE_SIZE,
+    RESERVE,
+    TURN_OVER,
+    Keyring,
+    Sealer,
+    master_cipher,
+    seal_with,
+    term_of,
+)
+from cloudid_core.testing import Crashed, World
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import FaultKind
 from cloudid_core.values.secret import Secret
 
 SETTINGS = Settings(master_key=Secret("5a" * 32))
+NEW_KEY = Secret("a5" * 32)
+RENEWED = evolve(SETTINGS, master_key=NEW_KEY)
 
 
 def initialised(reserved: int = 0) -> World:
@@ -37,9 +64,9 @@ def initialised(reserved: int = 0) -> World:
 
 def node(world: World) -> Context:
     caches = Caches(SETTINGS)
-    return Context(
-        SETTINGS, Records(Sealer(world.perform(open_keyring(SETTINGS))), caches.records), caches, Catalog(())
-    )
+    sealer = Sealer(world.perform(open_keyring(SETTINGS)))
+    records = Records(sealer, caches.records, partial(read_keyring, SETTINGS))
+    return Context(SETTINGS, records, caches, Catalog(()))
 
 
 def stored(world: World) -> Keyring:
@@ -133,10 +160,160 @@ def test_no_fault_loses_a_key() -> None:
     for world in worlds():
         try:
             context = _turn_over(world)
-        except Exception:  # noqa: BLE001  # whatever it was
+        except CloudidError:
             context = node(world)
         world.perform(context.records.commit(Changes({}, {"x": Due()})))
         terms = {key.term for key in stored(world).data_keys}
         entry = world.store.read("x")
         assert entry is not None
         assert term_of(entry.value) in terms
+
+
+def test_what_another_node_has_sealed_under_a_newer_key_is_read() -> None:
+    """The ring is read once then, and no seal is reserved by that."""
+    world = initialised()
+    old, new = node(world), node(world)
+    world.perform(begin_data_key(new))
+    world.perform(new.records.commit(Changes({}, {"theirs": Due()})))
+    before = stored(world).current.reserved
+    assert world.perform(old.records.find("theirs", Due))
+    assert world.perform(old.records.find_fresh("theirs", Due))
+    assert stored(world).current.reserved == before
+    world.perform(old.records.commit(Changes({}, {"ours": Due()})))
+    world.perform(keep_reserve(old))
+    world.perform(old.records.commit(Changes({}, {"later": Due()})))
+    terms = [term_of(entry.value) for key in ("ours", "later") if (entry := world.store.read(key))]
+    assert terms == [1, 2]
+
+
+def test_a_term_that_is_in_no_ring_is_damage() -> None:
+    world = initialised()
+    context = node(world)
+    world.store.commit({}, {"x": b"\0\0\0\x09" + bytes(40)}, ())
+    with pytest.raises(EntryDamaged):
+        world.perform(context.records.find("x", Due))
+
+
+def test_a_new_data_key_is_told() -> None:
+    world = initialised()
+    world.perform(begin_data_key(node(world)))
+    assert world.events == [KeysChanged(key="data", term=2)]
+
+
+def test_a_key_is_stored_before_it_seals() -> None:
+    """Whatever goes wrong: no entry has a term that is not in the stored ring, and no seal is granted twice."""
+
+    def scenario(world: World) -> None:
+        context = node(world)
+        with suppress(CloudidError):
+            world.perform(begin_data_key(context))
+        world.perform(context.records.commit(Changes({}, {"x": Due()})))
+
+    for world in every_fault(scenario, initialised):
+        with suppress(Crashed, CloudidError):
+            scenario(world)
+        entry = world.store.read("x")
+        assert entry is None or term_of(entry.value) in {key.term for key in stored(world).data_keys}
+
+
+# The master key
+
+
+def opens(world: World, settings: Settings) -> bool:
+    try:
+        World(store=world.store.copy()).perform(read_keyring(settings))
+    except Refused as refused:
+        return refused.code is not Code.SEALED
+    return True
+
+
+def test_both_master_keys_open_the_ring_until_the_change_is_done() -> None:
+    world = initialised()
+    ring = world.perform(read_keyring(SETTINGS))
+    world.perform(add_master_key(SETTINGS, NEW_KEY))
+    assert [opens(world, settings) for settings in (SETTINGS, RENEWED)] == [True, True]
+    world.perform(open_keyring(SETTINGS))
+    assert world.perform(read_keyring(RENEWED)).current.reserved == RESERVE
+    world.perform(drop_other_master_keys(RENEWED))
+    assert [opens(world, settings) for settings in (SETTINGS, RENEWED)] == [False, True]
+    assert world.perform(read_keyring(RENEWED)).token_key == ring.token_key
+    assert world.events == [KeysChanged(key="master")]
+
+
+def test_a_dropped_master_key_and_an_older_store_do_not_open_the_newer_store() -> None:
+    """The root key is another one after the change."""
+    world = initialised()
+    world.perform(add_master_key(SETTINGS, NEW_KEY))
+    before = world.store.read(keys.RING)
+    world.perform(drop_other_master_keys(RENEWED))
+    after = world.store.read(keys.RING)
+    assert before is not None
+    assert after is not None
+    old, new = (msgspec.json.decode(entry.value) for entry in (before, after))
+    world.store.commit({}, {keys.RING: msgspec.json.encode({**new, "root_keys": old["root_keys"]})}, ())
+    assert not opens(world, SETTINGS)
+
+
+def test_a_master_key_that_opens_the_ring_is_added_once() -> None:
+    world = initialised()
+    for _ in range(3):
+        world.perform(add_master_key(SETTINGS, NEW_KEY))
+    before = world.store.read(keys.RING)
+    world.perform(add_master_key(SETTINGS, SETTINGS.master_key))
+    assert world.store.read(keys.RING) == before
+
+
+def test_only_a_few_master_keys_open_the_ring() -> None:
+    world = initialised()
+    for number in range(MOST_MASTER_KEYS - 1):
+        world.perform(add_master_key(SETTINGS, Secret(f"{number:064x}")))
+    with pytest.raises(Refused) as refused:
+        world.perform(add_master_key(SETTINGS, NEW_KEY))
+    assert refused.value.code is Code.MALFORMED_REQUEST
+
+
+def test_the_wrong_master_key_changes_nothing() -> None:
+    world = initialised()
+    before = world.store.read(keys.RING)
+    for program in (add_master_key(RENEWED, Secret("77" * 32)), drop_other_master_keys(RENEWED)):
+        with pytest.raises(Refused):
+            world.perform(program)
+    assert world.store.read(keys.RING) == before
+
+
+def as_before(world: World) -> World:
+    """The world with its ring as earlier versions wrote it: sealed under the master key itself."""
+    ring = world.perform(read_keyring(SETTINGS))
+    nonce = bytes(NONCE_SIZE)
+    sealed = seal_with(master_cipher(SETTINGS.master_key), MASTER_TERM, keys.RING, converter.dumps(ring), nonce)
+    world.store.commit({}, {keys.RING: sealed}, ())
+    return world
+
+
+@pytest.mark.parametrize("make", [initialised, lambda: as_before(initialised())], ids=["now", "before"])
+def test_at_every_instant_a_known_master_key_opens_the_ring(make: Callable[[], World]) -> None:
+    """Whatever goes wrong, the change can be made again, and no other key is lost by it."""
+
+    def scenario(world: World) -> None:
+        world.perform(add_master_key(SETTINGS, NEW_KEY))
+        world.perform(drop_other_master_keys(RENEWED))
+
+    token_key = make().perform(read_keyring(SETTINGS)).token_key
+    for world in every_fault(scenario, make):
+        with suppress(Crashed, CloudidError):
+            scenario(world)
+        if opens(world, SETTINGS):
+            world.perform(add_master_key(SETTINGS, NEW_KEY))
+        assert opens(world, RENEWED)
+        world.perform(drop_other_master_keys(RENEWED))
+        assert [opens(world, settings) for settings in (SETTINGS, RENEWED)] == [False, True]
+        assert world.perform(read_keyring(RENEWED)).token_key == token_key
+
+
+def test_a_ring_of_an_earlier_version_is_opened_and_gets_a_root_key() -> None:
+    world = as_before(initialised())
+    assert opens(world, SETTINGS)
+    assert not opens(world, RENEWED)
+    world.perform(open_keyring(SETTINGS))
+    world.perform(add_master_key(SETTINGS, NEW_KEY))
+    assert opens(world, RENEWED)
