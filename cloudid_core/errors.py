@@ -109,6 +109,7 @@ class Code(Enum):
     TOKEN_RESTRICTED = 400, "a token with limited uses cannot create tokens"
     TOKEN_USED_UP = 400, "the token has no use left that a lease could belong to"
     TOKEN_SUDO_REQUIRED = 400, "root or sudo privileges are required"
+    WRAPPING_TOKEN_INVALID = 400, "wrapping token is not valid or does not exist"
     POLICY_INVALID = 400, "failed to parse the policy"
     POLICY_PROTECTED = 400, "this policy cannot be changed"
     POLICY_NOT_SUBSET = 400, "child policies must be a subset of the parent's"

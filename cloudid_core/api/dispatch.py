@@ -25,6 +25,7 @@ from ..policies.document import DENY
 from ..tokens.authenticate import authenticate
 from ..tokens.record import Caller
 from ..values.names import name
+from ..wrapping.wrap import wrap
 from .fields import ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
@@ -102,6 +103,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         captures=match.captures,
         body=ask.body,
         caller=caller,
+        shown_token=ask.token,
+        wrap_ttl=ask.wrap_ttl,
         remote_address=request.remote_address,
         deadline=deadline,
         now=now,
@@ -120,7 +123,11 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         answer = replace(answer, warnings=(*answer.warnings, *told))
     if caller is not None and caller.last_use:
         answer = replace(answer, wake_at=now)
-    return render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
+    response = render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
+    if ask.wrap_ttl and answer.can_be_wrapped:
+        wrapped = await wrap(context, answer, response.body, path=ask.path, ttl=ask.wrap_ttl, now=now)
+        response = replace(render(wrapped, request_id="", mount_type=""), request_id=facts.request_id)
+    return response
 
 
 def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Match:
@@ -151,7 +158,7 @@ async def needed_capability(route: Route, call: Call) -> str:
 
 def authorise(caller: Caller | None, ask: ParsedRequest, capability: str, form: type = NoFields) -> None:
     """Refuse what the caller's policies do not allow, `sudo` for protected paths included."""
-    if caller is None or not caller.acl.allows(capability, ask.path, ask.body, fields=spellings_of(form)):
+    if caller is None or not caller.acl.allows(capability, ask.path, ask.body, ask.wrap_ttl, spellings_of(form)):
         raise Refused(Code.PERMISSION_DENIED)
 
 

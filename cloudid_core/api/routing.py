@@ -62,6 +62,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     deadline: Deadline
     now: Instant
     request_id: str
+    shown_token: str = ""
+    """The text of the token that came with the request, whatever it is worth."""
+    wrap_ttl: int = 0
+    """For how many seconds the answer will be wrapped; 0: not."""
 
     def __repr__(self) -> str:
         return f"<Call {self.request_id} at {self.mount.path}>"

@@ -93,7 +93,7 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         metadata={"role": snapshot.role_name, **verdict.metadata},
     )
     await call.context.records.commit(Changes(snapshot.expects, issued.changes.puts), nonces=random[RANDOM_SIZE:])
-    return Answer(auth=issued.block, warnings=issued.warnings)
+    return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 
 async def _fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:

@@ -27,6 +27,11 @@ def token(token_id: str) -> str:
     return f"{TOKENS}{token_id}"
 
 
+def wrapped(token_id: str) -> str:
+    """The answer that a wrapping token stands for."""
+    return f"wrapped/{token_id}"
+
+
 def child(parent_id: str, child_id: str) -> str:
     """Index: a token that dies with its parent."""
     return f"child/{parent_id}/{child_id}"

@@ -50,6 +50,7 @@ async def authenticate(context: Context, mounts: MountTable, shown: str, remote_
     token = await find_by_text(context, shown)
     if (
         token is None
+        or token.is_wrapping
         or not await is_good(context, mounts, token, now)
         or not network.contains(token.bound_cidrs, remote_address)
     ):

@@ -67,7 +67,9 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     if not (orphan or draft.is_batch):
         changes |= tie(parent)
     await context.records.commit(changes | issue.changes)
-    return Answer(auth=issue.block, warnings=(*issue.warnings, *await _missing(context, policies)))
+    return Answer(
+        auth=issue.block, warnings=(*issue.warnings, *await _missing(context, policies)), new_token=issue.stored_id
+    )
 
 
 async def _role_at(context: Context, path: str) -> Found[TokenRole] | None:

@@ -36,6 +36,11 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Issue of {self.token}>"
 
     @property
+    def stored_id(self) -> str:
+        """The id of the token in the store; a batch token is not there."""
+        return "" if self.token.is_batch else self.token.id
+
+    @property
     def block(self) -> AuthBlock:
         """The `auth` member of the answer."""
         return auth_block(self.token, self.text, self.accessor, self.token.ttl)

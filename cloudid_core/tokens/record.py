@@ -11,6 +11,7 @@ from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
 from ..mounts.table import TOKEN
+from ..policies.builtin import RESPONSE_WRAPPING
 from ..policies.matching import Acl
 from ..store import keys
 from ..store.changes import Changes
@@ -72,12 +73,19 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "root" in self.policies
 
     @property
+    def is_wrapping(self) -> bool:
+        """Whether it stands for one wrapped answer, and is good for nothing else."""
+        return RESPONSE_WRAPPING in self.policies
+
+    @property
     def key(self) -> str:
         return keys.token(self.id)
 
     @property
     def own_keys(self) -> tuple[str, ...]:
         """All entries of a service token."""
+        if self.is_wrapping:
+            return (self.key, keys.wrapped(self.id))
         return (self.key, keys.child(self.parent, self.id)) if self.parent else (self.key,)
 
     def due_key(self, at: Instant) -> str:
