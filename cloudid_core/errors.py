@@ -43,6 +43,8 @@ class Code(Enum):
     UNSUPPORTED_MEDIA_TYPE = 415, "PATCH needs application/merge-patch+json"
     HEAD_TOO_LARGE = 431, "the request head is too large"
 
+    LEASE_COUNT_EXCEEDED = 429, "lease count quota exceeded"
+
     # The service's own state
     INTERNAL_ERROR = 500, "internal error"
     PROVIDER_REFUSED = 502, "the cloud provider refused our request or answered nonsense"

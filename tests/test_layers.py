@@ -21,7 +21,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("api.dispatch",), ("mounts.catalog",)),
     (("background.loop",), ("system",)),
     (("auth_method",), ("mounts.retirement",), ("secrets_engine",)),
-    (("rotation",), ("wrapping",)),
+    (("quotas",), ("rotation",), ("wrapping",)),
     (("background.journal", "foundation.components", "initialise", "leases", "policies", "tokens"),),
     (("api.help",), ("api.request",)),
     (("api.routing",),),

@@ -79,6 +79,11 @@ def mount_leases(mount_id: str) -> str:
     return f"{mount(mount_id)}lease/"
 
 
+def lease_guard(mount_id: str, role: str) -> str:
+    """Changed by every commit that makes room for a lease where leases are limited; no role: of the whole mount."""
+    return f"{mount(mount_id)}lease-guard/{role}"
+
+
 def token_lease(token_id: str, lease_id: str) -> str:
     """Index: a lease that ends with a token."""
     return f"token-lease/{token_id}/{lease_id}"
