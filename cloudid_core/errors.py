@@ -43,6 +43,8 @@ class Code(Enum):
     UNSUPPORTED_MEDIA_TYPE = 415, "PATCH needs application/merge-patch+json"
     HEAD_TOO_LARGE = 431, "the request head is too large"
 
+    RATE_LIMIT_EXCEEDED = 429, "rate limit quota exceeded"
+    LOGINS_THROTTLED = 429, "too many logins from this source had no valid signature"
     LEASE_COUNT_EXCEEDED = 429, "lease count quota exceeded"
 
     # The service's own state

@@ -22,6 +22,7 @@ from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount, MountTable, mount_table
 from ..policies.document import DENY
+from ..quotas.rate_limit import count_request
 from ..tokens.authenticate import authenticate
 from ..tokens.record import Caller
 from ..values.names import name
@@ -79,6 +80,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         facts.mount, facts.mount_accessor = match.mount.path, match.mount.accessor
     if match.route is not None:
         facts.role = role_in(match.route, match.captures, ask.body)
+    await count_request(context, ask.path, facts.role, request.remote_address, now)
 
     async def identify() -> Caller:
         caller = await authenticate(context, mounts, ask.token, request.remote_address, now)

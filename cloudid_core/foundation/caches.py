@@ -73,5 +73,11 @@ class Caches:
         """Key sets of tenants."""
         self.access_tokens: Bounded[Hashable, Any] = Bounded(256)
         """Our own access tokens at the provider."""
+        self.quotas: Bounded[str, Any] = Bounded(1)
+        """The quotas of requests, and until when they are not read again."""
+        self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
+        """What a quota still lets through, by quota and source."""
+        self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
+        """How many logins of a source may still fail."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
         """What sets of policies allow, by the names and versions of those policies."""

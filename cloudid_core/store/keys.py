@@ -13,6 +13,7 @@ from ..effects import Instant
 
 RING: Final = "ring"
 MOUNTS: Final = "mounts"
+QUOTAS: Final = "quotas"
 UNSHOWN_ROOT_TOKEN: Final = "unshown-root-token"
 TOKENS: Final = "token/"
 POLICIES: Final = "policy/"

@@ -7,7 +7,7 @@ from typing import Final
 from ..api.routing import RouteTable
 from ..foundation.components import Component
 from ..mounts.table import SYSTEM
-from . import capabilities, health, keys, leases, mounts, policies, remount, retiring, ui_mounts, wrapping
+from . import capabilities, health, keys, leases, mounts, policies, quotas, remount, retiring, ui_mounts, wrapping
 
 ROUTES: Final = RouteTable(
     (
@@ -20,6 +20,7 @@ ROUTES: Final = RouteTable(
         *retiring.ROUTES,
         *ui_mounts.ROUTES,
         *leases.ROUTES,
+        *quotas.ROUTES,
         *wrapping.ROUTES,
     )
 )

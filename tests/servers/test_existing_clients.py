@@ -268,6 +268,19 @@ def test_keys_are_turned_over(target: Target) -> None:
     assert client.sys.get_encryption_key_status()["data"]["term"] == term + 1
 
 
+def test_requests_are_limited(target: Target) -> None:
+    client = target.client()
+    client.sys.create_or_update_quota("mounts", rate=1, path="auth/token", interval="1h")
+    try:
+        assert client.sys.list_quotas()["data"]["keys"] == ["mounts"]
+        assert client.sys.read_quota("mounts")["data"]["rate"] == 1
+        client.lookup_token()
+        with pytest.raises(exceptions.RateLimitExceeded, match="rate limit quota exceeded"):
+            client.lookup_token()
+    finally:
+        client.sys.delete_quota("mounts")
+
+
 def test_the_state_of_the_server(target: Target) -> None:
     client = target.client("")
     assert client.sys.read_health_status(method="GET")["initialized"] is True
