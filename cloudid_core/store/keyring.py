@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..effects import Commit, Instant, Now, RandomBytes, ReadEntry, Record
 from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
@@ -29,6 +29,7 @@ from .sealing import (
     DataKey,
     Keyring,
     SealBroken,
+    TokenKeys,
     master_cipher,
     open_with,
     seal_with,
@@ -39,6 +40,10 @@ KEYRING_BYTES: Final = 4 * KEY_SIZE + INSTALLATION_SIZE
 """How many random bytes a new ring is made of."""
 ROOT_KEY: Final = "root-key"
 """The name under which the root key is sealed."""
+PUBLISHED_AHEAD: Final = 300.0
+"""Seconds for which new token keys are in the ring before they serve. Nodes read the ring each minute."""
+MOST_TOKEN_KEYS: Final = 255
+"""A batch token names its term in one byte."""
 MOST_MASTER_KEYS: Final = 8
 """How many master keys open the ring at most: each change of the master key that is not finished leaves one."""
 
@@ -65,15 +70,19 @@ class Opened:
 
 def make_keyring(now: Instant, random: bytes) -> Keyring:
     """A ring of keys that nobody has seen, made of `KEYRING_BYTES` random bytes."""
-    data_key, token_key, accessor_key, batch_key = (
-        Secret(random[KEY_SIZE * number : KEY_SIZE * (number + 1)].hex()) for number in range(4)
-    )
     return Keyring(
         installation=random[4 * KEY_SIZE :].hex(),
-        data_keys=(DataKey(1, data_key, now),),
-        token_key=token_key,
-        accessor_key=accessor_key,
-        batch_key=batch_key,
+        data_keys=(DataKey(1, Secret(random[:KEY_SIZE].hex()), now),),
+        token_keys=(_token_keys(1, random[KEY_SIZE : 4 * KEY_SIZE], now),),
+    )
+
+
+def _token_keys(term: int, random: bytes, serves_from: Instant) -> TokenKeys:
+    hash_key, accessor_key, batch_key = (
+        Secret(random[KEY_SIZE * number : KEY_SIZE * (number + 1)].hex()) for number in range(3)
+    )
+    return TokenKeys(
+        term=term, hash_key=hash_key, accessor_key=accessor_key, batch_key=batch_key, serves_from=serves_from
     )
 
 
@@ -124,6 +133,25 @@ async def _with_new_term(settings: Settings) -> Keyring:
     return await _replace(settings, opened, opened.keyring.with_new_term(await Now(), await RandomBytes(KEY_SIZE)))
 
 
+async def begin_token_keys(context: Context) -> TokenKeys:
+    """Add new keys for tokens, which serve when every node knows them. Tokens that were made before live on."""
+    keyring = await _with_token_keys(context.settings)
+    context.records.sealer.learn(keyring)
+    fresh = keyring.token_keys[-1]
+    await _record(KeysChanged(key="token", term=fresh.term))
+    return fresh
+
+
+@retry_on_conflict
+async def _with_token_keys(settings: Settings) -> Keyring:
+    opened = await _read(settings)
+    older, now = opened.keyring.token_keys, await Now()
+    if len(older) >= MOST_TOKEN_KEYS:
+        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_TOKEN_KEYS} terms of token keys")
+    fresh = _token_keys(len(older) + 1, await RandomBytes(3 * KEY_SIZE), now + PUBLISHED_AHEAD)
+    return await _replace(settings, opened, evolve(opened.keyring, token_keys=(*older, fresh)))
+
+
 @retry_on_conflict
 async def add_master_key(settings: Settings, new: Secret) -> None:
     """Let another master key open the ring too. Does nothing if it opens it already.
@@ -172,7 +200,17 @@ def _opened(sealed: bytes, key: Secret) -> Keyring:
         plain = open_with(master_cipher(key), keys.RING, sealed)
     except SealBroken:
         raise _wrong_master_key() from None
-    return converter.loads(plain, Keyring)
+    return _keyring_of(plain)
+
+
+def _keyring_of(plain: bytes) -> Keyring:
+    """The ring of these bytes. Earlier versions had one term of token keys, without a list."""
+    members = msgspec.json.decode(plain)
+    if "token_keys" not in members:
+        hash_key, accessor_key, batch_key = (members.pop(name) for name in ("token_key", "accessor_key", "batch_key"))
+        first = {"term": 1, "hash_key": hash_key, "accessor_key": accessor_key, "batch_key": batch_key}
+        members["token_keys"] = [first]
+    return converter.structure(members, Keyring)
 
 
 def _root_key_under(master_key: Secret, root_keys: tuple[bytes, ...]) -> Secret | None:

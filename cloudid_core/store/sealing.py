@@ -69,6 +69,28 @@ class BlockCipher:
 
 
 @frozen(kw_only=True)
+class TokenKeys:
+    """One term's keys of tokens: of their keyed hashes, of their accessors, and of batch tokens.
+
+    They serve from `serves_from` on: every node has read them by then. They stay in the ring, for tokens that live on.
+    """
+
+    term: int
+    hash_key: Secret
+    accessor_key: Secret
+    batch_key: Secret
+    serves_from: Instant = 0.0
+
+    @cached_property
+    def token_hash(self) -> KeyedHash:
+        return KeyedHash(self.hash_key)
+
+    @cached_property
+    def accessor_cipher(self) -> BlockCipher:
+        return BlockCipher(self.accessor_key)
+
+
+@frozen(kw_only=True)
 class Keyring:
     """Everything secret that the installation made for itself; sealed under the master key."""
 
@@ -76,17 +98,20 @@ class Keyring:
     """Sixteen hexadecimal digits that mark what this installation makes at the provider."""
 
     data_keys: tuple[DataKey, ...]
-    token_key: Secret
-    accessor_key: Secret
-    batch_key: Secret
+    token_keys: tuple[TokenKeys, ...]
 
-    @cached_property
-    def token_hash(self) -> KeyedHash:
-        return KeyedHash(self.token_key)
+    def token_keys_at(self, now: Instant) -> TokenKeys:
+        """The keys that tokens are made with at a time."""
+        return next((each for each in reversed(self.token_keys) if each.serves_from <= now), self.token_keys[0])
 
-    @cached_property
-    def accessor_cipher(self) -> BlockCipher:
-        return BlockCipher(self.accessor_key)
+    def token_keys_of(self, term: int) -> TokenKeys | None:
+        """The keys of a term; `None` if they are not in this ring."""
+        return self.token_keys[term - 1] if 0 < term <= len(self.token_keys) else None
+
+    @property
+    def age(self) -> int:
+        """How many keys were added. A ring has all keys of those that are younger."""
+        return len(self.data_keys) + len(self.token_keys)
 
     @property
     def current(self) -> DataKey:
@@ -167,7 +192,7 @@ class Sealer:
 
     def _hold(self, keyring: Keyring) -> None:
         """Programs that read the ring one after the other may come here in another order: no key is ever forgotten."""
-        if keyring.current.term >= self.keyring.current.term:
+        if keyring.age >= self.keyring.age:
             self.keyring = keyring
         self._ciphers = {key.term: AESGCM(bytes.fromhex(key.key.reveal())) for key in self.keyring.data_keys}
 

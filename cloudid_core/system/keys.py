@@ -1,4 +1,4 @@
-"""The routes of the data key: which one seals now, and a new one."""
+"""The routes of keys: which data key seals now, and new ones for data and tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
-from ..store.keyring import begin_data_key
+from ..store.keyring import begin_data_key, begin_token_keys
 from ..values import rfc3339
 
 
@@ -28,6 +28,11 @@ async def rotate_data_key(call: Call) -> Answer:
     return NOTHING
 
 
+async def rotate_token_keys(call: Call) -> Answer:
+    fresh = await begin_token_keys(call.context)
+    return Answer(data={"term": fresh.term, "serves_from": rfc3339.show(fresh.serves_from)})
+
+
 ROUTES: Final = (
     Route(
         path="key-status",
@@ -40,5 +45,11 @@ ROUTES: Final = (
         operation=Operation.WRITE,
         program=rotate_data_key,
         doc="Begins a new data key. What older ones have sealed stays readable.",
+    ),
+    Route(
+        path="rotate/tokens",
+        operation=Operation.WRITE,
+        program=rotate_token_keys,
+        doc="Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on.",
     ),
 )

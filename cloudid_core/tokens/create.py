@@ -138,12 +138,13 @@ async def _check_id(context: Context, chosen: str, draft: Token) -> None:
     if draft.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'they have no "id" of choice')
     try:
-        token_id = custom_token(chosen, context.records.sealer.keyring).id
+        token_ids = [custom_token(chosen, each).id for each in context.records.sealer.keyring.token_keys]
     except ValueError as error:
         raise Refused(Code.FIELD_INVALID, f'"id" {error}') from None
-    for prefix in (keys.token(token_id), keys.children(token_id), keys.token_leases(token_id)):
-        if await ListKeys(prefix, "", 1):
-            raise Refused(Code.FIELD_INVALID, '"id" is in use')
+    for token_id in token_ids:
+        for prefix in (keys.token(token_id), keys.children(token_id), keys.token_leases(token_id)):
+            if await ListKeys(prefix, "", 1):
+                raise Refused(Code.FIELD_INVALID, '"id" is in use')
 
 
 async def _missing(context: Context, policies: tuple[str, ...]) -> tuple[str, ...]:

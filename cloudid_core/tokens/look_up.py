@@ -13,7 +13,7 @@ from ..mounts.table import mount_table
 from ..store import keys
 from ..values import rfc3339
 from . import encoding
-from .authenticate import find_by_accessor, find_by_text, lineage
+from .authenticate import find_by_accessor, find_by_text, find_token, lineage
 from .issue import accessor_of
 from .record import Token
 
@@ -95,8 +95,12 @@ async def _look_up(call: Call, token: Token | None, shown: str) -> Answer:
 
 async def list_accessors(call: Call) -> Answer:
     """The accessors of all service tokens in the store."""
-    keyring = call.context.records.sealer.keyring
-    token_ids = await call.context.records.names(keys.TOKENS)
+    context = call.context
+    token_ids = await context.records.names(keys.TOKENS)
     if not token_ids:
         raise Refused(Code.NOT_FOUND)
-    return Answer(data={"keys": [encoding.accessor_of(token_id, keyring) for token_id in token_ids]})
+    first, *newer = context.records.sealer.keyring.token_keys
+    if not newer:  # no token has to be read
+        return Answer(data={"keys": [encoding.accessor_of(token_id, first) for token_id in token_ids]})
+    found = [await find_token(context, token_id) for token_id in token_ids]
+    return Answer(data={"keys": [accessor_of(context, each.record) for each in found if each]})

@@ -28,6 +28,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str = ""
     mac: str = ""
+    key_term: int = 1
+    """The term of the keys of its hash and its accessor."""
     path: str
     mount_id: str
     policies: tuple[str, ...]

@@ -22,8 +22,11 @@ from cloudid_core.store.changes import Changes
 from cloudid_core.store.keyring import (
     KEYRING_BYTES,
     MOST_MASTER_KEYS,
+    MOST_TOKEN_KEYS,
+    PUBLISHED_AHEAD,
     add_master_key,
     begin_data_key,
+    begin_token_keys,
     drop_other_master_keys,
     keep_reserve,
     make_keyring,
@@ -89,7 +92,9 @@ def test_the_wrong_master_key_does_not_open_it() -> None:
 
 def test_keys_are_all_different() -> None:
     ring = make_keyring(0.0, bytes(range(KEYRING_BYTES)))
-    secrets = {key.reveal() for key in (ring.current.key, ring.token_key, ring.accessor_key, ring.batch_key)}
+    [token_keys] = ring.token_keys
+    made = (ring.current.key, token_keys.hash_key, token_keys.accessor_key, token_keys.batch_key)
+    secrets = {key.reveal() for key in made}
     assert len(secrets) == 4
     assert len(ring.installation) == 16
 
@@ -236,7 +241,7 @@ def test_both_master_keys_open_the_ring_until_the_change_is_done() -> None:
     assert world.perform(read_keyring(RENEWED)).current.reserved == RESERVE
     world.perform(drop_other_master_keys(RENEWED))
     assert [opens(world, settings) for settings in (SETTINGS, RENEWED)] == [False, True]
-    assert world.perform(read_keyring(RENEWED)).token_key == ring.token_key
+    assert world.perform(read_keyring(RENEWED)).token_keys == ring.token_keys
     assert world.events == [KeysChanged(key="master")]
 
 
@@ -285,7 +290,11 @@ def as_before(world: World) -> World:
     """The world with its ring as earlier versions wrote it: sealed under the master key itself."""
     ring = world.perform(read_keyring(SETTINGS))
     nonce = bytes(NONCE_SIZE)
-    sealed = seal_with(master_cipher(SETTINGS.master_key), MASTER_TERM, keys.RING, converter.dumps(ring), nonce)
+    members = converter.unstructure(ring)
+    [first] = members.pop("token_keys")
+    members |= {"token_key": first["hash_key"], "accessor_key": first["accessor_key"], "batch_key": first["batch_key"]}
+    plain = msgspec.json.encode(members)
+    sealed = seal_with(master_cipher(SETTINGS.master_key), MASTER_TERM, keys.RING, plain, nonce)
     world.store.commit({}, {keys.RING: sealed}, ())
     return world
 
@@ -298,7 +307,7 @@ def test_at_every_instant_a_known_master_key_opens_the_ring(make: Callable[[], W
         world.perform(add_master_key(SETTINGS, NEW_KEY))
         world.perform(drop_other_master_keys(RENEWED))
 
-    token_key = make().perform(read_keyring(SETTINGS)).token_key
+    token_keys = make().perform(read_keyring(SETTINGS)).token_keys
     for world in every_fault(scenario, make):
         with suppress(Crashed, CloudidError):
             scenario(world)
@@ -307,7 +316,7 @@ def test_at_every_instant_a_known_master_key_opens_the_ring(make: Callable[[], W
         assert opens(world, RENEWED)
         world.perform(drop_other_master_keys(RENEWED))
         assert [opens(world, settings) for settings in (SETTINGS, RENEWED)] == [False, True]
-        assert world.perform(read_keyring(RENEWED)).token_key == token_key
+        assert world.perform(read_keyring(RENEWED)).token_keys == token_keys
 
 
 def test_a_ring_of_an_earlier_version_is_opened_and_gets_a_root_key() -> None:
@@ -317,3 +326,42 @@ def test_a_ring_of_an_earlier_version_is_opened_and_gets_a_root_key() -> None:
     world.perform(open_keyring(SETTINGS))
     world.perform(add_master_key(SETTINGS, NEW_KEY))
     assert opens(world, RENEWED)
+
+
+# The keys of tokens
+
+
+def test_new_token_keys_are_published_before_they_serve() -> None:
+    world = initialised()
+    one, other = node(world), node(world)
+    fresh = world.perform(begin_token_keys(one))
+    assert (fresh.term, fresh.serves_from) == (2, world.clock + PUBLISHED_AHEAD)
+    assert world.events == [KeysChanged(key="token", term=2)]
+    ring = one.records.sealer.keyring
+    assert [ring.token_keys_at(at).term for at in (0.0, fresh.serves_from - 1, fresh.serves_from)] == [1, 1, 2]
+    world.perform(other.records.learn_keys())
+    assert other.records.sealer.keyring.token_keys_of(2) == fresh
+    assert other.records.sealer.keyring.token_keys_of(3) is None
+
+
+def test_new_token_keys_and_a_new_data_key_do_not_lose_each_other() -> None:
+    world = initialised()
+    one, other = node(world), node(world)
+    first, second = world.spawn(begin_token_keys(one)), world.spawn(begin_data_key(other))
+    world.settle()
+    assert first.result().term == 2
+    second.result()
+    ring = world.perform(read_keyring(SETTINGS))
+    assert (len(ring.data_keys), len(ring.token_keys)) == (2, 2)
+    for context in (one, other):
+        world.perform(context.records.learn_keys())
+        assert context.records.sealer.keyring.age == ring.age
+
+
+def test_there_is_an_end_of_token_keys() -> None:
+    world = initialised()
+    ring = world.perform(read_keyring(SETTINGS))
+    full = evolve(ring, token_keys=ring.token_keys * MOST_TOKEN_KEYS)
+    world.store.commit({}, {keys.RING: world.perform(seal_keyring(SETTINGS, full))}, ())
+    with pytest.raises(Refused):
+        world.perform(begin_token_keys(node(world)))

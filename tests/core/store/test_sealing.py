@@ -15,6 +15,7 @@ from cloudid_core.store.sealing import (
     Keyring,
     SealBroken,
     Sealer,
+    TokenKeys,
     master_cipher,
     open_with,
     seal_with,
@@ -29,9 +30,14 @@ def ring(*data_keys: DataKey) -> Keyring:
     return Keyring(
         installation="00" * 8,
         data_keys=data_keys or (DataKey(1, Secret("11" * 32), 0.0),),
-        token_key=Secret("c4n4ry-token"),
-        accessor_key=Secret("c4n4ry-accessor"),
-        batch_key=Secret("c4n4ry-batch"),
+        token_keys=(
+            TokenKeys(
+                term=1,
+                hash_key=Secret("c4n4ry-token"),
+                accessor_key=Secret("c4n4ry-accessor"),
+                batch_key=Secret("c4n4ry-batch"),
+            ),
+        ),
     )
 
 
@@ -148,7 +154,7 @@ def test_a_key_that_served_enough_is_followed_by_a_fresh_one() -> None:
     turned = worn.with_reserve(9.0, b"\3" * 32)
     assert turned.data_keys == (*worn.data_keys, DataKey(2, Secret("03" * 32), 9.0, RESERVE))
     assert turned.current.term == 2
-    assert turned.token_key == worn.token_key
+    assert turned.token_keys == worn.token_keys
 
 
 def test_no_key_seals_more_than_random_nonces_allow() -> None:

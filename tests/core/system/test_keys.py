@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from cloudid_core import open_service
 from cloudid_core.events import KeysChanged
-from cloudid_core.store.keyring import open_keyring
+from cloudid_core.store.keyring import PUBLISHED_AHEAD, open_keyring
 from cloudid_core.store.sealing import RESERVE
+from cloudid_core.tokens.authenticate import find_by_text
 
 from ..service_world import ServiceWorld
 
@@ -48,3 +50,40 @@ def test_a_new_data_key_needs_sudo() -> None:
 
 def test_a_reserve_is_not_counted_as_used() -> None:
     assert ServiceWorld().must("GET", "sys/key-status")["encryptions"] < RESERVE
+
+
+def test_tokens_live_on_when_their_keys_are_replaced() -> None:
+    """Of every kind: made by us or chosen, service and batch; by their texts and by their accessors."""
+    world = ServiceWorld()
+    old = [world.create(policies=["default"]), world.create(id="chosen", policies=["default"])]
+    old_batch = world.create(type="batch", policies=["default"])["client_token"]
+    told = world.must("POST", "sys/rotate/tokens")["data"]
+    assert told["term"] == 2
+    for pause in (0.0, PUBLISHED_AHEAD):
+        world.advance(pause)
+        new = [world.create(policies=["default"]), world.create(id=f"other-{pause:g}", policies=["default"])]
+        new_batch = world.create(type="batch", policies=["default"])["client_token"]
+        for auth in (*old, *new):
+            assert world.look_up(auth["client_token"])["accessor"] == auth["accessor"]
+            world.must("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})
+        assert world.is_good(old_batch)
+        assert world.is_good(new_batch)
+        listed = world.must("LIST", "auth/token/accessors")["data"]["keys"]
+        assert {auth["accessor"] for auth in (*old, *new)} <= set(listed)
+    assert world.code("POST", "auth/token/create", {"id": "chosen"}) == (400, "field_invalid")
+    world.must("POST", "auth/token/revoke-accessor", {"accessor": old[0]["accessor"]})
+    assert not world.is_good(old[0]["client_token"])
+
+
+def test_new_keys_make_other_tokens() -> None:
+    """What was stolen with the old keys forges nothing that the new ones make, and a node that was away learns them."""
+    world = ServiceWorld()
+    behind = world.perform(open_service(world.settings))
+    world.must("POST", "sys/rotate/tokens")
+    world.advance(PUBLISHED_AHEAD)
+    auth = world.create(policies=["default"])
+    token = world.perform(find_by_text(world.service.context, auth["client_token"]))
+    assert token is not None
+    assert token.key_term == 2
+    world.service = behind
+    assert world.is_good(auth["client_token"])
