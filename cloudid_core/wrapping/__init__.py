@@ -1,1 +1,1 @@
-"""Response wrapping: an answer is kept under a token that is good for one look at it."""
+"""Response wrapping: an answer is kept under a token that can be used once."""

@@ -1,4 +1,4 @@
-"""Wrap an answer: it goes to the store, and the caller gets a token for one look at it."""
+"""Wrap an answer: it goes to the store, and the caller gets a token that shows it once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def wrap(context: Context, answer: Answer, body: bytes, *, path: str, ttl:
 
 
 async def new_wrapping_token(context: Context, wrapped: Wrapped, now: Instant) -> Issue:
-    """A token for one look at an answer."""
+    """A token that shows an answer once."""
     draft = Token(
         path=wrapped.path,
         mount_id=TOKEN.id,

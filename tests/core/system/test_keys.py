@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from cloudid_core import open_service
+from cloudid_core.errors import CloudidError
 from cloudid_core.events import KeysChanged
 from cloudid_core.store.keyring import PUBLISHED_AHEAD, open_keyring
 from cloudid_core.store.sealing import RESERVE
+from cloudid_core.testing import Crashed, every_fault
 from cloudid_core.tokens.authenticate import find_by_text
 
-from ..service_world import ServiceWorld
+from ..service_world import ROOT, ServiceWorld
 
 
 def test_the_state_of_the_data_key_is_told() -> None:
@@ -87,3 +91,17 @@ def test_new_keys_make_other_tokens() -> None:
     assert token.key_term == 2
     world.service = behind
     assert world.is_good(auth["client_token"])
+
+
+def test_no_fault_while_keys_are_replaced_ends_a_token() -> None:
+    def scenario(world: ServiceWorld) -> None:
+        world.ask("POST", "sys/rotate/tokens")
+        world.ask("POST", "sys/rotate")
+
+    for world in every_fault(scenario, ServiceWorld):
+        with suppress(Crashed, CloudidError):
+            scenario(world)
+        world.service = world.perform(open_service(world.settings))
+        assert world.is_good(ROOT)
+        world.advance(PUBLISHED_AHEAD)
+        assert world.is_good(world.child())

@@ -1,4 +1,4 @@
-"""The routes of wrapping: one look, for whoever has the token."""
+"""The routes of wrapping: an answer is shown once, to whoever has the token."""
 
 from __future__ import annotations
 

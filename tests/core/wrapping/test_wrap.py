@@ -1,4 +1,4 @@
-"""Wrapping: what was wrapped and is never looked at ends by itself, whatever goes wrong."""
+"""Wrapping: what was wrapped and is never unwrapped ends by itself, whatever goes wrong."""
 
 from __future__ import annotations
 
