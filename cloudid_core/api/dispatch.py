@@ -26,7 +26,7 @@ from ..quotas.rate_limit import count_request
 from ..tokens.authenticate import authenticate
 from ..tokens.record import Caller
 from ..values.names import name
-from ..wrapping.wrap import wrap
+from ..wrapping.wrap import wrap, wrapping_token
 from .fields import ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
@@ -98,6 +98,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     if match.route is None or match.mount is None:
         authorise(caller, ask, ask.operation.value)
         raise Refused(match.failure)
+    wrapping = await wrapping_token(context, ask.path, ask.wrap_ttl, deadline.at) if ask.wrap_ttl else None
     make_call = partial(
         Call,
         context=context,
@@ -106,7 +107,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         body=ask.body,
         caller=caller,
         shown_token=ask.token,
-        wrap_ttl=ask.wrap_ttl,
+        wrapping=wrapping.token if wrapping else None,
         remote_address=request.remote_address,
         deadline=deadline,
         now=now,
@@ -126,8 +127,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     if caller is not None and caller.last_use:
         answer = replace(answer, wake_at=now)
     response = render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
-    if ask.wrap_ttl and answer.can_be_wrapped:
-        wrapped = await wrap(context, answer, response.body, path=ask.path, ttl=ask.wrap_ttl, now=now)
+    if wrapping is not None and answer.can_be_wrapped:
+        wrapped = await wrap(context, answer, response.body, wrapping)
         response = replace(render(wrapped, request_id="", mount_type=""), request_id=facts.request_id)
     return response
 

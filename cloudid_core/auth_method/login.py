@@ -99,7 +99,10 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         display_name=snapshot.display_prefix + claims.principal_id,
         metadata={"role": snapshot.role_name, **verdict.metadata},
     )
-    await call.context.records.commit(Changes(snapshot.expects, issued.changes.puts), nonces=random[RANDOM_SIZE:])
+    changes, nonces = Changes(snapshot.expects, issued.changes.puts), random[RANDOM_SIZE:]
+    if call.wrapping is not None and issued.stored_id:
+        changes, nonces = changes | call.hung_on_wrapping(token_id=issued.stored_id), b""
+    await call.context.records.commit(changes, nonces)
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 

@@ -216,6 +216,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         due_at=now + ttl,
     )
     changes = Changes({**mounts.expected, **role.expected}) | lease.creation | closing(intent)
+    changes |= call.hung_on_wrapping(lease_id=lease.id)
     await context.records.commit(changes | tie(owner) if owner else changes)
     return lease
 

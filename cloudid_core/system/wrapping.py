@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from attrs import frozen
+from msgspec.structs import replace
 
 from ..api.fields import TEXT, setting
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
+from ..effects import ABSENT
 from ..errors import Code, Refused
 from ..store import keys
 from ..store.changes import Changes
@@ -22,7 +24,7 @@ from ..tokens.authenticate import find_by_text, find_token
 from ..tokens.record import Token
 from ..values import rfc3339
 from ..wrapping.record import Wrapped
-from ..wrapping.wrap import new_wrapping_token, wrapped_answer
+from ..wrapping.wrap import wrapped_answer, wrapping_token
 
 
 @frozen(kw_only=True)
@@ -34,7 +36,7 @@ class WrappingForm:
 
 async def wrap_body(call: Call) -> Answer:
     """Answer the request's own body, which is wrapped then."""
-    if not call.wrap_ttl:
+    if call.wrapping is None:
         raise Refused(Code.MALFORMED_REQUEST, "X-Service-Wrap-TTL is missing")
     return Answer(data=dict(call.body))
 
@@ -63,10 +65,13 @@ async def look_up(call: Call) -> Answer:
 async def rewrap(call: Call) -> Answer:
     """Put another wrapping token in the place of one that was not used yet; its time begins anew."""
     token, found = await _find(call)
-    issue = await new_wrapping_token(call.context, found.record, call.now)
+    wrapped = replace(found.record, created_at=call.now)
+    issue = await wrapping_token(call.context, wrapped.path, wrapped.ttl, call.now)
+    fresh = replace(issue.token, has_dependants=wrapped.has_dependants)
     released = Changes(found.expected) | found.record.release(token, call.now)
-    await call.context.records.commit(released | issue.changes | found.record.tie(issue.token))
-    return wrapped_answer(found.record, issue, call.now)
+    written = Changes({fresh.key: ABSENT}, {fresh.key: fresh}) | wrapped.tie(fresh)
+    await call.context.records.commit(released | written)
+    return wrapped_answer(wrapped, issue)
 
 
 async def _find(call: Call) -> tuple[Found[Token], Found[Wrapped]]:

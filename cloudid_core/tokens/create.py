@@ -66,6 +66,8 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     changes = Changes({**mounts.expected, **parent.expected, **(found_role.expected if found_role else {})})
     if not (orphan or draft.is_batch):
         changes |= tie(parent)
+    if issue.stored_id:
+        changes |= call.hung_on_wrapping(token_id=issue.stored_id)
     await context.records.commit(changes | issue.changes)
     return Answer(
         auth=issue.block, warnings=(*issue.warnings, *await _missing(context, policies)), new_token=issue.stored_id

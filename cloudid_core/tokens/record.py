@@ -90,6 +90,13 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return (self.key, keys.wrapped(self.id))
         return (self.key, keys.child(self.parent, self.id)) if self.parent else (self.key,)
 
+    def dependant_keys(self, lease_id: str, child_id: str) -> tuple[str, ...]:
+        """The entries that make a lease and a token end with this one, by their ids; empty: there is none."""
+        leases = (keys.token_lease(self.id, lease_id),) if lease_id else ()
+        children = (keys.child(self.id, child_id),) if child_id else ()
+        due = (self.due_key(self.expires_at),) if (leases or children) and self.expires_at is not None else ()
+        return (*leases, *children, *due)
+
     def due_key(self, at: Instant) -> str:
         """The due entry that has the dependants of this token looked after at a time."""
         return keys.due(at, queue.TOKEN, TOKEN.id, self.id)

@@ -36,9 +36,13 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
     def has_dependants(self) -> bool:
         return bool(self.new_lease or self.new_token)
 
+    def dependant_keys(self, token: Token) -> tuple[str, ...]:
+        """What makes the background end the lease or token when the wrapping token ends."""
+        return token.dependant_keys(self.new_lease, self.new_token)
+
     def tie(self, token: Token) -> Changes:
         """Writes this under its wrapping token, with what hangs on that."""
-        puts: dict[str, object] = {keys.wrapped(token.id): self, **dict.fromkeys(self._index_keys(token), Due())}
+        puts: dict[str, object] = {keys.wrapped(token.id): self, **dict.fromkeys(self.dependant_keys(token), Due())}
         return Changes(puts=puts)
 
     def release(self, token: Found[Token], now: Instant) -> Changes:
@@ -47,16 +51,5 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
         A put ends it, not a delete: if the store cannot tell the outcome, only what was put proves who unwrapped it.
         """
         spent = replace(token.record, expires_at=now, has_dependants=False)
-        deletes = (keys.wrapped(spent.id), *self._index_keys(token.record))
+        deletes = (keys.wrapped(spent.id), *self.dependant_keys(token.record))
         return Changes(token.expected, {token.key: spent}, deletes)
-
-    def _index_keys(self, token: Token) -> tuple[str, ...]:
-        """What makes the background end the lease or token when the wrapping token ends."""
-        index_keys = []
-        if self.new_lease:
-            index_keys.append(keys.token_lease(token.id, self.new_lease))
-        if self.new_token:
-            index_keys.append(keys.child(token.id, self.new_token))
-        if self.has_dependants and token.expires_at is not None:
-            index_keys.append(token.due_key(token.expires_at))
-        return tuple(index_keys)

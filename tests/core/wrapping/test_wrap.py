@@ -176,7 +176,8 @@ def test_whatever_goes_wrong_a_lease_that_nobody_has_seen_ends() -> None:
             world.pass_time(2 * TTL)
             assert world.accepts(world.secret)
         else:
-            world.pass_time(2 * 3600)
+            is_unwrapped = world.wrapping_token and not world.store.list("wrapped/", "", 1)
+            world.pass_time(2 * 3600 if is_unwrapped else 600)  # an answer that was lost on its way lives its time
             assert world.alive("password") == before
 
 
