@@ -43,6 +43,10 @@ class Code(Enum):
     UNSUPPORTED_MEDIA_TYPE = 415, "PATCH needs application/merge-patch+json"
     HEAD_TOO_LARGE = 431, "the request head is too large"
 
+    RATE_LIMIT_EXCEEDED = 429, "rate limit quota exceeded"
+    LOGINS_THROTTLED = 429, "too many logins from this source had no valid signature"
+    LEASE_COUNT_EXCEEDED = 429, "lease count quota exceeded"
+
     # The service's own state
     INTERNAL_ERROR = 500, "internal error"
     PROVIDER_REFUSED = 502, "the cloud provider refused our request or answered nonsense"
@@ -112,6 +116,7 @@ class Code(Enum):
     TOKEN_RESTRICTED = 400, "a token with limited uses cannot create tokens"
     TOKEN_USED_UP = 400, "the token has no use left that a lease could belong to"
     TOKEN_SUDO_REQUIRED = 400, "root or sudo privileges are required"
+    WRAPPING_TOKEN_INVALID = 400, "wrapping token is not valid or does not exist"
     POLICY_INVALID = 400, "failed to parse the policy"
     POLICY_PROTECTED = 400, "this policy cannot be changed"
     POLICY_NOT_SUBSET = 400, "child policies must be a subset of the parent's"

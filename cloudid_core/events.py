@@ -177,6 +177,13 @@ class DeviceChanged(Event, frozen=True, kw_only=True, tag="audit device"):
     state: str
 
 
+class KeysChanged(Event, frozen=True, kw_only=True, tag="keys"):
+    """A key was turned over. `key` says which: `data`, `token` or `master`; `term` counts the data or token keys."""
+
+    key: str
+    term: int = 0
+
+
 class JobFailed(Event, frozen=True, kw_only=True, tag="background"):
     """A background job failed in a way that its own record cannot tell."""
 

@@ -81,12 +81,14 @@ async def make_root_token(settings: Settings) -> Secret:
 async def _root_token(keyring: Keyring, now: Instant, chosen: Secret | None) -> tuple[Token, Secret]:
     fresh = encoding.new_token(now, await RandomBytes(encoding.RANDOM_SIZE))
     shown = chosen.reveal() if chosen else fresh.text
-    token_id = encoding.id_of(shown, keyring)
+    token_keys = keyring.token_keys_at(now)
+    token_id = encoding.id_of(shown, token_keys)
     if token_id is None:
         raise Refused(Code.MALFORMED_REQUEST, "a root token has 1 to 128 visible ASCII characters")
     token = Token(
         id=token_id,
-        mac=encoding.mac_of(shown, keyring),
+        mac=encoding.mac_of(shown, token_keys),
+        key_term=token_keys.term,
         path="auth/token/root",
         mount_id=TOKEN.id,
         policies=("root",),

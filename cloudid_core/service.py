@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from .api.dispatch import RequestFacts, respond
@@ -27,12 +28,11 @@ from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
 from .rotation.automation import keep_plans
 from .settings import Settings
-from .store.keyring import open_keyring
+from .store.keyring import open_keyring, read_keyring
 from .store.records import Records
 from .store.sealing import Sealer
 from .system.audit import declare_devices
 from .tokens import hierarchy
-from .tokens.authenticate import find_by_accessor
 from .tokens.sweep import Sweep
 from .values.guid import uuid_text
 
@@ -42,9 +42,9 @@ __all__ = ["Service", "initialise", "open_service"]
 
 
 async def open_service(settings: Settings) -> Service:
-    """The service over an initialised store; fails as `open_ring` does."""
+    """The service over an initialised store; fails as `open_keyring` does."""
     caches = Caches(settings)
-    records = Records(Sealer(await open_keyring(settings)), caches.records)
+    records = Records(Sealer(await open_keyring(settings)), caches.records, partial(read_keyring, settings))
     context = Context(settings, records, caches, CATALOG)
     await ensure_first(context)
     node = (await RandomBytes(8)).hex()
@@ -93,8 +93,8 @@ class Service:
             await Record(facts.answered(response, _entries(facts)))
         except RecordFailed:
             await self.undelivered(response)
-            if facts.issues_token:
-                await self._revoke(facts.accessor)
+            if facts.new_token:
+                await hierarchy.revoke(self.context, facts.new_token, await Now())
             raise
         return response
 
@@ -109,12 +109,6 @@ class Service:
                 await Record(facts.answered(response))
         return response
 
-    async def _revoke(self, accessor: str) -> None:
-        """End a token that was never shown. A batch token is stored nowhere: there is nothing to end."""
-        token = await find_by_accessor(self.context, accessor)
-        if token is not None:
-            await hierarchy.revoke(self.context, token.id, await Now())
-
     async def undelivered(self, response: Response) -> None:
         """Give back what an answer held that could not be delivered."""
         if response.holds:
@@ -128,4 +122,5 @@ class Service:
         """Keep this node's caches and keys fresh; when to come again."""
         await keep_plans(self.context)
         await refresh_ahead(self.context.settings, self.context.caches)
+        await self.context.records.learn_keys()
         return await Now() + UPKEEP_PAUSE

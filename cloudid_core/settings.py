@@ -73,6 +73,9 @@ class Settings:
     max_lease_ttl: int = setting(bounded(SECONDS, 1, 2**31), 2_764_800, "Maximum TTL of tokens and leases.")
     signature_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Verified JWTs that are remembered.")
     fact_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Machines whose facts are remembered.")
+    source_cache_size: int = setting(
+        bounded(INTEGER, 16, 2**20), 16_384, "Source addresses whose requests and failed logins are counted."
+    )
     record_cache_size: int = setting(bounded(INTEGER, 16, 2**20), 4_096, "Decoded records that are remembered.")
     issuer: str = setting(
         ISSUER, "", "Public https address of this service, which the provider fetches the keys of identity tokens from."

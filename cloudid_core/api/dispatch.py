@@ -24,10 +24,12 @@ from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount, MountTable, mount_table
 from ..policies.document import DENY
+from ..quotas.rate_limit import count_request
 from ..tokens.authenticate import authenticate
 from ..tokens.issue import accessor_of
 from ..tokens.record import Caller
 from ..values.names import name
+from ..wrapping.wrap import wrap, wrapping_token
 from .fields import ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
@@ -68,13 +70,13 @@ class RequestFacts(msgspec.Struct, kw_only=True):
     lease_id: str = ""
     exchange: Exchange | None = None
     """The request as audit devices see it, if any is enabled."""
-    issues_token: bool = False
-    """The answer gives a token that this request has made."""
+    new_token: str = ""
+    """The service token that this request has made, by its id."""
 
     def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
         """The event of the answer."""
         members = asdict(self)
-        del members["exchange"], members["issues_token"]
+        del members["exchange"], members["new_token"]
         problem = Problem.of(response.failure) if response.failure else None
         return RequestAnswered(**members, status=response.status, codes=response.codes, problem=problem, audit=audit)
 
@@ -102,6 +104,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         facts.mount, facts.mount_accessor = match.mount.path, match.mount.accessor
     if match.route is not None:
         facts.role = role_in(match.route, match.captures, ask.body)
+    await count_request(context, ask.path, facts.role, request.remote_address, now)
 
     async def identify() -> Caller:
         caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
@@ -121,6 +124,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     if match.route is None or match.mount is None:
         authorise(caller, ask, ask.operation.value)
         raise Refused(match.failure, allow=match.allow)
+    wrapping = await wrapping_token(context, ask.path, ask.wrap_ttl, deadline.at) if ask.wrap_ttl else None
     make_call = partial(
         Call,
         context=context,
@@ -128,6 +132,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         captures=match.captures,
         body=ask.body,
         caller=caller,
+        shown_token=ask.token,
+        wrapping=wrapping.token if wrapping else None,
         remote_address=request.remote_address,
         deadline=deadline,
         now=now,
@@ -141,16 +147,20 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     await Record(received(call, ask, facts.exchange))
     answer = await match.route.program(call)
     facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
-    facts.issues_token = answer.issues_token
+    facts.new_token = answer.new_token
     if ask.operation is Operation.LIST and not match.route.pages:
         answer = page_of(answer, ask.body)
     if told := warnings(match.route, call, ask):
         answer = replace(answer, warnings=(*answer.warnings, *told))
     if caller is not None and caller.last_use:
         answer = replace(answer, wake_at=now)
+    response = render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
+    if wrapping is not None and answer.can_be_wrapped:
+        answer = await wrap(context, answer, response.body, wrapping)
+        response = replace(render(answer, request_id="", mount_type=""), request_id=facts.request_id)
     if facts.exchange is not None:
         facts.exchange.answer = answer
-    return render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
+    return response
 
 
 def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Match:
@@ -182,7 +192,7 @@ async def needed_capability(route: Route, call: Call) -> str:
 
 def authorise(caller: Caller | None, ask: ParsedRequest, capability: str, form: type = NoFields) -> None:
     """Refuse what the caller's policies do not allow, `sudo` for protected paths included."""
-    if caller is None or not caller.acl.allows(capability, ask.path, ask.body, fields=spellings_of(form)):
+    if caller is None or not caller.acl.allows(capability, ask.path, ask.body, ask.wrap_ttl, spellings_of(form)):
         raise Refused(Code.PERMISSION_DENIED)
 
 
@@ -226,7 +236,7 @@ def warnings(route: Route, call: Call, ask: ParsedRequest) -> tuple[str, ...]:
     overruled = sorted(name for name, value in call.captures.items() if ask.body.get(name, value) != value)
     unknown = [name for name in call.given.ignored if name not in call.captures]
     told = []
-    if unknown:
+    if unknown and not route.takes_anything:
         told.append(f"Endpoint ignored these unrecognized parameters: [{' '.join(unknown)}]")
     if overruled:
         told.append(

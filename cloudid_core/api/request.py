@@ -37,6 +37,8 @@ class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation
     body: Mapping[str, Any]
     token: str
+    wrap_ttl: int = 0
+    """For how many seconds the answer is to be wrapped; 0: not."""
     is_head: bool = False
     wants_help: bool = False
 
@@ -57,12 +59,13 @@ def parse_request(request: Request, settings: Settings) -> ParsedRequest:
         body = parse_body(request.body, settings.body_limit)
     else:
         body = {name: value for name, value in query.items() if name not in ("list", "help", "scan")}
-    _check_headers(request.headers)
+    _check_namespace(request.headers)
     return ParsedRequest(
         path=path.removesuffix("/"),
         operation=operation,
         body=body,
         token=token_in(request.headers),
+        wrap_ttl=wrap_ttl_in(request.headers, settings.max_lease_ttl),
         is_head=is_head,
         wants_help=wants_help,
     )
@@ -195,13 +198,20 @@ def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
     return min(seconds, most)
 
 
-def _check_headers(headers: Mapping[str, str]) -> None:
+def wrap_ttl_in(headers: Mapping[str, str], most: int) -> int:
+    """For how many seconds a request wants its answer wrapped; of several headers the first one counts."""
+    for name in WRAP_HEADERS:
+        if text := headers.get(name):
+            try:
+                seconds = duration.seconds(text)
+            except ValueError:
+                raise Refused(Code.MALFORMED_REQUEST, f"{name} must be a duration of whole seconds") from None
+            if seconds > most:
+                raise Refused(Code.TTL_EXCEEDS_MAX, name)
+            return seconds
+    return 0
+
+
+def _check_namespace(headers: Mapping[str, str]) -> None:
     if headers.get(NAMESPACE_HEADER, "").strip("/") not in ("", "root"):
         raise Refused(Code.NOT_FOUND, "unknown namespace")
-    for name in WRAP_HEADERS:
-        try:
-            wrapping = duration.precise_seconds(headers.get(name, ""))
-        except ValueError:
-            raise Refused(Code.MALFORMED_REQUEST, f"{name} must be a duration") from None
-        if wrapping:
-            raise Refused(Code.MALFORMED_REQUEST, "response wrapping is not offered")

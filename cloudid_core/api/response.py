@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 from attrs import field, frozen
+from msgspec.structs import asdict
 
 from ..effects import Instant
 from ..errors import Code, Problem, Refused
@@ -94,9 +95,27 @@ class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+class WrapInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The `wrap_info` member of the envelope: the token that stands for a wrapped answer."""
+
+    token: str
+    accessor: str
+    ttl: int
+    creation_time: str
+    creation_path: str
+    wrapped_accessor: str = ""
+
+    def __repr__(self) -> str:
+        return f"<WrapInfo {self.accessor}>"
+
+    def members(self) -> dict[str, Json]:
+        return asdict(self)
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a program gives back. Nothing at all means 204.
 
+    `rendered` is the body of an answer that was rendered earlier: it is repeated as it is.
     `plain` answers `data` itself, without an envelope; `copy_up` repeats the members of `data` beside it, as old
     clients of the `sys` routes expect. `status` is set where it is not the usual one.
     """
@@ -112,16 +131,25 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     copy_up: bool = False
     headers: Mapping[str, str] = HEADERS
     holds: str = ""
+    new_token: str = ""
+    """The service token that this answer gives away for the first time, by its id."""
+    wrap_info: WrapInfo | None = None
+    rendered: str = ""
     wake_at: Instant | None = None
-    issues_token: bool = False
-    """The token in `auth` was made by this request."""
 
     def __repr__(self) -> str:
         return f"<Answer {', '.join(self.data or ())}>"
 
     @property
     def is_empty(self) -> bool:
-        return self.data is None and self.auth is None and not self.lease_id and not self.warnings
+        return not (
+            self.data is not None or self.auth or self.lease_id or self.warnings or self.wrap_info or self.rendered
+        )
+
+    @property
+    def can_be_wrapped(self) -> bool:
+        """Whether there is an envelope that is worth wrapping, and that is not itself about a wrapped answer."""
+        return self.status in (None, 200) and not (self.is_empty or self.plain or self.wrap_info or self.rendered)
 
 
 NOTHING: Final = Answer()
@@ -138,6 +166,8 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
     """The response of an answer: 204 when there is nothing to say, else 200 (or its own status) with the envelope."""
     if answer.is_empty:
         return Response(answer.status or 204, b"", answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+    if answer.rendered:
+        return Response(200, answer.rendered.encode(), answer.headers, answer.holds, answer.wake_at, None, request_id)
     members: Mapping[str, Any]
     if answer.plain:
         members = answer.data or {}
@@ -148,7 +178,7 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
             "renewable": answer.renewable,
             "lease_duration": answer.lease_duration,
             "data": answer.data,
-            "wrap_info": None,
+            "wrap_info": answer.wrap_info.members() if answer.wrap_info else None,
             "warnings": answer.warnings or None,
             "auth": answer.auth.members() if answer.auth else None,
             "mount_type": mount_type,

@@ -14,14 +14,17 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from attrs import frozen
+from msgspec.structs import replace
 
 from ..audit.device import Trail
-from ..effects import Instant, Program
+from ..background.queue import Due
+from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
-from ..tokens.record import Caller
+from ..store.changes import NO_CHANGES, Changes
+from ..tokens.record import Caller, Token
 from ..values.names import name as parse_name
 from .fields import INTEGER, TEXT, ParsedFields, bounded, setting
 from .response import Answer
@@ -66,6 +69,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     trail: Trail | None = None
     """Takes the checks of a decision, where the request is audited."""
+    shown_token: str = ""
+    """The text of the token that came with the request, whatever it is worth."""
+    wrapping: Token | None = None
+    """The token that will stand for the answer, where it is to be wrapped; it is not in the store yet."""
 
     def __repr__(self) -> str:
         return f"<Call {self.request_id} at {self.mount.path}>"
@@ -73,6 +80,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     def form(self, form: type[F]) -> F:
         """The fields that were given as an instance of the route's form; the others have their defaults."""
         return form(**self.given.values)
+
+    def hung_on_wrapping(self, *, lease_id: str = "", token_id: str = "") -> Changes:
+        """Goes with the commit that makes a lease or token. It ends with the wrapping token, if there is to be one."""
+        if self.wrapping is None:
+            return NO_CHANGES
+        token = replace(self.wrapping, has_dependants=True)
+        index_keys = token.dependant_keys(lease_id, token_id)
+        return Changes({token.key: ABSENT}, {token.key: token, **dict.fromkeys(index_keys, Due())})
 
     @property
     def token(self) -> Caller:
@@ -102,6 +117,8 @@ class Route:
     """Needs a good token, but no policy: the program decides."""
     requires_all: bool = False
     """The required fields of the form must be in the request itself."""
+    takes_anything: bool = False
+    """Unknown fields are no mistake here."""
     pages: bool = False
     """A list whose program takes care of `after` and `limit` itself."""
     role_field: str = ""

@@ -7,6 +7,8 @@ changed since the decision read them: otherwise the login starts again.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..api.response import Answer
 from ..api.routing import Call
 from ..effects import Instant, RandomBytes, Record
@@ -15,6 +17,7 @@ from ..events import MachineClaimIgnored
 from ..provider.client import PROVIDER_FAILURES, Client
 from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
 from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
+from ..quotas.failed_logins import count_failed_login
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.sealing import NONCE_SIZE
@@ -27,6 +30,9 @@ from .form import LoginForm, validate
 from .snapshot import Snapshot, cached_snapshot, read_snapshot
 from .trace import trace, trace_of_admitted
 from .verification import UnknownKey, verify_login_jwt
+
+UNSIGNED: Final = frozenset({Code.LOGIN_REFUSED, Code.JWT_MALFORMED})
+"""Codes of logins without a valid signature."""
 
 
 async def log_in(call: Call) -> Answer:
@@ -61,10 +67,11 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     """A login on a snapshot; `Conflict` when the snapshot is out of date."""
     key_set = known_keys(snapshot.identity, call.now) or await _fetched_keys(call, snapshot)
     try:
-        claims = _verify(call, form, key_set)
-    except UnknownKey as unknown:
-        key_set = await _newer_keys(call, snapshot, unknown.kid)
-        claims = _verify(call, form, key_set)
+        claims, key_set = await _verified_claims(call, form, snapshot, key_set)
+    except Refused as refused:
+        if refused.code in UNSIGNED:
+            count_failed_login(call.context, call.remote_address, call.now)
+        raise
     role = snapshot.role
     if not network.contains(role.token_bound_cidrs, call.remote_address):
         raise Refused(Code.SOURCE_ADDRESS_REFUSED)
@@ -94,8 +101,11 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         display_name=snapshot.display_prefix + claims.principal_id,
         metadata={"role": snapshot.role_name, **verdict.metadata},
     )
-    await call.context.records.commit(Changes(snapshot.expects, issued.changes.puts), nonces=random[RANDOM_SIZE:])
-    return Answer(auth=issued.block, warnings=issued.warnings, issues_token=True)
+    changes, nonces = Changes(snapshot.expects, issued.changes.puts), random[RANDOM_SIZE:]
+    if call.wrapping is not None and issued.stored_id:
+        changes, nonces = changes | call.hung_on_wrapping(token_id=issued.stored_id), b""
+    await call.context.records.commit(changes, nonces)
+    return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 
 def _decide(call: Call, claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm) -> Verified | Needs:
@@ -111,6 +121,15 @@ def _decide(call: Call, claims: Claims, facts: Facts, bounds: Bounds, form: Logi
     if type(verdict) is Verified:
         call.trail.checks = trace_of_admitted(verdict, bounds, form)
     return verdict
+
+
+async def _verified_claims(call: Call, form: LoginForm, snapshot: Snapshot, key_set: KeySet) -> tuple[Claims, KeySet]:
+    """What the JWT claims, and the set with the key that signed it."""
+    try:
+        return _verify(call, form, key_set), key_set
+    except UnknownKey as unknown:
+        key_set = await _newer_keys(call, snapshot, unknown.kid)
+        return _verify(call, form, key_set), key_set
 
 
 async def _fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:

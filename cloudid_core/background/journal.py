@@ -21,7 +21,7 @@ from ..foundation.components import mount_client
 from ..foundation.context import Context
 from ..provider.provisioned import Provisioned, Removal, remove
 from ..store import keys
-from ..store.changes import Changes
+from ..store.changes import NO_CHANGES, Changes
 from ..store.records import Found
 from . import queue
 from .queue import Due, Job
@@ -41,6 +41,8 @@ class Intent:
     last_call_at: Instant
     """When the last call ends, at the latest, that could make one of them."""
     due_at: Instant
+    role: str = ""
+    """The role of the lease that is to account for them; empty: it is no lease."""
     attempts: int = 0
     reason: str = ""
 
@@ -77,17 +79,27 @@ async def open_intent(
     now: Instant,
     until: Instant,
     expects: Mapping[str, int],
+    role: str = "",
+    more: Changes = NO_CHANGES,
 ) -> Found[Intent]:
     """Write an intent before the provider is touched. `until`: the deadline of the request that works on it.
+
+    `more` goes into the same commit.
 
     When it raises, the caller must not touch the provider. If the intent was written all the same, it finds nothing.
     """
     earliest = until + context.settings.request_grace
     intent = Intent(
-        id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=earliest, due_at=earliest
+        id=intent_id,
+        mount_id=mount_id,
+        provisioned=provisioned,
+        made_at=now,
+        last_call_at=earliest,
+        due_at=earliest,
+        role=role,
     )
     version = await context.records.commit(
-        Changes({**expects, intent.key: ABSENT}, events=(intent.event("opened"),)) | intent.changes
+        Changes({**expects, intent.key: ABSENT}, events=(intent.event("opened"),)) | intent.changes | more
     )
     return Found(intent.key, intent, version)
 

@@ -75,5 +75,11 @@ class Caches:
         """Our own access tokens at the provider."""
         self.credential_failures: Bounded[str, str] = Bounded(1024)
         """Why the last access token was not given, by its owner: a mount and the version of its configuration."""
+        self.quotas: Bounded[str, Any] = Bounded(1)
+        """The quotas of requests, and until when they are not read again."""
+        self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
+        """What a quota still lets through, by quota and source."""
+        self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
+        """How many logins of a source may still fail."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
         """What sets of policies allow, by the names and versions of those policies."""

@@ -54,6 +54,8 @@ class Mount:
     description: str = ""
     default_lease_ttl: int = 0
     max_lease_ttl: int = 0
+    max_leases: int = 0
+    """Most leases at a time; 0: without limit."""
     token_type: str = "default-service"
     listing_visibility: str = ""
     options: Mapping[str, str] | None = None

@@ -26,7 +26,11 @@ _DEFAULT_TEXT: Final = """\
     "sys/leases/renew": {"capabilities": ["update"]},
     "sys/leases/renew/*": {"capabilities": ["update"]},
     "sys/renew": {"capabilities": ["update"]},
-    "sys/renew/*": {"capabilities": ["update"]}
+    "sys/renew/*": {"capabilities": ["update"]},
+    "sys/wrapping/lookup": {"capabilities": ["update"]},
+    "sys/wrapping/rewrap": {"capabilities": ["update"]},
+    "sys/wrapping/unwrap": {"capabilities": ["update"]},
+    "sys/wrapping/wrap": {"capabilities": ["update"]}
   }
 }
 """

@@ -25,6 +25,7 @@ from ..provider.applications import NewPassword
 from ..provider.client import Client
 from ..provider.propagation import GRACE, Family
 from ..provider.provisioned import Provisioned
+from ..quotas.lease_count import room_for_lease
 from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
 from ..store.changes import Changes
@@ -118,6 +119,8 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         now=call.now,
         until=call.deadline.at,
         expects={**role.expected, **expected(found_config, keys.config(mount.id))},
+        role=name,
+        more=await room_for_lease(context, mount, name, role.record.max_leases),
     )
     return client, plan, intent
 
@@ -213,6 +216,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         due_at=now + ttl,
     )
     changes = Changes({**mounts.expected, **role.expected}) | lease.creation | closing(intent)
+    changes |= call.hung_on_wrapping(lease_id=lease.id)
     await context.records.commit(changes | tie(owner) if owner else changes)
     return lease
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, one_of, setting, show
+from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, FieldType, bounded, one_of, setting, show
 from ..api.response import Answer
 from ..api.routing import Call, capture_name
 from ..effects import Instant
@@ -54,6 +54,7 @@ class Role:
     ttl: int = setting(SECONDS, 0, "Default TTL of the leases.")
     max_ttl: int = setting(SECONDS, 0, "Maximum TTL of the leases.")
     explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on lease and principal; 0: ten years.")
+    max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Most leases at a time; 0: without limit.")
     permanently_delete: bool = setting(BOOLEAN, False, "Purge what was made, instead of leaving it soft-deleted.")
     sign_in_audience: str = setting(one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications.")
     tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")

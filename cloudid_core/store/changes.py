@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -39,3 +40,6 @@ class Changes(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         """Whether nothing is written or deleted."""
         return not (self.puts or self.deletes)
+
+
+NO_CHANGES: Final = Changes()

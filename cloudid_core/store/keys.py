@@ -14,6 +14,7 @@ from ..effects import Instant
 RING: Final = "ring"
 MOUNTS: Final = "mounts"
 SIGNING_KEYS: Final = "signing-keys"
+QUOTAS: Final = "quotas"
 UNSHOWN_ROOT_TOKEN: Final = "unshown-root-token"
 TOKENS: Final = "token/"
 POLICIES: Final = "policy/"
@@ -26,6 +27,11 @@ def due_time(instant: Instant) -> str:
 
 def token(token_id: str) -> str:
     return f"{TOKENS}{token_id}"
+
+
+def wrapped(token_id: str) -> str:
+    """The answer that a wrapping token stands for."""
+    return f"wrapped/{token_id}"
 
 
 def child(parent_id: str, child_id: str) -> str:
@@ -73,6 +79,11 @@ def mount_lease(mount_id: str, lease_id: str) -> str:
 
 def mount_leases(mount_id: str) -> str:
     return f"{mount(mount_id)}lease/"
+
+
+def lease_guard(mount_id: str, role: str) -> str:
+    """Changed by every commit that makes room for a lease where leases are limited; no role: of the whole mount."""
+    return f"{mount(mount_id)}lease-guard/{role}"
 
 
 def token_lease(token_id: str, lease_id: str) -> str:

@@ -11,13 +11,13 @@ from attrs import frozen
 from cattrs import ClassValidationError
 from cattrs.preconf.msgspec import make_converter
 
-from ..effects import ABSENT, Commit, Entry, ListKeys, RandomBytes, ReadEntry, Record
+from ..effects import ABSENT, Commit, Entry, ListKeys, Program, RandomBytes, ReadEntry, Record
 from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, RecordFailed, Refused
 from ..foundation.caches import Bounded
 from ..values.secret import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict
-from .sealing import NONCE_SIZE, SealBroken, Sealer
+from .sealing import NONCE_SIZE, Keyring, SealBroken, Sealer, term_of
 from .upgrades import register_upgrades
 
 T = TypeVar("T")
@@ -70,11 +70,17 @@ def expected(found: Found[Any] | None, key: str) -> dict[str, int]:
 
 
 class Records:
-    """The store, as programs see it: typed, sealed, and decoded once for each version."""
+    """The store, as programs see it: typed, sealed, and decoded once for each version.
 
-    def __init__(self, sealer: Sealer, cache: Bounded[str, Any]) -> None:
+    `read_keyring` reads the ring of the store, for entries that another node has sealed under a newer key.
+    """
+
+    def __init__(
+        self, sealer: Sealer, cache: Bounded[str, Any], read_keyring: Callable[[], Program[Keyring]] | None = None
+    ) -> None:
         self.sealer = sealer
         self._cache = cache
+        self._read_keyring = read_keyring
 
     async def find(self, key: str, form: type[T]) -> Found[T] | None:
         """The record at `key`, or `None`."""
@@ -85,14 +91,14 @@ class Records:
         known: Found[T] | None = self._cache.get(key)
         if known is not None and known.version == entry.version:
             return known
-        found = Found(key, self._decode(key, entry, form), entry.version)
+        found = Found(key, await self._opened(key, entry, form), entry.version)
         self._cache.put(key, found)
         return found
 
     async def find_fresh(self, key: str, form: type[T]) -> Found[T] | None:
         """As `find`, for what must not stay in memory: tokens, leases, intents."""
         entry = await ReadEntry(key)
-        return Found(key, self._decode(key, entry, form), entry.version) if entry else None
+        return Found(key, await self._opened(key, entry, form), entry.version) if entry else None
 
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
         """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""
@@ -149,6 +155,17 @@ class Records:
         put = {key: changed} if changed is not None else {}
         await self.commit(Changes(expects, put, () if put else (key,)))
         return changed
+
+    async def learn_keys(self) -> None:
+        """Read the ring of the store, and hold the keys that other nodes have added."""
+        if self._read_keyring is not None:
+            self.sealer.learn(await self._read_keyring())
+
+    async def _opened(self, key: str, entry: Entry, form: type[T]) -> T:
+        """The record of an entry. If its term is unknown, the ring is read once."""
+        if not self.sealer.knows(term_of(entry.value)):
+            await self.learn_keys()
+        return self._decode(key, entry, form)
 
     def _decode(self, key: str, entry: Entry, form: type[T]) -> T:
         try:

@@ -3,7 +3,8 @@
 A sealed value is: term (4 bytes, big endian) · nonce (12 random bytes) · ciphertext and tag. The entry's key is the
 associated data, so that a value cannot be moved to another name. Term 0 is the master key, which seals nothing but the
 key ring. Data keys turn over long before 2^32 seals, the limit for random nonces (NIST SP 800-38D, 8.3): seals are
-*reserved* in the ring in blocks before they are used, so that a crash can only over-count.
+*reserved* in the ring in blocks before they are used, so that a crash can only over-count. A new key is in the stored
+ring before it seals, so that every node finds it there when it meets its term.
 
 Sealing protects content. It does not protect against an old state of the whole store put back.
 """
@@ -68,6 +69,28 @@ class BlockCipher:
 
 
 @frozen(kw_only=True)
+class TokenKeys:
+    """One term's keys of tokens: of their keyed hashes, of their accessors, and of batch tokens.
+
+    They serve from `serves_from` on: every node has read them by then. They stay in the ring, for tokens that live on.
+    """
+
+    term: int
+    hash_key: Secret
+    accessor_key: Secret
+    batch_key: Secret
+    serves_from: Instant = 0.0
+
+    @cached_property
+    def token_hash(self) -> KeyedHash:
+        return KeyedHash(self.hash_key)
+
+    @cached_property
+    def accessor_cipher(self) -> BlockCipher:
+        return BlockCipher(self.accessor_key)
+
+
+@frozen(kw_only=True)
 class Keyring:
     """Everything secret that the installation made for itself; sealed under the master key."""
 
@@ -75,17 +98,20 @@ class Keyring:
     """Sixteen hexadecimal digits that mark what this installation makes at the provider."""
 
     data_keys: tuple[DataKey, ...]
-    token_key: Secret
-    accessor_key: Secret
-    batch_key: Secret
+    token_keys: tuple[TokenKeys, ...]
 
-    @cached_property
-    def token_hash(self) -> KeyedHash:
-        return KeyedHash(self.token_key)
+    def token_keys_at(self, now: Instant) -> TokenKeys:
+        """The keys that tokens are made with at a time."""
+        return next((each for each in reversed(self.token_keys) if each.serves_from <= now), self.token_keys[0])
 
-    @cached_property
-    def accessor_cipher(self) -> BlockCipher:
-        return BlockCipher(self.accessor_key)
+    def token_keys_of(self, term: int) -> TokenKeys | None:
+        """The keys of a term; `None` if they are not in this ring."""
+        return self.token_keys[term - 1] if 0 < term <= len(self.token_keys) else None
+
+    @property
+    def age(self) -> int:
+        """How many keys were added. A ring has all keys of those that are younger."""
+        return len(self.data_keys) + len(self.token_keys)
 
     @property
     def current(self) -> DataKey:
@@ -96,7 +122,11 @@ class Keyring:
         *older, current = self.data_keys
         if current.reserved < TURN_OVER:
             return evolve(self, data_keys=(*older, evolve(current, reserved=current.reserved + RESERVE)))
-        fresh = DataKey(current.term + 1, Secret(fresh_key.hex()), now, RESERVE)
+        return self.with_new_term(now, fresh_key)
+
+    def with_new_term(self, now: Instant, fresh_key: bytes) -> Keyring:
+        """The ring with a new data key, and a block of seals reserved under it."""
+        fresh = DataKey(self.current.term + 1, Secret(fresh_key.hex()), now, RESERVE)
         return evolve(self, data_keys=(*self.data_keys, fresh))
 
 
@@ -135,15 +165,36 @@ class Sealer:
     """Seals and opens under a ring. It counts its seals: before `reserve` is used up, a new ring must be adopted."""
 
     def __init__(self, keyring: Keyring) -> None:
+        self.keyring = keyring
         self.adopt(keyring)
 
     def adopt(self, keyring: Keyring) -> None:
         """Go on with this ring; its newest reserve is ours."""
-        self.keyring = keyring
         self.left = RESERVE
-        self._ciphers = {key.term: AESGCM(bytes.fromhex(key.key.reveal())) for key in keyring.data_keys}
-        self._cipher = self._ciphers[keyring.current.term]
-        self._header = header_of(keyring.current.term)
+        self.term = keyring.current.term
+        """The term that this node seals under."""
+        self._hold(keyring)
+        self._cipher = self._ciphers[self.term]
+        self._header = header_of(self.term)
+
+    def learn(self, keyring: Keyring) -> None:
+        """Open under the keys of this ring too. No seal of it is ours: a newer key is used once some are reserved.
+
+        That is soon, since half of what is left under the older key is given up.
+        """
+        self._hold(keyring)
+        if keyring.current.term != self.term:
+            self.left = min(self.left, RESERVE // 2)
+
+    def knows(self, term: int) -> bool:
+        """Whether the key of a term is in the ring."""
+        return term in self._ciphers
+
+    def _hold(self, keyring: Keyring) -> None:
+        """Programs that read the ring one after the other may come here in another order: no key is ever forgotten."""
+        if keyring.age >= self.keyring.age:
+            self.keyring = keyring
+        self._ciphers = {key.term: AESGCM(bytes.fromhex(key.key.reveal())) for key in self.keyring.data_keys}
 
     def seal(self, name: str, plain: bytes, nonce: bytes) -> bytes:
         self.left -= 1

@@ -8,7 +8,19 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, TEXT, TEXTS, FieldType, Json, ParsedFields, one_of, parse, setting
+from ..api.fields import (
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    TEXTS,
+    FieldType,
+    Json,
+    ParsedFields,
+    bounded,
+    one_of,
+    parse,
+    setting,
+)
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import RandomBytes
@@ -61,6 +73,7 @@ class TuneForm:
 
     default_lease_ttl: int = setting(LEASE_TTL, 0, "Default TTL of what is issued here; 0: the service's.")
     max_lease_ttl: int = setting(LEASE_TTL, 0, "Maximum TTL of what is issued here; 0: the service's.")
+    max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Most leases of the mount at a time; 0: without limit.")
     description: str = setting(TEXT, "", "A text for people.")
     token_type: str = setting(
         one_of("default-service", "default-batch", "service", "batch"),
@@ -85,6 +98,7 @@ class TuneForm:
 
 
 SHOWN_WHEN_SET: Final = (
+    "max_leases",
     "listing_visibility",
     "audit_non_hmac_request_keys",
     "audit_non_hmac_response_keys",

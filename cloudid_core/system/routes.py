@@ -7,11 +7,25 @@ from typing import Final
 from ..api.routing import RouteTable
 from ..foundation.components import Component
 from ..mounts.table import SYSTEM
-from . import audit, capabilities, health, leases, mounts, policies, remount, retiring, ui_mounts
+from . import (
+    audit,
+    capabilities,
+    health,
+    keys,
+    leases,
+    mounts,
+    policies,
+    quotas,
+    remount,
+    retiring,
+    ui_mounts,
+    wrapping,
+)
 
 ROUTES: Final = RouteTable(
     (
         *health.ROUTES,
+        *keys.ROUTES,
         *policies.ROUTES,
         *capabilities.ROUTES,
         *mounts.ROUTES,
@@ -20,6 +34,8 @@ ROUTES: Final = RouteTable(
         *ui_mounts.ROUTES,
         *leases.ROUTES,
         *audit.ROUTES,
+        *quotas.ROUTES,
+        *wrapping.ROUTES,
     )
 )
 COMPONENT: Final = Component(kind=SYSTEM.kind, type=SYSTEM.type, routes=ROUTES, doc="The service itself.")

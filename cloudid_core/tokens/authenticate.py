@@ -30,19 +30,29 @@ async def find_token(context: Context, token_id: str) -> Found[Token] | None:
 
 async def find_by_text(context: Context, shown: str) -> Token | None:
     """The token with this text, alive or not."""
-    keyring = context.records.sealer.keyring
+    sealer = context.records.sealer
     if shown.startswith(encoding.BATCH_PREFIX):
-        return batch.unseal(shown, keyring)
-    token_id = encoding.id_of(shown, keyring)
-    found = await find_token(context, token_id) if token_id else None
-    return found.record if found and encoding.is_token(shown, found.record.mac, keyring) else None
+        return batch.unseal(shown, sealer.keyring)
+    for token_id in dict.fromkeys(encoding.id_of(shown, each) for each in reversed(sealer.keyring.token_keys)):
+        found = await find_token(context, token_id) if token_id else None
+        if found is None:
+            continue
+        if sealer.keyring.token_keys_of(found.record.key_term) is None:
+            await context.records.learn_keys()
+        term_keys = sealer.keyring.token_keys_of(found.record.key_term)
+        if term_keys is not None and encoding.is_token(shown, found.record.mac, term_keys):
+            return found.record
+    return None
 
 
 async def find_by_accessor(context: Context, accessor: str) -> Token | None:
     """The service token with this accessor, alive or not."""
-    token_id = encoding.id_of_accessor(accessor, context.records.sealer.keyring)
-    found = await find_token(context, token_id) if token_id else None
-    return found.record if found else None
+    for term_keys in reversed(context.records.sealer.keyring.token_keys):
+        token_id = encoding.id_of_accessor(accessor, term_keys)
+        found = await find_token(context, token_id) if token_id else None
+        if found is not None and found.record.key_term == term_keys.term:
+            return found.record
+    return None
 
 
 async def authenticate(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> Caller:
@@ -50,6 +60,7 @@ async def authenticate(context: Context, mounts: MountTable, shown: str, remote_
     token = await find_by_text(context, shown)
     if (
         token is None
+        or token.is_wrapping
         or not await is_good(context, mounts, token, now)
         or not network.contains(token.bound_cidrs, remote_address)
     ):

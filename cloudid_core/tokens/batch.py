@@ -1,6 +1,6 @@
 """Batch tokens: `cb.` and the token itself, sealed. They are nowhere in the store.
 
-The text is base64url of: the number of the key in the ring (1 byte) · salt (16 random bytes) · nonce (12 random
+The text is base64url of: the term of its key in the ring (1 byte) · salt (16 random bytes) · nonce (12 random
 bytes) · ciphertext and tag. Each token is sealed under a key of its own, derived from the ring's with the salt, so that
 no number of logins comes near the limit for random nonces (NIST SP 800-38D, 8.3).
 """
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..errors import Code, Refused
 from ..store.records import converter
-from ..store.sealing import NONCE_SIZE, Keyring
+from ..store.sealing import NONCE_SIZE, Keyring, TokenKeys
 from .encoding import BATCH_PREFIX
 from .record import Token
 
@@ -25,15 +25,15 @@ SALT_SIZE: Final = 16
 RANDOM_SIZE: Final = SALT_SIZE + NONCE_SIZE
 TEXT_LIMIT: Final = 8192
 """The longest text that still travels well in a header."""
-_KEY: Final = b"\x01"
 _PURPOSE: Final = b"batch token"
 
 
 def seal(token: Token, keyring: Keyring, random: bytes) -> str:
     """The text of a batch token. Takes `RANDOM_SIZE` random bytes; refused when policies and metadata are too long."""
     salt, nonce = random[:SALT_SIZE], random[SALT_SIZE:]
-    sealed = _cipher(keyring, salt).encrypt(nonce, converter.dumps(token), _PURPOSE)
-    text = BATCH_PREFIX + _encoded(_KEY + random + sealed)
+    keys = keyring.token_keys_at(token.created_at)
+    sealed = _cipher(keys, salt).encrypt(nonce, converter.dumps(token), _PURPOSE)
+    text = BATCH_PREFIX + _encoded(bytes([keys.term]) + random + sealed)
     if len(text) > TEXT_LIMIT:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "policies and metadata are too long")
     return text
@@ -49,9 +49,10 @@ def unseal(text: str, keyring: Keyring) -> Token | None:
         if _encoded(raw) != encoded:  # padding, or bits that the decoder ignores: one token has one text
             return None
         salt, rest = raw[1 : 1 + SALT_SIZE], raw[1 + SALT_SIZE :]
-        if raw[:1] != _KEY:
+        keys = keyring.token_keys_of(raw[0]) if raw else None
+        if keys is None:
             return None
-        plain = _cipher(keyring, salt).decrypt(rest[:NONCE_SIZE], rest[NONCE_SIZE:], _PURPOSE)
+        plain = _cipher(keys, salt).decrypt(rest[:NONCE_SIZE], rest[NONCE_SIZE:], _PURPOSE)
         return converter.loads(plain, Token)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         return None
@@ -62,5 +63,5 @@ def _encoded(raw: bytes) -> str:
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _cipher(keyring: Keyring, salt: bytes) -> AESGCM:
-    return AESGCM(hmac.digest(bytes.fromhex(keyring.batch_key.reveal()), _PURPOSE + salt, "sha256"))
+def _cipher(keys: TokenKeys, salt: bytes) -> AESGCM:
+    return AESGCM(hmac.digest(bytes.fromhex(keys.batch_key.reveal()), _PURPOSE + salt, "sha256"))

@@ -66,9 +66,11 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     changes = Changes({**mounts.expected, **parent.expected, **(found_role.expected if found_role else {})})
     if not (orphan or draft.is_batch):
         changes |= tie(parent)
+    if issue.stored_id:
+        changes |= call.hung_on_wrapping(token_id=issue.stored_id)
     await context.records.commit(changes | issue.changes)
     warnings = (*issue.warnings, *await _missing(context, policies))
-    return Answer(auth=issue.block, warnings=warnings, issues_token=True)
+    return Answer(auth=issue.block, warnings=warnings, new_token=issue.stored_id)
 
 
 async def _role_at(context: Context, path: str) -> Found[TokenRole] | None:
@@ -137,12 +139,13 @@ async def _check_id(context: Context, chosen: str, draft: Token) -> None:
     if draft.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'they have no "id" of choice')
     try:
-        token_id = custom_token(chosen, context.records.sealer.keyring).id
+        token_ids = [custom_token(chosen, each).id for each in context.records.sealer.keyring.token_keys]
     except ValueError as error:
         raise Refused(Code.FIELD_INVALID, f'"id" {error}') from None
-    for prefix in (keys.token(token_id), keys.children(token_id), keys.token_leases(token_id)):
-        if await ListKeys(prefix, "", 1):
-            raise Refused(Code.FIELD_INVALID, '"id" is in use')
+    for token_id in token_ids:
+        for prefix in (keys.token(token_id), keys.children(token_id), keys.token_leases(token_id)):
+            if await ListKeys(prefix, "", 1):
+                raise Refused(Code.FIELD_INVALID, '"id" is in use')
 
 
 async def _missing(context: Context, policies: tuple[str, ...]) -> tuple[str, ...]:

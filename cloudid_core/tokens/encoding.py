@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ..effects import Instant, Now, RandomBytes
-from ..store.sealing import Keyring
+from ..store.sealing import TokenKeys
 
 SERVICE_PREFIX: Final = "cs."
 BATCH_PREFIX: Final = "cb."
@@ -57,15 +57,15 @@ async def new_id() -> str:
     return time_ordered_id(await Now(), await RandomBytes(ID_RANDOM_SIZE))
 
 
-def custom_token(chosen: str, keyring: Keyring) -> NewToken:
+def custom_token(chosen: str, keys: TokenKeys) -> NewToken:
     """A token whose text somebody chose; `ValueError` when it cannot be one, or looks like one that we made."""
-    token_id = id_of(chosen, keyring)
+    token_id = id_of(chosen, keys)
     if token_id is None or "." in chosen:
         raise ValueError(f"must be 1 to {CUSTOM_LIMIT} visible ASCII characters without a dot")
     return NewToken(token_id, chosen)
 
 
-def id_of(text: str, keyring: Keyring) -> str | None:
+def id_of(text: str, keys: TokenKeys) -> str | None:
     """The id of a service token: the one that it carries, or one made from the keyed hash of a text of another form.
 
     `None` when the text cannot be a token at all.
@@ -76,7 +76,7 @@ def id_of(text: str, keyring: Keyring) -> str | None:
             return token_id
     if not is_custom(text):
         return None
-    return mac_of(text, keyring)[:ID_LENGTH]
+    return mac_of(text, keys)[:ID_LENGTH]
 
 
 def is_custom(text: str) -> bool:
@@ -89,22 +89,22 @@ def is_id(text: str) -> bool:
     return len(text) == ID_LENGTH and not text.strip("0123456789abcdef")
 
 
-def mac_of(text: str, keyring: Keyring) -> str:
+def mac_of(text: str, keys: TokenKeys) -> str:
     """The keyed hash under which a token is recognised: 64 hexadecimal digits."""
-    return keyring.token_hash.hexadecimal(text)
+    return keys.token_hash.hexadecimal(text)
 
 
-def is_token(text: str, mac: str, keyring: Keyring) -> bool:
+def is_token(text: str, mac: str, keys: TokenKeys) -> bool:
     """Whether a text is the token with this keyed hash; takes the same time either way."""
-    return hmac.compare_digest(mac_of(text, keyring), mac)
+    return hmac.compare_digest(mac_of(text, keys), mac)
 
 
-def accessor_of(token_id: str, keyring: Keyring) -> str:
-    return keyring.accessor_cipher.hide(bytes.fromhex(token_id)).hex()
+def accessor_of(token_id: str, keys: TokenKeys) -> str:
+    return keys.accessor_cipher.hide(bytes.fromhex(token_id)).hex()
 
 
-def id_of_accessor(accessor: str, keyring: Keyring) -> str | None:
+def id_of_accessor(accessor: str, keys: TokenKeys) -> str | None:
     """The token id behind an accessor; `None` when the text cannot be an accessor."""
     if not is_id(accessor):
         return None
-    return keyring.accessor_cipher.show(bytes.fromhex(accessor)).hex()
+    return keys.accessor_cipher.show(bytes.fromhex(accessor)).hex()

@@ -36,6 +36,11 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Issue of {self.token}>"
 
     @property
+    def stored_id(self) -> str:
+        """The id of the token in the store; a batch token is not there."""
+        return "" if self.token.is_batch else self.token.id
+
+    @property
     def block(self) -> AuthBlock:
         """The `auth` member of the answer."""
         return auth_block(self.token, self.text, self.accessor, self.token.ttl)
@@ -57,7 +62,8 @@ def auth_block(token: Token, shown: str, accessor: str, ttl: int) -> AuthBlock:
 
 def accessor_of(context: Context, token: Token) -> str:
     """The accessor of a token; a batch token has none."""
-    return "" if token.is_batch else encoding.accessor_of(token.id, context.records.sealer.keyring)
+    keys = None if token.is_batch else context.records.sealer.keyring.token_keys_of(token.key_term)
+    return encoding.accessor_of(token.id, keys) if keys else ""
 
 
 def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: bytes, chosen: str = "") -> Issue:
@@ -71,13 +77,14 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
         token = replace(draft, id=token_id, renewable=False)
         shown = batch.seal(token, keyring, random[encoding.ID_RANDOM_SIZE :])
         return Issue(token=token, text=shown, accessor="", changes=Changes(), warnings=warnings)
-    fresh = encoding.custom_token(chosen, keyring) if chosen else encoding.new_token(draft.created_at, random)
-    token = replace(draft, id=fresh.id, mac=encoding.mac_of(fresh.text, keyring))
+    keys = keyring.token_keys_at(draft.created_at)
+    fresh = encoding.custom_token(chosen, keys) if chosen else encoding.new_token(draft.created_at, random)
+    token = replace(draft, id=fresh.id, mac=encoding.mac_of(fresh.text, keys), key_term=keys.term)
     key = token.key
     return Issue(
         token=token,
         text=fresh.text,
-        accessor=encoding.accessor_of(fresh.id, keyring),
+        accessor=encoding.accessor_of(fresh.id, keys),
         changes=Changes(
             {key: ABSENT}, {key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token}
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
@@ -11,12 +12,12 @@ from ..api.response import Answer
 from ..api.routing import Call, PageForm
 from ..effects import Instant, ListKeys, Sleep
 from ..errors import Code, Refused
+from ..foundation.context import Context
 from ..mounts.table import mount_table
 from ..store import keys
-from ..store.sealing import Keyring
 from ..values import rfc3339
 from . import encoding
-from .authenticate import find_by_accessor, find_by_text, lineage
+from .authenticate import find_by_accessor, find_by_text, find_token, lineage
 from .issue import accessor_of
 from .record import Token
 
@@ -105,14 +106,14 @@ async def list_accessors(call: Call) -> Answer:
 
     Reads a page of the store at a time, and lets other requests have their turn in between.
     """
-    form, keyring = call.form(PageForm), call.context.records.sealer.keyring
-    after = _token_key(form.after, keyring) if form.after else ""
+    form, context = call.form(PageForm), call.context
+    after = await _token_key(context, form.after) if form.after else ""
     accessors: list[str] = []
     wanted = form.limit if form.limit > 0 else None
     while wanted is None or len(accessors) < wanted:
         size = PAGE if wanted is None else min(PAGE, wanted - len(accessors))
         page = await ListKeys(keys.TOKENS, after, size)
-        accessors += [encoding.accessor_of(key.removeprefix(keys.TOKENS), keyring) for key in page]
+        accessors += await _accessors(context, [key.removeprefix(keys.TOKENS) for key in page])
         if len(page) < size:
             break
         after = page[-1]
@@ -122,9 +123,20 @@ async def list_accessors(call: Call) -> Answer:
     return Answer(data={"keys": accessors})
 
 
-def _token_key(accessor: str, keyring: Keyring) -> str:
-    """The key of the token with an accessor, whether the token exists or not."""
-    token_id = encoding.id_of_accessor(accessor, keyring)
+async def _accessors(context: Context, token_ids: Sequence[str]) -> list[str]:
+    first, *newer = context.records.sealer.keyring.token_keys
+    if not newer:  # no token has to be read
+        return [encoding.accessor_of(token_id, first) for token_id in token_ids]
+    found = [await find_token(context, token_id) for token_id in token_ids]
+    return [accessor_of(context, each.record) for each in found if each]
+
+
+async def _token_key(context: Context, accessor: str) -> str:
+    """The key of the token with an accessor. If there is none: its key under the newest token keys."""
+    token = await find_by_accessor(context, accessor)
+    if token is not None:
+        return token.key
+    token_id = encoding.id_of_accessor(accessor, context.records.sealer.keyring.token_keys[-1])
     if token_id is None:
         raise Refused(Code.FIELD_INVALID, '"after" must be an accessor')
     return keys.token(token_id)

@@ -11,6 +11,7 @@ from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
 from ..mounts.table import TOKEN
+from ..policies.builtin import RESPONSE_WRAPPING
 from ..policies.matching import Acl
 from ..store import keys
 from ..store.changes import Changes
@@ -27,6 +28,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str = ""
     mac: str = ""
+    key_term: int = 1
+    """The term of the keys of its hash and its accessor."""
     path: str
     mount_id: str
     policies: tuple[str, ...]
@@ -72,13 +75,27 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "root" in self.policies
 
     @property
+    def is_wrapping(self) -> bool:
+        """Whether it stands for one wrapped answer, and is good for nothing else."""
+        return RESPONSE_WRAPPING in self.policies
+
+    @property
     def key(self) -> str:
         return keys.token(self.id)
 
     @property
     def own_keys(self) -> tuple[str, ...]:
         """All entries of a service token."""
+        if self.is_wrapping:
+            return (self.key, keys.wrapped(self.id))
         return (self.key, keys.child(self.parent, self.id)) if self.parent else (self.key,)
+
+    def dependant_keys(self, lease_id: str, child_id: str) -> tuple[str, ...]:
+        """The entries that make a lease and a token end with this one, by their ids; empty: there is none."""
+        leases = (keys.token_lease(self.id, lease_id),) if lease_id else ()
+        children = (keys.child(self.id, child_id),) if child_id else ()
+        due = (self.due_key(self.expires_at),) if (leases or children) and self.expires_at is not None else ()
+        return (*leases, *children, *due)
 
     def due_key(self, at: Instant) -> str:
         """The due entry that has the dependants of this token looked after at a time."""

@@ -15,6 +15,7 @@ from . import listing
 _MESSAGE: Final = "must be IP addresses or networks in CIDR notation"
 _LONGEST: Final = 64
 _PREFIX: Final = re.compile(r"[0-9]{1,3}")
+_SUBNET: Final = 64
 _MAPPED_PREFIX: Final = 96
 """The prefix length of the block of all IPv4-mapped addresses."""
 
@@ -53,6 +54,18 @@ def contains(networks: tuple[str, ...], address: str | None) -> bool:
         return False
     plain = _plain(found)
     return any(plain in ip_network(each) for each in networks)
+
+
+def source(address: str) -> str:
+    """The network that is counted as one source: an IPv4 address, the /64 of an IPv6 address (RFC 4291 section 2.5.4).
+
+    All that is no address is one source.
+    """
+    found = _address(address)
+    if found is None:
+        return ""
+    plain = _plain(found)
+    return str(plain) if isinstance(plain, IPv4Address) else str(ip_network(f"{plain}/{_SUBNET}", strict=False))
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

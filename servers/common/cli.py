@@ -1,4 +1,4 @@
-"""The command: `python -m servers.<server> [serve|init|backup|copy-store] …`, the same for both servers."""
+"""The command: `python -m servers.<server> [serve|init|backup|copy-store|rekey] …`, the same for both servers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from cloudid_core.initialise import (
     was_root_token_shown,
 )
 from cloudid_core.run import run
+from cloudid_core.store.keyring import add_master_key, drop_other_master_keys
+from cloudid_core.values.secret import Secret
 
 from ..stores import Store
 from ..stores.backup import back_up
@@ -25,7 +27,7 @@ from ..stores.copying import copy_store
 from . import master_key, streams
 from .bootstrap import Setup, open_store, set_up
 from .host import Host
-from .options import BACKUP, COPY, INIT, Options, read_options
+from .options import BACKUP, COPY, INIT, REKEY, Options, read_options
 from .settings import SettingsError, SettingsFile, read_file
 
 Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
@@ -42,6 +44,8 @@ def main(name: str, serve: Callable[[Setup], None], perform: Perform) -> int:
     try:
         if options.command == INIT:
             _init(options, perform)
+        elif options.command == REKEY:
+            _rekey(options, perform)
         elif options.command == BACKUP:
             _back_up(options)
         elif options.command == COPY:
@@ -72,6 +76,30 @@ def _init(options: Options, perform: Perform) -> None:
     file = _file_of(options)
     with closing(open_store(file.server, is_new=not options.new_root_token)) as store:
         perform(lambda host: run(_show_root_token(file, is_new=options.new_root_token), host), store)
+
+
+def _rekey(options: Options, perform: Perform) -> None:
+    """The first step adds the new key, the second drops the old one: at every instant a known key opens the store."""
+    file = _file_of(options)
+    settings = file.settings(master_key.find(file.server))
+    new = _new_master_key(options)
+    if new is None:
+        told = "only this master key opens the store now; older copies of the store still need the old one"
+    else:
+        told = "both master keys open the store; name the new one in the settings, restart, then run rekey --finish"
+    with closing(open_store(file.server)) as store:
+        program = drop_other_master_keys(settings) if new is None else add_master_key(settings, new)
+        perform(lambda host: run(program, host), store)
+    streams.write(streams.STDOUT, f"{told}\n")
+
+
+def _new_master_key(options: Options) -> Secret | None:
+    if options.new_key_file:
+        master_key.make_file(options.new_key_file)
+        return master_key.from_file(options.new_key_file)
+    if options.new_key_variable:
+        return master_key.from_variable(options.new_key_variable)
+    return master_key.from_command(options.new_key_command) if options.new_key_command else None
 
 
 async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:

@@ -1,10 +1,12 @@
-"""The master key: 64 hexadecimal digits in the environment or in a file for its owner only."""
+"""The master key: 64 hexadecimal digits in the environment, from a command, or in a file for its owner only."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
+import shlex
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE
@@ -16,6 +18,7 @@ from .settings import MASTER_KEY_VARIABLE, ServerSettings, SettingsError
 
 SIZE: Final = 32
 OTHERS: Final = 0o077
+COMMAND_SECONDS: Final = 60.0
 
 
 def make() -> Secret:
@@ -23,46 +26,80 @@ def make() -> Secret:
 
 
 def find(server: ServerSettings) -> Secret:
-    """The key of a store. Raises `SettingsError` when there is none or when others may read its file."""
-    text = os.environ.get(MASTER_KEY_VARIABLE, "")
-    if text:
-        return _checked(text, f"the environment variable {MASTER_KEY_VARIABLE}")
-    source = f"the key file {server.key_file}"
+    """The key of a store, from the environment, a command or the key file. Raises `SettingsError`."""
+    if os.environ.get(MASTER_KEY_VARIABLE):
+        return from_variable(MASTER_KEY_VARIABLE)
+    if server.master_key_command:
+        return from_command(server.master_key_command)
+    return from_file(Path(server.key_file), is_shared=server.allow_shared_key_file)
+
+
+def find_or_make(server: ServerSettings) -> Secret:
+    """The key of a store that is to be initialised: the one that is there, or a new one in a new key file."""
+    if not os.environ.get(MASTER_KEY_VARIABLE) and not server.master_key_command:
+        make_file(Path(server.key_file))
+    return find(server)
+
+
+def from_variable(name: str) -> Secret:
+    """The key in an environment variable. Raises `SettingsError`."""
+    return _checked(os.environ.get(name, ""), f"the environment variable {name}")
+
+
+def from_command(command: str) -> Secret:
+    """The key that a command prints. No shell reads the command, and what it prints is in no error.
+
+    Raises `SettingsError`.
+    """
+    source = "the command for the master key"
     try:
-        with Path(server.key_file).open(encoding="ascii") as file:
+        done = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, timeout=COMMAND_SECONDS, check=False)
+        text = done.stdout.decode("ascii").strip()
+    except subprocess.TimeoutExpired:
+        raise SettingsError(f"{source} took longer than {COMMAND_SECONDS:g} s") from None
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{source} cannot be run ({type(error).__name__})") from None
+    if done.returncode:
+        raise SettingsError(f"{source} failed with exit code {done.returncode}")
+    return _checked(text, f"what {source} printed")
+
+
+def from_file(path: Path, *, is_shared: bool = False) -> Secret:
+    """The key in a file. Raises `SettingsError`, also when others may read the file and it is not `is_shared`."""
+    source = f"the key file {path}"
+    try:
+        with path.open(encoding="ascii") as file:
             mode = S_IMODE(os.fstat(file.fileno()).st_mode)
             text = file.read(4096).strip()
     except FileNotFoundError:
         raise SettingsError(f"{source} is missing: restore it, or run init for a new store") from None
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"{source} cannot be read ({type(error).__name__})") from None
-    if mode & OTHERS and not server.allow_shared_key_file:
+    if mode & OTHERS and not is_shared:
         raise SettingsError(
-            f"{source} has mode {mode:04o}, so others may read it: run chmod 600 {server.key_file}, "
-            "or set allow_shared_key_file"
+            f"{source} has mode {mode:04o}, so others may read it: run chmod 600 {path}, or set allow_shared_key_file"
         )
     return _checked(text, source)
 
 
-def find_or_make(server: ServerSettings) -> Secret:
-    """The key of a store that is to be initialised: the one that is there, or a new one in a new key file.
+def make_file(path: Path) -> None:
+    """Write a new key to a file, if there is no such file.
 
     The file appears whole and on disk, or not at all. An existing file is never overwritten: its store would be lost.
     """
-    path = Path(server.key_file)
-    if not os.environ.get(MASTER_KEY_VARIABLE) and not path.exists():
-        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-        try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(make().reveal() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            with suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
-        sync_folder(path.parent)
-    return find(server)
+    if path.exists():
+        return
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(make().reveal() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -18,11 +18,13 @@ SERVE: Final = "serve"
 INIT: Final = "init"
 BACKUP: Final = "backup"
 COPY: Final = "copy-store"
+REKEY: Final = "rekey"
 COMMANDS: Final = {
     SERVE: "serve requests until SIGTERM (the command when none is given)",
     INIT: "prepare the store and the key file of --settings, and print the root token, once",
     BACKUP: "write a consistent copy of the store of --settings, also while it is served",
     COPY: "copy the store of --settings into another, empty one, and compare both, while no server uses either",
+    REKEY: "change the master key: let a new one open the store too, and when it is in use, let no other (--finish)",
 }
 
 
@@ -40,6 +42,10 @@ class Options:
     """`init`: make another root token for a store that is initialised."""
     target: Path = Path()
     """`backup`: the file to write. `copy-store`: the settings file of the other store."""
+    new_key_file: Path | None = None
+    """`rekey`: where the new master key is. At most one of the three is set; none: the change is finished."""
+    new_key_variable: str = ""
+    new_key_command: str = ""
 
 
 def read_options(program: str, arguments: Sequence[str] | None = None) -> Options:
@@ -53,6 +59,7 @@ def read_options(program: str, arguments: Sequence[str] | None = None) -> Option
         parser.error("one of --dev and --settings FILE is needed")
     if given.command == SERVE and given.root_token and not given.is_dev:
         parser.error("--root-token is for --dev only")
+    vars(given).pop("finish", None)
     return Options(**{name: value for name, value in vars(given).items() if value is not None})
 
 
@@ -61,10 +68,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
         prog=program, description="Turn machines' identities into service tokens.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    serve, init, backup, copy = (
+    serve, init, backup, copy, rekey = (
         commands.add_parser(name, help=text, description=text, allow_abbrev=False) for name, text in COMMANDS.items()
     )
-    for command in (serve, init, backup, copy):
+    for command in (serve, init, backup, copy, rekey):
         command.add_argument(
             "--settings", type=Path, metavar="FILE", help="TOML file with settings", required=command is not serve
         )
@@ -86,6 +93,11 @@ def _parser(program: str) -> argparse.ArgumentParser:
         action="store_true",
         help="print another root token for a store that is initialised: the first was lost or never shown",
     )
+    step = rekey.add_mutually_exclusive_group(required=True)
+    step.add_argument("--new-key-file", type=Path, metavar="FILE", help="file with the new key; made if there is none")
+    step.add_argument("--new-key-variable", metavar="NAME", help="environment variable with the new key")
+    step.add_argument("--new-key-command", metavar="COMMAND", help="command that prints the new key")
+    step.add_argument("--finish", action="store_true", help="let only the key of --settings open the store from now on")
     backup.add_argument("target", type=Path, metavar="TARGET", help="file to write; it must not exist")
     copy.add_argument("target", type=Path, metavar="TARGET", help="TOML file with the settings of the other store")
     return parser

@@ -80,6 +80,11 @@ class ServerSettings:
     key_file: str = setting(
         TEXT, "cloudid.key", f"File with the master key; the environment variable {MASTER_KEY_VARIABLE} goes first."
     )
+    master_key_command: str = setting(
+        TEXT,
+        "",
+        "Command that prints the master key, for key services; goes before `key_file`. No shell.",
+    )
     allow_shared_key_file: bool = setting(
         BOOLEAN, False, "Accept a key file that others than its owner may read, as orchestrators mount them."
     )

@@ -51,11 +51,13 @@ class ServiceWorld(World):
         return Simulator(0, ADDRESS, lambda: self.clock)
 
     def asking(
-        self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME
+        self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME, wrap_ttl: str = ""
     ) -> Program[Response]:
         """A request under way."""
         raw = b"" if body is None else msgspec.json.encode(body)
         headers = {"x-service-token": token} if token else {}
+        if wrap_ttl:
+            headers["x-service-wrap-ttl"] = wrap_ttl
         return self.service.handle(Request(method, f"/v1/{path}", headers, raw, address))
 
     def ask(self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME) -> Reply:

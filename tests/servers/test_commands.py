@@ -200,6 +200,66 @@ def test_a_root_token_takes_the_right_key(settings: Path) -> None:
     assert "the master key does not open the key ring" in failed.stderr
 
 
+def rekey(server: str, settings: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return command(server, "rekey", "--settings", str(settings), *arguments)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_master_key_is_changed_in_two_steps(server: str, settings: Path) -> None:
+    """Both keys open the store in between; then only the new one does. The same command line can be run again."""
+    token = command(server, "init", "--settings", str(settings)).stdout.strip().removeprefix("root token: ")
+    new_key_file = settings.parent / "new.key"
+    for _ in range(2):
+        added = rekey(server, settings, "--new-key-file", str(new_key_file))
+        assert (added.returncode, added.stderr) == (0, "")
+        assert "rekey --finish" in added.stdout
+    assert stat.S_IMODE(new_key_file.stat().st_mode) == 0o600
+    renamed = settings.with_name("new.toml")
+    renamed.write_text(settings.read_text() + 'key_file = "new.key"\n')
+    for each in (settings, renamed):
+        with Running(server, "--settings", str(each)) as running:
+            assert look_up_self(running.url, token)["policies"] == ["root"]
+    for _ in range(2):
+        finished = rekey(server, renamed, "--finish")
+        assert (finished.returncode, finished.stderr) == (0, "")
+    assert "the master key does not open the key ring" in command(server, "--settings", str(settings)).stderr
+    with Running(server, "--settings", str(renamed)) as running:
+        assert look_up_self(running.url, token)["policies"] == ["root"]
+
+
+def test_a_key_service_holds_the_master_key(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command prints it; another command or a variable can take its place. No key file is made."""
+    kept = settings.parent / "kept"
+    write_key(kept, "ab" * 32)
+    settings.write_text(settings.read_text() + f'master_key_command = "cat {kept}"\n')
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    assert not (settings.parent / "cloudid.key").exists()
+    monkeypatch.setenv("OTHER_KEY", "cd" * 32)
+    assert rekey(SERVERS[0], settings, "--new-key-variable", "OTHER_KEY").returncode == 0
+    assert rekey(SERVERS[0], settings, "--new-key-command", f"cat {kept}").returncode == 0
+    write_key(kept, "cd" * 32)
+    assert rekey(SERVERS[0], settings, "--finish").returncode == 0
+    write_key(kept, "ab" * 32)
+    assert "does not open the key ring" in command(SERVERS[0], "--settings", str(settings)).stderr
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ("false", "failed with exit code 1"),
+        ("no-such-command-anywhere", "cannot be run (FileNotFoundError)"),
+        ("echo hunter2", "what the command for the master key printed does not hold 64 hexadecimal digits"),
+        ("echo 'unfinished", "cannot be run (ValueError)"),
+    ],
+)
+def test_a_command_that_gives_no_key_is_explained(settings: Path, line: str, reason: str) -> None:
+    settings.write_text(settings.read_text() + f'master_key_command = "{line}"\n')
+    failed = command(SERVERS[0], "init", "--settings", str(settings))
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert reason in failed.stderr
+    assert "hunter2" not in failed.stderr
+
+
 def test_options_are_read() -> None:
     assert read_options("server", ["--dev", "--root-token", "t", "--listen", "[::1]:0"]) == Options(
         is_dev=True, root_token=Secret("t"), listen="[::1]:0"
@@ -215,6 +275,12 @@ def test_options_are_read() -> None:
     assert read_options("server", ["backup", "--settings", "a.toml", "copy"]) == Options(
         command="backup", settings=Path("a.toml"), target=Path("copy")
     )
+    assert read_options("server", ["rekey", "--settings", "a.toml", "--new-key-file", "b"]) == Options(
+        command="rekey", settings=Path("a.toml"), new_key_file=Path("b")
+    )
+    assert read_options("server", ["rekey", "--settings", "a.toml", "--finish"]) == Options(
+        command="rekey", settings=Path("a.toml")
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,6 +291,8 @@ def test_options_are_read() -> None:
         (["init", "--dev", "--settings", "a.toml"], "unrecognized arguments: --dev"),
         (["backup", "copy"], "required: --settings"),
         (["backup", "--settings", "a.toml"], "required: TARGET"),
+        (["rekey", "--settings", "a.toml"], "one of the arguments --new-key-file --new-key-variable"),
+        (["rekey", "--settings", "a.toml", "--finish", "--new-key-file", "b"], "not allowed with argument --finish"),
         (["--settings", "a.toml", "--root-token", "t"], "--root-token is for --dev only"),
         (["--dev", "--listen", "here"], "here is not HOST:PORT"),
         (["--settings", "a.toml", "stop"], "unrecognized arguments: stop"),

@@ -246,6 +246,41 @@ def test_the_life_of_a_token(target: Target) -> None:
         tokens.lookup(auth["client_token"])
 
 
+def test_an_answer_is_wrapped(target: Target) -> None:
+    """With the wrapping token in the field or as the client's own; looked up, replaced, and used once."""
+    client = target.client()
+    token = client.sys.wrap({"a": "b"}, ttl="1m")["wrap_info"]["token"]
+    assert client.write("sys/wrapping/lookup", token=token)["data"]["creation_path"] == "sys/wrapping/wrap"
+    replaced = client.write("sys/wrapping/rewrap", token=token)["wrap_info"]["token"]
+    assert client.sys.unwrap(replaced)["data"] == {"a": "b"}
+    for used in (token, replaced):
+        with pytest.raises(exceptions.InvalidRequest, match="wrapping token is not valid or does not exist"):
+            client.sys.unwrap(used)
+    created = client.auth.token.create(policies=["app"], ttl="1h", wrap_ttl="1m")["wrap_info"]
+    auth = target.client(created["token"]).sys.unwrap()["auth"]
+    assert auth["accessor"] == created["wrapped_accessor"]
+
+
+def test_keys_are_turned_over(target: Target) -> None:
+    client = target.client()
+    term = client.sys.get_encryption_key_status()["data"]["term"]
+    assert client.sys.rotate_encryption_key().status_code == 204
+    assert client.sys.get_encryption_key_status()["data"]["term"] == term + 1
+
+
+def test_requests_are_limited(target: Target) -> None:
+    client = target.client()
+    client.sys.create_or_update_quota("mounts", rate=1, path="auth/token", interval="1h")
+    try:
+        assert client.sys.list_quotas()["data"]["keys"] == ["mounts"]
+        assert client.sys.read_quota("mounts")["data"]["rate"] == 1
+        client.lookup_token()
+        with pytest.raises(exceptions.RateLimitExceeded, match="rate limit quota exceeded"):
+            client.lookup_token()
+    finally:
+        client.sys.delete_quota("mounts")
+
+
 def test_the_state_of_the_server(target: Target) -> None:
     client = target.client("")
     assert client.sys.read_health_status(method="GET")["initialized"] is True

@@ -150,17 +150,12 @@ func (t *target) alive() (map[string]bool, error) {
 
 // leavesNothing fails if anything that the action makes at the cloud is alive when it has ended.
 func (t *target) leavesNothing(action func() error) error {
-	return addsNothing(t.alive, action)
-}
-
-// addsNothing fails if the set has a new member when the action has ended.
-func addsNothing(set func() (map[string]bool, error), action func() error) error {
-	before, err := set()
+	before, err := t.alive()
 	if err != nil {
 		return err
 	}
 	problem := action()
-	after, err := set()
+	after, err := t.alive()
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,8 @@ def test_verbs(method: str, target: str, operation: Operation, is_head: bool) ->
         ("GET", "/v1/" + "a" * TARGET_LIMIT, {}, Code.TARGET_TOO_LONG),
         ("GET", "/v1/a?" + "&".join(f"f{number}=" for number in range(101)), {}, Code.MALFORMED_REQUEST),
         ("GET", "/v1/a", {"x-vault-namespace": "team"}, Code.NOT_FOUND),
-        ("GET", "/v1/a", {"x-vault-wrap-ttl": "5m"}, Code.MALFORMED_REQUEST),
+        ("GET", "/v1/a", {"x-vault-wrap-ttl": "3000d"}, Code.TTL_EXCEEDS_MAX),
+        ("GET", "/v1/a", {"x-service-wrap-ttl": "junk", "x-vault-wrap-ttl": "5m"}, Code.MALFORMED_REQUEST),
         ("GET", "/v1/a", {"x-vault-wrap-ttl": "0.5s"}, Code.MALFORMED_REQUEST),
         ("GET", "/v1/a", {"x-vault-wrap-ttl": "-1"}, Code.MALFORMED_REQUEST),
         ("GET", "/v1/a", {"x-vault-wrap-ttl": "soon"}, Code.MALFORMED_REQUEST),
@@ -279,3 +280,17 @@ def test_whatever_the_target_is_its_path_is_clean_or_refused(target: str) -> Non
         return
     assert path.isprintable()
     assert not {"", ".", ".."} & set(path.split("/"))
+
+
+@pytest.mark.parametrize(
+    "headers, ttl",
+    [
+        ({}, 0),
+        ({"x-vault-wrap-ttl": "5m"}, 300),
+        ({"x-service-wrap-ttl": "60"}, 60),
+        ({"x-service-wrap-ttl": "60", "x-vault-wrap-ttl": "5m"}, 60),
+        ({"x-service-wrap-ttl": "", "x-vault-wrap-ttl": "5m"}, 300),
+    ],
+)
+def test_a_header_says_for_how_long_the_answer_is_wrapped(headers: dict[str, str], ttl: int) -> None:
+    assert ask("GET", "/v1/a", headers).wrap_ttl == ttl

@@ -57,7 +57,13 @@ def test_a_cleared_cache_is_empty() -> None:
 
 
 def test_every_cache_of_a_service_is_bounded() -> None:
-    settings = Settings(master_key=Secret("00" * 32), record_cache_size=16, signature_cache_size=0, fact_cache_size=3)
+    settings = Settings(
+        master_key=Secret("00" * 32),
+        record_cache_size=16,
+        signature_cache_size=0,
+        fact_cache_size=3,
+        source_cache_size=16,
+    )
     caches = Caches(settings)
     sizes: dict[str, int] = {}
     for name, cache in vars(caches).items():

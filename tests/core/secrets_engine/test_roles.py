@@ -16,6 +16,7 @@ DEFAULTS = {
     "ttl": 0,
     "max_ttl": 0,
     "explicit_max_ttl": 0,
+    "max_leases": 0,
     "permanently_delete": False,
     "sign_in_audience": "",
     "tags": [],

@@ -14,7 +14,7 @@ from cloudid_core.errors import CloudidError, Code, Conflict, EntryDamaged, Refu
 from cloudid_core.foundation.caches import Bounded
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import PAGE, Found, Records, converter, expected
-from cloudid_core.store.sealing import DataKey, Keyring, Sealer
+from cloudid_core.store.sealing import DataKey, Keyring, Sealer, TokenKeys
 from cloudid_core.testing import Crashed, Fault, FaultKind, World, every_fault
 from cloudid_core.values.secret import Secret
 
@@ -31,9 +31,7 @@ class Note:
 RING = Keyring(
     installation="00" * 8,
     data_keys=(DataKey(1, Secret("11" * 32), 0.0),),
-    token_key=Secret(),
-    accessor_key=Secret(),
-    batch_key=Secret(),
+    token_keys=(TokenKeys(term=1, hash_key=Secret(), accessor_key=Secret(), batch_key=Secret()),),
 )
 
 

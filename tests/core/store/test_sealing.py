@@ -15,6 +15,7 @@ from cloudid_core.store.sealing import (
     Keyring,
     SealBroken,
     Sealer,
+    TokenKeys,
     master_cipher,
     open_with,
     seal_with,
@@ -29,9 +30,14 @@ def ring(*data_keys: DataKey) -> Keyring:
     return Keyring(
         installation="00" * 8,
         data_keys=data_keys or (DataKey(1, Secret("11" * 32), 0.0),),
-        token_key=Secret("c4n4ry-token"),
-        accessor_key=Secret("c4n4ry-accessor"),
-        batch_key=Secret("c4n4ry-batch"),
+        token_keys=(
+            TokenKeys(
+                term=1,
+                hash_key=Secret("c4n4ry-token"),
+                accessor_key=Secret("c4n4ry-accessor"),
+                batch_key=Secret("c4n4ry-batch"),
+            ),
+        ),
     )
 
 
@@ -111,6 +117,33 @@ def test_a_sealer_counts_its_seals() -> None:
     assert sealer.left == RESERVE
 
 
+def test_a_ring_that_is_learnt_opens_more_and_seals_nothing() -> None:
+    """Its reserve belongs to another node. Half of our own is given up, so that we soon reserve under the new key."""
+    first, second = DataKey(1, Secret("11" * 32), 0.0), DataKey(2, Secret("22" * 32), 5.0)
+    sealer, other = Sealer(ring(first)), Sealer(ring(first, second))
+    assert [sealer.knows(term) for term in (1, 2)] == [True, False]
+    sealer.learn(ring(first, second))
+    assert sealer.open("name", other.seal("name", b"theirs", NONCE)) == b"theirs"
+    assert (term_of(sealer.seal("name", b"ours", NONCE)), sealer.left) == (1, RESERVE // 2 - 1)
+    sealer.learn(ring(first, second))
+    assert sealer.left == RESERVE // 2 - 1
+
+
+def test_a_ring_that_is_learnt_again_costs_no_reserve() -> None:
+    sealer = Sealer(ring())
+    sealer.learn(ring())
+    assert sealer.left == RESERVE
+
+
+def test_an_older_ring_that_comes_late_takes_no_key_away() -> None:
+    first, second = DataKey(1, Secret("11" * 32), 0.0), DataKey(2, Secret("22" * 32), 5.0)
+    sealer = Sealer(ring(first, second))
+    sealed = sealer.seal("name", b"new", NONCE)
+    sealer.adopt(ring(first))
+    assert sealer.open("name", sealed) == b"new"
+    assert term_of(sealer.seal("name", b"old", NONCE)) == 1
+
+
 def test_seals_are_reserved_in_blocks() -> None:
     reserved = ring().with_reserve(9.0, b"\3" * 32)
     assert [(key.term, key.reserved) for key in reserved.data_keys] == [(1, RESERVE)]
@@ -121,7 +154,7 @@ def test_a_key_that_served_enough_is_followed_by_a_fresh_one() -> None:
     turned = worn.with_reserve(9.0, b"\3" * 32)
     assert turned.data_keys == (*worn.data_keys, DataKey(2, Secret("03" * 32), 9.0, RESERVE))
     assert turned.current.term == 2
-    assert turned.token_key == worn.token_key
+    assert turned.token_keys == worn.token_keys
 
 
 def test_no_key_seals_more_than_random_nonces_allow() -> None:

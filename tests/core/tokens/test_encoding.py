@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.tokens import encoding
 
-RING = make_keyring(0.0, bytes(range(256))[:KEYRING_BYTES])
-OTHER_RING = make_keyring(0.0, bytes(KEYRING_BYTES))
+RING = make_keyring(0.0, bytes(range(256))[:KEYRING_BYTES]).token_keys[0]
+OTHER_RING = make_keyring(0.0, bytes(KEYRING_BYTES)).token_keys[0]
 IDS = st.binary(min_size=10, max_size=10).flatmap(
     lambda random: st.floats(0, 2**37).map(lambda now: encoding.time_ordered_id(now, random))
 )

@@ -116,7 +116,7 @@ def test_a_node_that_no_longer_leads_leaves_the_children_alone(released: bool) -
         context=world.service.context,
         key="",
         mount_id="",
-        ref=encoding.id_of(parent, world.service.context.records.sealer.keyring) or "",
+        ref=encoding.id_of(parent, world.service.context.records.sealer.keyring.token_keys[-1]) or "",
         now=world.clock,
         deadline=Deadline(world.clock + 60),
         fence={"duty/term": 99},

@@ -119,3 +119,18 @@ def test_ipv6_agrees_with_the_oracle(address: IPv6Address, length: int) -> None:
         assert written == str(IPv6Network((address, length), strict=False))
         assert network.contains((written,), str(address))
     assert network.network(written) == written
+
+
+@pytest.mark.parametrize(
+    "address, counted",
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("", ""),
+        ("nowhere", ""),
+    ],
+)
+def test_a_source_is_an_address_or_the_subnet_of_an_ipv6_address(address: str, counted: str) -> None:
+    assert network.source(address) == counted

@@ -1,0 +1,55 @@
+"""Rate limits: each node counts the requests of each source, and refuses those beyond the most specific quota."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ..effects import Instant
+from ..errors import Code, Refused
+from ..foundation.context import Context
+from ..store import keys
+from ..values import network
+from .bucket import take
+from .record import Quotas
+
+READ_AGAIN: Final = 5.0
+"""Seconds for which a node goes by the quotas that it has read. Those that it wrote itself count at once."""
+
+
+class _Read(msgspec.Struct, frozen=True):
+    quotas: Quotas
+    at: Instant
+
+
+async def count_request(context: Context, path: str, role: str, remote_address: str, now: Instant) -> None:
+    """Let a request pass, or refuse it with `RATE_LIMIT_EXCEEDED`."""
+    limit = (await known_quotas(context, now)).limit_of(path, role)
+    if limit is None:
+        return
+    wait = take(
+        context.caches.requests,
+        (limit, network.source(remote_address)),
+        now,
+        size=limit.rate,
+        interval=limit.interval,
+        block=limit.block_interval,
+    )
+    if wait:
+        raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=wait)
+
+
+async def known_quotas(context: Context, now: Instant) -> Quotas:
+    """The quotas as they were a short time ago. A record that is damaged counts as none, so that it can be replaced."""
+    read: _Read | None = context.caches.quotas.get(keys.QUOTAS)
+    if read is None or not 0 <= now - read.at < READ_AGAIN:
+        found, _ = await context.records.find_for_writing(keys.QUOTAS, Quotas)
+        read = _Read(found.record if found else Quotas(), now)
+        context.caches.quotas.put(keys.QUOTAS, read)
+    return read.quotas
+
+
+def forget_quotas(context: Context) -> None:
+    """Have the quotas read again by the next request: they were changed."""
+    context.caches.quotas.clear()

@@ -1,0 +1,55 @@
+"""The routes of keys: which data key seals now, and new ones for data and tokens."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, Operation, Route
+from ..store.keyring import begin_data_key, begin_token_keys
+from ..values import rfc3339
+
+
+async def read_key_status(call: Call) -> Answer:
+    """The newest data key. Other nodes count as having used all seals that they have reserved."""
+    sealer = call.context.records.sealer
+    current = sealer.keyring.current
+    unused = sealer.left if sealer.term == current.term else 0
+    data = {
+        "term": current.term,
+        "install_time": rfc3339.show(current.made_at),
+        "encryptions": max(0, current.reserved - unused),
+    }
+    return Answer(data=data, copy_up=True)
+
+
+async def rotate_data_key(call: Call) -> Answer:
+    await begin_data_key(call.context)
+    return NOTHING
+
+
+async def rotate_token_keys(call: Call) -> Answer:
+    fresh = await begin_token_keys(call.context)
+    return Answer(data={"term": fresh.term, "serves_from": rfc3339.show(fresh.serves_from)})
+
+
+ROUTES: Final = (
+    Route(
+        path="key-status",
+        operation=Operation.READ,
+        program=read_key_status,
+        doc="Tells the term of the newest data key, since when it is in use, and how often at most.",
+    ),
+    Route(
+        path="rotate",
+        operation=Operation.WRITE,
+        program=rotate_data_key,
+        doc="Begins a new data key. What older ones have sealed stays readable.",
+    ),
+    Route(
+        path="rotate/tokens",
+        operation=Operation.WRITE,
+        program=rotate_token_keys,
+        doc="Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on.",
+    ),
+)

@@ -1,0 +1,121 @@
+"""The routes of response wrapping.
+
+Whoever has a wrapping token may use it, so no other token is asked for. It is in the field `token`, or in the place of
+the caller's own token.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+from msgspec.structs import replace
+
+from ..api.fields import TEXT, setting
+from ..api.response import Answer
+from ..api.routing import Call, Operation, Route
+from ..effects import ABSENT
+from ..errors import Code, Refused
+from ..store import keys
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
+from ..tokens.authenticate import find_by_text, find_token
+from ..tokens.record import Token
+from ..values import rfc3339
+from ..wrapping.record import Wrapped
+from ..wrapping.wrap import wrapped_answer, wrapping_token
+
+
+@frozen(kw_only=True)
+class WrappingForm:
+    """A wrapping token."""
+
+    token: str = setting(TEXT, "", "The wrapping token; empty: the token of the request.", repr=False)
+
+
+async def wrap_body(call: Call) -> Answer:
+    """Answer the request's own body, which is wrapped then."""
+    if call.wrapping is None:
+        raise Refused(Code.MALFORMED_REQUEST, "X-Service-Wrap-TTL is missing")
+    return Answer(data=dict(call.body))
+
+
+@retry_on_conflict
+async def unwrap(call: Call) -> Answer:
+    """Answer what was wrapped, as it was, once."""
+    token, wrapped = await _find(call)
+    await call.context.records.commit(Changes(wrapped.expected) | wrapped.record.release(token, call.now))
+    return Answer(rendered=wrapped.record.body, holds=wrapped.record.new_lease)
+
+
+async def look_up(call: Call) -> Answer:
+    """Tell what a wrapping token is for. It stays good."""
+    _, found = await _find(call)
+    wrapped = found.record
+    data = {
+        "creation_ttl": wrapped.ttl,
+        "creation_time": rfc3339.show(wrapped.created_at),
+        "creation_path": wrapped.path,
+    }
+    return Answer(data=data)
+
+
+@retry_on_conflict
+async def rewrap(call: Call) -> Answer:
+    """Put another wrapping token in the place of one that was not used yet; its time begins anew."""
+    token, found = await _find(call)
+    wrapped = replace(found.record, created_at=call.now)
+    issue = await wrapping_token(call.context, wrapped.path, wrapped.ttl, call.now)
+    fresh = replace(issue.token, has_dependants=wrapped.has_dependants)
+    released = Changes(found.expected) | found.record.release(token, call.now)
+    written = Changes({fresh.key: ABSENT}, {fresh.key: fresh}) | wrapped.tie(fresh)
+    await call.context.records.commit(released | written)
+    return wrapped_answer(wrapped, issue)
+
+
+async def _find(call: Call) -> tuple[Found[Token], Found[Wrapped]]:
+    """A wrapping token that was not used, and what it stands for."""
+    shown = call.form(WrappingForm).token or call.shown_token
+    known = await find_by_text(call.context, shown)
+    token = await find_token(call.context, known.id) if known and known.is_wrapping else None
+    if token is not None and token.record.is_alive(call.now):
+        wrapped = await call.context.records.find_fresh(keys.wrapped(token.record.id), Wrapped)
+        if wrapped is not None:
+            return token, wrapped
+    raise Refused(Code.WRAPPING_TOKEN_INVALID)
+
+
+ROUTES: Final = (
+    Route(
+        path="wrapping/wrap",
+        operation=Operation.WRITE,
+        program=wrap_body,
+        takes_anything=True,
+        doc="Wraps the body of the request.",
+    ),
+    Route(
+        path="wrapping/unwrap",
+        operation=Operation.WRITE,
+        program=unwrap,
+        form=WrappingForm,
+        public=True,
+        doc="Answers what a wrapping token stands for, once.",
+    ),
+    Route(
+        path="wrapping/lookup",
+        operation=Operation.WRITE,
+        program=look_up,
+        form=WrappingForm,
+        public=True,
+        doc="Tells which path a wrapping token's answer is from, and when it was wrapped. The token stays good.",
+    ),
+    Route(
+        path="wrapping/rewrap",
+        operation=Operation.WRITE,
+        program=rewrap,
+        form=WrappingForm,
+        public=True,
+        doc="Replaces a wrapping token by another one for the same answer; its time begins anew.",
+    ),
+)

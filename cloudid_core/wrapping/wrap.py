@@ -1,0 +1,97 @@
+"""Wrap an answer: it goes to the store, and the caller gets a token that shows it once.
+
+The token is made up before the request is executed. A commit that makes a lease or token for the answer writes the
+wrapping token with it, so that they end with it even if the process dies before the answer is wrapped.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from ..api.response import Answer, WrapInfo
+from ..effects import ABSENT, Instant, Now, RandomBytes
+from ..errors import CloudidError, Code, Refused
+from ..foundation.context import Context
+from ..leases.revocation import end_lease
+from ..mounts.table import TOKEN
+from ..policies.builtin import RESPONSE_WRAPPING
+from ..store.changes import Changes
+from ..tokens.authenticate import find_token
+from ..tokens.hierarchy import revoke
+from ..tokens.issue import RANDOM_SIZE, Issue, mint
+from ..tokens.record import Token
+from ..values import rfc3339
+from .record import Wrapped
+
+
+async def wrapping_token(context: Context, path: str, ttl: int, begins_by: Instant) -> Issue:
+    """A token for an answer that is wrapped by a time, for `ttl` seconds from then on."""
+    draft = Token(
+        path=path,
+        mount_id=TOKEN.id,
+        policies=(RESPONSE_WRAPPING,),
+        display_name="",
+        created_at=await Now(),
+        ttl=ttl,
+        expires_at=begins_by + ttl,
+        renewable=False,
+        explicit_max_ttl=ttl,
+        num_uses=1,
+    )
+    return mint(context, draft, (), await RandomBytes(RANDOM_SIZE))
+
+
+async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue) -> Answer:
+    """The answer that stands for `answer`, whose body is `body`, from now on.
+
+    If this fails, the lease or token that `answer` gives is ended: it cannot be delivered.
+    """
+    now = await Now()
+    wrapped = Wrapped(
+        body=body.decode(),
+        path=issue.token.path,
+        created_at=now,
+        ttl=issue.token.ttl,
+        new_lease=answer.holds,
+        new_token=answer.new_token,
+        accessor=answer.auth.accessor if answer.auth else "",
+    )
+    try:
+        await _keep(context, wrapped, issue.token, now)
+    except CloudidError:
+        with suppress(CloudidError):
+            if answer.holds:
+                await end_lease(context, answer.holds, now)
+            if answer.new_token:
+                await revoke(context, answer.new_token, now)
+        raise
+    ends_at = now + wrapped.ttl
+    wake_at = min(answer.wake_at or ends_at, ends_at) if wrapped.has_dependants else answer.wake_at
+    return replace(wrapped_answer(wrapped, issue), holds=answer.holds, wake_at=wake_at)
+
+
+async def _keep(context: Context, wrapped: Wrapped, token: Token, now: Instant) -> None:
+    """Write the answer with its token, whose time begins now. With a lease or token, it is in the store already."""
+    lasting = replace(token, expires_at=now + wrapped.ttl, has_dependants=wrapped.has_dependants)
+    changes = Changes({token.key: ABSENT}, {token.key: lasting})
+    if wrapped.has_dependants:
+        found = await find_token(context, token.id)
+        if found is None:
+            raise Refused(Code.WRAPPING_TOKEN_INVALID)
+        changes = Changes(found.expected, {token.key: lasting}, wrapped.dependant_keys(found.record))
+    await context.records.commit(changes | wrapped.tie(lasting))
+
+
+def wrapped_answer(wrapped: Wrapped, issue: Issue) -> Answer:
+    """What the caller gets in place of a wrapped answer."""
+    info = WrapInfo(
+        token=issue.text,
+        accessor=issue.accessor,
+        ttl=wrapped.ttl,
+        creation_time=rfc3339.show(wrapped.created_at),
+        creation_path=wrapped.path,
+        wrapped_accessor=wrapped.accessor,
+    )
+    return Answer(wrap_info=info)

@@ -1,0 +1,38 @@
+"""Sources whose logins fail are told to come later, but nobody with a valid signature is."""
+
+from __future__ import annotations
+
+from cloudid_core.quotas.failed_logins import ALLOWED, INTERVAL
+
+from ..service_world import HOME, ServiceWorld
+
+
+def failed(world: ServiceWorld, body: dict[str, object], address: str = HOME) -> tuple[int, str]:
+    status, code = world.code("POST", "auth/cloud/login", body, token="", address=address)
+    return status, code
+
+
+def test_a_source_whose_logins_fail_is_slowed_and_a_good_login_from_it_is_not() -> None:
+    world = ServiceWorld()
+    machine = world.furnish()
+    good = world.credentials(machine)
+    header, claims, signature = str(good["jwt"]).split(".")
+    forged = {**good, "jwt": f"{header}.{claims}.{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"}
+    for _ in range(int(ALLOWED)):
+        assert failed(world, forged) == (403, "login_refused")
+    assert failed(world, forged) == (429, "logins_throttled")
+    assert int(world.last.headers["retry-after"]) >= 1
+    assert failed(world, {**good, "jwt": "junk"}) == (429, "logins_throttled")
+    for _ in range(3):
+        world.must("POST", "auth/cloud/login", good, token="")
+    assert failed(world, forged, "192.0.2.99") == (403, "login_refused")
+    world.advance(INTERVAL)
+    assert failed(world, forged) == (403, "login_refused")
+
+
+def test_a_refusal_after_a_valid_signature_does_not_count() -> None:
+    world = ServiceWorld()
+    machine = world.furnish(bound_locations="nowhere")
+    good = world.credentials(machine)
+    for _ in range(2 * int(ALLOWED)):
+        assert failed(world, good) == (403, "bound_location_mismatch")

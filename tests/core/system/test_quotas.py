@@ -1,0 +1,86 @@
+"""The routes of quotas."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from cloudid_core.errors import CloudidError
+from cloudid_core.testing import Crashed, every_fault
+
+from ..service_world import ServiceWorld
+
+QUOTA = "sys/quotas/rate-limit/login"
+
+
+def test_a_quota_is_written_read_listed_and_deleted() -> None:
+    world = ServiceWorld()
+    assert world.ask("GET", QUOTA)[0] == 404
+    assert world.ask("LIST", "sys/quotas/rate-limit")[0] == 404
+    body = {"name": "login", "path": "auth/cloud/", "rate": "2.5", "interval": "1m", "role": "Dev"}
+    assert world.ask("POST", QUOTA, body) == (204, None)
+    assert world.must("GET", QUOTA)["data"] == {
+        "name": "login",
+        "type": "rate-limit",
+        "path": "auth/cloud",
+        "rate": 2.5,
+        "interval": 60,
+        "block_interval": 0,
+        "role": "dev",
+        "inheritable": False,
+    }
+    assert world.must("LIST", "sys/quotas/rate-limit")["data"] == {"keys": ["login"]}
+    world.must("POST", QUOTA, {"rate": 7})
+    assert (world.must("GET", QUOTA)["data"]["rate"], world.must("GET", QUOTA)["data"]["interval"]) == (7.0, 60)
+    for _ in range(2):
+        assert world.ask("DELETE", QUOTA) == (204, None)
+    assert world.ask("GET", QUOTA)[0] == 404
+
+
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        ({}, "field_required"),
+        ({"rate": 0}, "field_invalid"),
+        ({"rate": -1}, "field_invalid"),
+        ({"rate": "nan"}, "field_invalid"),
+        ({"rate": "inf"}, "field_invalid"),
+        ({"rate": "often"}, "field_invalid"),
+        ({"rate": 1, "interval": 0}, "field_invalid"),
+        ({"rate": 1, "block_interval": -1}, "field_invalid"),
+        ({"rate": 1, "role": "dev"}, "field_required"),
+        ({"rate": 1, "path": "nowhere"}, "mount_not_found"),
+    ],
+)
+def test_a_quota_that_makes_no_sense_is_refused(fields: dict[str, Any], code: str) -> None:
+    assert ServiceWorld().code("POST", QUOTA, fields) == (400, code)
+
+
+def test_a_second_quota_for_the_same_requests_is_refused() -> None:
+    world = ServiceWorld()
+    world.must("POST", QUOTA, {"rate": 1000, "path": "cloud"})
+    assert world.code("POST", "sys/quotas/rate-limit/other", {"rate": 2, "path": "/cloud/"}) == (400, "field_invalid")
+
+
+def test_paths_can_be_exempt() -> None:
+    world = ServiceWorld()
+    assert "sys/health" in world.must("GET", "sys/quotas/config")["data"]["rate_limit_exempt_paths"]
+    world.must("POST", "sys/quotas/config", {"rate_limit_exempt_paths": ["sys/mounts", "sys/quotas/config"]})
+    world.must("POST", QUOTA, {"rate": 1, "interval": "1h"})
+    assert [world.ask("GET", "sys/mounts")[0] for _ in range(3)] == [200, 200, 200]
+    assert [world.ask("GET", "sys/health", token="")[0] for _ in range(2)] == [200, 429]
+
+
+def test_a_quota_that_was_answered_is_in_the_store() -> None:
+    """Whatever goes wrong on the way, and it can be written again."""
+
+    def scenario(world: ServiceWorld) -> None:
+        if world.ask("POST", QUOTA, {"rate": 1000})[0] == 204:
+            assert world.ask("GET", QUOTA)[0] in (200, 503)
+
+    for world in every_fault(scenario, ServiceWorld):
+        with suppress(Crashed, CloudidError):
+            scenario(world)
+        world.must("POST", QUOTA, {"rate": 1000})
