@@ -61,12 +61,13 @@ async def _serve(setup: Setup) -> None:
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
         host.sinks.append(EventLog(log))
         setup.connect_audit(host.audit, log)
+        host.read_budget = setup.read_budget
         front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
         server = Server(front, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()
         try:
-            for listener in await _bind(*setup.server.address):
+            for listener in setup.sockets or await _bind(*setup.server.address):
                 await web.SockSite(runner, listener, backlog=ACCEPTED_AT_ONCE).start()
                 listener.listen(BACKLOG)
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -27,8 +28,10 @@ from .logs import LogLevel, adopt_libraries, open_log
 from .options import Options
 from .platform_identity import Platform
 from .proxies import Proxies
+from .read_budget import ReadBudget
 from .reload import Reload
 from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
+from .workers import Worker
 
 
 @frozen(kw_only=True)
@@ -46,6 +49,12 @@ class Setup:
     next_commands: Callable[[str], str] = field(default=lambda url: "", repr=False)
     """What somebody could try next, given the server's URL; for stderr."""
 
+    worker: Worker | None = None
+    """Which of several processes this is; `None`: the only one."""
+
+    read_budget: ReadBudget | None = None
+    """What the workers share."""
+
     reload: Reload = field(default=Factory(lambda setup: _reload_of(setup.server), takes_self=True))
 
     @property
@@ -61,6 +70,8 @@ class Setup:
         """The server's log, which also takes what libraries log. Its level can be reloaded."""
         level = LogLevel(self.server.log_level)
         log = open_log(level)
+        if self.worker is not None:
+            log = log.bind(worker=self.worker.number)
         adopt_libraries(log)
         self.reload.add(level.apply)
         return log
@@ -85,11 +96,26 @@ class Setup:
         devices.checkpoint_command = self.server.audit_checkpoint_command
         self.reload.add(lambda server: devices.close())
 
+    @property
+    def sockets(self) -> Sequence[socket.socket]:
+        """What to accept connections from; empty: the server binds its address itself."""
+        return self.worker.sockets if self.worker else ()
+
     def announce(self, host: str, port: int) -> None:
-        """Write the line that says that the server is ready, and for people what to do next."""
-        url = f"{self.server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        """Write the line that says that the server is ready, and for people what to do next.
+
+        A worker only tells its parent.
+        """
+        if self.worker is not None:
+            self.worker.report_ready()
+            return
+        url = url_of(self.server, host, port)
         streams.write(streams.STDOUT, f"{self.introduction}listening on {url}\n")
         streams.write(streams.STDERR, self.next_commands(url))
+
+
+def url_of(server: ServerSettings, host: str, port: int) -> str:
+    return f"{server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def tls_context(server: ServerSettings) -> ssl.SSLContext:
@@ -110,15 +136,16 @@ def _reload_of(server: ServerSettings) -> Reload:
 
 
 @contextmanager
-def set_up(options: Options) -> Iterator[Setup]:
+def set_up(options: Options, worker: Worker | None = None, read_budget: ReadBudget | None = None) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
-    file = _file_of(options)
-    reload = Reload(file, lambda: _file_of(options))
+    file = file_of(options)
+    reload = Reload(file, lambda: file_of(options))
     with ExitStack() as opened:
-        yield _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload)
+        setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload)
+        yield evolve(setup, worker=worker, read_budget=read_budget)
 
 
-def _file_of(options: Options) -> SettingsFile:
+def file_of(options: Options) -> SettingsFile:
     """The settings in effect: options go before the file."""
     file = read_file(options.settings) if options.settings else SettingsFile()
     if options.listen:
