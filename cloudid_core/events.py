@@ -167,6 +167,15 @@ class DeviceChanged(Event, frozen=True, kw_only=True, tag="audit device"):
     state: str
 
 
+class SettingsDiffer(Event, frozen=True, kw_only=True, tag="settings differ"):
+    """Settings of this node that are not those of another node; without names: they are the same again."""
+
+    severity: ClassVar[Severity] = "warning"
+
+    node: str
+    names: tuple[str, ...] = ()
+
+
 class JobFailed(Event, frozen=True, kw_only=True, tag="background"):
     """A background job failed in a way that its own record cannot tell."""
 

@@ -15,10 +15,12 @@ from .api.dispatch import RequestFacts, respond
 from .api.response import Request, Response, render_refusal
 from .audit.device import Entries
 from .background.loop import Loop
+from .background.nodes import look_around
 from .effects import Instant, Now, RandomBytes, Record
 from .errors import Code, EntryDamaged, HostFailure, Problem, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
+from .foundation.node import Node
 from .initialise import initialise
 from .leases.revocation import end_lease
 from .mounts.catalog import CATALOG, HANDLERS
@@ -34,7 +36,7 @@ from .tokens.authenticate import find_by_accessor
 from .tokens.sweep import Sweep
 from .values.guid import uuid_text
 
-UPKEEP_PAUSE: Final = 60.0
+REFRESH_PAUSE: Final = 60.0
 
 __all__ = ["Service", "initialise", "open_service"]
 
@@ -43,10 +45,10 @@ async def open_service(settings: Settings) -> Service:
     """The service over an initialised store; fails as `open_ring` does."""
     caches = Caches(settings)
     records = Records(Sealer(await open_keyring(settings)), caches.records)
-    node = (await RandomBytes(8)).hex()
-    context = Context(settings, records, caches, CATALOG)
+    node = Node((await RandomBytes(8)).hex(), settings.node_name, await Now())
+    context = Context(settings, records, caches, CATALOG, node)
     await declare_devices(context, settings.audit_devices)
-    return Service(context, node)
+    return Service(context)
 
 
 def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries | None:
@@ -57,9 +59,10 @@ def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries
 class Service:
     """One opened service: what it was opened with, and its caches. Everything else is in the store."""
 
-    def __init__(self, context: Context, node: str) -> None:
+    def __init__(self, context: Context) -> None:
         self.context = context
-        self._background = Loop(context, node, HANDLERS, Sweep().run)
+        self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
+        self._refresh_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
@@ -122,6 +125,9 @@ class Service:
         return await self._background.run()
 
     async def upkeep(self) -> Instant:
-        """Keep this node's caches and keys fresh; when to come again."""
-        await refresh_ahead(self.context.settings, self.context.caches)
-        return await Now() + UPKEEP_PAUSE
+        """Keep this node's caches and keys fresh, and look at the other nodes; when to come again."""
+        again = await look_around(self.context)
+        if await Now() >= self._refresh_at:
+            await refresh_ahead(self.context.settings, self.context.caches)
+            self._refresh_at = await Now() + REFRESH_PAUSE
+        return again

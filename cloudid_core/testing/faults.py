@@ -12,6 +12,7 @@ from attrs import frozen
 from ..effects import (
     CallProvider,
     Commit,
+    CompareClocks,
     Effect,
     ListKeys,
     Now,
@@ -75,6 +76,7 @@ _STORE_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: StoreFailed(_WHY))
 
 TROUBLES: Final[Mapping[type[Effect[Any]], Mapping[FaultKind, Trouble]]] = {
     Now: _CRASH_BEFORE,
+    CompareClocks: _CRASH_BEFORE,
     RandomBytes: _CRASH_BEFORE,
     Sleep: _CRASH_BEFORE,
     ReadEntry: {**_STORE_FAILS, **_CRASH_BEFORE},

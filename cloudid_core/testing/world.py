@@ -16,7 +16,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ..effects import (
     CallProvider,
+    ClockReading,
     Commit,
+    CompareClocks,
     Effect,
     Entry,
     HttpRequest,
@@ -91,6 +93,8 @@ class World(Turns):
         self.store = MemoryStore() if store is None else store
         self.trace: list[tuple[str, Effect[Any]]] = []
         """Every effect in the order of performance, with the name of its task."""
+        self.store_clock: ClockReading | None = None
+        """What `CompareClocks` answers."""
         self.events: list[Event] = []
         """What was recorded."""
         self._faults: dict[int, FaultKind] = {}
@@ -163,6 +167,9 @@ class World(Turns):
 
     async def now(self) -> Instant:
         return await self._perform(Now(), lambda: self.clock)
+
+    async def compare_clocks(self) -> ClockReading | None:
+        return await self._perform(CompareClocks(), lambda: self.store_clock)
 
     async def random_bytes(self, count: int) -> bytes:
         return await self._perform(RandomBytes(count), lambda: self._draw(count))

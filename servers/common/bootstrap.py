@@ -141,7 +141,7 @@ def set_up(options: Options, worker: Worker | None = None, read_budget: ReadBudg
     file = file_of(options)
     reload = Reload(file, lambda: file_of(options))
     with ExitStack() as opened:
-        setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload)
+        setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
         yield evolve(setup, worker=worker, read_budget=read_budget)
 
 
@@ -153,8 +153,9 @@ def file_of(options: Options) -> SettingsFile:
     return evolve(file, clouds=clouds_at(options.provider)) if options.provider else file
 
 
-def _durable(file: SettingsFile, opened: ExitStack, reload: Reload) -> Setup:
-    settings = file.settings(master_key.find(file.server))
+def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Worker | None) -> Setup:
+    name = f"{socket.gethostname()}/{worker.number}" if worker else socket.gethostname()
+    settings = evolve(file.settings(master_key.find(file.server)), node_name=name)
     store = opened.enter_context(closing(open_store(file.server)))
     return Setup(
         server=file.server,

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from attrs import Factory, define
 from msgspec.structs import replace
 
-from cloudid_core.effects import Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
+from cloudid_core.effects import ClockReading, Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.events import Event
 
@@ -155,6 +155,9 @@ class Host:
 
     async def now(self) -> Instant:
         return time.time()
+
+    async def compare_clocks(self) -> ClockReading | None:
+        return self._store.clock
 
     async def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)

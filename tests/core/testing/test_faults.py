@@ -10,6 +10,7 @@ import pytest
 from cloudid_core.effects import (
     CallProvider,
     Commit,
+    CompareClocks,
     Effect,
     HttpRequest,
     HttpResponse,
@@ -74,6 +75,7 @@ TABLE: list[tuple[Effect[Any], FaultKind, type[BaseException], bool]] = [
     (ReadPlatformToken("r"), FAIL, PlatformTokenUnavailable, False),
     (ReadPlatformToken("r"), BEFORE, Crashed, False),
     (Now(), BEFORE, Crashed, False),
+    (CompareClocks(), BEFORE, Crashed, False),
     (RandomBytes(1), BEFORE, Crashed, False),
     (Sleep(1), BEFORE, Crashed, False),
 ]
