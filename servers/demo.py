@@ -76,9 +76,9 @@ class Storyteller:
         for name, fact in facts.items():
             sys.stdout.write(f"    {name.replace('_', ' ')}: {fact}\n")
 
-    def wait_until(self, what: str, count: Callable[[], int], wanted: int) -> None:
+    def wait_until(self, what: str, count: Callable[[], int], wanted: int, seconds: float = PATIENCE) -> None:
         """Show a number that changes by itself until it is what it should be."""
-        shown, until = None, time.monotonic() + PATIENCE
+        shown, until = None, time.monotonic() + seconds
         while shown != wanted:
             if (now := count()) != shown:
                 shown = now
@@ -131,34 +131,48 @@ def log_in(story: Storyteller) -> str:
     story.ask("POST", "sys/policies/acl/app", token=root, body={"policy": policy})
 
     story.tell(f"The machine {machine['name']!r} asks its metadata service for its signed identity.")
-    query = {"api-version": "2018-02-01", "resource": RESOURCE}
-    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
-    identity = story.cloud("GET", path, params=query, headers={"Metadata": "true"})
+    identity = _identity(story, machine)
     story.show(jwt=f"{identity['access_token'][:24]}… ({len(identity['access_token'])} characters)")
 
     story.tell("It logs in with it.")
+    token = _log_in_with(story, machine, identity["access_token"])
+
+    story.tell("The service token works.")
+    found = story.ask("GET", "auth/token/lookup-self", token=token)["data"]
+    story.show(display_name=found["display_name"], verified_facts=found["meta"])
+    return token
+
+
+def log_in_again(story: Storyteller) -> str:
+    """Another token for the same machine."""
+    machine = story.cloud("GET", "/simulator/world")["machines"][0]
+    return _log_in_with(story, machine, _identity(story, machine)["access_token"])
+
+
+def _identity(story: Storyteller, machine: Any) -> Any:
+    query = {"api-version": "2018-02-01", "resource": RESOURCE}
+    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
+    return story.cloud("GET", path, params=query, headers={"Metadata": "true"})
+
+
+def _log_in_with(story: Storyteller, machine: Any, jwt: str) -> str:
     form = {
         "role": "app",
-        "jwt": identity["access_token"],
+        "jwt": jwt,
         "subscription_id": machine["subscription"],
         "resource_group_name": machine["resource_group"],
         "vm_name": machine["name"],
     }
     auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
     story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
-
-    story.tell("The service token works.")
-    found = story.ask("GET", "auth/token/lookup-self", token=auth["client_token"])["data"]
-    story.show(display_name=found["display_name"], verified_facts=found["meta"])
     return str(auth["client_token"])
 
 
-def borrow_credentials(story: Storyteller, token: str) -> None:
-    """Credentials of a fresh service principal, renewed and left to expire; then a new root secret."""
+def configure_engine(story: Storyteller) -> None:
+    """A secrets engine with a role that may read one subscription."""
     root = story.started.root_token
     world = story.cloud("GET", "/simulator/world")
     application, subscription = world["applications"][0], world["subscriptions"][0]
-
     story.tell("The operator configures the secrets engine, and a role that may read one subscription.")
     config = {name: application[name] for name in ("client_id", "client_secret")}
     config |= {"tenant_id": world["tenant"], "subscription_id": subscription}
@@ -166,6 +180,12 @@ def borrow_credentials(story: Storyteller, token: str) -> None:
     assignments = [{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}]
     role = {"azure_roles": json.dumps(assignments), "ttl": f"{LEASE_SECONDS}s", "max_ttl": "1h"}
     story.ask("POST", "cloud/roles/reader", token=root, body=role)
+
+
+def borrow_credentials(story: Storyteller, token: str) -> None:
+    """Credentials of a fresh service principal, renewed and left to expire; then a new root secret."""
+    root = story.started.root_token
+    configure_engine(story)
 
     story.tell(
         "The machine borrows credentials: an application, a principal, a password and a role assignment are made."

@@ -45,8 +45,8 @@ class Node:
     leader: str = ""
     """Id of the node that does the background work."""
 
-    latency: float | None = None
-    """Seconds that a read of the store took."""
+    latency: float = 0.0
+    """Seconds that the last read of the store took."""
 
     clock: ClockReading | None = None
     is_store_lost: bool = False

@@ -59,7 +59,7 @@ async def health(call: Call) -> Answer:
         "node_name": node.name,
         "problems": list(node.problems),
         "settings_that_differ": list(node.differences),
-        "store_latency_ms": None if node.latency is None else round(node.latency * 1000, 3),
+        "store_latency_ms": round(node.latency * 1000),
         "clock_skew_ms": None if node.clock is None else round(node.clock.offset * 1000),
     }
     return Answer(data=data, plain=True, status=UNHEALTHY if node.problems else form.activecode)
