@@ -21,6 +21,7 @@ from ..effects import (
     CompareClocks,
     Effect,
     Entry,
+    Host,
     HttpRequest,
     HttpResponse,
     Instant,
@@ -115,10 +116,11 @@ class World(Turns):
         self._go_on(inf, task)
         return task.result()
 
-    def spawn(self, program: Program[T], name: str = "") -> Task[T]:
-        """Start a program, to go on when the world does."""
+    def spawn(self, program: Program[T], name: str = "", host: Host | None = None) -> Task[T]:
+        """Start a program, to go on when the world does. `host` may see the world in another way, as one of several."""
         self._spawned += 1
-        return self._start(name or f"{name_of(program)} {self._spawned}", run(program, self))
+        host = self if host is None else host
+        return self._start(name or f"{name_of(program)} {self._spawned}", run(program, host), host)
 
     def crash(self) -> None:
         """Kill the host: close all programs on the spot."""
@@ -179,7 +181,10 @@ class World(Turns):
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
         me = await self._perform(Together(programs), self._running_task)
-        tasks = [self._start(f"{me.name}.{number}", run(program, self), me) for number, program in enumerate(programs)]
+        tasks = [
+            self._start(f"{me.name}.{number}", run(program, me.host), me.host, me)
+            for number, program in enumerate(programs)
+        ]
         try:
             while not all(task.is_done for task in tasks) and all(task.error is None for task in tasks):
                 await self._park(me)
@@ -194,7 +199,7 @@ class World(Turns):
     async def within(self, seconds: float, program: Program[Any]) -> Any:
         me = await self._perform(Within(seconds, program), self._running_task)
         until = self.clock + seconds
-        task = self._start(me.name, run(program, self), me)
+        task = self._start(me.name, run(program, me.host), me.host, me)
         try:
             while not task.is_done and self.clock < until:
                 await self._park(me, until)
@@ -212,7 +217,7 @@ class World(Turns):
             raise
         task = self._shared.get(key)
         if task is None or task.is_done:
-            task = self._shared[key] = self._start(f"shared {key}", run(program, self))
+            task = self._shared[key] = self._start(f"shared {key}", run(program, me.host), me.host)
         else:
             program.close()
         task.waiters.append(me)
