@@ -40,6 +40,7 @@ dev: $(READY) ## Leave a server with a simulated cloud running
 prove: $(READY) ## Go through all pairs of faults and thousands of random lives (minutes)
 	@$(BIN)/python -m tests.simulation.prove
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
+	@$(BIN)/python -m pytest tests/nodes/test_kill_cluster.py --cycles 9 --timeout 1800
 
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.api.documents > docs/reference.md
