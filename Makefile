@@ -12,10 +12,10 @@ PROJECT := .[$(EXTRAS)]
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo dev prove endure soak docs bench figures clean
+.PHONY: help test pytest lint demo demo-cluster dev prove endure soak docs bench figures clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 8
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 test: lint pytest ## Lint, check types and contracts, run all tests
 
@@ -32,12 +32,16 @@ lint: $(READY) ## Check style, import contracts and types
 demo: $(READY) ## Show the whole story on a simulated cloud, then end
 	@$(BIN)/python -m servers.demo
 
+demo-cluster: $(READY) ## Show two servers over one PostgreSQL, and what happens when one is killed
+	@$(BIN)/python -m servers.demo_cluster
+
 dev: $(READY) ## Leave a server with a simulated cloud running
 	@$(BIN)/python -m servers.trio_server --dev
 
 prove: $(READY) ## Go through all pairs of faults and thousands of random lives (minutes)
 	@$(BIN)/python -m tests.simulation.prove
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
+	@$(BIN)/python -m pytest tests/nodes/test_kill_cluster.py --cycles 9 --timeout 1800
 
 endure: $(READY) ## Kill each server 60 times amid every request and every fault of the cloud (half an hour)
 	@$(BIN)/python -m tests.endurance.kills

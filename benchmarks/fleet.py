@@ -69,6 +69,9 @@ class MemoryHost:
     async def now(self) -> float:
         return time.time()
 
+    async def compare_clocks(self) -> None:
+        return None
+
     async def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)
 

@@ -66,6 +66,15 @@ def run_for(load: Load, seconds: float, warm_up: float = 0.0) -> Outcome:
     return asyncio.run(_run_for(load, seconds, warm_up))
 
 
+def run_all_for(loads: Sequence[Load], seconds: float, warm_up: float = 0.0) -> list[Outcome]:
+    """Keep several loads up at the same time."""
+
+    async def run() -> list[Outcome]:
+        return list(await asyncio.gather(*(_run_for(load, seconds, warm_up) for load in loads)))
+
+    return asyncio.run(run())
+
+
 def run_once(load: Load, seconds: float = 120.0) -> Outcome:
     """Send each request once, in so many seconds at the most."""
     return asyncio.run(_run_once(load, seconds))

@@ -121,6 +121,8 @@ class Host(Protocol):
 
     async def now(self) -> Instant: ...
 
+    async def compare_clocks(self) -> ClockReading | None: ...
+
     async def random_bytes(self, count: int) -> bytes: ...
 
     async def generate_key(self) -> Secret: ...
@@ -227,6 +229,23 @@ class Now(Effect[Instant], frozen=True):
 
     def perform_on(self, host: Host) -> Awaitable[Instant]:
         return host.now()
+
+
+class ClockReading(msgspec.Struct, frozen=True):
+    """The store's clock beside the host's."""
+
+    offset: float
+    """Seconds that the store's clock is ahead."""
+
+    uncertainty: float
+    """The offset is right to so many seconds."""
+
+
+class CompareClocks(Effect["ClockReading | None"], frozen=True):
+    """The store's clock, as the last commit saw it; `None` where it is the host's own, or before the first commit."""
+
+    def perform_on(self, host: Host) -> Awaitable[ClockReading | None]:
+        return host.compare_clocks()
 
 
 class RandomBytes(Effect[bytes], frozen=True):

@@ -184,6 +184,15 @@ class KeysChanged(Event, frozen=True, kw_only=True, tag="keys"):
     term: int = 0
 
 
+class SettingsDiffer(Event, frozen=True, kw_only=True, tag="settings differ"):
+    """Settings of this node that are not those of another node; without names: they are the same again."""
+
+    severity: ClassVar[Severity] = "warning"
+
+    node: str
+    names: tuple[str, ...] = ()
+
+
 class JobFailed(Event, frozen=True, kw_only=True, tag="background"):
     """A background job failed in a way that its own record cannot tell."""
 

@@ -16,10 +16,12 @@ from .api.dispatch import RequestFacts, respond
 from .api.response import Request, Response, render_refusal
 from .audit.device import Entries
 from .background.loop import Loop
+from .background.nodes import look_around
 from .effects import Instant, Now, RandomBytes, Record
 from .errors import Code, EntryDamaged, HostFailure, Problem, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
+from .foundation.node import Node
 from .initialise import initialise
 from .issuer.roll_over import ensure_first
 from .leases.revocation import end_lease
@@ -36,7 +38,7 @@ from .tokens import hierarchy
 from .tokens.sweep import Sweep
 from .values.guid import uuid_text
 
-UPKEEP_PAUSE: Final = 60.0
+REFRESH_PAUSE: Final = 60.0
 
 __all__ = ["Service", "initialise", "open_service"]
 
@@ -45,11 +47,11 @@ async def open_service(settings: Settings) -> Service:
     """The service over an initialised store; fails as `open_keyring` does."""
     caches = Caches(settings)
     records = Records(Sealer(await open_keyring(settings)), caches.records, partial(read_keyring, settings))
-    context = Context(settings, records, caches, CATALOG)
+    node = Node((await RandomBytes(8)).hex(), settings.node_name, await Now())
+    context = Context(settings, records, caches, CATALOG, node)
     await ensure_first(context)
-    node = (await RandomBytes(8)).hex()
     await declare_devices(context, settings.audit_devices)
-    return Service(context, node)
+    return Service(context)
 
 
 def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries | None:
@@ -60,9 +62,10 @@ def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries
 class Service:
     """One opened service: what it was opened with, and its caches. Everything else is in the store."""
 
-    def __init__(self, context: Context, node: str) -> None:
+    def __init__(self, context: Context) -> None:
         self.context = context
-        self._background = Loop(context, node, HANDLERS, Sweep().run)
+        self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
+        self._refresh_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
@@ -119,8 +122,11 @@ class Service:
         return await self._background.run()
 
     async def upkeep(self) -> Instant:
-        """Keep this node's caches and keys fresh; when to come again."""
-        await keep_plans(self.context)
-        await refresh_ahead(self.context.settings, self.context.caches)
-        await self.context.records.learn_keys()
-        return await Now() + UPKEEP_PAUSE
+        """Keep this node's caches, keys and plans fresh, and look at the other nodes; when to come again."""
+        again = await look_around(self.context)
+        if await Now() >= self._refresh_at:
+            await keep_plans(self.context)
+            await refresh_ahead(self.context.settings, self.context.caches)
+            await self.context.records.learn_keys()
+            self._refresh_at = await Now() + REFRESH_PAUSE
+        return again

@@ -41,6 +41,9 @@ class Settings:
     environment: Mapping[str, Secret] = field(factory=dict[str, Secret], repr=False)
     """The process environment's variables that start with `CLOUD_` or `AZURE_`."""
 
+    node_name: str = ""
+    """What operators know this node by."""
+
     clouds: Mapping[str, Cloud] = Factory(lambda: CLOUDS)
     """The endpoints of the four environments."""
 

@@ -78,9 +78,9 @@ class Storyteller:
         for name, fact in facts.items():
             sys.stdout.write(f"    {name.replace('_', ' ')}: {fact}\n")
 
-    def wait_until(self, what: str, count: Callable[[], int], wanted: int) -> None:
+    def wait_until(self, what: str, count: Callable[[], int], wanted: int, seconds: float = PATIENCE) -> None:
         """Show a number that changes by itself until it is what it should be."""
-        shown, until = None, time.monotonic() + PATIENCE
+        shown, until = None, time.monotonic() + seconds
         while shown != wanted:
             if (now := count()) != shown:
                 shown = now
@@ -137,12 +137,22 @@ def log_in(story: Storyteller) -> str:
     story.show(jwt=f"{form['jwt'][:24]}… ({len(form['jwt'])} characters)")
 
     story.tell("It logs in with it.")
-    auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
-    story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
+    token = _log_in_with(story, form)
 
     story.tell("The service token works.")
-    found = story.ask("GET", "auth/token/lookup-self", token=auth["client_token"])["data"]
+    found = story.ask("GET", "auth/token/lookup-self", token=token)["data"]
     story.show(display_name=found["display_name"], verified_facts=found["meta"])
+    return token
+
+
+def log_in_again(story: Storyteller) -> str:
+    """Another token for the same machine."""
+    return _log_in_with(story, credentials(story, story.cloud("GET", "/simulator/world")["machines"][0]))
+
+
+def _log_in_with(story: Storyteller, form: dict[str, str]) -> str:
+    auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
+    story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
     return str(auth["client_token"])
 
 
@@ -160,12 +170,11 @@ def credentials(story: Storyteller, machine: Any) -> dict[str, str]:
     }
 
 
-def borrow_credentials(story: Storyteller, token: str) -> None:
-    """Credentials of a fresh service principal, renewed and left to expire; then a new root secret."""
+def configure_engine(story: Storyteller) -> None:
+    """A secrets engine with a role that may read one subscription."""
     root = story.started.root_token
     world = story.cloud("GET", "/simulator/world")
     application, subscription = world["applications"][0], world["subscriptions"][0]
-
     story.tell("The operator configures the secrets engine, and a role that may read one subscription.")
     config = {name: application[name] for name in ("client_id", "client_secret")}
     config |= {"tenant_id": world["tenant"], "subscription_id": subscription}
@@ -173,6 +182,12 @@ def borrow_credentials(story: Storyteller, token: str) -> None:
     assignments = [{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}]
     role = {"azure_roles": json.dumps(assignments), "ttl": f"{LEASE_SECONDS}s", "max_ttl": "1h"}
     story.ask("POST", "cloud/roles/reader", token=root, body=role)
+
+
+def borrow_credentials(story: Storyteller, token: str) -> None:
+    """Credentials of a fresh service principal, renewed and left to expire; then a new root secret."""
+    root = story.started.root_token
+    configure_engine(story)
 
     story.tell(
         "The machine borrows credentials: an application, a principal, a password and a role assignment are made."

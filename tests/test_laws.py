@@ -214,6 +214,7 @@ def effects_with_secrets() -> tuple[Effect[Any], ...]:
         effects.CallProvider(request, 1.0),
         effects.ReadPlatformToken("resource"),
         effects.Sleep(1.0),
+        effects.CompareClocks(),
         effects.Now(),
         effects.RandomBytes(16),
         effects.GenerateKey(),

@@ -18,7 +18,7 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.records import expected
 
-LENGTH: Final = 120.0
+LENGTH: Final = 60.0
 """Seconds for which a node leads without renewing it."""
 
 
@@ -54,3 +54,9 @@ async def hold_leadership(
     except Conflict:
         return None
     return {keys.LEADER_TERM: version}
+
+
+async def leader_until(context: Context, now: Instant) -> Instant:
+    """Until when another node leads if it does not renew that."""
+    until = await context.records.find_fresh(keys.LEADER_UNTIL, Until)
+    return max(now + 1.0, until.record.at) if until else now + 1.0

@@ -8,7 +8,7 @@ aside for a while, and is raised when the round is over, for the host's log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Final
@@ -24,11 +24,13 @@ from ..foundation.deadline import Deadline
 from ..store import keys
 from ..store.keyring import keep_reserve
 from . import queue
-from .leadership import hold_leadership
+from .leadership import hold_leadership, leader_until
 from .queue import Job
 
 PAUSE: Final = 60.0
 """Seconds between two rounds at the most."""
+POLL: Final = 1.0
+"""Seconds between two rounds at the most while there are other nodes."""
 BREATH: Final = 1.0
 """Seconds between two rounds when what is due could not be done in the first."""
 BUDGET: Final = 64
@@ -65,6 +67,7 @@ class Loop:
         self._handlers = handlers
         self._sweep = sweep
         self._has_started = False
+        self._swept_at: Instant = 0.0
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
         """Due entries whose work met a bug, and until when they are left alone."""
 
@@ -74,9 +77,13 @@ class Loop:
         now = await Now()
         fence = await hold_leadership(self._context, self._node, now, take_over=not self._has_started)
         if fence is None:
-            return now + PAUSE
+            return min(now + PAUSE, await leader_until(self._context, now))
         self._has_started = True
-        backlogs = [backlog for backlog in await self._backlogs(now) if backlog.due_keys]
+        all_backlogs = await self._backlogs(now)
+        backlogs = [backlog for backlog in all_backlogs if backlog.due_keys]
+        if self._is_poll(now) and not backlogs:
+            return self._visit_at(now, now, all_backlogs)
+        self._swept_at = now
         chosen = sorted(backlogs, key=lambda backlog: backlog.next_at)[:MOST_LANES]
         bugs = await self._work_off(chosen, fence, now + ROUND_SECONDS)
         await self._sweep(self._context, fence, now)
@@ -145,8 +152,17 @@ class Loop:
 
     async def _next_visit(self, pause: float) -> Instant:
         now = await Now()
-        first = min((backlog.next_at for backlog in await self._backlogs(now)), default=inf)
-        return min(now + PAUSE, max(now + pause, first))
+        return self._visit_at(now, now + pause, await self._backlogs(now))
+
+    def _visit_at(self, now: Instant, earliest: Instant, backlogs: Sequence[Backlog]) -> Instant:
+        """When the first entry is due. What other nodes write may be due sooner, and they cannot wake this one."""
+        first = min((backlog.next_at for backlog in backlogs), default=inf)
+        latest = now + (POLL if self._context.node.others else PAUSE)
+        return min(latest, max(earliest, first))
+
+    def _is_poll(self, now: Instant) -> bool:
+        """Whether this round only looks for what other nodes wrote: dead entries are swept less often."""
+        return bool(self._context.node.others) and 0 <= now - self._swept_at < PAUSE
 
 
 async def _record(event: JobFailed) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..effects import Instant
 from ..mounts.table import Mount
@@ -16,6 +16,7 @@ from ..store.records import Found, Records
 from .caches import Caches
 from .deadline import Deadline
 from .lifetime import Terms
+from .node import Node
 
 
 class Components(Protocol):
@@ -62,6 +63,7 @@ class Context:
     records: Records
     caches: Caches
     components: Components
+    node: Node = field(factory=Node)
 
     @property
     def marker_prefix(self) -> str:

@@ -18,6 +18,12 @@ QUOTAS: Final = "quotas"
 UNSHOWN_ROOT_TOKEN: Final = "unshown-root-token"
 TOKENS: Final = "token/"
 POLICIES: Final = "policy/"
+NODES: Final = "node/"
+
+
+def node(node_id: str) -> str:
+    """A process that serves the store."""
+    return f"{NODES}{node_id}"
 
 
 def due_time(instant: Instant) -> str:

@@ -10,8 +10,10 @@ from ..api.fields import BOOLEAN, FieldType, Json, setting
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
-from ..values import coercion
+from ..values import coercion, rfc3339
 from ..version import VERSION
+
+UNHEALTHY: Final = 503
 
 
 def _status(raw: object) -> int:
@@ -43,7 +45,9 @@ def _common() -> dict[str, Json]:
 
 
 async def health(call: Call) -> Answer:
+    """What this node last saw of the store: load balancers ask often, and many of them do."""
     form = call.form(HealthForm)
+    node = call.context.node
     data = {
         **_common(),
         "standby": False,
@@ -51,8 +55,14 @@ async def health(call: Call) -> Answer:
         "replication_performance_mode": "disabled",
         "replication_dr_mode": "disabled",
         "server_time_utc": int(call.now),
+        "node_id": node.id,
+        "node_name": node.name,
+        "problems": list(node.problems),
+        "settings_that_differ": list(node.differences),
+        "store_latency_ms": round(node.latency * 1000),
+        "clock_skew_ms": None if node.clock is None else round(node.clock.offset * 1000),
     }
-    return Answer(data=data, plain=True, status=form.activecode)
+    return Answer(data=data, plain=True, status=UNHEALTHY if node.problems else form.activecode)
 
 
 async def seal_status(call: Call) -> Answer:
@@ -72,16 +82,43 @@ async def seal_status(call: Call) -> Answer:
 
 
 async def leader(call: Call) -> Answer:
+    """Every node answers everything itself, and is its clients' leader; one of them does the background work."""
+    node = call.context.node
     data = {
-        "ha_enabled": False,
+        "ha_enabled": bool(node.others),
         "is_self": True,
-        "active_time": "0001-01-01T00:00:00Z",
+        "active_time": rfc3339.show(node.started_at),
         "leader_address": "",
         "leader_cluster_address": "",
         "performance_standby": False,
         "performance_standby_last_remote_wal": 0,
+        "node_id": node.id,
+        "background_node_id": node.leader,
     }
     return Answer(data=data, plain=True)
+
+
+async def ha_status(call: Call) -> Answer:
+    node = call.context.node
+    shown = [
+        (node.id, node.name, VERSION, node.started_at, call.now),
+        *((other.id, other.name, other.version, other.started_at, other.seen_at) for other in node.others),
+    ]
+    nodes = [
+        {
+            "node_id": node_id,
+            "hostname": name,
+            "api_address": "",
+            "cluster_address": "",
+            "active_node": True,
+            "background_node": node_id == node.leader,
+            "version": version,
+            "started_at": rfc3339.show(started_at),
+            "last_echo": rfc3339.show(seen_at),
+        }
+        for node_id, name, version, started_at, seen_at in shown
+    ]
+    return Answer(data={"nodes": nodes})
 
 
 async def init_status(call: Call) -> Answer:
@@ -117,6 +154,12 @@ ROUTES: Final = (
         public=True,
         audited=False,
         doc="Tells which node leads.",
+    ),
+    Route(
+        path="ha-status",
+        operation=Operation.READ,
+        program=ha_status,
+        doc="Lists the nodes that serve the store, and which of them does the background work.",
     ),
     Route(
         path="init",

@@ -12,6 +12,7 @@ from attrs import frozen
 from ..effects import (
     CallProvider,
     Commit,
+    CompareClocks,
     Effect,
     GenerateKey,
     ListKeys,
@@ -78,6 +79,7 @@ _STORE_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: StoreFailed(_WHY))
 
 TROUBLES: Final[Mapping[type[Effect[Any]], Mapping[FaultKind, Trouble]]] = {
     Now: _CRASH_BEFORE,
+    CompareClocks: _CRASH_BEFORE,
     RandomBytes: _CRASH_BEFORE,
     Sleep: _CRASH_BEFORE,
     GenerateKey: _CRASH_BEFORE,

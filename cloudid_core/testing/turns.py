@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
-from ..effects import Instant
+from ..effects import Host, Instant
 from .faults import Crashed
 
 T = TypeVar("T")
@@ -32,8 +32,9 @@ _PAUSE: Final = _Pause()
 class Task(Generic[T]):
     """A program under way in a world."""
 
-    def __init__(self, turns: Turns, name: str, running: Coroutine[None, None, T]) -> None:
+    def __init__(self, turns: Turns, name: str, running: Coroutine[None, None, T], host: Host) -> None:
         self.name = name
+        self.host = host
         self.is_done = False
         self._turns = turns
         self._running = running
@@ -112,9 +113,11 @@ class Turns:
             raise RuntimeError("a world runs its programs itself: use `perform` or `spawn`")
         return self._current
 
-    def _start(self, name: str, running: Coroutine[None, None, T], waiting: Task[Any] | None = None) -> Task[T]:
-        """Start a task, up to its first pause; `waiting` is woken at its end."""
-        task = Task(self, name, running)
+    def _start(
+        self, name: str, running: Coroutine[None, None, T], host: Host, waiting: Task[Any] | None = None
+    ) -> Task[T]:
+        """Start a task on a host, up to its first pause; `waiting` is woken at its end."""
+        task = Task(self, name, running, host)
         if waiting is not None:
             task.waiters.append(waiting)
         self._tasks[task] = None

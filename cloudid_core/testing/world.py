@@ -16,10 +16,13 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from ..effects import (
     CallProvider,
+    ClockReading,
     Commit,
+    CompareClocks,
     Effect,
     Entry,
     GenerateKey,
+    Host,
     HttpRequest,
     HttpResponse,
     Instant,
@@ -98,6 +101,8 @@ class World(Turns):
         self.store = MemoryStore() if store is None else store
         self.trace: list[tuple[str, Effect[Any]]] = []
         """Every effect in the order of performance, with the name of its task."""
+        self.store_clock: ClockReading | None = None
+        """What `CompareClocks` answers."""
         self.events: list[Event] = []
         """What was recorded."""
         self._faults: dict[int, FaultKind] = {}
@@ -121,10 +126,11 @@ class World(Turns):
         self._go_on(inf, task)
         return task.result()
 
-    def spawn(self, program: Program[T], name: str = "") -> Task[T]:
-        """Start a program, to go on when the world does."""
+    def spawn(self, program: Program[T], name: str = "", host: Host | None = None) -> Task[T]:
+        """Start a program, to go on when the world does. `host` may see the world in another way, as one of several."""
         self._spawned += 1
-        return self._start(name or f"{name_of(program)} {self._spawned}", run(program, self))
+        host = self if host is None else host
+        return self._start(name or f"{name_of(program)} {self._spawned}", run(program, host), host)
 
     def crash(self) -> None:
         """Kill the host: close all programs on the spot."""
@@ -174,6 +180,9 @@ class World(Turns):
     async def now(self) -> Instant:
         return await self._perform(Now(), lambda: self.clock)
 
+    async def compare_clocks(self) -> ClockReading | None:
+        return await self._perform(CompareClocks(), lambda: self.store_clock)
+
     async def random_bytes(self, count: int) -> bytes:
         return await self._perform(RandomBytes(count), lambda: self._draw(count))
 
@@ -188,7 +197,10 @@ class World(Turns):
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
         me = await self._perform(Together(programs), self._running_task)
-        tasks = [self._start(f"{me.name}.{number}", run(program, self), me) for number, program in enumerate(programs)]
+        tasks = [
+            self._start(f"{me.name}.{number}", run(program, me.host), me.host, me)
+            for number, program in enumerate(programs)
+        ]
         try:
             while not all(task.is_done for task in tasks) and all(task.error is None for task in tasks):
                 await self._park(me)
@@ -203,7 +215,7 @@ class World(Turns):
     async def within(self, seconds: float, program: Program[Any]) -> Any:
         me = await self._perform(Within(seconds, program), self._running_task)
         until = self.clock + seconds
-        task = self._start(me.name, run(program, self), me)
+        task = self._start(me.name, run(program, me.host), me.host, me)
         try:
             while not task.is_done and self.clock < until:
                 await self._park(me, until)
@@ -221,7 +233,7 @@ class World(Turns):
             raise
         task = self._shared.get(key)
         if task is None or task.is_done:
-            task = self._shared[key] = self._start(f"shared {key}", run(program, self))
+            task = self._shared[key] = self._start(f"shared {key}", run(program, me.host), me.host)
         else:
             program.close()
         task.waiters.append(me)

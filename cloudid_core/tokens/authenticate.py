@@ -119,6 +119,7 @@ async def _spend_use(context: Context, token_id: str, now: Instant) -> Token:
     """Count one use. The last one ends the token, so that it is granted once however many requests ask for it.
 
     A put ends the token, not a delete: when the store cannot tell the outcome, only what was put proves whose it is.
+    The token is then dead by the clock of every node, however far that is behind.
     """
     found = await find_token(context, token_id)
     if found is None or not found.record.num_uses or not found.record.is_alive(now):
@@ -126,6 +127,6 @@ async def _spend_use(context: Context, token_id: str, now: Instant) -> Token:
     spent = replace(found.record, num_uses=found.record.num_uses - 1)
     changes = Changes(found.expected, {spent.key: spent})
     if not spent.num_uses:
-        changes = spent.ending(now) | Changes(found.expected, {spent.key: replace(spent, expires_at=now)})
+        changes = spent.ending(now) | Changes(found.expected, {spent.key: replace(spent, expires_at=0.0)})
     await context.records.commit(changes)
     return spent

@@ -46,10 +46,9 @@ class Sweep:
         self._after = page[-1] if len(page) == PAGE else ""
         dead: dict[str, int] = {}
         deletes: list[str] = []
-        for key in page:
-            found = await context.records.find_fresh(key, Token)
-            if found is not None and not found.record.is_alive(now) and not found.record.has_dependants:
-                dead[key] = found.version
+        for found in await context.records.find_all_fresh(page, Token):
+            if not found.record.is_alive(now) and not found.record.has_dependants:
+                dead[found.key] = found.version
                 deletes.extend(found.record.own_keys)
         if dead:
             try:

@@ -61,7 +61,8 @@ async def _serve(setup: Setup) -> None:
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
         host.sinks.append(EventLog(log))
         setup.connect_audit(host.audit, log)
-        listeners = await _bind(*setup.server.address)
+        host.read_budget = setup.read_budget
+        listeners = setup.sockets or await _bind(*setup.server.address)
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
         front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
         server = Server(front, setup.server, affordable(setup.server.connection_limit, log), setup.tls())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from ipaddress import ip_address
 from pathlib import Path
@@ -30,8 +31,10 @@ from .logs import LogLevel, adopt_libraries, open_log
 from .options import Options
 from .platform_identity import Platform
 from .proxies import Proxies
+from .read_budget import ReadBudget
 from .reload import Reload
 from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
+from .workers import Worker
 
 
 @frozen(kw_only=True)
@@ -49,6 +52,12 @@ class Setup:
     next_commands: Callable[[str], str] = field(default=lambda url: "", repr=False)
     """What somebody could try next, given the server's URL; for stderr."""
 
+    worker: Worker | None = None
+    """Which of several processes this is; `None`: the only one."""
+
+    read_budget: ReadBudget | None = None
+    """What the workers share."""
+
     reload: Reload = field(default=Factory(lambda setup: _reload_of(setup.server), takes_self=True))
 
     @property
@@ -64,6 +73,8 @@ class Setup:
         """The server's log, which also takes what libraries log. Its level can be reloaded."""
         level = LogLevel(self.server.log_level)
         log = open_log(level)
+        if self.worker is not None:
+            log = log.bind(worker=self.worker.number)
         adopt_libraries(log)
         self.reload.add(level.apply)
         return log
@@ -88,12 +99,23 @@ class Setup:
         devices.checkpoint_command = self.server.audit_checkpoint_command
         self.reload.add(lambda server: devices.close())
 
+    @property
+    def sockets(self) -> Sequence[socket.socket]:
+        """What to accept connections from; empty: the server binds its address itself."""
+        return self.worker.sockets if self.worker else ()
+
     def url(self, host: str, port: int) -> str:
         """The address of a socket that listens."""
-        return f"{self.server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        return url_of(self.server, host, port)
 
     def announce(self, host: str, port: int) -> None:
-        """Write the line that says that the server is ready, and for people what to do next."""
+        """Write the line that says that the server is ready, and for people what to do next.
+
+        A worker only tells its parent.
+        """
+        if self.worker is not None:
+            self.worker.report_ready()
+            return
         url = self.url(host, port)
         streams.write(streams.STDOUT, f"{self.introduction}listening on {url}\n")
         streams.write(streams.STDERR, self.next_commands(url))
@@ -103,6 +125,10 @@ def with_issuer(settings: Settings, url: str) -> Settings:
     """The settings with the address that the server listens on as issuer, where it is on loopback and none is set."""
     host = urlsplit(url).hostname or ""
     return evolve(settings, issuer=url) if not settings.issuer and ip_address(host).is_loopback else settings
+
+
+def url_of(server: ServerSettings, host: str, port: int) -> str:
+    return f"{server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def tls_context(server: ServerSettings) -> ssl.SSLContext:
@@ -123,15 +149,16 @@ def _reload_of(server: ServerSettings) -> Reload:
 
 
 @contextmanager
-def set_up(options: Options) -> Iterator[Setup]:
+def set_up(options: Options, worker: Worker | None = None, read_budget: ReadBudget | None = None) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
-    file = _file_of(options)
-    reload = Reload(file, lambda: _file_of(options))
+    file = file_of(options)
+    reload = Reload(file, lambda: file_of(options))
     with ExitStack() as opened:
-        yield _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload)
+        setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
+        yield evolve(setup, worker=worker, read_budget=read_budget)
 
 
-def _file_of(options: Options) -> SettingsFile:
+def file_of(options: Options) -> SettingsFile:
     """The settings in effect: options go before the file."""
     file = read_file(options.settings) if options.settings else SettingsFile()
     if options.listen:
@@ -139,8 +166,9 @@ def _file_of(options: Options) -> SettingsFile:
     return evolve(file, clouds=clouds_at(options.provider)) if options.provider else file
 
 
-def _durable(file: SettingsFile, opened: ExitStack, reload: Reload) -> Setup:
-    settings = file.settings(master_key.find(file.server))
+def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Worker | None) -> Setup:
+    name = f"{socket.gethostname()}/{worker.number}" if worker else socket.gethostname()
+    settings = evolve(file.settings(master_key.find(file.server)), node_name=name)
     store = opened.enter_context(closing(open_store(file.server)))
     return Setup(
         server=file.server,

@@ -25,10 +25,13 @@ from ..stores import Store
 from ..stores.backup import back_up
 from ..stores.copying import copy_store
 from . import master_key, streams
-from .bootstrap import Setup, open_store, set_up
+from .bootstrap import Setup, file_of, open_store, set_up, url_of
 from .host import Host
+from .logs import open_log
 from .options import BACKUP, COPY, INIT, REKEY, Options, read_options
+from .read_budget import ReadBudget
 from .settings import SettingsError, SettingsFile, read_file
+from .workers import Supervisor, Worker, bind
 
 Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
 """Does some work on a host over a store."""
@@ -41,21 +44,23 @@ def main(name: str, serve: Callable[[Setup], None], perform: Perform) -> int:
     """
     streams.open_missing()
     options = read_options(f"python -m servers.{name}")
-    try:
-        if options.command == INIT:
-            _init(options, perform)
-        elif options.command == REKEY:
-            _rekey(options, perform)
-        elif options.command == BACKUP:
-            _back_up(options)
-        elif options.command == COPY:
-            _copy(options, perform)
-        else:
-            _serve(options, serve)
-    except (SettingsError, CloudidError, OSError) as error:
-        streams.write(streams.STDERR, f"error: {error}\n")
-        return 1
-    return 0
+    return _with_reasons(lambda: _run(options, serve, perform))
+
+
+def _run(options: Options, serve: Callable[[Setup], None], perform: Perform) -> int | None:
+    if options.command == INIT:
+        _init(options, perform)
+    elif options.command == REKEY:
+        _rekey(options, perform)
+    elif options.command == BACKUP:
+        _back_up(options)
+    elif options.command == COPY:
+        _copy(options, perform)
+    elif options.workers > 1:
+        return _serve_with_workers(options, serve)
+    else:
+        _serve(options, serve)
+    return None
 
 
 def _file_of(options: Options) -> SettingsFile:
@@ -63,13 +68,51 @@ def _file_of(options: Options) -> SettingsFile:
     return read_file(options.settings)
 
 
-def _serve(options: Options, serve: Callable[[Setup], None]) -> None:
+def _serve(
+    options: Options,
+    serve: Callable[[Setup], None],
+    worker: Worker | None = None,
+    read_budget: ReadBudget | None = None,
+) -> None:
     """Signals that come before the server handles them, or when it has ended, do no harm."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with set_up(options) as setup:
+    with set_up(options, worker, read_budget) as setup:
         serve(setup)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+
+
+def _serve_with_workers(options: Options, serve: Callable[[Setup], None]) -> int:
+    """Everything that is opened is opened by the workers: two processes cannot share a connection."""
+    file = file_of(options)
+    server = file.server
+    if not server.is_in_database:
+        raise SettingsError(
+            "several workers need a store that processes can share: a PostgreSQL database, as in "
+            '[server] store = "postgresql://USER@HOST/DATABASE"'
+        )
+    sockets = bind(*server.address)
+    url = url_of(server, *sockets[0].getsockname()[:2])
+    origins = {cloud.resource_manager for cloud in file.clouds.values()}
+
+    def work(worker: Worker) -> int:
+        return _with_reasons(lambda: _serve(options, serve, worker, read_budget))
+
+    def announce() -> None:
+        streams.write(streams.STDOUT, f"listening on {url}\n")
+
+    log = open_log(server.log_level)
+    with closing(ReadBudget(server.provider_read_rate, origins)) as read_budget:
+        return Supervisor(options.workers, sockets, work, announce, log).run()
+
+
+def _with_reasons(work: Callable[[], int | None]) -> int:
+    """The exit code of some work: its own, or 1 with the reason on stderr when it fails as operators can expect."""
+    try:
+        return work() or 0
+    except (SettingsError, CloudidError, OSError) as error:
+        streams.write(streams.STDERR, f"error: {error}\n")
+        return 1
 
 
 def _init(options: Options, perform: Perform) -> None:

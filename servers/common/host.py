@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
-from cloudid_core.effects import Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
+from cloudid_core.effects import ClockReading, Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.events import Event
 from cloudid_core.values.secret import Secret
@@ -24,6 +24,7 @@ from ..audit.devices import Devices
 from ..stores import Store
 from . import platform_identity, runtime
 from .platform_identity import Platform
+from .read_budget import ReadBudget
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -79,6 +80,9 @@ class Host:
         self._platform = platform
         self._flights: dict[str, _Flight] = {}
         self._lanes: dict[Hashable, Lane] = {}
+        self.read_budget: ReadBudget | None = None
+        """What the workers of this machine may read from the provider together."""
+
         self.sinks: list[Callable[[Event], None]] = []
         """Who learns of the core's events."""
         self.audit = Devices(self)
@@ -125,7 +129,9 @@ class Host:
 
     @asynccontextmanager
     async def in_lane(self, request: HttpRequest) -> AsyncIterator[None]:
-        """Around a call to the provider: wait until its lane is free. The caller bounds the time."""
+        """Around a call to the provider: wait for the budget of reads and for its lane. The caller bounds the time."""
+        if self.read_budget is not None and (pause := self.read_budget.take(request)):
+            await self.sleep(pause)
         origin, _, path = request.url.partition("://")[2].partition("/")
         key = (origin, path.partition("/")[0], request.method in ("GET", "HEAD"))
         lane = self._lanes.get(key)
@@ -160,6 +166,9 @@ class Host:
 
     async def now(self) -> Instant:
         return time.time()
+
+    async def compare_clocks(self) -> ClockReading | None:
+        return self._store.clock
 
     async def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ INIT: Final = "init"
 BACKUP: Final = "backup"
 COPY: Final = "copy-store"
 REKEY: Final = "rekey"
+MOST_WORKERS: Final = 64
 COMMANDS: Final = {
     SERVE: "serve requests until SIGTERM (the command when none is given)",
     INIT: "prepare the store and the key file of --settings, and print the root token, once",
@@ -38,6 +40,7 @@ class Options:
     listen: str = ""
     provider: str = ""
     root_token: Secret = field(factory=Secret)
+    workers: int = 1
     new_root_token: bool = False
     """`init`: make another root token for a store that is initialised."""
     target: Path = Path()
@@ -59,6 +62,8 @@ def read_options(program: str, arguments: Sequence[str] | None = None) -> Option
         parser.error("one of --dev and --settings FILE is needed")
     if given.command == SERVE and given.root_token and not given.is_dev:
         parser.error("--root-token is for --dev only")
+    if given.command == SERVE and given.workers > 1 and given.is_dev:
+        parser.error("--workers needs a store that processes share, which --dev does not have")
     vars(given).pop("finish", None)
     return Options(**{name: value for name, value in vars(given).items() if value is not None})
 
@@ -88,6 +93,13 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--provider", metavar="URL", help="address of a provider simulator that stands for every environment"
     )
     serve.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default: 127.0.0.1:8200")
+    serve.add_argument(
+        "--workers",
+        type=_count,
+        metavar="N",
+        default=1,
+        help=f"processes that serve together, 1 to {MOST_WORKERS}; more than one needs a store in PostgreSQL",
+    )
     init.add_argument(
         "--new-root-token",
         action="store_true",
@@ -101,6 +113,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
     backup.add_argument("target", type=Path, metavar="TARGET", help="file to write; it must not exist")
     copy.add_argument("target", type=Path, metavar="TARGET", help="TOML file with the settings of the other store")
     return parser
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {MOST_WORKERS}")
+    return int(text)
 
 
 def _address(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from cloudid_core.effects import Commit, Entry
+from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import HostFailure
 
 from ..common.runtime import Runtime
@@ -20,6 +20,11 @@ class Store(Protocol):
     Every method but `open` and `close` may be called concurrently. A caller that is cancelled cancels no commit: what
     was asked for is written or refused as a whole.
     """
+
+    @property
+    def clock(self) -> ClockReading | None:
+        """The store's clock, as the last commit saw it; `None` where it is this machine's, or not known yet."""
+        ...
 
     async def open(self, runtime: Runtime) -> None:
         """Start to work on this runtime; called once, before everything else. Raises `StoreFailed`."""

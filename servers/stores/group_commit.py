@@ -16,7 +16,7 @@ from typing import Final
 
 from attrs import Factory, define
 
-from cloudid_core.effects import Commit, Entry
+from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import OutcomeUnknown
 
 from ..common.runtime import Event, Runtime
@@ -54,6 +54,7 @@ class GroupCommit:
     A caller that is cancelled leaves its commit in the batch.
     """
 
+    clock: ClockReading | None = None
     _runtime: Runtime
 
     def __init__(self, store: BlockingStore) -> None:

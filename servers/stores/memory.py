@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloudid_core.effects import Commit, Entry
+from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.store.memory import MemoryStore
 
 from ..common.runtime import Runtime
@@ -10,6 +10,8 @@ from ..common.runtime import Runtime
 
 class InMemory:
     """A `Store` made of the core's `MemoryStore`, for one process. Nothing waits."""
+
+    clock: ClockReading | None = None
 
     def __init__(self, store: MemoryStore | None = None) -> None:
         self._store = store or MemoryStore()

@@ -50,8 +50,11 @@ async def _serve(setup: Setup) -> None:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.sinks.append(EventLog(log))
             setup.connect_audit(host.audit, log)
+            host.read_budget = setup.read_budget
             address, port = setup.server.address
-            listeners = await trio.open_tcp_listeners(port, host=address)
+            listeners = [
+                trio.SocketListener(trio.socket.from_stdlib_socket(bound)) for bound in setup.sockets
+            ] or await trio.open_tcp_listeners(port, host=address)
             service = await run(setup.open(setup.url(*listeners[0].socket.getsockname()[:2])), host)
             front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()

@@ -43,6 +43,9 @@ class NeverWaits:
     async def now(self) -> Instant:
         return 1_700_000_000.0
 
+    async def compare_clocks(self) -> None:
+        return None
+
     async def random_bytes(self, count: int) -> bytes:
         self.drawn += 1
         return self.drawn.to_bytes(16, "little")[:count].ljust(count, b"\0")

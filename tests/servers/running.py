@@ -49,8 +49,11 @@ class Running:
 
     def wait(self) -> tuple[int, str]:
         self.process.communicate(timeout=PATIENCE)
-        self._log.seek(0)
-        return self.process.returncode, self._log.read()
+        return self.process.returncode, self.log()
+
+    def log(self) -> str:
+        """What it has logged so far."""
+        return os.pread(self._log.fileno(), 2**30, 0).decode()
 
     def __enter__(self) -> Running:
         return self

@@ -114,8 +114,9 @@ def login_form(simulator: str, machine: dict[str, Any]) -> dict[str, str] | None
 
 
 CHANGING: Final = re.compile(
-    r'"(request_id|client_token|accessor|id|issue_time|expire_time|last_renewal)": ?"[^"]*"'
+    r'"(request_id|client_token|accessor|id|issue_time|expire_time|last_renewal|node_id|active_time)": ?"[^"]*"'
     r'|"(creation_time|last_renewal_time|ttl|server_time_utc)": ?\d+'
+    r'|"store_latency_ms": ?\d+'
     r"|(?<=\ndate: )[^\r]*"
 )
 """What two servers may answer differently: random values and times."""

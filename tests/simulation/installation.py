@@ -151,9 +151,13 @@ class Installation(World):
         """One request of a client, which may want its answer in so many seconds. Credentials are remembered."""
         return self._answer(self.perform(self.service.handle(_request(method, path, body, token, seconds, address))))
 
+    def handling(self, method: str, path: str, body: object = None, token: str = ROOT) -> Program[Response]:
+        """A request under way."""
+        return self.service.handle(_request(method, path, body, token))
+
     def ask_all(self, paths: Sequence[str]) -> None:
         """Several reads at the same time, with background work between."""
-        tasks = [self.spawn(self.service.handle(_request("GET", path, None, ROOT))) for path in paths]
+        tasks = [self.spawn(self.handling("GET", path)) for path in paths]
         background = self.spawn(self.service.tick())
         self.settle()
         for task in tasks:

@@ -1,7 +1,8 @@
 """The long proof: `python -m tests.simulation.prove [--lives N] [--no-pairs]`, on all cores, with its progress.
 
-All ordered pairs of faults for issue, revoke and rotate, and random lives. It ends with 1 at the first broken promise,
-and prints what replays it.
+All ordered pairs of faults for issue, revoke and rotate, and random lives; of two and three nodes all single faults of
+every operation, a change of the leader at every effect, and random lives with stalls and partitions. It ends with 1 at
+the first broken promise, and prints what replays it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from attrs import frozen
 from cloudid_core.testing import Fault, FaultKind, every_fault
 from cloudid_core.testing.faults import troubles_of
 
+from . import test_nodes
 from .operations import OPERATIONS, copy_of
 from .test_exhaustive import go_through
 from .test_random import REPLAY, live
@@ -37,9 +39,15 @@ LIVES_AT_ONCE: Final = 50
 
 @frozen
 class Job:
-    """A part of the proof: some lives, or all pairs whose first fault is this one."""
+    """A part of the proof: some lives, all pairs whose first fault is this one, or an operation of several nodes."""
 
     lives: tuple[int, int] = (0, 0)
+    nodes: int = 0
+    """How many; their lives choose by themselves."""
+
+    changes_leader: bool = False
+    """At every effect, instead of faults."""
+
     operation: str = ""
     at: int = 0
     kind: str = ""
@@ -47,12 +55,19 @@ class Job:
     def run(self) -> int:
         """How many worlds were tried; the first broken promise is raised."""
         if not self.operation:
+            story, replay = (test_nodes.live, test_nodes.REPLAY) if self.nodes else (live, REPLAY)
             for seed in range(*self.lives):
                 try:
-                    live(seed)
+                    story(seed)
                 except BaseException as failure:
-                    raise AssertionError(f"{failure}\nreplay with: {REPLAY.format(seed=seed)}") from failure
+                    raise AssertionError(f"{failure}\nreplay with: {replay.format(seed=seed)}") from failure
             return self.lives[1] - self.lives[0]
+        if self.nodes:
+            go = test_nodes.go_through_changes if self.changes_leader else test_nodes.go_through_faults
+            try:
+                return go(self.operation, self.nodes)
+            except BaseException as failure:
+                raise AssertionError(f"{failure}\nwith {self}") from failure
         start, operation = OPERATIONS[self.operation]
         first = Fault(self.at, FaultKind[self.kind])
         tried = 0
@@ -76,9 +91,17 @@ def pairs() -> Iterator[Job]:
                 yield Job(operation=name, at=at, kind=kind.name)
 
 
-def lives(count: int) -> Iterator[Job]:
+def lives(count: int, nodes: int = 0) -> Iterator[Job]:
     for first in range(0, count, LIVES_AT_ONCE):
-        yield Job(lives=(first, min(first + LIVES_AT_ONCE, count)))
+        yield Job(lives=(first, min(first + LIVES_AT_ONCE, count)), nodes=nodes)
+
+
+def several_nodes() -> Iterator[Job]:
+    """Every operation with two and with three nodes."""
+    for name in OPERATIONS:
+        for count in (2, 3):
+            for changes_leader in (False, True):
+                yield Job(operation=name, nodes=count, changes_leader=changes_leader)
 
 
 def main() -> int:
@@ -86,7 +109,8 @@ def main() -> int:
     parser.add_argument("--lives", type=int, default=5000, help="how many random lives (default: 5000)")
     parser.add_argument("--no-pairs", action="store_true", help="leave the pairs of faults out")
     options = parser.parse_args()
-    jobs = [*lives(options.lives), *(() if options.no_pairs else pairs())]
+    jobs = [*lives(options.lives), *lives(options.lives // 5, nodes=2)]
+    jobs += () if options.no_pairs else (*several_nodes(), *pairs())
     began, tried = time.monotonic(), 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         futures = [pool.submit(job.run) for job in jobs]

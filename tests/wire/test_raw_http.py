@@ -30,7 +30,7 @@ PAUSE: Final = 0.001
 NO_CONTENT: Final = (204, 304)
 VARIABLE: Final = re.compile(
     rb"date: [^\r]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|"
-    rb'"server_time_utc":\s?\d+|"cluster_\w+":\s?"[^"]*"'
+    rb'"server_time_utc":\s?\d+|"(cluster_\w+|node_\w+)":\s?"[^"]*"|"store_latency_ms":\s?\d+'
 )
 """What differs between two answers to the same request: times and ids."""
 

@@ -12,6 +12,6 @@ from __future__ import annotations
 
 from .address import Address
 from .schema import Mode
-from .store import ClockReading, PostgresStore
+from .store import PostgresStore
 
-__all__ = ["Address", "ClockReading", "Mode", "PostgresStore"]
+__all__ = ["Address", "Mode", "PostgresStore"]

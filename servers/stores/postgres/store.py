@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 from psycopg.pq.abc import PGresult as Result
 
-from cloudid_core.effects import Commit, Entry
+from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
 from ...common.runtime import Runtime
@@ -49,17 +49,6 @@ FORGOTTEN: Final = frozenset({"26000", "0A000"})
 
 FAULTS_OF_ONE: Final = ("22", "23", "54")
 """Classes of failures that one commit brings upon its batch."""
-
-
-@frozen
-class ClockReading:
-    """The database's clock, as the last commit saw it."""
-
-    offset: float
-    """Seconds that it is ahead of this machine's."""
-
-    uncertainty: float
-    """Half the time that the commit took: the offset is right to so many seconds."""
 
 
 @frozen

@@ -10,6 +10,7 @@ import pytest
 from cloudid_core.effects import (
     CallProvider,
     Commit,
+    CompareClocks,
     Effect,
     GenerateKey,
     HttpRequest,
@@ -79,6 +80,7 @@ TABLE: list[tuple[Effect[Any], FaultKind, type[BaseException], bool]] = [
     (ReadFederatedToken("/t"), BEFORE, Crashed, False),
     (GenerateKey(), BEFORE, Crashed, False),
     (Now(), BEFORE, Crashed, False),
+    (CompareClocks(), BEFORE, Crashed, False),
     (RandomBytes(1), BEFORE, Crashed, False),
     (Sleep(1), BEFORE, Crashed, False),
 ]

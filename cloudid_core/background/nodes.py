@@ -1,0 +1,139 @@
+"""Nodes: every one tells the others that it is there, and looks at who they are and whether their settings agree.
+
+Nothing rests on it: requests and background work are correct without it. It is what health tells, and how often the
+leader looks for work that other nodes left to it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+import attrs
+
+from ..effects import CompareClocks, Instant, Now, Record, gather
+from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed
+from ..events import SettingsDiffer
+from ..foundation.context import Context
+from ..foundation.node import NodeRecord
+from ..settings import Settings
+from ..store import keys
+from ..store.changes import Changes
+from ..store.records import Found
+from ..store.sealing import KeyedHash
+from ..values.secret import Secret
+from ..version import VERSION
+from .leadership import Term
+
+LOOK_PAUSE: Final = 10.0
+"""Seconds between two looks at the store and the other nodes."""
+
+ALONE_PAUSE: Final = 60.0
+"""Seconds after which a node that is alone says again that it is there; with others it does so at each look."""
+
+GONE: Final = 2 * ALONE_PAUSE
+"""Seconds after which a node that is silent does not count any more."""
+
+FORGOTTEN: Final = 600.0
+"""Seconds after which the entry of a node that is silent is removed."""
+
+OWN: Final = frozenset(
+    {
+        "master_key",
+        "node_name",
+        "environment",
+        "clouds",
+        "body_limit",
+        "jwt_limit",
+        "trusted_proxies",
+        "signature_cache_size",
+        "fact_cache_size",
+        "record_cache_size",
+    }
+)
+"""Settings that may differ between nodes, and two that are compared part by part."""
+
+
+async def look_around(context: Context) -> Instant:
+    """One look; the instant of the next one. Raises what the store does."""
+    node = context.node
+    try:
+        await _look(context)
+    except HostFailure:
+        node.is_store_lost = True
+        raise
+    node.is_store_lost = False
+    return await Now() + LOOK_PAUSE
+
+
+async def _look(context: Context) -> None:
+    node, started = context.node, await Now()
+    term = await context.records.find_fresh(keys.LEADER_TERM, Term)
+    now = await Now()
+    node.latency, node.leader = now - started, term.record.holder if term else ""
+    others = await _others(context, now)
+    node.others = tuple(sorted((other.record for other in others), key=lambda other: other.started_at))
+    record = _record_of(context, now)
+    await _report_differences(context, record)
+    if now - node.written_at >= (LOOK_PAUSE / 2 if node.others else ALONE_PAUSE) or now < node.written_at:
+        await context.records.commit(Changes({}, {keys.node(node.id): record}))
+        node.written_at = now
+    node.clock = await CompareClocks()
+
+
+async def _others(context: Context, now: Instant) -> list[Found[NodeRecord]]:
+    """Nodes that were there a moment ago. Entries that are much older are removed."""
+    names = [name for name in await context.records.names(keys.NODES) if name != context.node.id]
+    found = [other for other in await gather([_find(context, name) for name in names]) if other is not None]
+    forgotten = [other for other in found if now - other.record.seen_at > FORGOTTEN]
+    for other in forgotten:
+        with suppress(Conflict):  # it is back, or another node was faster
+            await context.records.commit(Changes(other.expected, deletes=(other.key,)))
+    return [other for other in found if now - other.record.seen_at < GONE]
+
+
+async def _find(context: Context, name: str) -> Found[NodeRecord] | None:
+    try:
+        return await context.records.find_fresh(keys.node(name), NodeRecord)
+    except EntryDamaged:  # of a later version, perhaps
+        return None
+
+
+def _record_of(context: Context, now: Instant) -> NodeRecord:
+    node = context.node
+    return NodeRecord(
+        id=node.id,
+        name=node.name,
+        version=VERSION,
+        started_at=node.started_at,
+        seen_at=now,
+        settings=digests(context.settings, context.records.sealer.keyring.token_keys[0].token_hash),
+    )
+
+
+def digests(settings: Settings, digest: KeyedHash) -> dict[str, str]:
+    """A keyed digest of each setting that has to be the same at all nodes. Values cannot be guessed from it."""
+    values: dict[str, object] = {
+        name: value for name, value in attrs.asdict(settings, recurse=False).items() if name not in OWN
+    }
+    values |= {f"environment.{name}": value for name, value in settings.environment.items()}
+    values |= {f"clouds.{name}": cloud for name, cloud in settings.clouds.items()}
+    return {name: digest.hexadecimal(f"setting {name} {_text(value)}")[:16] for name, value in values.items()}
+
+
+def _text(value: object) -> str:
+    return value.reveal() if isinstance(value, Secret) else repr(value)
+
+
+async def _report_differences(context: Context, record: NodeRecord) -> None:
+    """Record which settings differ from those of another node, each time that they are others."""
+    names: set[str] = set()
+    for other in context.node.others:
+        mine, theirs = record.settings, other.settings
+        if other.version == record.version:  # settings come and go between versions
+            names |= {name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name)}
+    differences = tuple(sorted(names))
+    if differences != context.node.differences:
+        context.node.differences = differences
+        with suppress(RecordFailed):
+            await Record(SettingsDiffer(node=context.node.name or context.node.id, names=differences))

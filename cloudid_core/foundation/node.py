@@ -1,0 +1,63 @@
+"""This node: its name, and what it last saw of the store and of the other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import define, field, frozen
+
+from ..effects import ClockReading, Instant
+
+MOST_SKEW: Final = 5.0
+"""Seconds that this machine's clock may be away from the store's. Intents and leadership bear several times as much."""
+
+
+@frozen(kw_only=True)
+class NodeRecord:
+    """What a node tells the others."""
+
+    id: str
+    name: str
+    version: str
+    started_at: Instant
+    seen_at: Instant
+    settings: Mapping[str, str]
+    """A keyed digest for each setting that has to be the same at all nodes."""
+
+
+@define
+class Node:
+    """One process that serves the store."""
+
+    id: str = ""
+    name: str = ""
+    """What operators know it by."""
+
+    started_at: Instant = 0.0
+    written_at: Instant = 0.0
+    """When it last told the others that it is there."""
+
+    others: tuple[NodeRecord, ...] = ()
+    differences: tuple[str, ...] = field(default=())
+    """Names of settings that differ from those of another node."""
+
+    leader: str = ""
+    """Id of the node that does the background work."""
+
+    latency: float = 0.0
+    """Seconds that the last read of the store took."""
+
+    clock: ClockReading | None = None
+    is_store_lost: bool = False
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why requests should go to another node."""
+        problems = []
+        if self.is_store_lost:
+            problems.append("the store cannot be read or written")
+        if self.clock is not None and abs(self.clock.offset) - self.clock.uncertainty > MOST_SKEW:
+            side = "behind" if self.clock.offset > 0 else "ahead of"
+            problems.append(f"this machine's clock is {abs(self.clock.offset):.1f} s {side} the store's")
+        return tuple(problems)

@@ -1,0 +1,210 @@
+"""Nodes on one store: who they are, whether they agree, what health tells, and that nothing waits for a dead one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from cloudid_core import Service, open_service
+from cloudid_core.background.leadership import LENGTH
+from cloudid_core.background.loop import PAUSE, POLL
+from cloudid_core.background.nodes import ALONE_PAUSE, FORGOTTEN, GONE, LOOK_PAUSE, digests
+from cloudid_core.clouds import CLOUDS
+from cloudid_core.effects import ClockReading, Commit, ReadEntry
+from cloudid_core.errors import HostFailure
+from cloudid_core.events import SettingsDiffer
+from cloudid_core.settings import Settings
+from cloudid_core.store import keys
+from cloudid_core.testing.faults import Fault, FaultKind
+from cloudid_core.values.secret import Secret
+
+from ..service_world import ServiceWorld
+
+
+class Nodes(ServiceWorld):
+    """A world with further nodes on its store."""
+
+    def node(self, **settings: Any) -> Service:
+        return self.perform(open_service(evolve(self.settings, **settings)))
+
+    def look(self, *services: Service) -> None:
+        for service in services:
+            self.perform(service.upkeep())
+
+    def at(self, service: Service) -> Nodes:
+        """From now on requests go to this node."""
+        self.service = service
+        return self
+
+    def differing(self) -> list[tuple[str, ...]]:
+        return [event.names for event in self.events if isinstance(event, SettingsDiffer)]
+
+
+def test_nodes_see_each_other_and_every_one_is_active() -> None:
+    world = Nodes()
+    one, two = world.service, world.node(node_name="two")
+    world.look(one, two, one)
+    world.perform(two.tick())
+    world.advance(LOOK_PAUSE)
+    world.look(one, two)
+    for service in (one, two):
+        health = world.at(service).must("GET", "sys/health", token="")
+        assert (health["standby"], health["node_id"]) == (False, service.context.node.id)
+        leader = world.must("GET", "sys/leader", token="")
+        assert (leader["ha_enabled"], leader["is_self"]) == (True, True)
+        assert leader["background_node_id"] == two.context.node.id
+        nodes = world.must("GET", "sys/ha-status")["data"]["nodes"]
+        assert {node["node_id"] for node in nodes} == {one.context.node.id, two.context.node.id}
+        assert [node["hostname"] for node in nodes if node["background_node"]] == ["two"]
+        assert all(node["active_node"] for node in nodes)
+
+
+def test_a_node_that_is_alone_says_so() -> None:
+    world = Nodes()
+    world.look(world.service)
+    assert world.must("GET", "sys/leader", token="")["ha_enabled"] is False
+    assert len(world.must("GET", "sys/ha-status")["data"]["nodes"]) == 1
+
+
+def test_the_list_of_nodes_needs_a_token() -> None:
+    assert Nodes().ask("GET", "sys/ha-status", token="")[0] == 403
+
+
+def test_a_silent_node_counts_no_more_and_its_entry_is_removed() -> None:
+    world = Nodes()
+    one, two = world.service, world.node()
+    world.look(two, one)
+    assert one.context.node.others
+    world.advance(GONE)
+    world.look(one)
+    assert not one.context.node.others
+    world.advance(FORGOTTEN)
+    world.look(one)
+    assert world.store.list(keys.NODES, "", 10) == (keys.node(one.context.node.id),)
+    world.look(two)
+    world.look(one)
+    assert one.context.node.others, "it is back"
+
+
+def test_a_node_that_is_alone_writes_once_a_minute() -> None:
+    world = Nodes()
+    for _ in range(int(2 * ALONE_PAUSE / LOOK_PAUSE) - 1):
+        world.look(world.service)
+        world.advance(LOOK_PAUSE)
+    assert sum(isinstance(e, Commit) and any(k.startswith(keys.NODES) for k in e.puts) for _, e in world.trace) == 2
+
+
+@pytest.mark.parametrize(
+    "changes, names",
+    [
+        ({"settle_time": 1}, ("settle_time",)),
+        ({"request_deadline": 5.0, "request_grace": 1.0}, ("request_deadline", "request_grace")),
+        ({"max_lease_ttl": 77}, ("max_lease_ttl",)),
+        ({"environment": {"CLOUD_CLIENT_SECRET": Secret("a")}}, ("environment.CLOUD_CLIENT_SECRET",)),
+        ({"clouds": CLOUDS}, tuple(sorted(f"clouds.{name}" for name in CLOUDS))),
+        ({"fact_cache_size": 1, "node_name": "x", "trusted_proxies": ("10.0.0.0/8",)}, None),
+    ],
+)
+def test_settings_that_must_agree_are_compared_by_name(changes: dict[str, Any], names: tuple[str, ...] | None) -> None:
+    world = Nodes()
+    other = world.node(**changes)
+    world.look(world.service, other, other)
+    assert world.differing() == ([names] if names else [])
+    assert world.at(other).must("GET", "sys/health", token="")["settings_that_differ"] == list(names or ())
+
+
+def test_settings_that_agree_again_are_reported_too() -> None:
+    world = Nodes()
+    other = world.node(settle_time=1)
+    world.look(other, world.service)
+    world.advance(GONE)
+    world.look(world.service)
+    assert world.differing() == [("settle_time",), ()]
+
+
+def test_a_digest_tells_nothing_about_a_secret() -> None:
+    world = Nodes()
+    keyring = world.service.context.records.sealer.keyring
+    settings = Settings(master_key=Secret("5a" * 32), environment={"CLOUD_X": Secret("canary")})
+    digest = digests(settings, keyring.token_keys[0].token_hash)
+    assert "canary" not in str(digest)
+    assert "master_key" not in digest
+    assert digest != digests(
+        evolve(settings, environment={"CLOUD_X": Secret("other")}), keyring.token_keys[0].token_hash
+    )
+
+
+@pytest.mark.parametrize("offset, status", [(0.0, 200), (5.5, 200), (-7.0, 503), (7.0, 503)])
+def test_health_fails_when_clocks_are_apart(offset: float, status: int) -> None:
+    """A commit that took long says little about the clock."""
+    world = Nodes()
+    world.store_clock = ClockReading(offset, 1.0)
+    world.look(world.service)
+    found, health = world.ask("GET", "sys/health", token="")
+    assert found == status
+    assert health["clock_skew_ms"] == offset * 1000
+    assert bool(health["problems"]) == (status == 503)
+
+
+def test_health_fails_while_the_store_is_lost() -> None:
+    world = Nodes()
+    world.look(world.service)
+    world.inject(Fault(len(world.trace) + 1, FaultKind.FAIL))
+    with pytest.raises(HostFailure):
+        world.look(world.service)
+    assert world.ask("GET", "sys/health", token="")[0] == 503
+    world.look(world.service)
+    assert world.must("GET", "sys/health", token="")["store_latency_ms"] == 0
+
+
+def test_the_leader_looks_each_second_while_there_are_others() -> None:
+    """What another node wants done early cannot wake it."""
+    world = Nodes()
+    assert world.perform(world.service.tick()) == world.clock + PAUSE
+    other = world.node()
+    world.look(world.service, other)
+    assert world.perform(other.tick()) == world.clock + POLL
+    before = len(world.trace)
+    world.advance(POLL)
+    world.perform(other.tick())
+    assert len(world.trace) - before < 12, "a poll is cheap"
+
+
+def test_background_work_of_one_node_is_done_by_the_other_within_a_second() -> None:
+    world = Nodes()
+    one, two = world.service, world.node()
+    world.look(one, two)
+    world.perform(two.tick())
+    world.perform(one.tick())
+    created = world.must("POST", "auth/token/create", {"policies": ["default"]})["auth"]["client_token"]
+    child = world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"}, token="root")
+    assert child
+    world.must("POST", "auth/token/revoke", {"token": created})
+    world.advance(POLL)
+    world.perform(two.tick())
+    assert world.store.list(keys.DUE, "", 10) == ()
+
+
+def test_another_node_takes_over_when_the_leader_is_dead() -> None:
+    world = Nodes()
+    one, two = world.service, world.node()
+    world.perform(two.tick())
+    again = world.perform(one.tick())
+    assert again == pytest.approx(world.clock + LENGTH, abs=1.0)
+    world.advance(again - world.clock)
+    world.perform(one.tick())
+    world.look(one)
+    assert one.context.node.leader == one.context.node.id
+
+
+def test_a_sweep_reads_many_tokens_at_the_same_time() -> None:
+    world = Nodes()
+    for _ in range(20):
+        world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1s"})
+    world.advance(10)
+    begin = len(world.trace)
+    world.perform(world.service.tick())
+    readers = {name for name, e in world.trace[begin:] if isinstance(e, ReadEntry) and e.key.startswith(keys.TOKENS)}
+    assert len(readers) >= 20

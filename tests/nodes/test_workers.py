@@ -1,0 +1,166 @@
+"""Several processes that serve one port: replaced when they die, stopped and reloaded together, over one database."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from servers.provider_simulator import Simulator, start
+from tests.servers.running import PATIENCE, Client, Running
+from tests.stores.test_served import SERVERS, ask, command, configured, prepared, written
+
+ROOT_ONLY: Final = "auth/token/lookup-self"
+
+
+@pytest.fixture
+def settings(database: str, tmp_path: Path) -> Path:
+    path = written(tmp_path, database)
+    prepared(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[str]:
+    with start(Simulator()) as cloud:
+        yield cloud.url
+
+
+def workers(server: str, settings: Path, cloud: str, count: int = 2) -> Running:
+    return Running(f"servers.{server}", "--settings", str(settings), "--provider", cloud, "--workers", str(count))
+
+
+def children(running: Running) -> list[int]:
+    listed = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text()
+    return [int(pid) for pid in listed.split()]
+
+
+def wait_until(condition: Callable[[], Any]) -> Any:
+    until = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < until, "this takes too long"
+        time.sleep(0.02)
+    return found
+
+
+def lines(log: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_workers_share_a_port_and_the_log_names_them(server: str, settings: Path, cloud: str) -> None:
+    with workers(server, settings, cloud) as running:
+        form = configured(running.url, cloud)
+
+        def log_in(_: int) -> int:
+            login = ask(running.url, "POST", "auth/cloud/login", token="", body=form)
+            return ask(running.url, "GET", ROOT_ONLY, login.json()["auth"]["client_token"]).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(log_in, range(64))) == {200}
+        code, log = running.stop()
+    assert code == 0
+    answered = Counter(line["worker"] for line in lines(log) if line["event"] == "request")
+    assert set(answered) == {1, 2}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_worker_that_is_killed_is_replaced_and_the_others_go_on(server: str, settings: Path, cloud: str) -> None:
+    with workers(server, settings, cloud) as running:
+        before = children(running)
+        for victim in before:
+            os.kill(victim, signal.SIGKILL)
+            for _ in range(20):
+                assert ask(running.url, "GET", ROOT_ONLY).status_code == 200
+        wait_until(lambda: len(children(running)) == 2)
+        assert not set(children(running)) & set(before)
+        code, log = running.stop()
+    assert code == 0
+    deaths = [line for line in lines(log) if line["event"] == "worker died"]
+    assert [(death["worker"], death["code"]) for death in deaths] == [(1, -9), (2, -9)]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_signals_reach_all_workers(server: str, settings: Path, cloud: str) -> None:
+    """SIGHUP reloads each, and SIGTERM drains each."""
+    with workers(server, settings, cloud) as running:
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: running.log().count("settings reloaded") == 2)
+        code, log = running.stop()
+    assert code == 0
+    events = Counter(line["event"] for line in lines(log))
+    assert events["settings reloaded"] == 2
+    assert events["draining"] == 2
+    assert events["worker died"] == 0
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_workers_end_when_their_parent_is_killed(server: str, settings: Path, cloud: str) -> None:
+    with workers(server, settings, cloud) as running:
+        pids = children(running)
+        running.process.kill()
+        running.process.wait()
+        wait_until(lambda: not any(is_running(pid) for pid in pids))
+        with pytest.raises(OSError):
+            Client(running.port)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_workers_over_sqlite_are_refused_and_postgresql_is_named(server: str, tmp_path: Path) -> None:
+    settings = written(tmp_path, f"{tmp_path}/cloudid.db")
+    failed = command(server, "--settings", str(settings), "--workers", "2")
+    assert (failed.returncode, "PostgreSQL" in failed.stderr) == (1, True)
+    assert not (tmp_path / "cloudid.db").exists()
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_what_is_wrong_at_the_start_is_said_once(server: str, database: str, tmp_path: Path) -> None:
+    settings = written(tmp_path, database)
+    (tmp_path / "key").write_text("ab" * 32)
+    (tmp_path / "key").chmod(0o600)
+    failed: subprocess.CompletedProcess[str] = command(server, "--settings", str(settings), "--workers", "3")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr.count("run init first") == 1
+
+
+def test_a_port_that_is_taken_is_an_error(settings: Path, cloud: str) -> None:
+    with workers("trio_server", settings, cloud) as running:
+        again = command(
+            "trio_server", "--settings", str(settings), "--workers", "2", "--listen", f"127.0.0.1:{running.port}"
+        )
+        assert (again.returncode, "in use" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("count", ["0", "65", "two", "-1"])
+def test_a_number_of_workers_that_cannot_be_is_explained(count: str) -> None:
+    failed = command("trio_server", "--settings", "a", f"--workers={count}")
+    assert (failed.returncode, "from 1 to 64" in failed.stderr) == (2, True)
+
+
+def test_workers_have_no_development_mode() -> None:
+    failed = command("trio_server", "--dev", "--workers", "2")
+    assert (failed.returncode, "--workers" in failed.stderr) == (2, True)
+
+
+def test_the_health_of_every_worker_is_the_same(settings: Path, cloud: str) -> None:
+    with workers("aiohttp_server", settings, cloud) as running:
+        for _ in range(8):
+            health = httpx.get(f"{running.url}/v1/sys/health", trust_env=False)
+            assert (health.status_code, health.json()["standby"]) == (200, False)

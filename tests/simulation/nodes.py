@@ -1,0 +1,199 @@
+"""Several nodes: an installation whose requests go to one node after the other, over one store.
+
+Nodes share the store and the cloud and nothing else: each has its caches, its keys and its clock. One can stall, be cut
+off from the store or the cloud, or die for good; and at any effect another one can start and take over the leadership.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar, cast
+
+from attrs import evolve
+
+from cloudid_core import Response, Service, open_service
+from cloudid_core.effects import CallProvider, Commit, Effect, Host, Instant, ListKeys, Program, ReadEntry
+from cloudid_core.errors import CloudidError
+from cloudid_core.store.memory import MemoryStore
+from cloudid_core.testing import Crashed, FaultKind
+from cloudid_core.testing.turns import Task
+from servers.provider_simulator import Simulator
+
+from .installation import SETTINGS, START, Installation, Reply
+from .operations import DUTY
+
+T = TypeVar("T")
+
+SKEWS: Final = (0.0, 4.0, -4.0)
+"""Seconds that the clocks of the nodes are ahead: as much as health bears."""
+
+PAUSE: Final = 15.0
+"""Seconds between two rounds of all nodes at the least: nothing happens in most of those that a leader makes."""
+
+WIDEST_SKEW: Final = max(SKEWS) - min(SKEWS)
+STORE: Final = (ReadEntry, ListKeys, Commit)
+CLOUD: Final = (CallProvider,)
+
+
+class NodeHost:
+    """The world as one node sees it: by its own clock, and only what it can reach. While it stalls, nothing happens."""
+
+    def __init__(self, world: Nodes, number: int) -> None:
+        self.number = number
+        self.skew = SKEWS[number % len(SKEWS)]
+        self.unreachable: tuple[type[Effect[Any]], ...] = ()
+        self.stalled_until: Instant = 0.0
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        perform = getattr(self._world, name)
+
+        async def perform_after_stall(*arguments: Any) -> Any:
+            await self._world.wait_until(self.stalled_until)
+            return await perform(*arguments)
+
+        return perform_after_stall
+
+    async def now(self) -> Instant:
+        await self._world.wait_until(self.stalled_until)
+        return await self._world.now() + self.skew
+
+    async def shared(self, key: str, program: Program[Any]) -> Any:
+        return await self._world.shared(f"{self.number} {key}", program)
+
+
+class Nodes(Installation):
+    """An installation of `count` nodes. A request, or a round of background work, is the next node's."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        store: MemoryStore | None = None,
+        simulator: Simulator | None = None,
+        start: Instant = START,
+        count: int = 2,
+    ) -> None:
+        self.hosts = [NodeHost(self, 0)]
+        self.services: list[Service] = []
+        self.turn = 0
+        self.newcomer_at: int | None = None
+        """Before that effect another node starts and takes over the leadership."""
+        self.newcomer: Task[Service] | None = None
+        super().__init__(seed, store, simulator, start)
+        for number in range(1, count):
+            self.hosts.append(NodeHost(self, number))
+            self.turn = number
+            self.service = self.perform(open_service(SETTINGS))
+        for _ in range(2):  # once to be seen, and once to see all
+            for self.turn in range(count):
+                self.perform(self.service.upkeep())
+
+    @classmethod
+    def over(cls, original: Installation, seed: int = 0, count: int = 2) -> Nodes:
+        """Nodes in the state of an installation, of which one has taken over the leadership."""
+        twin = cls(seed, original.store.copy(), original.simulator, original.clock, count)
+        twin.answered = dict(original.answered)
+        twin.advance(DUTY)
+        twin.tick()
+        return twin
+
+    @property
+    def service(self) -> Service:
+        return self.services[self.turn]
+
+    @service.setter
+    def service(self, opened: Service) -> None:
+        self.services[self.turn : self.turn + 1] = [opened]
+
+    async def wait_until(self, instant: Instant) -> None:
+        await self._wait_until(instant)
+
+    def spawn(self, program: Program[T], name: str = "", host: Host | None = None) -> Task[T]:
+        return super().spawn(program, name, host or cast(Host, self.hosts[self.turn]))
+
+    def next_turn(self) -> None:
+        self.turn = (self.turn + 1) % len(self.hosts)
+
+    def ask(self, *arguments: Any, **options: Any) -> Reply:
+        self.next_turn()
+        return super().ask(*arguments, **options)
+
+    def ask_all(self, paths: Sequence[str]) -> None:
+        """Each at another node, at the same time."""
+        tasks = []
+        for path in paths:
+            self.next_turn()
+            tasks.append(self.spawn(self.handling("GET", path)))
+        self.next_turn()
+        background = self.spawn(self.service.tick())
+        self.settle()
+        for task in tasks:
+            self._answer(task.result())
+        with suppress(CloudidError):
+            background.result()
+
+    def ask_and_hang_up(self, path: str) -> None:
+        self.next_turn()
+        super().ask_and_hang_up(path)
+
+    def tick(self) -> Instant:
+        """A round of every node; a failure is raised when all have had theirs."""
+        again, failures = [], []
+        for _ in self.hosts:
+            self.next_turn()
+            try:
+                again.append(super().tick())
+            except CloudidError as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+        return max(min(again), self.clock + PAUSE)
+
+    def restart(self) -> None:
+        """The node that was killed does not come back, unless it was the last: the others go on without it."""
+        self.crash()
+        if len(self.hosts) == 1:
+            self.hosts = [NodeHost(self, self.hosts[0].number)]
+            super().restart()
+            return
+        del self.hosts[self.turn], self.services[self.turn]
+        self.turn %= len(self.hosts)
+
+    def add_node(self) -> None:
+        """Another node starts; it takes over the leadership in its first round."""
+        self.hosts.append(NodeHost(self, max(host.number for host in self.hosts) + 1))
+        self.turn = len(self.services)
+        while len(self.services) < len(self.hosts):
+            with suppress(CloudidError, Crashed):
+                self.services.append(self.perform(open_service(SETTINGS)))
+
+    def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
+        if self.newcomer_at is not None and len(self.trace) >= self.newcomer_at:
+            self.newcomer_at = None
+            self.newcomer = self.spawn(_start_and_lead(), host=cast(Host, NodeHost(self, len(self.hosts))))
+        host = self._running_task().host
+        if isinstance(host, NodeHost) and isinstance(effect, host.unreachable):
+            return FaultKind.FAIL
+        return super().fault_for(effect)
+
+    def _answer(self, response: Response) -> Reply:
+        """A node whose clock is ahead may end a lease that much sooner than its client thinks."""
+        reply = super()._answer(response)
+        lease_id = reply.body.get("lease_id") if reply.body and reply.status == 200 else None
+        if lease_id:
+            answered = self.answered[lease_id]
+            self.answered[lease_id] = evolve(answered, until=answered.until - WIDEST_SKEW)
+        return reply
+
+    def heal(self) -> None:
+        super().heal()
+        for host in self.hosts:
+            host.unreachable, host.stalled_until = (), 0.0
+
+
+async def _start_and_lead() -> Service:
+    service = await open_service(SETTINGS)
+    with suppress(CloudidError):
+        await service.tick()
+    return service

@@ -1,0 +1,200 @@
+"""Two and three nodes on one store: faults at every effect, changes of the leader, stalls, partitions, random lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Final
+
+import pytest
+
+from cloudid_core.errors import CloudidError
+from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
+
+from . import test_random
+from .installation import SETTLE_TIME, Installation
+from .invariants import check_always, check_in_the_end
+from .nodes import CLOUD, STORE, Nodes
+from .operations import OPERATIONS, Operation, furnished, with_leases
+from .test_exhaustive import go_through
+
+QUICK: Final = ("issue a fresh principal", "revoke", "expire", "rotate the root secret", "delete a persisted role")
+"""Operations whose faults the tests go through with two nodes; `prove` goes through all."""
+
+REPLAY: Final = "pytest tests/simulation/test_nodes.py --seed {seed}"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_one_fault_anywhere_and_a_killed_node_does_not_come_back(name: str) -> None:
+    go_through_faults(name, 2)
+
+
+def go_through_faults(name: str, count: int) -> int:
+    """How many worlds were tried."""
+    start, operation = OPERATIONS[name]
+    tried = 0
+    for nodes in every_fault(operation, lambda: Nodes.over(start(), count=count)):
+        go_through(nodes, operation)
+        tried += 1
+    return tried
+
+
+@pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret"])
+def test_another_node_takes_over_at_any_effect(name: str) -> None:
+    go_through_changes(name, 2)
+
+
+def go_through_changes(name: str, count: int) -> int:
+    """A node starts, and takes over the leadership, before each effect of an operation; how many worlds were tried."""
+    start, operation = OPERATIONS[name]
+    plain = Nodes.over(start(), count=count)
+    begin = len(plain.trace)
+    operation(plain)
+    for at in range(begin, len(plain.trace)):
+        nodes = Nodes.over(start(), count=count)
+        nodes.newcomer_at = at
+        take_over(nodes, operation)
+    return len(plain.trace) - begin
+
+
+def take_over(nodes: Nodes, operation: Operation) -> None:
+    with suppress(CloudidError):
+        operation(nodes)
+    nodes.settle()
+    assert nodes.newcomer is not None
+    assert nodes.newcomer.result().context.node.id
+    nodes.heal()
+    check_always(nodes)
+    nodes.converge()
+    check_in_the_end(nodes)
+
+
+@pytest.mark.parametrize("minutes", [1, 5, 60])
+@pytest.mark.parametrize("effects", [5, 20, 40, 60])
+def test_a_node_that_stalls_amid_its_work_and_comes_back_does_no_harm(minutes: int, effects: int) -> None:
+    """Another node takes over and does the work; when the first one wakes up, it cannot write any more."""
+    nodes = Nodes.over(with_leases())
+    nodes.advance(3700)
+    sleeper = nodes.hosts[nodes.turn]
+    asleep = nodes.spawn(nodes.service.tick())
+    until = len(nodes.trace) + effects
+    while not asleep.is_done and len(nodes.trace) < until:
+        before = len(nodes.trace)
+        nodes.advance(0.0)
+        if len(nodes.trace) == before:
+            break
+    sleeper.stalled_until = nodes.clock + 60.0 * minutes
+    nodes.next_turn()
+    for _ in range(6):
+        with_next_node_only(nodes)
+        nodes.advance(20.0)
+    nodes.advance(60.0 * minutes + 1)
+    nodes.settle()
+    check_always(nodes)
+    nodes.converge()
+    check_in_the_end(nodes)
+
+
+def with_next_node_only(nodes: Nodes) -> None:
+    """A round of the node whose turn it is."""
+    with suppress(CloudidError):
+        nodes.perform(nodes.service.tick())
+
+
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("lost", [STORE, CLOUD, STORE + CLOUD])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_node_that_is_cut_off_leaves_the_others_to_work(name: str, lost: tuple[type, ...], number: int) -> None:
+    start, operation = OPERATIONS[name]
+    nodes = Nodes.over(start())
+    nodes.hosts[number].unreachable = lost
+    go_through(nodes, operation)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_what_one_node_answers_counts_at_all_others_at_once(count: int) -> None:
+    nodes = Nodes.over(furnished(), count=count)
+    for _ in range(2 * count + 1):
+        token = nodes.must("POST", "auth/token/create", {"policies": ["default"]}).body["auth"]["client_token"]
+        for _ in range(count):
+            assert nodes.ask("GET", "auth/token/lookup-self", token=token).status == 200
+        nodes.must("POST", "auth/token/revoke-self", token=token)
+        for _ in range(count):
+            assert nodes.ask("GET", "auth/token/lookup-self", token=token).status == 403
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_number_of_uses_is_exact_across_nodes(count: int) -> None:
+    nodes = Nodes.over(furnished(), count=count)
+    created = nodes.must("POST", "auth/token/create", {"policies": ["default"], "num_uses": 5})
+    token = created.body["auth"]["client_token"]
+    used = [nodes.ask("GET", "auth/token/lookup-self", token=token).status for _ in range(4 * count)]
+    assert used.count(200) == 5
+    assert used[5:] == [403] * (4 * count - 5)
+
+
+def live(seed: int) -> Nodes:
+    """A whole life of two or three nodes; the same for the same seed."""
+    dice = Random(seed)
+    nodes = Nodes.over(furnished(), seed, dice.choice([2, 3]))
+    nodes.cloud("POST", "/simulator/behaviour", dice.choice(test_random.CLOUDS))
+    for _ in range(test_random.STEPS):
+        if dice.random() < 0.5:
+            nodes.trouble = Fault(len(nodes.trace) + dice.randrange(60), dice.choice(list(FaultKind)))
+        if dice.random() < 0.2:
+            nodes.newcomer_at = len(nodes.trace) + dice.randrange(60)
+        try:
+            dice.choice(LIFE)(nodes, dice)
+        except Crashed:
+            nodes.restart()
+        except CloudidError:
+            pass
+        check_always(nodes)
+    nodes.trouble = nodes.newcomer_at = None
+    nodes.heal()
+    nodes.advance(2 * SETTLE_TIME)
+    nodes.converge()
+    check_in_the_end(nodes)
+    return nodes
+
+
+def stall(installation: Installation, dice: Random) -> None:
+    """One node does nothing for a while, and another one starts in the meantime, perhaps."""
+    assert isinstance(installation, Nodes)
+    dice.choice(installation.hosts).stalled_until = installation.clock + dice.choice([5.0, 90.0, 600.0])
+    if len(installation.hosts) < 3:
+        installation.add_node()
+
+
+def cut_off(installation: Installation, dice: Random) -> None:
+    assert isinstance(installation, Nodes)
+    dice.choice(installation.hosts).unreachable = dice.choice([STORE, CLOUD, STORE + CLOUD])
+
+
+def start_node(installation: Installation, dice: Random) -> None:
+    assert isinstance(installation, Nodes)
+    if len(installation.hosts) < 4:
+        installation.add_node()
+
+
+LIFE: Final[tuple[Callable[[Installation, Random], object], ...]] = (
+    *test_random.LIFE,
+    stall,
+    cut_off,
+    start_node,
+    start_node,
+)
+
+
+def test_lives(seeds: range) -> None:
+    for seed in seeds:
+        try:
+            live(seed)
+        except BaseException as failure:
+            failure.add_note("replay with: " + REPLAY.format(seed=seed))
+            raise
+
+
+def test_the_same_seed_tells_the_same_life() -> None:
+    assert live(1).transcript() == live(1).transcript()
