@@ -22,9 +22,10 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("background.loop",), ("system",)),
     (("auth_method",), ("issuer.routes",), ("mounts.retirement",), ("secrets_engine",)),
     (("quotas",), ("rotation",), ("wrapping",)),
+    (("initialise",),),
     (("issuer.roll_over",),),
     (
-        ("background.journal", "foundation.components", "initialise", "leases", "policies", "tokens"),
+        ("background.journal", "foundation.components", "leases", "policies", "tokens"),
         ("background.nodes",),
     ),
     (("audit.entry",),),
