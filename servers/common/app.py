@@ -15,8 +15,8 @@ from cloudid_core.effects import Instant, Program
 from cloudid_core.errors import Code, Refused
 from cloudid_core.run import run
 
-from . import wire
-from .heads import Head
+from ..http1 import wire
+from ..http1.heads import Head
 from .host import Host
 from .logs import describe_error
 from .periodic import Periodic
@@ -37,7 +37,7 @@ class Service(Protocol):
     def upkeep(self) -> Program[Instant]: ...
 
 
-class Front:
+class App:
     """One opened service on one host, and its background work."""
 
     def __init__(

@@ -11,12 +11,12 @@ import trio
 
 from cloudid_core.errors import Code, Refused
 
-from ..common import wire
-from ..common.app import Front
-from ..common.connections import Connections, timeouts
-from ..common.heads import Head, Heads
-from ..common.reader import Reader, Stage
+from ..common.app import App
 from ..common.settings import ServerSettings
+from ..http1 import wire
+from ..http1.connections import Connections, timeouts
+from ..http1.heads import Head, Heads
+from ..http1.reader import Reader, Stage
 from .streams import Stream
 
 
@@ -27,8 +27,8 @@ class _Gone(Exception):
 class Shared:
     """What all connections of a server have in common."""
 
-    def __init__(self, front: Front, settings: ServerSettings, connection_limit: int) -> None:
-        self.front = front
+    def __init__(self, app: App, settings: ServerSettings, connection_limit: int) -> None:
+        self.app = app
         self.timeouts = timeouts(settings)
         self.write_timeout = settings.write_timeout
         self.heads = Heads(settings.scheme)
@@ -41,7 +41,7 @@ class Connection:
     def __init__(self, stream: Stream, shared: Shared) -> None:
         self._stream = stream
         self._shared = shared
-        self._reader = Reader(shared.heads, shared.front.body_limit)
+        self._reader = Reader(shared.heads, shared.app.body_limit)
         self._scope = trio.CancelScope()
         self._stage = Stage.HANDSHAKE
         self._is_given_up = False
@@ -86,10 +86,10 @@ class Connection:
         except Refused as refusal:
             await self._refuse(refusal)
             return False
-        response = await self._shared.front.answer(head, body, self._peer)
-        closes = head.closes or self._shared.front.is_draining
+        response = await self._shared.app.answer(head, body, self._peer)
+        closes = head.closes or self._shared.app.is_draining
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
-        with self._shared.front.delivering(response):
+        with self._shared.app.delivering(response):
             if response.holds and wire.has_hung_up(self._stream.fileno()):
                 raise _Gone
             if sent := self._stream.send_at_once(data):
@@ -128,14 +128,14 @@ class Connection:
             self._shared.connections.mark_answering(self)
         elif stage is not Stage.IDLE:
             self._shared.connections.mark_reading(self)
-        elif self._shared.front.is_draining:
+        elif self._shared.app.is_draining:
             raise _Gone
         else:
             self._shared.connections.mark_idle(self)
 
     async def _refuse(self, refusal: Refused) -> None:
         self._enter(Stage.ANSWER)
-        await self._send(wire.write(self._shared.front.refuse(refusal), is_head=self._reader.answers_head, closes=True))
+        await self._send(wire.write(self._shared.app.refuse(refusal), is_head=self._reader.answers_head, closes=True))
         await self._linger()
 
     async def _send(self, data: bytes) -> None:

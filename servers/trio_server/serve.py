@@ -10,14 +10,14 @@ import trio
 
 from cloudid_core.run import run
 
-from ..common.app import Front
+from ..common.app import App
 from ..common.bootstrap import Setup
-from ..common.connections import OUT_OF_RESOURCES, affordable
 from ..common.host import Host
 from ..common.logs import EventLog, describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
 from ..common.seldom import Seldom
+from ..http1.connections import OUT_OF_RESOURCES, affordable
 from ..stores import Store
 from .connection import Connection, Shared
 from .host import open_host
@@ -50,9 +50,9 @@ async def _serve(setup: Setup) -> None:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.sinks.append(EventLog(log))
             setup.connect_audit(host.audit, log)
-            front = Front(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
+            app = App(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()
-            shared = Shared(front, setup.server, affordable(setup.server.connection_limit, log))
+            shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
             address, port = setup.server.address
             listeners = await trio.open_tcp_listeners(port, host=address)
 
@@ -98,9 +98,9 @@ async def _serve(setup: Setup) -> None:
                     for listener in listeners:
                         await listener.aclose()
                     log.info("draining", connections=len(shared.connections))
-                    front.is_draining = True
+                    app.is_draining = True
                     watching.start_soon(end_drain)
                     shared.connections.end_idle()
                     serving.cancel_scope.deadline = trio.current_time() + setup.server.drain
                 watching.cancel_scope.cancel()
-            await front.finish()
+            await app.finish()

@@ -11,8 +11,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
+from ..common.settings import ServerSettings
 from .reader import Stage
-from .settings import ServerSettings
 
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of `accept` that pass."""
