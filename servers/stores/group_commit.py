@@ -16,7 +16,7 @@ from typing import Final
 
 from attrs import Factory, define
 
-from cloudid_core.effects import Commit, Entry
+from cloudid_core.effects import Commit, Entry, Ready
 from cloudid_core.errors import OutcomeUnknown
 
 from ..common.runtime import Event, Runtime
@@ -67,11 +67,11 @@ class GroupCommit:
         self._runtime = runtime
         self._usual_seconds = min(self._wait_for_disk() for _ in range(TRIALS))
 
-    async def read(self, key: str) -> Entry | None:
-        return self._store.read(key)
+    def read(self, key: str) -> Ready[Entry | None]:
+        return Ready(self._store.read(key))
 
-    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        return self._store.list(prefix, after, limit)
+    def list(self, prefix: str, after: str, limit: int) -> Ready[tuple[str, ...]]:
+        return Ready(self._store.list(prefix, after, limit))
 
     async def commit(self, commit: Commit) -> int:
         batch = self._next
