@@ -28,7 +28,7 @@ def serve(setup: Setup) -> None:
 
 
 async def _serve(setup: Setup) -> None:
-    log = setup.open_log()
+    log, _ = setup.open_log()
     listener = socket.create_server(setup.server.address)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}"]

@@ -17,7 +17,7 @@ from cloudid_core.run import run
 from ..common.app import App
 from ..common.bootstrap import Setup
 from ..common.host import Host
-from ..common.logs import EventLog, describe_error
+from ..common.logs import describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
 from ..common.seldom import Seldom
@@ -54,12 +54,12 @@ def serve(setup: Setup) -> None:
 
 
 async def _serve(setup: Setup) -> None:
-    log = setup.open_log()
+    log, log_event = setup.open_log()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_ExceptionHandler(log))
     stop, end_drain = asyncio.Event(), asyncio.Event()
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
-        host.sinks.append(EventLog(log))
+        host.sinks.append(log_event)
         setup.connect_audit(host.audit, log)
         app = App(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())

@@ -13,7 +13,7 @@ from cloudid_core.run import run
 from ..common.app import App
 from ..common.bootstrap import Setup
 from ..common.host import Host
-from ..common.logs import EventLog, describe_error
+from ..common.logs import describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
 from ..common.seldom import Seldom
@@ -44,11 +44,11 @@ def serve(setup: Setup) -> None:
 
 
 async def _serve(setup: Setup) -> None:
-    log = setup.open_log()
+    log, log_event = setup.open_log()
     warn_of_accepting = Seldom(log.warning)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
-            host.sinks.append(EventLog(log))
+            host.sinks.append(log_event)
             setup.connect_audit(host.audit, log)
             app = App(await run(setup.open(), host), host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()
