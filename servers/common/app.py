@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Final, Protocol
 
@@ -23,6 +23,9 @@ from .periodic import Periodic
 
 GIVE_BACK_SECONDS: Final = 5.0
 """How long the end of a server waits for answers that are being given back."""
+
+
+_NOTHING_HELD: Final = nullcontext()
 
 
 class Service(Protocol):
@@ -72,12 +75,12 @@ class App:
             self._ticks.wake_by(response.wake_at)
         return response
 
-    @contextmanager
-    def delivering(self, response: Response) -> Iterator[None]:
+    def delivering(self, response: Response) -> AbstractContextManager[None]:
         """Around the writing of an answer: what it holds is given back if writing fails or is cancelled."""
-        if not response.holds:
-            yield
-            return
+        return self._holding(response) if response.holds else _NOTHING_HELD
+
+    @contextmanager
+    def _holding(self, response: Response) -> Iterator[None]:
         self._undelivered += 1
         try:
             yield

@@ -6,7 +6,8 @@ import logging
 import sys
 import time
 import traceback
-from functools import lru_cache, partialmethod
+from datetime import UTC, datetime
+from functools import partialmethod
 from typing import Any, Final
 
 import msgspec
@@ -56,16 +57,19 @@ class LogFile:
         """Whether events of a level are logged now."""
         return LEVELS.get(level, _ALWAYS) >= LEVELS[self._level.name]
 
-    def write(self, level: str, /, event: str, **facts: Any) -> None:
+    def write(self, level: str, /, **facts: Any) -> None:
         """Write a line, if the log takes it."""
-        if not self.takes(level):
-            return
-        now = time.time()
-        lost = {"lost_lines": self._lost} if self._lost else {}
-        line = {**facts, "event": event, "level": level, "timestamp": _timestamp(now), **lost}
-        start = b"\n" if self._lost else b""  # a part of the last line may have been written
-        patience = 0.0 if self._lost else self._patience
-        is_written = streams.write_bytes(self._descriptor, b"%b%b\n" % (start, _encode(line)), patience=patience)
+        if self.takes(level):
+            self.write_line(level, facts)
+
+    def write_line(self, level: str, facts: dict[str, Any]) -> None:
+        """Write a line that the log takes. `facts` belongs to the line from now on."""
+        facts["level"], facts["timestamp"] = level, datetime.now(UTC)
+        start, patience = b"", self._patience
+        if self._lost:
+            facts["lost_lines"] = self._lost
+            start, patience = b"\n", 0.0  # a part of the last line may have been written
+        is_written = streams.write_bytes(self._descriptor, start + _encode(facts) + b"\n", patience=patience)
         self._lost = 0 if is_written else self._lost + 1
 
     debug = partialmethod(write, "debug")
@@ -88,17 +92,6 @@ def log_into(file: LogFile) -> FilteringBoundLogger:
     return log
 
 
-def _timestamp(now: float) -> str:
-    """RFC 3339 in UTC, with microseconds."""
-    micros = int(now * 1_000_000)
-    return f"{_second(micros // 1_000_000)}.{micros % 1_000_000:06d}Z"
-
-
-@lru_cache(1)
-def _second(now: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-
-
 class EventLog:
     """Writes the core's events as lines: a request by its answer, and everything that changes or fails."""
 
@@ -110,14 +103,15 @@ class EventLog:
         if not self._file.takes(level):  # of two events of each request, most logs take one
             return
         facts: dict[str, Any] = msgspec.to_builtins(event)
-        name = facts.pop("type")
+        facts["event"] = facts.pop("type")
         if isinstance(event, RequestAnswered):
-            name = "request"
+            facts["event"] = "request"
             facts["ms"] = round((time.time() - facts.pop("time")) * 1000, 2)
         elif isinstance(event, RequestReceived):
-            name = "request received"
-        facts |= facts.pop("problem", {})
-        self._file.write(level, name, **facts)
+            facts["event"] = "request received"
+        if "problem" in facts:
+            facts |= facts.pop("problem")
+        self._file.write_line(level, facts)
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
