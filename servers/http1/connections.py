@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -97,9 +97,13 @@ class Connections(Generic[C]):
 
     def end_idle(self) -> None:
         """Close all that are idle."""
-        for connection in tuple(self._open):
+        for connection in self:
             if connection.is_idle:
                 connection.end()
+
+    def __iter__(self) -> Iterator[C]:
+        """Those that are open at this moment."""
+        return iter(tuple(self._open))
 
     def __len__(self) -> int:
         return len(self._open)

@@ -1,11 +1,15 @@
 """HTTP/1.1 on one connection: `Reader` reads, `wire` writes, and every wait has an end.
 
-One cancel scope around all of it ends what takes too long; its deadline moves from stage to stage.
+Each stage of a connection is due at some time. One task ends the connections that are late, all through `end_late`: to
+move the deadline of a cancel scope twice in each request costs an eighth of a small request.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
+from math import inf
+from typing import Final
 
 import trio
 
@@ -18,6 +22,12 @@ from ..http1.connections import Connections, timeouts
 from ..http1.heads import Head, Heads
 from ..http1.reader import Reader, Stage
 from .streams import Stream
+
+LONGEST_PAUSE: Final = 1.0
+"""Seconds between two looks at all connections."""
+
+PAUSE_SHARE: Final = 1 / 8
+"""The pause as a share of the shortest timeout: no connection is ended later than that after its time."""
 
 
 class _Gone(Exception):
@@ -34,6 +44,16 @@ class Shared:
         self.heads = Heads(settings.scheme)
         self.connections: Connections[Connection] = Connections(connection_limit)
 
+    async def end_late(self) -> None:
+        """Look at all connections again and again, and end those whose stage has taken too long."""
+        pause = min(LONGEST_PAUSE, min(self.timeouts.values()) * PAUSE_SHARE)
+        while True:
+            await trio.sleep(pause)
+            now = time.monotonic()
+            for connection in self.connections:
+                if connection.due <= now:
+                    connection.end_late()
+
 
 class Connection:
     """One client's requests and answers, one after the other."""
@@ -45,13 +65,15 @@ class Connection:
         self._scope = trio.CancelScope()
         self._stage = Stage.HANDSHAKE
         self._is_given_up = False
+        self.due = inf
+        """When the stage has taken too long, by the monotonic clock."""
 
     async def serve(self) -> None:
         """Until one side ends it."""
         try:
             self._peer = self._stream.peer
             with self._scope:
-                self._scope.deadline = trio.current_time() + self._shared.timeouts[Stage.HANDSHAKE]
+                self.due = time.monotonic() + self._shared.timeouts[Stage.HANDSHAKE]
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
@@ -71,6 +93,10 @@ class Connection:
     def end(self) -> None:
         """Close it without a word."""
         self._is_given_up = True
+        self._scope.cancel()
+
+    def end_late(self) -> None:
+        """Its time is over: close it, with a word if a part of a request has come."""
         self._scope.cancel()
 
     async def turn_away(self) -> None:
@@ -123,7 +149,7 @@ class Connection:
         if stage is self._stage:
             return
         self._stage = stage
-        self._scope.deadline = trio.current_time() + self._shared.timeouts[stage]
+        self.due = time.monotonic() + self._shared.timeouts[stage]
         if stage is Stage.ANSWER:
             self._shared.connections.mark_answering(self)
         elif stage is not Stage.IDLE:

@@ -87,6 +87,7 @@ async def _serve(setup: Setup) -> None:
                 serving.cancel_scope.cancel()
 
             async with trio.open_nursery() as watching:
+                watching.start_soon(shared.end_late)
                 async with trio.open_nursery() as serving:
                     async with trio.open_nursery() as accepting:
                         for listener in listeners:
