@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from .effects import Effect, Failure, Host, Program
+from .effects import Effect, Failure, Host, Program, Ready
 
 T = TypeVar("T")
 
@@ -30,7 +30,8 @@ async def run(program: Program[T], host: Host) -> T:
                 answer: T = finished.value
                 return answer
             try:
-                reply = await effect.perform_on(host)
+                pending = effect.perform_on(host)
+                reply = pending.answer if type(pending) is Ready else await pending
             except Exception as error:  # noqa: BLE001  # every failure of an effect belongs to the program
                 reply = Failure(error)
     finally:

@@ -14,10 +14,10 @@ from hypercorn.config import Config
 from hypercorn.trio import serve as serve_asgi
 
 from cloudid_core.run import run
-from servers.common.app import Front
+from servers.common.app import App
 from servers.common.bootstrap import Setup
 from servers.common.cli import main
-from servers.common.heads import Head
+from servers.http1.heads import Head
 from servers.trio_server.host import open_host
 from servers.trio_server.serve import perform
 
@@ -28,19 +28,19 @@ def serve(setup: Setup) -> None:
 
 
 async def _serve(setup: Setup) -> None:
-    log = setup.open_log()
+    log, _ = setup.open_log()
     listener = socket.create_server(setup.server.address)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}"]
     config.keep_alive_max_requests = sys.maxsize  # it would close each connection after a thousand
     async with open_host(setup.store, setup.platform) as host:
         service = await run(setup.open(setup.url(*listener.getsockname()[:2])), host)
-        front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
+        app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
         setup.announce(*listener.getsockname()[:2])
-        await serve_asgi(application(front), config)
+        await serve_asgi(application(app), config)
 
 
-def application(front: Front) -> Any:
+def application(app: App) -> Any:
     """The service as an ASGI application."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
@@ -58,7 +58,7 @@ def application(front: Front) -> Any:
         query = scope["query_string"]
         target = (scope["raw_path"] + (b"?" + query if query else b"")).decode("ascii")
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        response = await front.answer(Head(scope["method"], target, headers, closes=False), body, scope["client"][0])
+        response = await app.answer(Head(scope["method"], target, headers, closes=False), body, scope["client"][0])
         fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
         fields.append((b"content-length", str(len(response.body)).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": fields})

@@ -30,14 +30,13 @@ from ..tokens.issue import accessor_of
 from ..tokens.record import Caller
 from ..values.names import name
 from ..wrapping.wrap import wrap, wrapping_token
-from .fields import ParsedFields, parse, require, spellings_of
+from .fields import NOTHING_GIVEN, ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
 from .response import Answer, Request, Response, render
 from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable, methods_of
 
 CREATE: Final = "create"
-NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -248,7 +247,9 @@ def warnings(route: Route, call: Call, ask: ParsedRequest) -> tuple[str, ...]:
 
 def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) -> str:
     """The role that a request names, if it is a valid name: any other text could be a secret."""
-    named = body.get(route.role_field) if route.role_field else captures.get("name", "")
+    named = body.get(route.role_field) if route.role_field else captures.get("name")
+    if not named:  # most requests name none, and an exception costs more than all of this
+        return ""
     try:
         return name(named)
     except ValueError:

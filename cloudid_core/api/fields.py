@@ -212,8 +212,13 @@ class ParsedFields(msgspec.Struct, frozen=True):
         return self.values[name]
 
 
+NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
+
+
 def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
     """Parse the fields of `form` out of a body; a new spelling beats the old one. All problems are reported at once."""
+    if not body:
+        return NOTHING_GIVEN
     values: dict[str, Any] = {}
     spelled_old: dict[str, bool] = {}
     problems: list[Problem] = []

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
-from attrs import field, frozen
 from msgspec.structs import asdict
 
 from ..effects import Instant
@@ -25,8 +24,7 @@ ERROR_CODE_HEADER: Final = "x-service-error-code"
 """Names the first code of an error, whatever the body."""
 
 
-@frozen
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A request as a host received it.
 
     `target` is path and query as they came. Header names are in lower case. `remote_address` is that of the peer, or
@@ -35,9 +33,12 @@ class Request:
 
     method: str
     target: str
-    headers: Mapping[str, str] = field(factory=dict, repr=False)
-    body: bytes = field(default=b"", repr=False)
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
     remote_address: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {self.target.partition('?')[0]} from {self.remote_address}>"
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -27,12 +27,12 @@ from aiohttp.web_response import StreamResponse
 
 from cloudid_core.errors import Code, Refused
 
-from ..common import wire
-from ..common.app import Front
-from ..common.connections import Connections, timeouts
-from ..common.heads import Head, Heads
-from ..common.reader import Reader, Stage
+from ..common.app import App
 from ..common.settings import ServerSettings
+from ..http1 import wire
+from ..http1.connections import Connections, timeouts
+from ..http1.heads import Head, Heads
+from ..http1.reader import Reader, Stage
 
 BACKLOG: Final = 65_536
 """How many bytes a client may send ahead of an answer before it is not read any more."""
@@ -50,10 +50,10 @@ class Server(web.Server):
     """Makes a protocol for each connection, and holds what they have in common."""
 
     def __init__(
-        self, front: Front, settings: ServerSettings, connection_limit: int, tls: ssl.SSLContext | None = None
+        self, app: App, settings: ServerSettings, connection_limit: int, tls: ssl.SSLContext | None = None
     ) -> None:
         super().__init__(_unused)
-        self.front = front
+        self.app = app
         self.tls = tls
         self.timeouts = timeouts(settings)
         self.write_timeout = settings.write_timeout
@@ -78,7 +78,7 @@ class Protocol(RequestHandler):
         super().__init__(server, loop=asyncio.get_running_loop(), keepalive_timeout=0)
         self._logging_enabled = False
         self._server = server
-        self._reader = Reader(server.heads, server.front.body_limit)
+        self._reader = Reader(server.heads, server.app.body_limit)
         self._stage = Stage.HANDSHAKE
         self._has_ended = False
         self._is_deaf = False
@@ -167,18 +167,18 @@ class Protocol(RequestHandler):
 
     async def _exchange(self) -> bool:
         """One request and its answer; whether another may follow."""
-        front = self._server.front
+        app = self._server.app
         try:
             head, body = await self._next_request()
         except Refused as refusal:
             self._enter(Stage.ANSWER)
-            await self._write(wire.write(front.refuse(refusal), is_head=self._reader.answers_head, closes=True))
+            await self._write(wire.write(app.refuse(refusal), is_head=self._reader.answers_head, closes=True))
             await self._linger()
             return False
         self._server.requests_count += 1
-        response = await front.answer(head, body, self._peer_address())
-        closes = head.closes or front.is_draining
-        with front.delivering(response):
+        response = await app.answer(head, body, self._peer_address())
+        closes = head.closes or app.is_draining
+        with app.delivering(response):
             if response.holds and self._has_hung_up():
                 raise _Gone
             await self._write(wire.write(response, is_head=head.method == "HEAD", closes=closes))
@@ -232,7 +232,7 @@ class Protocol(RequestHandler):
             self._server.admitted.mark_answering(self)
         elif stage is not Stage.IDLE:
             self._server.admitted.mark_reading(self)
-        elif self._server.front.is_draining:
+        elif self._server.app.is_draining:
             raise _Gone
         else:
             self._server.admitted.mark_idle(self)

@@ -14,14 +14,14 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.run import run
 
-from ..common.app import Front
+from ..common.app import App
 from ..common.bootstrap import Setup
-from ..common.connections import OUT_OF_RESOURCES, affordable
 from ..common.host import Host
-from ..common.logs import EventLog, describe_error
+from ..common.logs import describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
 from ..common.seldom import Seldom
+from ..http1.connections import OUT_OF_RESOURCES, affordable
 from ..stores import Store
 from .host import open_host
 from .protocol import Server
@@ -54,18 +54,18 @@ def serve(setup: Setup) -> None:
 
 
 async def _serve(setup: Setup) -> None:
-    log = setup.open_log()
+    log, log_event = setup.open_log()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_ExceptionHandler(log))
     stop, end_drain = asyncio.Event(), asyncio.Event()
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
-        host.sinks.append(EventLog(log))
+        host.sinks.append(log_event)
         setup.connect_audit(host.audit, log)
         host.read_budget = setup.read_budget
         listeners = setup.sockets or await _bind(*setup.server.address)
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
-        front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
-        server = Server(front, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
+        app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
+        server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()
         try:
@@ -79,7 +79,7 @@ async def _serve(setup: Setup) -> None:
             setup.announce(*runner.addresses[0][:2])
             await stop.wait()
             log.info("draining", connections=len(server.admitted))
-            front.is_draining = True
+            app.is_draining = True
             for site in runner.sites:
                 await site.stop()
             server.admitted.end_idle()
@@ -91,7 +91,7 @@ async def _serve(setup: Setup) -> None:
                 await asyncio.wait((draining,))
                 await server.shutdown(AT_ONCE)
             ending.cancel()
-            await front.finish()
+            await app.finish()
 
 
 async def _bind(host: str, port: int) -> list[socket.socket]:

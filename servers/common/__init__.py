@@ -1,1 +1,1 @@
-"""What both servers share: command line, settings, bootstrap, the host's effects, the HTTP wire, logs."""
+"""What both servers share: command line, settings, bootstrap, the application, the host's effects, logs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Final, Protocol
 
@@ -15,14 +15,17 @@ from cloudid_core.effects import Instant, Program
 from cloudid_core.errors import Code, Refused
 from cloudid_core.run import run
 
-from . import wire
-from .heads import Head
+from ..http1 import wire
+from ..http1.heads import Head
 from .host import Host
 from .logs import describe_error
 from .periodic import Periodic
 
 GIVE_BACK_SECONDS: Final = 5.0
 """How long the end of a server waits for answers that are being given back."""
+
+
+_NOTHING_HELD: Final = nullcontext()
 
 
 class Service(Protocol):
@@ -37,7 +40,7 @@ class Service(Protocol):
     def upkeep(self) -> Program[Instant]: ...
 
 
-class Front:
+class App:
     """One opened service on one host, and its background work."""
 
     def __init__(
@@ -72,12 +75,12 @@ class Front:
             self._ticks.wake_by(response.wake_at)
         return response
 
-    @contextmanager
-    def delivering(self, response: Response) -> Iterator[None]:
+    def delivering(self, response: Response) -> AbstractContextManager[None]:
         """Around the writing of an answer: what it holds is given back if writing fails or is cancelled."""
-        if not response.holds:
-            yield
-            return
+        return self._holding(response) if response.holds else _NOTHING_HELD
+
+    @contextmanager
+    def _holding(self, response: Response) -> Iterator[None]:
         self._undelivered += 1
         try:
             yield

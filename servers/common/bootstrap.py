@@ -27,7 +27,7 @@ from ..stores.memory import InMemory
 from ..stores.sqlite import SqliteStore
 from . import master_key, next_commands, streams
 from .app import Service
-from .logs import LogLevel, adopt_libraries, open_log
+from .logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from .options import Options
 from .platform_identity import Platform
 from .proxies import Proxies
@@ -69,15 +69,17 @@ class Setup:
         """Raises `SettingsError`."""
         return Proxies.of(self.server, self.platform.addresses)
 
-    def open_log(self) -> FilteringBoundLogger:
-        """The server's log, which also takes what libraries log. Its level can be reloaded."""
+    def open_log(self) -> tuple[FilteringBoundLogger, EventLog]:
+        """The server's log, and what writes the core's events to it.
+
+        It also takes what libraries log. Its level can be reloaded.
+        """
         level = LogLevel(self.server.log_level)
-        log = open_log(level)
-        if self.worker is not None:
-            log = log.bind(worker=self.worker.number)
+        file = LogFile(level, worker=self.worker.number if self.worker else None)
+        log = log_into(file)
         adopt_libraries(log)
         self.reload.add(level.apply)
-        return log
+        return log, EventLog(file)
 
     def tls(self) -> ssl.SSLContext | None:
         """Raises `SettingsError` when certificate or key cannot be used. Reloading replaces them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -15,12 +15,22 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
-from cloudid_core.effects import ClockReading, Commit, Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
+from cloudid_core.effects import (
+    ClockReading,
+    Commit,
+    Entry,
+    HttpRequest,
+    HttpResponse,
+    Instant,
+    PlatformToken,
+    Program,
+    Ready,
+)
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.events import Event
 from cloudid_core.values.secret import Secret
 
-from ..audit.devices import Devices
+from ..audit.devices import Devices, Opened, Ticket
 from ..stores import Store
 from . import platform_identity, runtime
 from .platform_identity import Platform
@@ -37,6 +47,8 @@ PROVIDER_BODY_LIMIT: Final = 8 * 2**20
 
 LANE_WIDTH: Final = 64
 """Most calls at a time of one kind to one interface of the provider; see `Lane`."""
+
+_DONE: Final = Ready(None)
 
 SHARED_SECONDS: Final = 300.0
 """A shared program that takes longer is stuck, and is closed for all who wait for it."""
@@ -146,15 +158,13 @@ class Host:
             if not lane.users:
                 del self._lanes[key]
 
-    def read_entry(self, key: str) -> Coroutine[Any, Any, Entry | None]:
+    def read_entry(self, key: str) -> Awaitable[Entry | None]:
         return self._store.read(key)
 
-    def list_keys(self, prefix: str, after: str, limit: int) -> Coroutine[Any, Any, tuple[str, ...]]:
+    def list_keys(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]:
         return self._store.list(prefix, after, limit)
 
-    def commit(
-        self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]
-    ) -> Coroutine[Any, Any, int]:
+    def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> Awaitable[int]:
         return self._store.commit(Commit(expects, puts, deletes))
 
     async def read_platform_token(self, resource: str, client_id: str) -> PlatformToken:
@@ -164,14 +174,14 @@ class Host:
             raise PlatformTokenUnavailable(str(failure), status=PlatformTokenUnavailable.NO_ANSWER) from None
         return platform_identity.read(response)
 
-    async def now(self) -> Instant:
-        return time.time()
+    def now(self) -> Ready[Instant]:
+        return Ready(time.time())
 
-    async def compare_clocks(self) -> ClockReading | None:
-        return self._store.clock
+    def compare_clocks(self) -> Ready[ClockReading | None]:
+        return Ready(self._store.clock)
 
-    async def random_bytes(self, count: int) -> bytes:
-        return os.urandom(count)
+    def random_bytes(self, count: int) -> Ready[bytes]:
+        return Ready(os.urandom(count))
 
     async def generate_key(self) -> Secret:
         return await self.in_thread(_generate_key, KEY_BITS)
@@ -179,11 +189,20 @@ class Host:
     async def read_federated_token(self, path: str) -> Secret:
         return await self.in_thread(platform_identity.read_file, path)
 
-    async def record(self, event: Event) -> None:
+    def record(self, event: Event) -> Awaitable[None]:
+        tickets = self.audit.begin(event.audit) if event.audit is not None else None
+        if tickets is not None:
+            return self._record_after(tickets, event)
+        self._tell_sinks(event)
+        return _DONE
+
+    async def _record_after(self, tickets: Sequence[tuple[Opened, Ticket]], event: Event) -> None:
+        """Record an event once audit devices have its entries."""
+        await self.audit.finish(tickets)
+        self._tell_sinks(event)
+
+    def _tell_sinks(self, event: Event) -> None:
         if event.audit is not None:
-            waiting = self.audit.begin(event.audit)
-            if waiting is not None:
-                await self.audit.finish(waiting)
             event = replace(event, audit=None)
         for sink in self.sinks:
             sink(event)

@@ -6,12 +6,14 @@ import logging
 import sys
 import time
 import traceback
+from datetime import UTC, datetime
+from functools import partialmethod
 from typing import Any, Final
 
 import msgspec
 import structlog
 from attrs import define
-from structlog.typing import EventDict, FilteringBoundLogger
+from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
@@ -20,9 +22,13 @@ from . import streams
 from .settings import ServerSettings
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_ALWAYS: Final = logging.CRITICAL
+"""Of a level that is not in the table."""
 
 PATIENCE: Final = 0.1
 """Seconds that the service may stand still for the reader of its log."""
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 @define
@@ -34,11 +40,6 @@ class LogLevel:
     def apply(self, server: ServerSettings) -> None:
         self.name = server.log_level
 
-    def drop_less_important(self, _: object, method: str, event: EventDict) -> EventDict:
-        if LEVELS.get(method, logging.ERROR) < LEVELS[self.name]:
-            raise structlog.DropEvent
-        return event
-
 
 class LogFile:
     """Writes lines to a file descriptor, never fails, and waits for a reader that is behind only once, for `PATIENCE`.
@@ -46,60 +47,75 @@ class LogFile:
     A line that cannot be written is lost (disk full, pipe broken or full); the next one that can be says how many were.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, level: LogLevel | str, descriptor: int = streams.STDERR, *, worker: int | None = None) -> None:
+        """Each line has the number of the `worker`, if there are several."""
+        self._worker = worker
+        self._level = LogLevel(level) if isinstance(level, str) else level
         self._descriptor = descriptor
+        self._patience = PATIENCE if streams.can_be_full(descriptor) else None
         self._lost = 0
 
-    def write(self, line: str) -> None:
-        start = "\n" if self._lost else ""  # a part of the last line may have been written
-        patience = 0.0 if self._lost else PATIENCE
-        is_written = streams.write(self._descriptor, f"{start}{line}\n", patience=patience)
+    def takes(self, level: str) -> bool:
+        """Whether events of a level are logged now."""
+        return LEVELS.get(level, _ALWAYS) >= LEVELS[self._level.name]
+
+    def write(self, level: str, /, **facts: Any) -> None:
+        """Write a line, if the log takes it."""
+        if self.takes(level):
+            self.write_line(level, facts)
+
+    def write_line(self, level: str, facts: dict[str, Any]) -> None:
+        """Write a line that the log takes. `facts` belongs to the line from now on."""
+        facts["level"], facts["timestamp"] = level, datetime.now(UTC)
+        if self._worker is not None:
+            facts["worker"] = self._worker
+        start, patience = b"", self._patience
+        if self._lost:
+            facts["lost_lines"] = self._lost
+            start, patience = b"\n", 0.0  # a part of the last line may have been written
+        is_written = streams.write_bytes(self._descriptor, start + _encode(facts) + b"\n", patience=patience)
         self._lost = 0 if is_written else self._lost + 1
 
-    debug = info = warning = error = critical = write
-
-    def mention_lost_lines(self, _: object, __: str, event: EventDict) -> EventDict:
-        return {**event, "lost_lines": self._lost} if self._lost else event
+    debug = partialmethod(write, "debug")
+    info = partialmethod(write, "info")
+    warning = partialmethod(write, "warning")
+    error = partialmethod(write, "error")
+    critical = partialmethod(write, "critical")
 
 
 def open_log(level: LogLevel | str, descriptor: int = streams.STDERR) -> FilteringBoundLogger:
     """A log of events of at least this importance. Logging raises nothing."""
-    file = LogFile(descriptor)
-    log_level = LogLevel(level) if isinstance(level, str) else level
+    return log_into(LogFile(level, descriptor))
+
+
+def log_into(file: LogFile) -> FilteringBoundLogger:
+    """A log whose lines go to a file."""
     log: FilteringBoundLogger = structlog.wrap_logger(
-        file,
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
-        processors=[
-            log_level.drop_less_important,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            file.mention_lost_lines,
-            structlog.processors.JSONRenderer(serializer=_json),
-        ],
+        file, wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG), processors=[]
     ).bind()  # now, and not at each line
     return log
-
-
-def _json(event: EventDict, **_: object) -> str:
-    return msgspec.json.encode(event).decode("utf-8")
 
 
 class EventLog:
     """Writes the core's events as lines: a request by its answer, and everything that changes or fails."""
 
-    def __init__(self, log: FilteringBoundLogger) -> None:
-        self._log = log
+    def __init__(self, file: LogFile) -> None:
+        self._file = file
 
     def __call__(self, event: Event) -> None:
+        level = event.importance
+        if not self._file.takes(level):  # of two events of each request, most logs take one
+            return
         facts: dict[str, Any] = msgspec.to_builtins(event)
-        name = facts.pop("type")
+        facts["event"] = facts.pop("type")
         if isinstance(event, RequestAnswered):
-            name = "request"
+            facts["event"] = "request"
             facts["ms"] = round((time.time() - facts.pop("time")) * 1000, 2)
         elif isinstance(event, RequestReceived):
-            name = "request received"
-        facts |= facts.pop("problem", {})
-        self._log.log(LEVELS[event.importance], name, **facts)
+            facts["event"] = "request received"
+        if "problem" in facts:
+            facts |= facts.pop("problem")
+        self._file.write_line(level, facts)
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import stat
 from typing import Final
 
 STDOUT: Final = 1
@@ -23,12 +24,13 @@ def open_missing() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
 
 
-def write(descriptor: int, text: str, *, patience: float | None = None) -> bool:
-    """Write all of the text; false when that is not possible, and then a part may have been written.
+def write(descriptor: int, text: str) -> bool:
+    """Write all of the text; false when that is not possible, and then a part may have been written."""
+    return write_bytes(descriptor, text.encode("utf-8", "backslashreplace"))
 
-    `patience`: seconds to wait for a reader that is behind, for each 4 KiB; `None`: without limit.
-    """
-    data = text.encode("utf-8", "backslashreplace")
+
+def write_bytes(descriptor: int, data: bytes, *, patience: float | None = None) -> bool:
+    """As `write`. `patience`: seconds to wait for a reader that is behind, for each 4 KiB; `None`: without limit."""
     try:
         while data:
             if patience is not None and not _is_writable(descriptor, patience):
@@ -37,6 +39,14 @@ def write(descriptor: int, text: str, *, patience: float | None = None) -> bool:
     except OSError:
         return False
     return True
+
+
+def can_be_full(descriptor: int) -> bool:
+    """Whether writing may have to wait for a reader: for every kind of file but a regular one."""
+    try:
+        return not stat.S_ISREG(os.fstat(descriptor).st_mode)
+    except OSError:
+        return True
 
 
 def _is_writable(descriptor: int, patience: float) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeAlias
 
 from cloudid_core.effects import ClockReading, Commit, Entry
@@ -30,15 +30,15 @@ class Store(Protocol):
         """Start to work on this runtime; called once, before everything else. Raises `StoreFailed`."""
         ...
 
-    async def read(self, key: str) -> Entry | None:
+    def read(self, key: str) -> Awaitable[Entry | None]:
         """One entry. Raises `StoreFailed`."""
         ...
 
-    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+    def list(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]:
         """Up to `limit` keys with the prefix that sort after `after`, in order. Raises `StoreFailed`."""
         ...
 
-    async def commit(self, commit: Commit) -> int:
+    def commit(self, commit: Commit) -> Awaitable[int]:
         """The version of the commit. Raises `Conflict`, `StoreFailed` or `OutcomeUnknown`, as `Commit` defines them."""
         ...
 

@@ -11,12 +11,13 @@ the thread's time shows that this would hold up everything else.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 from attrs import Factory, define
 
-from cloudid_core.effects import ClockReading, Commit, Entry
+from cloudid_core.effects import ClockReading, Commit, Entry, Ready
 from cloudid_core.errors import OutcomeUnknown
 
 from ..common.runtime import Event, Runtime
@@ -25,9 +26,6 @@ from . import BlockingStore, Outcome
 QUICK_SECONDS: Final = 0.002
 """A disk that usually takes no longer is waited for on the loop."""
 
-LONGEST_COUNTED: Final = 4 * QUICK_SECONDS
-"""One long wait, while the machine was busy with something else, does not make a disk slow."""
-
 BEARABLE_SECONDS: Final = 0.02
 """A thread that takes longer for a batch is not interrupted by a try on the loop."""
 
@@ -35,8 +33,8 @@ TRY_EVERY: Final = 64
 """So many batches of a thread are followed by one on the loop."""
 
 TRIALS: Final = 3
-SHARE: Final = 1 / 8
-"""How much one batch counts in the usual time."""
+RECENT: Final = 9
+"""So many times of the disk count. Their median does: on a busy machine, single waits take long with any disk."""
 
 
 @define(eq=False)
@@ -61,18 +59,18 @@ class GroupCommit:
         self._store = store
         self._next: _Batch | None = None
         self._is_writing = False
-        self._usual_seconds = 0.0
+        self._recent_seconds: deque[float] = deque(maxlen=RECENT)
         self._off_loop = 0
 
     async def open(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._usual_seconds = min(self._wait_for_disk() for _ in range(TRIALS))
+        self._recent_seconds.append(min(self._wait_for_disk() for _ in range(TRIALS)))
 
-    async def read(self, key: str) -> Entry | None:
-        return self._store.read(key)
+    def read(self, key: str) -> Ready[Entry | None]:
+        return Ready(self._store.read(key))
 
-    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        return self._store.list(prefix, after, limit)
+    def list(self, prefix: str, after: str, limit: int) -> Ready[tuple[str, ...]]:
+        return Ready(self._store.list(prefix, after, limit))
 
     async def commit(self, commit: Commit) -> int:
         batch = self._next
@@ -106,19 +104,22 @@ class GroupCommit:
             self._is_writing = False
 
     async def _outcomes(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-        if self._usual_seconds <= QUICK_SECONDS:
+        is_try = self._off_loop >= TRY_EVERY
+        if is_try or self._usual_seconds <= QUICK_SECONDS:
             outcomes = self._store.commit_all(commits)
-            waited = min(self._store.waited, LONGEST_COUNTED)
-            self._usual_seconds += (waited - self._usual_seconds) * SHARE
-            return outcomes
-        if self._off_loop >= TRY_EVERY:
-            outcomes = self._store.commit_all(commits)
-            self._usual_seconds, self._off_loop = self._store.waited, 0
+            if is_try:
+                self._recent_seconds.clear()
+                self._off_loop = 0
+            self._recent_seconds.append(self._store.waited)
             return outcomes
         outcomes = await self._runtime.in_thread(self._store.commit_all, commits)
         if self._store.waited < BEARABLE_SECONDS:
             self._off_loop += 1
         return outcomes
+
+    @property
+    def _usual_seconds(self) -> float:
+        return sorted(self._recent_seconds)[len(self._recent_seconds) // 2]
 
     def _wait_for_disk(self) -> float:
         self._store.commit_all(())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cloudid_core.effects import ClockReading, Commit, Entry
+from collections.abc import Awaitable
+
+from cloudid_core.effects import ClockReading, Commit, Entry, Ready
 from cloudid_core.store.memory import MemoryStore
 
 from ..common.runtime import Runtime
@@ -19,14 +21,14 @@ class InMemory:
     async def open(self, runtime: Runtime) -> None:
         """Nothing is to be opened."""
 
-    async def read(self, key: str) -> Entry | None:
-        return self._store.read(key)
+    def read(self, key: str) -> Awaitable[Entry | None]:
+        return Ready(self._store.read(key))
 
-    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        return self._store.list(prefix, after, limit)
+    def list(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]:
+        return Ready(self._store.list(prefix, after, limit))
 
-    async def commit(self, commit: Commit) -> int:
-        return self._store.commit(commit.expects, commit.puts, commit.deletes)
+    def commit(self, commit: Commit) -> Awaitable[int]:
+        return Ready(self._store.commit(commit.expects, commit.puts, commit.deletes))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -64,8 +64,8 @@ class SqliteStore:
         self._unsettled = False
         self.waited = 0.0
         self._known: Bounded[str, Entry] = Bounded(ENTRIES_KNOWN)
-        """What the last commit left at a key, by the writer's knowledge; `_NOTHING` where nothing is. Only commits
-        write here: a reader in another thread could put back what has just been replaced."""
+        """What is at a key; `_NOTHING` where nothing is. Whoever writes here holds `_writing`: a reader beside a commit
+        could put back what has just been replaced."""
 
         with _failures(f"{path} cannot be opened"), ExitStack() as opened:
             self._files = opened.enter_context(closing(OwnedFiles(path)))
@@ -78,12 +78,20 @@ class SqliteStore:
 
     def read(self, key: str) -> Entry | None:
         self._check()
-        known = self._known.peek(key)
-        if known is not None:
-            return known if known.version else None
-        with _failures("the store could not be read"):
-            row = self._reader.execute(_READ, (key,)).fetchone()
-        return Entry(*row) if row else None
+        entry = self._known.peek(key)
+        if entry is None:
+            with _failures("the store could not be read"):
+                entry = self._read_first(key)
+        return entry if entry.version else None
+
+    def _read_first(self, key: str) -> Entry:
+        """Read an entry, and remember it unless a commit is being written."""
+        if not self._writing.acquire(blocking=False):
+            return _entry(self._reader, key)
+        try:
+            return self._look_up(key)
+        finally:
+            self._writing.release()
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         self._check()
@@ -142,11 +150,10 @@ class SqliteStore:
         return self._revision
 
     def _look_up(self, key: str) -> Entry:
-        """What is at a key, for a commit. This process owns the file, so what it has seen once, it knows."""
+        """What is at a key. This process owns the file, so what it has seen once, it knows. Needs `_writing`."""
         entry = self._known.get(key)
         if entry is None:
-            row = self._writer.execute(_READ, (key,)).fetchone()
-            entry = Entry(*row) if row else _NOTHING
+            entry = _entry(self._writer, key)
             self._remember(key, entry)
         return entry
 
@@ -189,6 +196,11 @@ class SqliteStore:
                 self._roll_back()
                 raise StoreFailed(f"the store is not writable: {type(error).__name__}") from error
             self._unsettled = False
+
+
+def _entry(connection: sqlite3.Connection, key: str) -> Entry:
+    row = connection.execute(_READ, (key,)).fetchone()
+    return Entry(*row) if row else _NOTHING
 
 
 @contextmanager

@@ -1,23 +1,33 @@
 """HTTP/1.1 on one connection: `Reader` reads, `wire` writes, and every wait has an end.
 
-One cancel scope around all of it ends what takes too long; its deadline moves from stage to stage.
+Each stage of a connection is due at some time. One task ends the connections that are late, all through `end_late`: to
+move the deadline of a cancel scope twice in each request costs an eighth of a small request.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
+from math import inf
+from typing import Final
 
 import trio
 
 from cloudid_core.errors import Code, Refused
 
-from ..common import wire
-from ..common.app import Front
-from ..common.connections import Connections, timeouts
-from ..common.heads import Head, Heads
-from ..common.reader import Reader, Stage
+from ..common.app import App
 from ..common.settings import ServerSettings
+from ..http1 import wire
+from ..http1.connections import Connections, timeouts
+from ..http1.heads import Head, Heads
+from ..http1.reader import Reader, Stage
 from .streams import Stream
+
+LONGEST_PAUSE: Final = 1.0
+"""Seconds between two looks at all connections."""
+
+PAUSE_SHARE: Final = 1 / 8
+"""The pause as a share of the shortest timeout: no connection is ended later than that after its time."""
 
 
 class _Gone(Exception):
@@ -27,12 +37,22 @@ class _Gone(Exception):
 class Shared:
     """What all connections of a server have in common."""
 
-    def __init__(self, front: Front, settings: ServerSettings, connection_limit: int) -> None:
-        self.front = front
+    def __init__(self, app: App, settings: ServerSettings, connection_limit: int) -> None:
+        self.app = app
         self.timeouts = timeouts(settings)
         self.write_timeout = settings.write_timeout
         self.heads = Heads(settings.scheme)
         self.connections: Connections[Connection] = Connections(connection_limit)
+
+    async def end_late(self) -> None:
+        """Look at all connections again and again, and end those whose stage has taken too long."""
+        pause = min(LONGEST_PAUSE, min(self.timeouts.values()) * PAUSE_SHARE)
+        while True:
+            await trio.sleep(pause)
+            now = time.monotonic()
+            for connection in self.connections:
+                if connection.due <= now:
+                    connection.end_late()
 
 
 class Connection:
@@ -41,17 +61,19 @@ class Connection:
     def __init__(self, stream: Stream, shared: Shared) -> None:
         self._stream = stream
         self._shared = shared
-        self._reader = Reader(shared.heads, shared.front.body_limit)
+        self._reader = Reader(shared.heads, shared.app.body_limit)
         self._scope = trio.CancelScope()
         self._stage = Stage.HANDSHAKE
         self._is_given_up = False
+        self.due = inf
+        """When the stage has taken too long, by the monotonic clock."""
 
     async def serve(self) -> None:
         """Until one side ends it."""
         try:
             self._peer = self._stream.peer
             with self._scope:
-                self._scope.deadline = trio.current_time() + self._shared.timeouts[Stage.HANDSHAKE]
+                self.due = time.monotonic() + self._shared.timeouts[Stage.HANDSHAKE]
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
@@ -73,6 +95,10 @@ class Connection:
         self._is_given_up = True
         self._scope.cancel()
 
+    def end_late(self) -> None:
+        """Its time is over: close it, with a word if a part of a request has come."""
+        self._scope.cancel()
+
     async def turn_away(self) -> None:
         """Answer that there is no room, whatever the client wants. In TLS that would take a handshake: no answer."""
         with suppress(OSError):
@@ -86,10 +112,10 @@ class Connection:
         except Refused as refusal:
             await self._refuse(refusal)
             return False
-        response = await self._shared.front.answer(head, body, self._peer)
-        closes = head.closes or self._shared.front.is_draining
+        response = await self._shared.app.answer(head, body, self._peer)
+        closes = head.closes or self._shared.app.is_draining
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
-        with self._shared.front.delivering(response):
+        with self._shared.app.delivering(response):
             if response.holds and wire.has_hung_up(self._stream.fileno()):
                 raise _Gone
             if sent := self._stream.send_at_once(data):
@@ -123,19 +149,19 @@ class Connection:
         if stage is self._stage:
             return
         self._stage = stage
-        self._scope.deadline = trio.current_time() + self._shared.timeouts[stage]
+        self.due = time.monotonic() + self._shared.timeouts[stage]
         if stage is Stage.ANSWER:
             self._shared.connections.mark_answering(self)
         elif stage is not Stage.IDLE:
             self._shared.connections.mark_reading(self)
-        elif self._shared.front.is_draining:
+        elif self._shared.app.is_draining:
             raise _Gone
         else:
             self._shared.connections.mark_idle(self)
 
     async def _refuse(self, refusal: Refused) -> None:
         self._enter(Stage.ANSWER)
-        await self._send(wire.write(self._shared.front.refuse(refusal), is_head=self._reader.answers_head, closes=True))
+        await self._send(wire.write(self._shared.app.refuse(refusal), is_head=self._reader.answers_head, closes=True))
         await self._linger()
 
     async def _send(self, data: bytes) -> None:

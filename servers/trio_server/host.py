@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, TypeVar
+from itertools import cycle
+from typing import Any, Final, TypeVar
 
 import httpx
 import trio
@@ -24,6 +25,10 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 
+POOLS: Final = 8
+"""Calls take turns in so many pools: at each call, a pool of httpx compares all of its connections with each other."""
+
+
 class TrioHost(host.Host):
     """Performs effects on trio. Background work and shared programs live in its nursery."""
 
@@ -32,7 +37,7 @@ class TrioHost(host.Host):
         store: Store,
         platform: Platform,
         proxies: Proxies,
-        clients: Mapping[str | None, httpx.AsyncClient],
+        clients: Mapping[str | None, Iterator[httpx.AsyncClient]],
         nursery: trio.Nursery,
     ) -> None:
         super().__init__(store, platform)
@@ -106,7 +111,7 @@ class TrioHost(host.Host):
             with trio.move_on_after(max(0.0, timeout)) as scope:
                 async with (
                     self.in_lane(request),
-                    self._clients[self._proxies.proxy_of(request.url)].stream(
+                    next(self._clients[self._proxies.proxy_of(request.url)]).stream(
                         request.method,
                         request.url,
                         headers=dict(request.headers),
@@ -134,8 +139,10 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
     """
     failure: Exception | None = None
     async with AsyncExitStack() as stack:
+        tls = ssl.create_default_context()
         clients = {
-            proxy: await stack.enter_async_context(_client(proxy)) for proxy in {None, *proxies.by_scheme.values()}
+            proxy: cycle([await stack.enter_async_context(_client(proxy, tls)) for _ in range(POOLS)])
+            for proxy in {None, *proxies.by_scheme.values()}
         }
         nursery = await stack.enter_async_context(trio.open_nursery())
         opened = TrioHost(store, platform, proxies, clients, nursery)
@@ -151,12 +158,12 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
         raise failure
 
 
-def _client(proxy: str | None) -> httpx.AsyncClient:
+def _client(proxy: str | None, tls: ssl.SSLContext) -> httpx.AsyncClient:
     """A client whose calls all go through the proxy, if there is one."""
     return httpx.AsyncClient(
         headers=host.PROVIDER_HEADERS,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        verify=ssl.create_default_context(),
+        verify=tls,
         trust_env=False,
         follow_redirects=False,
         timeout=None,

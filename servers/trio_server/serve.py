@@ -10,14 +10,14 @@ import trio
 
 from cloudid_core.run import run
 
-from ..common.app import Front
+from ..common.app import App
 from ..common.bootstrap import Setup
-from ..common.connections import OUT_OF_RESOURCES, affordable
 from ..common.host import Host
-from ..common.logs import EventLog, describe_error
+from ..common.logs import describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
 from ..common.seldom import Seldom
+from ..http1.connections import OUT_OF_RESOURCES, affordable
 from ..stores import Store
 from .connection import Connection, Shared
 from .host import open_host
@@ -44,11 +44,11 @@ def serve(setup: Setup) -> None:
 
 
 async def _serve(setup: Setup) -> None:
-    log = setup.open_log()
+    log, log_event = setup.open_log()
     warn_of_accepting = Seldom(log.warning)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
-            host.sinks.append(EventLog(log))
+            host.sinks.append(log_event)
             setup.connect_audit(host.audit, log)
             host.read_budget = setup.read_budget
             address, port = setup.server.address
@@ -56,9 +56,9 @@ async def _serve(setup: Setup) -> None:
                 trio.SocketListener(trio.socket.from_stdlib_socket(bound)) for bound in setup.sockets
             ] or await trio.open_tcp_listeners(port, host=address)
             service = await run(setup.open(setup.url(*listeners[0].socket.getsockname()[:2])), host)
-            front = Front(service, host, log, setup.body_limit, setup.trusted_proxies)
+            app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()
-            shared = Shared(front, setup.server, affordable(setup.server.connection_limit, log))
+            shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
 
             async def accept(listener: trio.SocketListener) -> None:
                 while True:
@@ -91,6 +91,7 @@ async def _serve(setup: Setup) -> None:
                 serving.cancel_scope.cancel()
 
             async with trio.open_nursery() as watching:
+                watching.start_soon(shared.end_late)
                 async with trio.open_nursery() as serving:
                     async with trio.open_nursery() as accepting:
                         for listener in listeners:
@@ -102,9 +103,9 @@ async def _serve(setup: Setup) -> None:
                     for listener in listeners:
                         await listener.aclose()
                     log.info("draining", connections=len(shared.connections))
-                    front.is_draining = True
+                    app.is_draining = True
                     watching.start_soon(end_drain)
                     shared.connections.end_idle()
                     serving.cancel_scope.deadline = trio.current_time() + setup.server.drain
                 watching.cancel_scope.cancel()
-            await front.finish()
+            await app.finish()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-from contextlib import suppress
 from typing import Final, TypeAlias
 
 import trio
@@ -39,8 +38,10 @@ class Plain:
         """What has arrived, at least a byte; empty: the client sends nothing more."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
-            with suppress(BlockingIOError):
+            try:
                 return self._socket.recv(CHUNK)
+            except BlockingIOError:  # woken for nothing
+                continue
 
     def send_at_once(self, data: bytes) -> int:
         """Send as much as goes without waiting: how many bytes."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Generator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from cloudid_core.effects import Commit, Entry, Instant, Now, ReadEntry, Sleep
+from cloudid_core.effects import Commit, Entry, Instant, Now, ReadEntry, Ready, Sleep
 from cloudid_core.errors import StoreFailed
 from cloudid_core.run import run, run_now
 from tests.core.never_waits import NeverWaits
@@ -19,6 +19,16 @@ class BrokenStore(NeverWaits):
     """A host whose store is down."""
 
     async def read_entry(self, key: str) -> Entry | None:
+        raise StoreFailed(f"no {key}")
+
+
+class AnswersInPlace:
+    """A host without coroutines: an answer is ready, or a failure is raised, when the effect is asked for."""
+
+    def now(self) -> Ready[Instant]:
+        return Ready(7.0)
+
+    def read_entry(self, key: str) -> Ready[Entry | None]:
         raise StoreFailed(f"no {key}")
 
 
@@ -44,6 +54,24 @@ def test_effects_are_answered_one_by_one() -> None:
         return [version, await ReadEntry("a"), await Now()]
 
     assert run_now(program(), NeverWaits()) == [1, Entry(b"1", 1), 1_700_000_000.0]
+
+
+def test_an_answer_that_is_ready_needs_no_coroutine() -> None:
+    async def program() -> tuple[Instant, str]:
+        try:
+            await ReadEntry("a")
+        except StoreFailed as failure:
+            return await Now(), str(failure)
+        return 0.0, ""
+
+    assert run_now(program(), cast("Any", AnswersInPlace())) == (7.0, "no a")
+
+
+def test_an_answer_that_is_ready_can_be_awaited() -> None:
+    async def ask() -> Instant:
+        return await Ready(7.0)
+
+    assert asyncio.run(ask()) == 7.0
 
 
 def test_a_program_without_effects_just_returns() -> None:

@@ -307,13 +307,15 @@ def test_a_disk_that_becomes_slow_is_left_to_a_thread(runtime: str) -> None:
     assert on_loop[-10:] == [False] * 10
 
 
-def test_one_long_wait_does_not_make_a_disk_slow(runtime: str) -> None:
+def test_long_waits_now_and_then_do_not_make_a_disk_slow(runtime: str) -> None:
+    """As on a busy machine, where the disk is quick and the processor is taken."""
+
     class Hiccups(TimedStore):
         def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
-            self.waited = 0.1 if len(self.on_loop) == 10 else 0.0
+            self.waited = 0.02 if len(self.on_loop) % 3 == 2 else 0.0
             return super().commit_all(commits)
 
-    assert write_in(Hiccups(0.0), runtime, 20) == [True] * 20
+    assert write_in(Hiccups(0.0), runtime, 30) == [True] * 30
 
 
 def test_a_disk_that_becomes_quick_again_is_waited_for_on_the_loop(runtime: str) -> None:

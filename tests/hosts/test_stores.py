@@ -347,6 +347,39 @@ def test_a_reader_sees_all_of_a_commit_or_nothing(path: Path) -> None:
         assert seen == [(b"1", b"1", bytes(VALUE_KNOWN + 1)), *[(b"2", b"2", b"2")] * 2]
 
 
+def test_what_was_read_once_is_known_until_a_commit_changes_it(path: Path) -> None:
+    """Absence too: logins read policies that have no entry."""
+    with closing(SqliteStore(path)) as store:
+        commit(store, put(a=b"1"))
+    with closing(SqliteStore(path)) as store:
+        statements: list[str] = []
+        store._writer.set_trace_callback(statements.append)
+        for _ in range(2):
+            found, nothing = store.read("a"), store.read("b")
+            assert found is not None
+            assert found.value == b"1"
+            assert nothing is None
+        assert len(statements) == 2
+        commit(store, put(a=b"2", b=b"2"))
+        assert [entry.value for key in ("a", "b") if (entry := store.read(key))] == [b"2", b"2"]
+
+
+def test_what_is_read_beside_a_commit_is_not_remembered(path: Path) -> None:
+    """The commit may change it before the reader would remember it."""
+
+    class Watched(SqliteStore):
+        def _finish(self) -> None:
+            for key in ("a", "b"):
+                self.read(key)
+                assert self._known.peek(key) is None
+            super()._finish()
+
+    with closing(Watched(path)) as store:
+        commit(store, put(a=b"1"))
+        assert store.read("a") is not None
+        assert store.read("b") is None
+
+
 def test_what_is_known_of_entries_is_bounded(durable: SqliteStore) -> None:
     durable.commit_all([Commit({}, {f"{number}": b"1"}) for number in range(ENTRIES_KNOWN + 10)])
     assert len(durable._known) == ENTRIES_KNOWN

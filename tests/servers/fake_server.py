@@ -16,6 +16,7 @@ from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Record
 from cloudid_core.events import RequestAnswered
 from servers.common.bootstrap import Setup
 from servers.common.settings import ServerSettings
+from servers.stores import Store
 from servers.stores.memory import InMemory
 
 BODY_LIMIT: Final = 4096
@@ -65,6 +66,8 @@ class FakeService:
                 return replace(answer(large="a" * int(query)), holds="much")
             case "/visit":
                 return replace(answer(), wake_at=await Now())
+            case "/write":
+                return answer(count=await count(query, 1))
             case "/count":
                 return answer(count=await count(query, 0))
         raise LookupError("a bug, with a secret in its text: hunter2")
@@ -104,7 +107,7 @@ async def open_fake() -> FakeService:
     return FakeService()
 
 
-def main(runtime: str, *settings: str) -> None:
+def main(runtime: str, *settings: str, store: Store | None = None) -> None:
     if runtime == "trio":
         from servers.trio_server.serve import serve
     else:
@@ -112,7 +115,7 @@ def main(runtime: str, *settings: str) -> None:
     given = parse(ServerSettings, dict(setting.split("=", 1) for setting in settings))
     setup = Setup(
         server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
-        store=InMemory(),
+        store=store or InMemory(),
         open=lambda _: open_fake(),
         body_limit=BODY_LIMIT,
         trusted_proxies=("127.0.0.0/8",),

@@ -12,10 +12,10 @@ import pytest
 from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.errors import StoreFailed
-from servers.common.app import Front
-from servers.common.heads import Head
+from servers.common.app import App
 from servers.common.host import Host
 from servers.common.logs import open_log
+from servers.http1.heads import Head
 from tests.hosts.opened import RUNTIMES, on
 
 from .running import PATIENCE
@@ -53,12 +53,12 @@ class Lending:
         return await Now() + FAR
 
 
-def run_app(runtime: str, service: Lending, scenario: Callable[[Front, Host], Coroutine[Any, Any, None]]) -> None:
+def run_app(runtime: str, service: Lending, scenario: Callable[[App, Host], Coroutine[Any, Any, None]]) -> None:
     """The scenario, once the first round of background work is over; then the application finishes."""
     full = os.open("/dev/full", os.O_WRONLY)
 
     async def opened(host: Host) -> None:
-        app = Front(service, host, open_log("debug", full), 1024, ())
+        app = App(service, host, open_log("debug", full), 1024, ())
         await until(host, lambda: "tick" in service.asked)
         await scenario(app, host)
         await app.finish()
@@ -74,7 +74,7 @@ async def until(host: Host, condition: Callable[[], bool]) -> None:
         await host.sleep(STEP)
 
 
-async def lose(app: Front) -> None:
+async def lose(app: App) -> None:
     with pytest.raises(ConnectionError), app.delivering(HOLDING):
         raise ConnectionResetError
 
@@ -82,7 +82,7 @@ async def lose(app: Front) -> None:
 def test_background_work_follows_an_undelivered_answer_at_once(runtime: str) -> None:
     service = Lending()
 
-    async def scenario(app: Front, host: Host) -> None:
+    async def scenario(app: App, host: Host) -> None:
         await lose(app)
         await until(host, lambda: len(service.asked) == 3)
 
@@ -93,11 +93,11 @@ def test_background_work_follows_an_undelivered_answer_at_once(runtime: str) -> 
 def test_a_cancelled_delivery_is_given_back(runtime: str) -> None:
     service = Lending()
 
-    async def deliver(app: Front) -> None:
+    async def deliver(app: App) -> None:
         with app.delivering(HOLDING):
             await Sleep(FAR)
 
-    async def scenario(app: Front, host: Host) -> None:
+    async def scenario(app: App, host: Host) -> None:
         program = deliver(app)
         program.send(None)
         program.close()
@@ -109,7 +109,7 @@ def test_a_cancelled_delivery_is_given_back(runtime: str) -> None:
 def test_a_delivered_answer_is_not_given_back(runtime: str) -> None:
     service = Lending()
 
-    async def scenario(app: Front, host: Host) -> None:
+    async def scenario(app: App, host: Host) -> None:
         with app.delivering(HOLDING):
             pass
         await host.sleep(5 * STEP)
@@ -121,7 +121,7 @@ def test_a_delivered_answer_is_not_given_back(runtime: str) -> None:
 def test_a_server_that_ends_waits_for_what_is_given_back(runtime: str) -> None:
     service = Lending(pause=20 * STEP)
 
-    async def scenario(app: Front, host: Host) -> None:
+    async def scenario(app: App, host: Host) -> None:
         await lose(app)
         await lose(app)
 
@@ -132,7 +132,7 @@ def test_a_server_that_ends_waits_for_what_is_given_back(runtime: str) -> None:
 def test_giving_back_may_fail(runtime: str) -> None:
     service = Lending(failure=StoreFailed("disk full"))
 
-    async def scenario(app: Front, host: Host) -> None:
+    async def scenario(app: App, host: Host) -> None:
         await lose(app)
 
     run_app(runtime, service, scenario)
@@ -145,7 +145,7 @@ def test_a_request_is_answered_though_its_log_line_cannot_be_written(
 ) -> None:
     service = Lending(failure)
 
-    async def scenario(app: Front, host: Host) -> None:
+    async def scenario(app: App, host: Host) -> None:
         head = Head("GET", "/v1/cloud/creds/app", {}, closes=False)
         assert (await app.answer(head, b"", "127.0.0.1")).status == status
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 import structlog
 
-from servers.common.connections import IN_USE_SECONDS, RESERVE, Connections, affordable
 from servers.common.seldom import PAUSE, Seldom
+from servers.http1.connections import IN_USE_SECONDS, RESERVE, Connections, affordable
 
 from .certificates import write_certificate
 from .running import PATIENCE, Client, Running, body, status

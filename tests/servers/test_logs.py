@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import pytest
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import ProviderUnreachable
-from servers.common.logs import LogLevel, adopt_libraries, describe_error, open_log
+from cloudid_core.events import Problem, RequestAnswered, RequestReceived
+from servers.common.logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, open_log
 
 
 class LogOfATest:
@@ -61,6 +63,42 @@ def test_the_level_of_an_open_log_can_be_changed(tmp_path: Path) -> None:
         log.log.debug("debug", at=name)
         log.log.info("info", at=name)
     assert [(line["event"], line["at"]) for line in log.lines] == [("debug", "debug"), ("info", "debug")]
+    os.close(log.descriptor)
+
+
+RECEIVED = RequestReceived(request_id="1", time=0.0, operation="read", path="sys/health", mount_accessor="system_0")
+ANSWERED = RequestAnswered(
+    request_id="1", time=0.0, status=500, path="sys/health", problem=Problem("ValueError", where=("a.py:1 f",))
+)
+
+
+def test_a_request_is_logged_by_its_answer(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    log_event = EventLog(LogFile("info", log.descriptor))
+    log_event(RECEIVED)
+    log_event(ANSWERED)
+    [line] = log.lines
+    assert (line["event"], line["level"], line["status"]) == ("request", "warning", 500)
+    assert (line["error"], line["where"]) == ("ValueError", ["a.py:1 f"])
+    assert line["ms"] > 0
+    assert not {"type", "time", "problem"} & line.keys()
+    os.close(log.descriptor)
+
+
+def test_the_beginning_of_a_request_is_for_a_log_of_everything(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    EventLog(LogFile("debug", log.descriptor))(RECEIVED)
+    [line] = log.lines
+    assert (line["event"], line["level"]) == ("request received", "debug")
+    os.close(log.descriptor)
+
+
+def test_the_time_of_a_line_is_now_in_utc(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    before = datetime.now(UTC)
+    log.log.info("now")
+    [line] = log.lines
+    assert before - timedelta(seconds=0.1) < datetime.fromisoformat(line["timestamp"]) < datetime.now(UTC)
     os.close(log.descriptor)
 
 

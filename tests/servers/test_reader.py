@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from cloudid_core.api.request import TARGET_LIMIT
 from cloudid_core.errors import Code, Refused
-from servers.common.chunks import PADDING_LIMIT, Chunks
-from servers.common.heads import HEADS_KEPT, LONGEST_KEPT, Head, Heads, read_head
-from servers.common.reader import HEAD_LIMIT, Reader, Stage
+from servers.http1.chunks import PADDING_LIMIT, Chunks
+from servers.http1.heads import HEADS_KEPT, LONGEST_KEPT, Head, Heads, read_head
+from servers.http1.reader import HEAD_LIMIT, Reader, Stage
 from tests.wire.raw_cases import CASES, Case
 
 BODY_LIMIT: Final = 4096

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from cloudid_core.api.response import HEADERS, Response
-from servers.common import wire
+from servers.http1 import wire
 
 
 def test_an_answer_is_written_as_it_is() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from attrs import evolve
 
-from cloudid_core.api.dispatch import NOTHING_GIVEN
+from cloudid_core.api.fields import NOTHING_GIVEN
 from cloudid_core.api.routing import Call
 from cloudid_core.background.journal import abandoned_intent, find_intent
 from cloudid_core.errors import Refused

@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
+from ..common.settings import ServerSettings
 from .reader import Stage
-from .settings import ServerSettings
 
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of `accept` that pass."""
@@ -97,9 +97,13 @@ class Connections(Generic[C]):
 
     def end_idle(self) -> None:
         """Close all that are idle."""
-        for connection in tuple(self._open):
+        for connection in self:
             if connection.is_idle:
                 connection.end()
+
+    def __iter__(self) -> Iterator[C]:
+        """Those that are open at this moment."""
+        return iter(tuple(self._open))
 
     def __len__(self) -> int:
         return len(self._open)
