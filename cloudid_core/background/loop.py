@@ -79,6 +79,7 @@ class Loop:
         if fence is None:
             return min(now + PAUSE, await leader_until(self._context, now))
         self._has_started = True
+        self._context.node.leader = self._node
         all_backlogs = await self._backlogs(now)
         backlogs = [backlog for backlog in all_backlogs if backlog.due_keys]
         if self._is_poll(now) and not backlogs:
