@@ -178,9 +178,9 @@ class DeviceChanged(Event, frozen=True, kw_only=True, tag="audit device"):
 
 
 class KeysChanged(Event, frozen=True, kw_only=True, tag="keys"):
-    """A key was turned over. `key` says which: `data`, `token` or `master`; `term` counts the data or token keys."""
+    """A key was turned over: `data`, `token` or `master`. `term` counts the data or token keys."""
 
-    key: str
+    kind: str
     term: int = 0
 
 

@@ -124,7 +124,7 @@ async def begin_data_key(context: Context) -> None:
     """Seal under a new data key from now on. What the older ones have sealed stays readable."""
     keyring = await _with_new_term(context.settings)
     context.records.sealer.adopt(keyring)
-    await _record(KeysChanged(key="data", term=keyring.current.term))
+    await _record(KeysChanged(kind="data", term=keyring.current.term))
 
 
 @retry_on_conflict
@@ -138,7 +138,7 @@ async def begin_token_keys(context: Context) -> TokenKeys:
     keyring = await _with_token_keys(context.settings)
     context.records.sealer.learn(keyring)
     fresh = keyring.token_keys[-1]
-    await _record(KeysChanged(key="token", term=fresh.term))
+    await _record(KeysChanged(kind="token", term=fresh.term))
     return fresh
 
 
@@ -176,7 +176,7 @@ async def drop_other_master_keys(settings: Settings) -> None:
     """Let only the present master key open the ring, under a new root key. Refuses as `read_keyring` does."""
     opened = await _read(settings)
     await _commit(opened, await seal_keyring(settings, opened.keyring))
-    await _record(KeysChanged(key="master"))
+    await _record(KeysChanged(kind="master"))
 
 
 async def _read(settings: Settings) -> Opened:

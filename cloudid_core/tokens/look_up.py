@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
@@ -106,8 +105,8 @@ async def list_accessors(call: Call) -> Answer:
 
     Reads a page of the store at a time, and lets other requests have their turn in between.
     """
-    form, context = call.form(PageForm), call.context
-    after = await _token_key(context, form.after) if form.after else ""
+    context, form = call.context, call.form(PageForm)
+    after = await _token_key(context, form.after, call.now) if form.after else ""
     accessors: list[str] = []
     wanted = form.limit if form.limit > 0 else None
     while wanted is None or len(accessors) < wanted:
@@ -123,20 +122,23 @@ async def list_accessors(call: Call) -> Answer:
     return Answer(data={"keys": accessors})
 
 
-async def _accessors(context: Context, token_ids: Sequence[str]) -> list[str]:
+async def _accessors(context: Context, token_ids: list[str]) -> list[str]:
+    """The accessors of tokens. While there is one term of token keys, no token has to be read."""
     first, *newer = context.records.sealer.keyring.token_keys
-    if not newer:  # no token has to be read
+    if not newer:
         return [encoding.accessor_of(token_id, first) for token_id in token_ids]
     found = [await find_token(context, token_id) for token_id in token_ids]
     return [accessor_of(context, each.record) for each in found if each]
 
 
-async def _token_key(context: Context, accessor: str) -> str:
-    """The key of the token with an accessor. If there is none: its key under the newest token keys."""
+async def _token_key(context: Context, accessor: str, now: Instant) -> str:
+    """The key of the token with an accessor. If it is gone, its term is the one that gives it a likely time."""
     token = await find_by_accessor(context, accessor)
     if token is not None:
         return token.key
-    token_id = encoding.id_of_accessor(accessor, context.records.sealer.keyring.token_keys[-1])
-    if token_id is None:
+    terms = context.records.sealer.keyring.token_keys
+    token_ids = [token_id for each in terms if (token_id := encoding.id_of_accessor(accessor, each))]
+    if not token_ids:
         raise Refused(Code.FIELD_INVALID, '"after" must be an accessor')
-    return keys.token(token_id)
+    latest = encoding.time_ordered_id(now, bytes([255]) * encoding.ID_RANDOM_SIZE)
+    return keys.token(max((token_id for token_id in token_ids if token_id <= latest), default=token_ids[0]))

@@ -202,7 +202,7 @@ def test_a_term_that_is_in_no_ring_is_damage() -> None:
 def test_a_new_data_key_is_told() -> None:
     world = initialised()
     world.perform(begin_data_key(node(world)))
-    assert world.events == [KeysChanged(key="data", term=2)]
+    assert world.events == [KeysChanged(kind="data", term=2)]
 
 
 def test_a_key_is_stored_before_it_seals() -> None:
@@ -242,7 +242,7 @@ def test_both_master_keys_open_the_ring_until_the_change_is_done() -> None:
     world.perform(drop_other_master_keys(RENEWED))
     assert [opens(world, settings) for settings in (SETTINGS, RENEWED)] == [False, True]
     assert world.perform(read_keyring(RENEWED)).token_keys == ring.token_keys
-    assert world.events == [KeysChanged(key="master")]
+    assert world.events == [KeysChanged(kind="master")]
 
 
 def test_a_dropped_master_key_and_an_older_store_do_not_open_the_newer_store() -> None:
@@ -336,7 +336,7 @@ def test_new_token_keys_are_published_before_they_serve() -> None:
     one, other = node(world), node(world)
     fresh = world.perform(begin_token_keys(one))
     assert (fresh.term, fresh.serves_from) == (2, world.clock + PUBLISHED_AHEAD)
-    assert world.events == [KeysChanged(key="token", term=2)]
+    assert world.events == [KeysChanged(kind="token", term=2)]
     ring = one.records.sealer.keyring
     assert [ring.token_keys_at(at).term for at in (0.0, fresh.serves_from - 1, fresh.serves_from)] == [1, 1, 2]
     world.perform(other.records.learn_keys())

@@ -34,7 +34,7 @@ def test_the_data_key_is_replaced_and_all_is_still_read() -> None:
     assert (told["term"], told["encryptions"]) == (2, 0)
     assert world.is_good(token)
     assert world.is_good(world.child())
-    assert KeysChanged(key="data", term=2) in world.events
+    assert KeysChanged(kind="data", term=2) in world.events
 
 
 def test_seals_that_other_nodes_have_reserved_count_as_used() -> None:
