@@ -96,8 +96,8 @@ class Service:
             await Record(facts.answered(response, _entries(facts)))
         except RecordFailed:
             await self.undelivered(response)
-            if facts.new_token:
-                await hierarchy.revoke(self.context, facts.new_token, await Now())
+            if facts.new_token_id:
+                await hierarchy.revoke(self.context, facts.new_token_id, await Now())
             raise
         return response
 

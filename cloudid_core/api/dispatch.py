@@ -69,13 +69,13 @@ class RequestFacts(msgspec.Struct, kw_only=True):
     lease_id: str = ""
     exchange: Exchange | None = None
     """The request as audit devices see it, if any is enabled."""
-    new_token: str = ""
+    new_token_id: str = ""
     """The service token that this request has made, by its id."""
 
     def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
         """The event of the answer."""
         members = asdict(self)
-        del members["exchange"], members["new_token"]
+        del members["exchange"], members["new_token_id"]
         problem = Problem.of(response.failure) if response.failure else None
         return RequestAnswered(**members, status=response.status, codes=response.codes, problem=problem, audit=audit)
 
@@ -146,7 +146,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     await Record(received(call, ask, facts.exchange))
     answer = await match.route.program(call)
     facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
-    facts.new_token = answer.new_token
+    facts.new_token_id = answer.new_token
     if ask.operation is Operation.LIST and not match.route.pages:
         answer = page_of(answer, ask.body)
     if told := warnings(match.route, call, ask):
