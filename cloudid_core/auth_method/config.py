@@ -23,7 +23,7 @@ from ..rotation.root_credential import RootCredential, changes_given, client_of,
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected, version_of
+from ..store.records import Found, version_of
 from ..values.secret import Secret
 
 
@@ -77,10 +77,10 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
 async def write_config(call: Call) -> Answer:
     """Set the given fields. The rules are checked on the merged, effective configuration."""
     key = keys.config(call.mount.id)
-    found = await find_config(call.context, call.mount)
+    found, expects = await call.context.records.find_for_writing(key, Config)
     config = evolve(found.record if found else Config(), **changes_given(call.given.values))
     root_credential.check(config, call.context.settings.environment)
-    await call.context.records.commit(Changes(expected(found, key), {key: config}))
+    await call.context.records.commit(Changes(expects, {key: config}))
     return NOTHING
 
 
@@ -105,4 +105,4 @@ async def delete_config(call: Call) -> Answer:
 
 
 async def config_exists(call: Call) -> bool:
-    return await find_config(call.context, call.mount) is not None
+    return await call.context.records.has(keys.config(call.mount.id))

@@ -17,7 +17,7 @@ from ..mounts.table import Mount
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected
+from ..store.records import Found
 from ..tokens.settings import TokenSettings, merged
 from ..tokens.settings import check as check_token_settings
 from .bounds import ANY, Bounds
@@ -69,14 +69,14 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
 
 @retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Set the given fields. The rules are checked on the merged role."""
+    """Set the given fields. The rules are checked on the merged role; a damaged role is written anew."""
     name = capture_name(call)
     key = keys.role(call.mount.id, name)
-    found = await find_role(call.context, call.mount, name)
+    found, expects = await call.context.records.find_for_writing(key, Role)
     role = merged(found.record if found else Role(), call.given)
     check(role)
     warnings = check_token_settings(role, call.mount, call.context.settings)
-    await call.context.records.commit(Changes(expected(found, key), {key: role}))
+    await call.context.records.commit(Changes(expects, {key: role}))
     return Answer(warnings=warnings)
 
 
@@ -102,7 +102,7 @@ async def delete_role(call: Call) -> Answer:
 
 
 async def role_exists(call: Call) -> bool:
-    return await find_role(call.context, call.mount, capture_name(call)) is not None
+    return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

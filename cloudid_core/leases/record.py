@@ -7,7 +7,6 @@ from attrs import evolve, frozen
 from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
-from ..errors import EntryDamaged
 from ..events import LeaseChanged
 from ..foundation.context import Context
 from ..provider.provisioned import Provisioned
@@ -97,10 +96,7 @@ def revoking(lease: Lease) -> Changes:
 
 async def find_undamaged_lease(context: Context, lease_id: str) -> Found[Lease] | None:
     """As `find_lease`, for work on many leases, which passes over damaged ones."""
-    try:
-        return await find_lease(context, lease_id)
-    except EntryDamaged:
-        return None
+    return await context.records.find_undamaged(keys.lease(lease_id), Lease)
 
 
 async def find_lease(context: Context, lease_id: str) -> Found[Lease] | None:

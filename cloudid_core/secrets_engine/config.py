@@ -11,7 +11,7 @@ from ..api.response import NOTHING, Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..effects import ListKeys
-from ..errors import Code, EntryDamaged, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective
@@ -112,11 +112,7 @@ async def delete_config(call: Call) -> Answer:
 
 
 async def config_exists(call: Call) -> bool:
-    """Whether there is one, even if it is damaged: writing it anew is an update."""
-    try:
-        return await find_config(call.context, call.mount) is not None
-    except EntryDamaged:
-        return True
+    return await call.context.records.has(keys.config(call.mount.id))
 
 
 async def _refuse_to_strand(call: Call) -> None:

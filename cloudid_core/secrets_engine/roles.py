@@ -203,27 +203,30 @@ async def delete_role(call: Call) -> Answer:
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    """Hand the applications that the roles of a retired mount keep to the journal."""
+    """Hand the applications that the roles of a retired mount keep to the journal. Damaged roles are passed over."""
     for name in await context.records.names(keys.roles(mount.id)):
-        found = await find_role(context, mount, name)
+        found = await context.records.find_undamaged(keys.role(mount.id, name), Role)
         if found is not None and found.record.persistent_app is not None:
             changes = Changes({**fence, **found.expected}, deletes=(found.key,))
             await context.records.commit(changes | forget(found.record.persistent_app, mount, now))
 
 
 async def count_kept(context: Context, mount: Mount) -> int:
-    """How many roles of a mount keep an application."""
+    """How many roles of a mount keep an application, or are damaged and may keep one."""
     names = await context.records.names(keys.roles(mount.id))
-    found = [await find_role(context, mount, name) for name in names]
-    return sum(each is not None and each.record.persistent_app is not None for each in found)
+    return sum([await _may_keep(context, mount, name) for name in names])
+
+
+async def _may_keep(context: Context, mount: Mount, name: str) -> bool:
+    try:
+        found = await find_role(context, mount, name)
+    except EntryDamaged:
+        return True
+    return found is not None and found.record.persistent_app is not None
 
 
 async def role_exists(call: Call) -> bool:
-    """Whether there is one, even if it is damaged: writing it anew is an update."""
-    try:
-        return await find_role(call.context, call.mount, capture_name(call)) is not None
-    except EntryDamaged:
-        return True
+    return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
 
 
 async def lease_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

@@ -22,7 +22,7 @@ from ..mounts.table import AUTH, mount_table
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..tokens.authenticate import find_token, lineage
+from ..tokens.authenticate import find_token, find_undamaged_token, lineage
 from ..tokens.hierarchy import revoke as revoke_token
 from ..values import rfc3339
 
@@ -182,7 +182,7 @@ async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
     while page := await ListKeys(keys.TOKENS, after, PAGE):
         await call.deadline.remaining()
         for key in page:
-            found = await find_token(call.context, key.removeprefix(keys.TOKENS))
+            found = await find_undamaged_token(call.context, key.removeprefix(keys.TOKENS))
             if found is not None and any(scope.has_token(found.record) for scope in scopes):
                 await revoke_token(call.context, found.record.id, call.now)
         after = page[-1]

@@ -66,6 +66,7 @@ async def drop(call: Call) -> Answer:
         "intent_count": len(dropped.intents),
         "leases": [{"lease_id": one.id, **objects(one.provisioned)} for one in dropped.leases[:MOST_NAMED]],
         "intents": [{"intent_id": one.id, **objects(one.provisioned)} for one in dropped.intents[:MOST_NAMED]],
+        "damaged": dropped.damaged[:MOST_NAMED],
     }
     return Answer(data=data, warnings=("what was dropped is left at the provider",), wake_at=call.now)
 
@@ -116,6 +117,7 @@ def left_of(remains: Remains) -> dict[str, Json]:
         "leases": remains.leases,
         "intents": remains.intents,
         "roles": remains.roles,
+        "damaged": remains.damaged,
         "rotating": remains.is_rotating,
         "reasons": list(remains.reasons),
         "attempts": remains.attempts,
