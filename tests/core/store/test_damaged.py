@@ -233,3 +233,46 @@ def test_a_mount_with_a_damaged_configuration_can_be_disabled() -> None:
     world = engine()
     damage(world, keys.config(world.mount().id))
     assert world.ask("DELETE", "sys/mounts/cloud").status == 204
+
+
+def test_reconcile_lists_damaged_entries_and_repairs_nothing_until_they_are_dropped() -> None:
+    """What a damaged lease lists is in use for all that is known."""
+    world = engine()
+    mount = world.mount()
+    lease_id = world.issue("existing")
+    world.do(world.context.records.commit(abandoned_intent("x", mount.id, Provisioned(made_at=0.0), world.clock)))
+    digests = {
+        "lease": (lease_id, damage(world, keys.lease(lease_id))),
+        "intent": ("x", damage(world, keys.intent(mount.id, "x"))),
+    }
+    world.advance(301)
+    report = world.must("GET", "cloud/reconcile").data
+    assert {each["kind"]: (each["id"], each["entry"]) for each in report["damaged"]} == digests
+    assert [each["kind"] for each in report["unaccounted"]] == ["password"]
+    refused = world.ask("POST", "cloud/reconcile")
+    assert (refused.status, refused.codes) == (503, ["entry_damaged"])
+    assert world.alive("password")
+    told = world.must("POST", "cloud/reconcile", {"force": True}).data
+    assert (told["dropped"], told["repaired"]) == (2, 1)
+    world.pass_time(600)
+    assert not world.alive("password")
+    assert world.must("GET", "cloud/reconcile").data["damaged"] == []
+
+
+def test_force_does_not_repair_over_a_damaged_role_which_may_keep_an_application() -> None:
+    world = engine()
+    digest = damage(world, keys.role(world.mount().id, "existing"))
+    reply = world.ask("POST", "cloud/reconcile", {"force": True})
+    assert (reply.status, reply.codes) == (503, ["entry_damaged"])
+    assert digest in reply.body["errors"][0]
+    world.must("DELETE", "cloud/roles/existing")
+    assert world.ask("POST", "cloud/reconcile").status == 202
+
+
+def test_reconcile_does_not_name_the_damaged_entries_of_other_mounts() -> None:
+    world = engine()
+    world.must("POST", "sys/mounts/team", {"type": "cloud"})
+    world.must("POST", "team/config", config(world))
+    damage(world, keys.lease(world.issue("existing")))
+    (damaged,) = world.must("GET", "team/reconcile").data["damaged"]
+    assert (damaged["kind"], damaged["id"]) == ("lease", "")
