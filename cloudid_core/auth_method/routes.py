@@ -8,8 +8,9 @@ from ..api.routing import Operation, Route, RouteTable
 from ..foundation.components import Component
 from ..mounts.table import AUTH
 from ..rotation import routes as rotation
-from . import config, login, roles
+from . import config, explain, login, roles
 from .config import Config
+from .explain import ExplainForm
 from .form import LoginForm
 from .roles import Role
 
@@ -24,6 +25,15 @@ ROUTES: Final = RouteTable(
             requires_all=True,
             role_field="role",
             doc="Turns the signed identity of a machine into a service token.",
+        ),
+        Route(
+            path="explain",
+            operation=Operation.WRITE,
+            program=explain.explain_login,
+            form=ExplainForm,
+            requires_all=True,
+            role_field="role",
+            doc="Tells every check of a login and its verdict; needs `sudo`, and never gives a token.",
         ),
         Route(
             path="config",
