@@ -1,4 +1,4 @@
-"""The command: `python -m servers.<server> [serve|init|backup|copy-store] …`, the same for both servers."""
+"""The command: `python -m servers.<server> [serve|init|backup|copy-store|test-roles] …`, the same for both servers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from cloudid_core.initialise import (
 )
 from cloudid_core.run import run
 
+from ..role_tests import program as role_tests
 from ..stores import Store
 from ..stores.backup import back_up
 from ..stores.copying import copy_store
 from . import master_key, streams
 from .bootstrap import Setup, open_store, set_up
 from .host import Host
-from .options import BACKUP, COPY, INIT, Options, read_options
+from .options import BACKUP, COPY, INIT, TEST_ROLES, Options, read_options
 from .settings import SettingsError, SettingsFile, read_file
 
 Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
@@ -38,6 +39,8 @@ def main(name: str, serve: Callable[[Setup], None], perform: Perform) -> int:
     `serve` runs a server until it is told to stop.
     """
     streams.open_missing()
+    if sys.argv[1:2] == [TEST_ROLES]:
+        return role_tests.main(sys.argv[2:], f"python -m servers.{name} {TEST_ROLES}")
     options = read_options(f"python -m servers.{name}")
     try:
         if options.command == INIT:
