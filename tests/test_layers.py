@@ -21,7 +21,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("api.dispatch",), ("mounts.catalog",)),
     (("background.loop",), ("system",)),
     (("auth_method",), ("mounts.retirement",), ("secrets_engine",)),
-    (("rotation",),),
+    (("permissions",), ("rotation",)),
     (("background.journal", "foundation.components", "initialise", "leases", "policies", "tokens"),),
     (("audit.entry",),),
     (("api.help",), ("api.request",)),

@@ -46,6 +46,10 @@ BOUNDS: Final = tuple(field.name for field in fields_of(Role) if field.name.star
 """The names of all bounds."""
 
 
+MOST_EXAMINED: Final = 1000
+"""How many roles are read to find the subscriptions that they bind."""
+
+
 def check(role: Role) -> None:
     """Refuse a role that admits everybody by accident, or that has a wildcard where none is known."""
     problems = [
@@ -103,6 +107,15 @@ async def delete_role(call: Call) -> Answer:
 
 async def role_exists(call: Call) -> bool:
     return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
+
+
+async def bound_scopes(call: Call) -> set[str]:
+    """The subscriptions that roles bind, as scopes."""
+    prefix = keys.roles(call.mount.id)
+    names = await call.context.records.names(prefix)
+    found = [await call.context.records.find_undamaged(f"{prefix}{name}", Role) for name in names[:MOST_EXAMINED]]
+    ids = {each for role in found if role for each in role.record.bounds.subscriptions}
+    return {f"/subscriptions/{subscription}" for subscription in ids}
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

@@ -7,6 +7,7 @@ from typing import Final
 from ..api.routing import Operation, Route, RouteTable
 from ..foundation.components import Component
 from ..mounts.table import AUTH
+from ..permissions.check import permissions_route
 from ..rotation import routes as rotation
 from . import config, explain, login, roles
 from .config import Config
@@ -66,6 +67,7 @@ ROUTES: Final = RouteTable(
         Route(path="role/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
         Route(path="role/:name", operation=Operation.DELETE, program=roles.delete_role, doc="Removes a role."),
         Route(path="role", operation=Operation.LIST, program=roles.list_roles, doc="Lists the names of all roles."),
+        permissions_route(roles.bound_scopes),
         *rotation.ROUTES,
     )
 )

@@ -13,6 +13,7 @@ from ..api.routing import Call, capture_name
 from ..effects import Instant
 from ..errors import Code, EntryDamaged, Problem, Refused
 from ..foundation.context import Context
+from ..foundation.environment import effective
 from ..foundation.lifetime import Terms
 from ..mounts.table import Mount, require_live
 from ..provider import applications
@@ -27,6 +28,9 @@ from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persistent_app import PersistentApp, forget, persist
 from .sign_in import SIGN_IN_AUDIENCES
+
+MOST_EXAMINED: Final = 1000
+"""How many roles are read to find the scopes that they name."""
 
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
 TAG_LIMIT: Final = 256
@@ -227,6 +231,19 @@ async def _may_keep(context: Context, mount: Mount, name: str) -> bool:
 
 async def role_exists(call: Call) -> bool:
     return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
+
+
+async def granted_scopes(call: Call) -> set[str]:
+    """The scopes at which roles make assignments; the configured subscription's while there is no such role."""
+    prefix = keys.roles(call.mount.id)
+    names = await call.context.records.names(prefix)
+    found = [await call.context.records.find_undamaged(f"{prefix}{name}", Role) for name in names[:MOST_EXAMINED]]
+    scopes = {grant.scope for role in found if role for grant in role.record.azure_roles}
+    if scopes:
+        return scopes
+    stored = await find_config(call.context, call.mount)
+    config = effective(stored.record if stored else Config(), call.context.settings.environment)
+    return {f"/subscriptions/{config.subscription_id}"} if config.subscription_id else set()
 
 
 async def lease_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

@@ -7,6 +7,7 @@ from typing import Final
 from ..api.routing import Operation, Route, RouteTable
 from ..foundation.components import Component
 from ..mounts.table import SECRET
+from ..permissions.check import permissions_route
 from ..rotation import routes as rotation
 from . import config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
@@ -66,6 +67,7 @@ ROUTES: Final = RouteTable(
             form=reconcile.RepairForm,
             doc="Has what is unaccounted for removed, and leases ended whose objects are gone.",
         ),
+        permissions_route(roles.granted_scopes),
         *rotation.ROUTES,
     )
 )
