@@ -134,7 +134,7 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
     """Remove the objects of an abandoned intent. The intent stays until they are certainly gone.
 
     A commit claims the attempt first: a node that lost the leadership does not touch the provider, and the next attempt
-    is due at `due_at`, whatever becomes of this one.
+    is due at `due_at`, even if this one is interrupted.
     """
     records, intent = job.context.records, found.record
     claimed = evolve(intent, attempts=intent.attempts + 1, due_at=due_at, reason=UNDER_WAY)

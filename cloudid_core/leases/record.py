@@ -89,7 +89,7 @@ def ending(found: Found[Lease], due_at: Instant) -> Changes:
 
 
 def revoking(lease: Lease) -> Changes:
-    """Goes with every commit that lets a lease be revoked: it no longer ends with its token, and an event tells it."""
+    """Part of every commit that starts a revocation: the lease no longer ends with its token, and an event says so."""
     untied = (keys.token_lease(lease.token_id, lease.id),) if lease.token_id else ()
     return Changes(deletes=untied, events=() if lease.revoking else (lease.event("revoking"),))
 

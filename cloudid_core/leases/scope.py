@@ -61,9 +61,9 @@ def local_path(lease_id: str) -> str:
 
 
 async def next_level(scope: Scope, path: str) -> set[str]:
-    """The next segments below a path, as far as leases of a scope are below it.
+    """The next segments of the paths of a scope's leases below `path`.
 
-    They are found without listing what is below them.
+    The levels below are not listed to find them.
     """
     above = f"{path}/" if path else ""
     if scope.mount.path.startswith(above):

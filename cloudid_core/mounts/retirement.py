@@ -1,7 +1,7 @@
-"""The end of a mount: it answers no more from the first commit on, and its path is free. What it made is removed then.
+"""The end of a mount. The first commit frees its path and stops it from answering; then what it made is removed.
 
-What the mount keeps at the provider is handed to the journal, its leases and tokens are ended, and when nothing is left
-its storage is wiped. Until then the mount stays in the table, retired: its configuration is needed to remove things.
+What the mount keeps at the provider goes to the journal, its leases and tokens end, and when nothing is left its
+storage is wiped. Until then the mount stays in the table as a retired one: removing things needs its configuration.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_EXAMINED: Final = 1000
 
 @frozen(kw_only=True)
 class Remains:
-    """What is left of a retired mount at the provider, as far as records tell."""
+    """What is left of a retired mount at the provider, by its records."""
 
     leases: int = 0
     intents: int = 0
@@ -59,7 +59,7 @@ class Remains:
 
 
 async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) -> None:
-    """Let a mount answer no more. The rest is due in the background at a time. Does nothing if it is gone already.
+    """Stop a mount from answering, and make its removal due at a time. Does nothing if the mount is gone already.
 
     The configuration's entry is written anew, so that a request under way that rests on it conflicts.
     """
@@ -164,7 +164,7 @@ class Dropped:
 
 
 async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Dropped:
-    """Forget everything that a retired mount has at the provider. Its storage is wiped in the background."""
+    """Drop the records of everything that a retired mount has at the provider. The background wipes its storage."""
     dropped = Dropped()
     await context.components.release(context, mount, now, NO_FENCE)
     prefix = keys.mount_leases(mount.id)
@@ -246,7 +246,7 @@ async def wipe_mount(job: Job) -> None:
 
 
 def quiet_at(context: Context, mount: Mount) -> Instant:
-    """When no request is alive any more that found the mount while it still answered."""
+    """When every request has ended that found the mount before it was retired."""
     return (mount.retired_at or 0.0) + context.settings.request_deadline + context.settings.request_grace
 
 

@@ -105,7 +105,7 @@ async def read_config(call: Call) -> Answer:
 
 
 async def delete_config(call: Call) -> Answer:
-    """Forget configuration and credentials; refused while leases or intents need them."""
+    """Delete configuration and credentials. Refused while leases or intents need them, unless `force` is given."""
     await _refuse_to_strand(call)
     await call.context.records.update(keys.config(call.mount.id), Config, lambda _: None)
     return NOTHING

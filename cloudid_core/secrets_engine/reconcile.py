@@ -1,4 +1,4 @@
-"""Reconciliation: objects of ours that no record accounts for, and objects in records that are gone.
+"""Reconciliation: objects of ours that no record lists, and objects in records that are gone from the provider.
 
 The report changes nothing. A repair does not touch the provider either: it hands a limited number of objects to the
 journal and to the revocation of leases, which remove them safely. While an entry of the store is damaged, what it lists
@@ -85,7 +85,7 @@ class Findings:
 
 
 async def report(call: Call) -> Answer:
-    """Tell what is unaccounted for and what is missing; nothing is changed."""
+    """Answer what is unaccounted for and what is missing. Changes nothing."""
     findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
     data: dict[str, Json] = {
         "unaccounted": [_described(one) for one in findings.unaccounted],
@@ -99,10 +99,10 @@ async def report(call: Call) -> Answer:
 
 
 async def repair(call: Call) -> Answer:
-    """Have what is unaccounted for removed, and leases ended whose objects are gone, up to a number of both.
+    """Remove what is unaccounted for and end leases whose objects are gone, up to `max` of both together.
 
-    Applications are left among the deleted items, where they can be restored. What a role keeps and is gone can only be
-    reported: the role must be deleted, and written anew.
+    Applications stay among the deleted items, where they can be restored. An object that a role keeps and that is gone
+    is only reported: delete the role and write it anew.
     """
     client = await config.client(call.context, call.mount, call.deadline)
     form = call.form(RepairForm)
@@ -152,7 +152,7 @@ async def _drop_damaged(call: Call) -> int:
 
 
 async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
-    """Have objects removed by the journal; how many. None when somebody else sees to one of them at the same time."""
+    """Give objects to the journal, which removes them. Returns how many: 0 if another request takes one meanwhile."""
     mounts = await mount_table(call.context.records)
     changes = Changes(mounts.expected)
     for one in objects:
@@ -169,10 +169,10 @@ async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int
 
 
 async def _examine(call: Call, client: Client) -> Findings:
-    """Compare what the provider shows with what the records say; the provider is asked first.
+    """Compare what the provider shows with what the records say.
 
-    So what comes to be accounted for meanwhile is not reported. Lists lag behind, and names can be changed: each
-    suspicion is checked before it is reported.
+    The provider is asked first, so that an object whose record is written meanwhile is not reported. Lists lag behind,
+    and names can be changed: each suspicion is checked by its id before it is reported.
     """
     holders = {role.existing_id for role in (await roles_of(Reader(call), call.mount)).values()} - {""}
     shown, holders_shown = await look_around(client, call.context.marker_prefix, holders)
@@ -206,7 +206,7 @@ async def _examine(call: Call, client: Client) -> Findings:
 
 
 def _holders(accounts: Ownership, tenant: str) -> Iterator[Holder]:
-    """The leases of the mount that are not ending and its roles that keep something, as far as that is in a tenant."""
+    """The leases of the mount that are not ending, and its roles that keep something: those in `tenant`."""
     leases = (
         Holder(provisioned=lease.provisioned, since=lease.issued_at, lease_id=lease.id)
         for lease in accounts.leases

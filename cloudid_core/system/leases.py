@@ -287,7 +287,7 @@ ROUTES: Final = (
         operation=Operation.WRITE,
         program=look_up,
         form=LeaseForm,
-        doc="Tells what is known of a lease.",
+        doc="Reads a lease.",
     ),
     Route(path="leases/lookup", operation=Operation.LIST, program=list_leases, doc="Lists leases by path."),
     Route(

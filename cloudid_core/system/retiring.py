@@ -56,7 +56,7 @@ async def read_retiring(call: Call) -> Answer:
 
 
 async def drop(call: Call) -> Answer:
-    """Forget what is left of a disabled mount at the provider, and say what that was."""
+    """Drop the records of what is left of a disabled mount at the provider, and list it."""
     mount, remains = await _found(call)
     if not call.form(DropForm).force:
         raise Refused(Code.LEASES_ALIVE, f"{named(remains)}; force=true drops them")
@@ -152,14 +152,14 @@ ROUTES: Final = (
         path="retiring/:accessor",
         operation=Operation.READ,
         program=read_retiring,
-        doc="Tells what is left of a disabled mount at the provider, and why.",
+        doc="Reads what is left of a disabled mount at the provider, and why.",
     ),
     Route(
         path="retiring/:accessor",
         operation=Operation.DELETE,
         program=drop,
         form=DropForm,
-        doc="Drops what is left of a disabled mount, and says what that was.",
+        doc="Drops the records of what is left of a disabled mount, and lists it.",
     ),
     Route(
         path="retiring/:accessor/config",

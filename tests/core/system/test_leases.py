@@ -72,7 +72,7 @@ def test_an_unknown_lease_cannot_be_looked_up_or_renewed(body: dict[str, str]) -
 
 
 @pytest.mark.parametrize("path", [LOOK_UP, *(f"sys/leases/{action}" for action in ACTIONS)])
-def test_a_lease_has_to_be_named(path: str) -> None:
+def test_a_request_without_a_lease_id_is_refused(path: str) -> None:
     reply = engine().ask("PUT", path, {})
     assert (reply.status, reply.codes) == (400, ["field_required"])
 
@@ -80,7 +80,7 @@ def test_a_lease_has_to_be_named(path: str) -> None:
 # Renewal
 
 
-def test_a_renewal_gives_the_usual_time_again() -> None:
+def test_a_renewal_grants_the_default_ttl() -> None:
     world = engine()
     lease_id = world.issue()
     world.advance(1800)
@@ -442,7 +442,7 @@ def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
     assert world.alive("application") == world.alive("password") == []
 
 
-def test_force_has_nothing_to_say_where_nothing_is() -> None:
+def test_force_below_a_path_without_leases_answers_204() -> None:
     assert engine().ask("PUT", "sys/revoke-force/cloud", {}).status == 204
 
 
@@ -487,7 +487,7 @@ def test_leases_that_cannot_be_revoked_are_listed_and_counted() -> None:
     assert "403" in seen["revoke_error"]
 
 
-def test_no_other_kind_of_list() -> None:
+def test_only_irrevocable_leases_can_be_listed() -> None:
     assert engine().ask("GET", "sys/leases?type=all").status == 400
 
 
