@@ -181,7 +181,7 @@ def fill(settings: Path, address: str, count: int) -> None:
             keyring = await open_keyring(core)
             names = await ListKeys(keys.TOKENS, "", 100)
             records = Records(Sealer(keyring), Caches(core).records)
-            found = await records.find_all_fresh(names, Token)
+            found, _ = await records.find_all_fresh(names, Token)
             return keyring, next(one.record for one in found if one.record.expires_at)
 
         return await run(program(), host)

@@ -210,7 +210,8 @@ class EntryDamaged(Refused):
     def __init__(self, key: str, version: int) -> None:
         self.key = key
         self.version = version
-        super().__init__(Code.ENTRY_DAMAGED, f"entry {sha256(key.encode()).hexdigest()[:16]}")
+        self.digest = sha256(key.encode()).hexdigest()[:16]
+        super().__init__(Code.ENTRY_DAMAGED, f"entry {self.digest}")
 
 
 class ProviderProblem(CloudidError):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from sys import intern
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import msgspec
 
@@ -193,6 +194,15 @@ def _collection(head: str, caches: Caches) -> Collection:
     return collection
 
 
+Fail: TypeAlias = Callable[[Code], None]
+"""What a check does with its failure. One that returns lets the checks go on, to collect all failures."""
+
+
+def refuse(code: Code) -> NoReturn:
+    """Ends the checks at the first failure."""
+    raise Refused(code)
+
+
 def check_claims(
     claims: Claims,
     *,
@@ -202,21 +212,22 @@ def check_claims(
     issuers: frozenset[str],
     tenant_id: str,
     max_jwt_exp: float,
+    fail: Fail = refuse,
 ) -> None:
-    """Refuse a token of another issuer, audience, tenant or time, each with its own code.
+    """Call `fail` for a token of another issuer, audience, tenant or time, each with its own code.
 
     `leeway` (seconds) forgives a clock that is behind the issuer's; nothing forgives a token that has expired. A token
     may last `max_jwt_exp` seconds from now at most; 0: as long as it likes.
     """
     if claims.issuer not in issuers:
-        raise Refused(Code.JWT_ISSUER_MISMATCH)
+        fail(Code.JWT_ISSUER_MISMATCH)
     if audience not in claims.audiences:
-        raise Refused(Code.JWT_AUDIENCE_MISMATCH)
+        fail(Code.JWT_AUDIENCE_MISMATCH)
     if not folds_to(tenant_id, claims.tenant_id):
-        raise Refused(Code.JWT_TENANT_MISMATCH)
+        fail(Code.JWT_TENANT_MISMATCH)
     if claims.expires_at <= now:
-        raise Refused(Code.JWT_EXPIRED)
+        fail(Code.JWT_EXPIRED)
     if claims.valid_from > now + leeway:
-        raise Refused(Code.JWT_NOT_YET_VALID)
+        fail(Code.JWT_NOT_YET_VALID)
     if max_jwt_exp and claims.expires_at > now + max_jwt_exp:
-        raise Refused(Code.JWT_EXPIRES_TOO_LATE)
+        fail(Code.JWT_EXPIRES_TOO_LATE)

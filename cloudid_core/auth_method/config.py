@@ -24,7 +24,7 @@ from ..rotation.root_credential import RootCredential, changes_given, client_of,
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected, version_of
+from ..store.records import Found, version_of
 from ..values.secret import Secret
 
 
@@ -72,10 +72,10 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
 async def write_config(call: Call) -> Answer:
     """Set the given fields. The rules are checked on the merged, effective configuration."""
     key = keys.config(call.mount.id)
-    found = await find_config(call.context, call.mount)
+    found, expects = await call.context.records.find_for_writing(key, Config)
     config = settled(evolve(found.record if found else Config(), **changes_given(call.given.values)))
     root_credential.check(config, call.context.settings.environment)
-    return await commit_config(call, Changes(expected(found, key), {key: config}), config)
+    return await commit_config(call, Changes(expects, {key: config}), config)
 
 
 async def read_config(call: Call) -> Answer:
@@ -98,9 +98,9 @@ async def read_config(call: Call) -> Answer:
 async def delete_config(call: Call) -> Answer:
     """Delete the configuration and its credentials. Does nothing if there is none."""
     key = keys.config(call.mount.id)
-    found = await find_config(call.context, call.mount)
-    return await commit_config(call, Changes(expected(found, key), deletes=(key,)), None)
+    _, expects = await call.context.records.find_for_writing(key, Config)
+    return await commit_config(call, Changes(expects, deletes=(key,)), None)
 
 
 async def config_exists(call: Call) -> bool:
-    return await find_config(call.context, call.mount) is not None
+    return await call.context.records.has(keys.config(call.mount.id))

@@ -7,18 +7,18 @@ failure is its caller's choice: `decide` raises, another caller may go on and co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Final, NoReturn, TypeAlias
+from typing import Final
 
 import msgspec
 from attrs import frozen
 
-from ..errors import Code, Refused
+from ..errors import Code
 from ..provider.compute import Machine
 from ..values.folding import fold, folds_to
 from .bounds import Bounds
-from .claims import Claims, OtherClaim
+from .claims import Claims, Fail, OtherClaim, refuse
 from .form import LoginForm
 
 
@@ -83,7 +83,7 @@ def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machin
     `machine_check` is "always" (the provider confirms every machine of a role that binds resources) or "needed" (only
     where the token cannot prove what is bound). Time, audience and issuer of the token are `check_claims`'s.
     """
-    check_what_is_signed(claims, bounds, form, _refuse)
+    check_what_is_signed(claims, bounds, form, refuse)
     needs_machine = rests_on_machine(claims, bounds, form, machine_check)
     needs_groups = rests_on_groups(claims, bounds)
     if not (needs_machine or needs_groups):
@@ -93,9 +93,9 @@ def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machin
     if machine is NOT_ASKED or groups is NOT_ASKED:
         return Needs(machine is NOT_ASKED, groups is NOT_ASKED)
     if needs_machine:
-        check_machine(claims, machine, bounds, form, _refuse)
+        check_machine(claims, machine, bounds, form, refuse)
     if needs_groups:
-        check_groups(groups, bounds, _refuse)
+        check_groups(groups, bounds, refuse)
     return Verified(claims, machine)
 
 
@@ -112,13 +112,6 @@ def rests_on_machine(claims: Claims, bounds: Bounds, form: LoginForm, machine_ch
 def rests_on_groups(claims: Claims, bounds: Bounds) -> bool:
     """Whether the directory has to tell the principal's groups, since the token does not."""
     return claims.groups_overflow and bool(bounds.groups)
-
-
-def _refuse(code: Code) -> NoReturn:
-    raise Refused(code)
-
-
-Fail: TypeAlias = Callable[[Code], None]
 
 
 def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: Fail) -> None:

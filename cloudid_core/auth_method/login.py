@@ -65,9 +65,8 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
 
 async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     """A login on a snapshot; `Conflict` when the snapshot is out of date."""
-    key_set = known_keys(snapshot.identity, call.now) or await _fetched_keys(call, snapshot)
     try:
-        claims, key_set = await _verified_claims(call, form, snapshot, key_set)
+        claims, key_set = await verified_claims(call, form, snapshot)
     except Refused as refused:
         if refused.code in UNSIGNED:
             count_failed_login(call.context, call.remote_address, call.now)
@@ -86,10 +85,10 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     )
     if claims.other is not None:
         await Record(_ignored(claims.other, call, snapshot))
-    facts = _facts_at_hand(snapshot.identity, claims, call.now)
+    facts = facts_at_hand(snapshot.identity, claims, call.now)
     verdict = _decide(call, claims, facts, role.bounds, form)
     if type(verdict) is Needs:
-        facts = await _fetched_facts(call, snapshot, claims, facts, verdict)
+        facts = await fetched_facts(call, snapshot, claims, facts, verdict)
         verdict = _decide(call, claims, facts, role.bounds, form)
     assert type(verdict) is Verified  # all facts that it can need are there
     random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
@@ -123,13 +122,19 @@ def _decide(call: Call, claims: Claims, facts: Facts, bounds: Bounds, form: Logi
     return verdict
 
 
-async def _verified_claims(call: Call, form: LoginForm, snapshot: Snapshot, key_set: KeySet) -> tuple[Claims, KeySet]:
-    """What the JWT claims, and the set with the key that signed it."""
+async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tuple[Claims, KeySet]:
+    """The claims of a token whose signature holds, and the keys it was verified with."""
+    key_set = await tenant_keys(call, snapshot)
     try:
         return _verify(call, form, key_set), key_set
     except UnknownKey as unknown:
         key_set = await _newer_keys(call, snapshot, unknown.kid)
         return _verify(call, form, key_set), key_set
+
+
+async def tenant_keys(call: Call, snapshot: Snapshot) -> KeySet:
+    """The tenant's signing keys, from the provider where they are not at hand."""
+    return known_keys(snapshot.identity, call.now) or await _fetched_keys(call, snapshot)
 
 
 async def _fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:
@@ -161,14 +166,14 @@ def _ignored(other: OtherClaim, call: Call, snapshot: Snapshot) -> MachineClaimI
     )
 
 
-def _facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
+def facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
     """What the provider said a short time ago."""
     machine = known_machine(client, claims.machine.folded, now) if claims.machine else None
     groups = known_groups(client, claims.principal_id, now) if claims.groups_overflow else None
     return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
 
 
-async def _fetched_facts(call: Call, snapshot: Snapshot, claims: Claims, facts: Facts, needs: Needs) -> Facts:
+async def fetched_facts(call: Call, snapshot: Snapshot, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell, beside what is known already."""
     await snapshot.confirm()
     client, machine, groups = snapshot.client(call.deadline), facts.machine, facts.groups

@@ -17,7 +17,7 @@ from ..mounts.table import Mount
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected
+from ..store.records import Found
 from ..tokens.settings import TokenSettings, merged
 from ..tokens.settings import check as check_token_settings
 from .bounds import ANY, Bounds
@@ -46,6 +46,10 @@ BOUNDS: Final = tuple(field.name for field in fields_of(Role) if field.name.star
 """The names of all bounds."""
 
 
+MOST_EXAMINED: Final = 1000
+"""How many roles are read to find the subscriptions that they bind."""
+
+
 def check(role: Role) -> None:
     """Refuse a role that admits everybody by accident, or that has a wildcard where none is known."""
     problems = [
@@ -69,14 +73,14 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
 
 @retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Set the given fields. The rules are checked on the merged role."""
+    """Set the given fields. The rules are checked on the merged role; a damaged role is written anew."""
     name = capture_name(call)
     key = keys.role(call.mount.id, name)
-    found = await find_role(call.context, call.mount, name)
+    found, expects = await call.context.records.find_for_writing(key, Role)
     role = merged(found.record if found else Role(), call.given)
     check(role)
     warnings = check_token_settings(role, call.mount, call.context.settings)
-    await call.context.records.commit(Changes(expected(found, key), {key: role}))
+    await call.context.records.commit(Changes(expects, {key: role}))
     return Answer(warnings=warnings)
 
 
@@ -102,7 +106,16 @@ async def delete_role(call: Call) -> Answer:
 
 
 async def role_exists(call: Call) -> bool:
-    return await find_role(call.context, call.mount, capture_name(call)) is not None
+    return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
+
+
+async def bound_scopes(call: Call) -> set[str]:
+    """The subscriptions that roles bind, as scopes."""
+    prefix = keys.roles(call.mount.id)
+    names = await call.context.records.names(prefix)
+    found = [await call.context.records.find_undamaged(f"{prefix}{name}", Role) for name in names[:MOST_EXAMINED]]
+    ids = {each for role in found if role for each in role.record.bounds.subscriptions}
+    return {f"/subscriptions/{subscription}" for subscription in ids}
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

@@ -7,9 +7,11 @@ from typing import Final
 from ..api.routing import Operation, Route, RouteTable
 from ..foundation.components import Component
 from ..mounts.table import AUTH
+from ..permissions.check import permissions_route
 from ..rotation import routes as rotation
-from . import config, login, roles
+from . import config, explain, login, roles
 from .config import Config
+from .explain import ExplainForm
 from .form import LoginForm
 from .roles import Role
 
@@ -24,6 +26,15 @@ ROUTES: Final = RouteTable(
             requires_all=True,
             role_field="role",
             doc="Turns the signed identity of a machine into a service token.",
+        ),
+        Route(
+            path="explain",
+            operation=Operation.WRITE,
+            program=explain.explain_login,
+            form=ExplainForm,
+            requires_all=True,
+            role_field="role",
+            doc="Tells every check of a login and its verdict; needs `sudo`, and never gives a token.",
         ),
         Route(
             path="config",
@@ -56,6 +67,7 @@ ROUTES: Final = RouteTable(
         Route(path="role/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
         Route(path="role/:name", operation=Operation.DELETE, program=roles.delete_role, doc="Removes a role."),
         Route(path="role", operation=Operation.LIST, program=roles.list_roles, doc="Lists the names of all roles."),
+        permissions_route(roles.bound_scopes),
         *rotation.ROUTES,
     )
 )

@@ -132,6 +132,11 @@ async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[
     return await context.records.find_fresh(keys.intent(mount_id, intent_id), Intent)
 
 
+async def find_undamaged_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:
+    """As `find_intent`, for work on many intents, which passes over damaged ones."""
+    return await context.records.find_undamaged(keys.intent(mount_id, intent_id), Intent)
+
+
 async def undo(job: Job, found: Found[Intent]) -> Removal:
     """Make one attempt in the background to remove the objects of an abandoned intent."""
     return await undo_until(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
@@ -141,7 +146,7 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
     """Remove the objects of an abandoned intent. The intent stays until they are certainly gone.
 
     A commit claims the attempt first: a node that lost the leadership does not touch the provider, and the next attempt
-    is due at `due_at`, whatever becomes of this one.
+    is due at `due_at`, even if this one is interrupted.
     """
     records, intent = job.context.records, found.record
     claimed = evolve(intent, attempts=intent.attempts + 1, due_at=due_at, reason=UNDER_WAY)

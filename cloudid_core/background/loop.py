@@ -2,8 +2,8 @@
 
 There is a queue for each mount and kind of work, and each runs in a few lanes. So a slow or broken provider of one
 mount delays the others by one round at most, and a backlog is worked off at a bounded pace. Lanes run in parallel and
-never fail: what goes wrong at the provider is noted in its record and due again later. A bug sets its piece of work
-aside for a while, and is raised when the round is over, for the host's log.
+never fail: a failure at the provider is stored in its record, which is due again later. A job that meets a bug is set
+aside for a while, and the bug is raised at the end of the round, for the host's log.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Loop:
         """Due entries whose work met a bug, and until when they are left alone."""
 
     async def run(self) -> Instant:
-        """One round; the instant at which to come again. Raises what bugs the work met, when all else is done."""
+        """Run one round and return when to run the next. Bugs that jobs met are raised at the end of the round."""
         await keep_reserve(self._context)
         now = await Now()
         fence = await hold_leadership(self._context, self._node, now, take_over=not self._has_started)

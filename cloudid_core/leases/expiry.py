@@ -64,7 +64,7 @@ async def end_token(job: Job) -> None:
 
 
 async def _wait_on(job: Job, found: Found[Token]) -> None:
-    """Look again when the token ends, as far as is known now."""
+    """Make the token due again when it ends, as its entry says now."""
     ends_at = found.record.expires_at
     again = {} if ends_at is None else {found.record.due_key(ends_at): Due()}
     await job.context.records.commit(Changes(job.fence, deletes=(job.key,)) | Changes(found.expected, again))

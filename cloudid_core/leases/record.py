@@ -7,7 +7,6 @@ from attrs import evolve, frozen
 from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
-from ..errors import EntryDamaged
 from ..events import LeaseChanged
 from ..foundation.context import Context
 from ..provider.provisioned import Provisioned
@@ -90,17 +89,14 @@ def ending(found: Found[Lease], due_at: Instant) -> Changes:
 
 
 def revoking(lease: Lease) -> Changes:
-    """Goes with every commit that lets a lease be revoked: it no longer ends with its token, and an event tells it."""
+    """Part of every commit that starts a revocation: the lease no longer ends with its token, and an event says so."""
     untied = (keys.token_lease(lease.token_id, lease.id),) if lease.token_id else ()
     return Changes(deletes=untied, events=() if lease.revoking else (lease.event("revoking"),))
 
 
 async def find_undamaged_lease(context: Context, lease_id: str) -> Found[Lease] | None:
     """As `find_lease`, for work on many leases, which passes over damaged ones."""
-    try:
-        return await find_lease(context, lease_id)
-    except EntryDamaged:
-        return None
+    return await context.records.find_undamaged(keys.lease(lease_id), Lease)
 
 
 async def find_lease(context: Context, lease_id: str) -> Found[Lease] | None:

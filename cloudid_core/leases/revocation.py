@@ -1,7 +1,7 @@
 """The end of a lease: its objects at the provider are removed, however often that has to be tried.
 
 Attempts of requests and of the background may overlap: removal is idempotent, and only the attempt that was claimed
-last writes down what is left.
+last stores what is left.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
 async def _attempt(job: Job, found: Found[Lease], *, due_at: Instant) -> Removal:
     """Remove the objects of a lease, and the lease when none is left. Otherwise the lease stays, with the reason.
 
-    The attempt is claimed by a commit first: a node that has lost the leadership does not touch the provider, and
-    whatever becomes of the attempt, the next one is due.
+    A commit claims the attempt first: a node that has lost the leadership does not touch the provider, and the next
+    attempt is due even if this one is interrupted.
     """
     lease = found.record
     claimed = evolve(lease, revoking=True, attempts=lease.attempts + 1, due_at=due_at, reason=UNDER_WAY)
@@ -123,7 +123,7 @@ async def _attempt(job: Job, found: Found[Lease], *, due_at: Instant) -> Removal
 
 @retry_on_conflict
 async def _note(job: Job, claimed: Lease, removal: Removal) -> None:
-    """Write down what is left of a lease. When another attempt was claimed meanwhile, that one does it."""
+    """Store what is left of a lease. Does nothing when another attempt was claimed meanwhile: that one stores it."""
     found = await find_lease(job.context, claimed.id)
     if found is None or found.record.attempts != claimed.attempts:
         return

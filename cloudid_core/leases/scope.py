@@ -11,10 +11,13 @@ from typing import Final
 
 from attrs import frozen
 
+from ..effects import ListKeys, ReadEntry
 from ..mounts.table import AUTH, Mount, MountTable
 from ..store import keys
 from ..tokens.record import Token
 
+LAST: Final = "\U0010ffff"
+"""Sorts after everything that a lease id is made of."""
 LOCAL_SEGMENTS: Final = 3
 """How many segments of a lease's id follow the path of its mount: `creds`, the role, and an id."""
 
@@ -55,6 +58,54 @@ class Scope:
 def local_path(lease_id: str) -> str:
     """The part of a lease's id that follows the path that its mount had."""
     return "/".join(lease_id.split("/")[-LOCAL_SEGMENTS:])
+
+
+async def next_level(scope: Scope, path: str) -> set[str]:
+    """The next segments of the paths of a scope's leases below `path`.
+
+    The levels below are not listed to find them.
+    """
+    above = f"{path}/" if path else ""
+    if scope.mount.path.startswith(above):
+        segment = scope.mount.path.removeprefix(above).partition("/")[0]
+        return {f"{segment}/"} if await ListKeys(scope.index, "", 1) else set()
+    return await _level_within(scope)
+
+
+async def _level_within(scope: Scope) -> set[str]:
+    wanted = f"{scope.path}/" if scope.path else ""
+    level: set[str] = set()
+    after = ""
+    while page := await ListKeys(scope.index, after):
+        for key in page:
+            head, local = _split(key)
+            after = f"{head}{local.partition('/')[0]}/{LAST}"
+            if not local.startswith(wanted):
+                after = min(after, f"{head}{wanted}") if local < wanted else after
+                break
+            segment, slash, _ = local.removeprefix(wanted).partition("/")
+            level.add(segment + slash)
+            after = f"{head}{wanted}{segment}/{LAST}" if slash else key
+            if slash:
+                break
+    return level
+
+
+async def find_moved(scope: Scope) -> str | None:
+    """The id of the lease that a scope's path names, whatever path its mount had when the lease was issued."""
+    after = ""
+    while page := await ListKeys(scope.index, after, 1):
+        head, local = _split(page[0])
+        if await ReadEntry(f"{head}{scope.path}"):
+            return f"{head}{scope.path}".removeprefix(scope.index)
+        after = f"{head}{local.partition('/')[0]}/{LAST}"
+    return None
+
+
+def _split(key: str) -> tuple[str, str]:
+    """An entry of the index: all up to a former path of the mount, and the part of the lease's id that follows it."""
+    local = local_path(key)
+    return key.removesuffix(local), local
 
 
 def scopes_of(table: MountTable, path: str) -> tuple[Scope, ...]:

@@ -1,7 +1,7 @@
 """Revocation inside a request: it makes one attempt for each lease itself, and answers what is true then.
 
-The leases are made due for the background first, at a time when the request is certainly over. So nothing is lost,
-whatever becomes of the request.
+The leases are made due for the background first, at a time when the request is certainly over. So nothing is lost if
+the request is interrupted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Progress:
         self.reasons.update((reason_of(failure),))
 
     def described(self, path: str) -> dict[str, Json]:
-        """The members of an answer for work that is accepted and not finished; `path` tells its state."""
+        """The members of an answer for work that is accepted and not finished; `path` is where to read its state."""
         return {"left": self.left, "reasons": [reason for reason, _ in self.reasons.most_common(REASONS)], "path": path}
 
 

@@ -1,7 +1,7 @@
-"""The end of a mount: it answers no more from the first commit on, and its path is free. What it made is removed then.
+"""The end of a mount. The first commit frees its path and stops it from answering; then what it made is removed.
 
-What the mount keeps at the provider is handed to the journal, its leases and tokens are ended, and when nothing is left
-its storage is wiped. Until then the mount stays in the table, retired: its configuration is needed to remove things.
+What the mount keeps at the provider goes to the journal, its leases and tokens end, and when nothing is left its
+storage is wiped. Until then the mount stays in the table as a retired one: removing things needs its configuration.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 from attrs import Factory, frozen
 
 from ..background import queue
-from ..background.journal import Intent, find_intent, undo_until
+from ..background.journal import Intent, find_intent, find_undamaged_intent, undo_until
 from ..background.queue import NO_FENCE, Due, Job
 from ..effects import Instant, ListKeys, gather
-from ..errors import CloudidError
+from ..errors import CloudidError, EntryDamaged
 from ..events import MountChanged
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
@@ -26,7 +26,7 @@ from ..leases.synchronous import LANES, Progress, due_after, is_over, mark, work
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..tokens.authenticate import find_token
+from ..tokens.authenticate import find_undamaged_token
 from .table import AUTH, Mount, changing, mount_table
 
 AGAIN: Final = 60.0
@@ -38,12 +38,14 @@ MOST_EXAMINED: Final = 1000
 
 @frozen(kw_only=True)
 class Remains:
-    """What is left of a retired mount at the provider, as far as records tell."""
+    """What is left of a retired mount at the provider, by its records."""
 
     leases: int = 0
     intents: int = 0
     roles: int = 0
     """Roles that keep an application."""
+    damaged: int = 0
+    """Leases and intents whose entries are damaged: only dropping them removes them."""
     is_rotating: bool = False
     attempts: int = 0
     """How often the removal of one thing was tried, at most."""
@@ -57,7 +59,7 @@ class Remains:
 
 
 async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) -> None:
-    """Let a mount answer no more. The rest is due in the background at a time. Does nothing if it is gone already.
+    """Stop a mount from answering, and make its removal due at a time. Does nothing if the mount is gone already.
 
     The configuration's entry is written anew, so that a request under way that rests on it conflicts.
     """
@@ -75,13 +77,13 @@ async def _retire(context: Context, mount: Mount, now: Instant, puts: Mapping[st
 
 
 async def _touch_config(context: Context, mount: Mount) -> Changes:
-    """Writes the configuration of a mount as it is."""
+    """Writes the configuration of a mount as it is; an empty one in place of a damaged one."""
     form = context.components.config_form(mount)
     if form is None:
         return Changes()
     key = keys.config(mount.id)
-    config = await context.records.find(key, form)
-    return Changes(config.expected, {key: config.record}) if config else Changes(puts={key: form()})
+    config, expects = await context.records.find_for_writing(key, form)
+    return Changes(expects, {key: config.record if config else form()})
 
 
 async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Progress:
@@ -134,9 +136,10 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
     intents = await context.records.names(keys.intents(mount.id))
     records = [
         *[await find_undamaged_lease(context, lease_id) for lease_id in leases[:MOST_EXAMINED]],
-        *[await find_intent(context, mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]],
+        *[await find_undamaged_intent(context, mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]],
     ]
     pending = [found.record for found in records if found is not None]
+    damaged = len(records) - len(pending)
     due_times = [record.due_at for record in pending] + [queue.parse(key)[0] for key in rotations]
     return Remains(
         leases=len(leases),
@@ -145,6 +148,7 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
         is_rotating=bool(rotations),
         attempts=max((record.attempts for record in pending), default=0),
         next_at=min(due_times, default=None),
+        damaged=damaged,
         reasons=tuple(dict.fromkeys(record.reason for record in pending if record.reason)),
     )
 
@@ -155,49 +159,67 @@ class Dropped:
 
     leases: list[Lease] = Factory(list)
     intents: list[Intent] = Factory(list)
+    damaged: list[str] = Factory(list)
+    """Ids of leases and intents whose entries were damaged: what they stood for is unknown."""
 
 
 async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Dropped:
-    """Forget everything that a retired mount has at the provider. Its storage is wiped in the background."""
+    """Drop the records of everything that a retired mount has at the provider. The background wipes its storage."""
     dropped = Dropped()
     await context.components.release(context, mount, now, NO_FENCE)
     prefix = keys.mount_leases(mount.id)
     while page := await ListKeys(prefix, "", PAGE):
         await deadline.remaining()
-        await _drop_leases(context, page, prefix, dropped)
+        await _drop_leases(context, mount, page, prefix, dropped)
     prefix = keys.intents(mount.id)
     while page := await ListKeys(prefix, "", PAGE):
         await deadline.remaining()
         await _drop_intents(context, mount, page, prefix, dropped)
+    while page := await ListKeys(keys.roles(mount.id), "", PAGE):  # `release` has passed over the damaged ones
+        await context.records.commit(Changes(deletes=page))
     due_keys = await ListKeys(keys.due_queue(mount.id, queue.ROTATION))
     await context.records.commit(Changes(deletes=(keys.rotation(mount.id), *due_keys)))
     return dropped
 
 
 @retry_on_conflict
-async def _drop_leases(context: Context, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
-    changes, leases = Changes(deletes=tuple(page)), []
+async def _drop_leases(context: Context, mount: Mount, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
+    changes, leases, damaged_ids = Changes(deletes=tuple(page)), [], []
     for key in page:
-        found = await find_lease(context, key.removeprefix(prefix))
+        lease_id = key.removeprefix(prefix)
+        try:
+            found = await find_lease(context, lease_id)
+        except EntryDamaged as damaged:
+            damaged_ids.append(lease_id)
+            entries = (damaged.key, keys.stuck(mount.id, lease_id))
+            changes |= Changes({damaged.key: damaged.version}, deletes=entries)
+            continue
         if found is not None:
             leases.append(found.record)
             changes |= Changes(found.expected, events=(found.record.event("dropped"),))
             changes |= Changes(deletes=found.record.removal.deletes)
     await context.records.commit(changes)
     dropped.leases.extend(leases)
+    dropped.damaged.extend(damaged_ids)
 
 
 @retry_on_conflict
 async def _drop_intents(context: Context, mount: Mount, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
-    changes, intents = Changes(), []
+    changes, intents, damaged_ids = Changes(), [], []
     for key in page:
-        found = await find_intent(context, mount.id, key.removeprefix(prefix))
+        try:
+            found = await find_intent(context, mount.id, key.removeprefix(prefix))
+        except EntryDamaged as damaged:
+            damaged_ids.append(key.removeprefix(prefix))
+            changes |= Changes({damaged.key: damaged.version}, deletes=(damaged.key,))
+            continue
         if found is not None:
             intents.append(found.record)
             deletes = (found.key, found.record.due_key)
             changes |= Changes(found.expected, deletes=deletes, events=(found.record.event("dropped"),))
     await context.records.commit(changes)
     dropped.intents.extend(intents)
+    dropped.damaged.extend(damaged_ids)
 
 
 async def wipe_mount(job: Job) -> None:
@@ -210,7 +232,7 @@ async def wipe_mount(job: Job) -> None:
         return
     await context.components.release(context, mount, job.now, job.fence)
     await (_end_tokens(job) if mount.kind == AUTH else _end_leases(job))
-    if job.now < quiet_at(context, mount) or await _is_something_left(job):
+    if job.now < quiet_at(context, mount) or await _is_something_left(job, mount):
         again = keys.due(max(job.now + AGAIN, quiet_at(context, mount)), queue.MOUNT, mount.id, "")
         await context.records.commit(Changes(job.fence, {again: Due()}, (job.key,)))
         return
@@ -224,11 +246,11 @@ async def wipe_mount(job: Job) -> None:
 
 
 def quiet_at(context: Context, mount: Mount) -> Instant:
-    """When no request is alive any more that found the mount while it still answered."""
+    """When every request has ended that found the mount before it was retired."""
     return (mount.retired_at or 0.0) + context.settings.request_deadline + context.settings.request_grace
 
 
-async def _is_something_left(job: Job) -> bool:
+async def _is_something_left(job: Job, mount: Mount) -> bool:
     """Whether something of the mount is still to be removed at the provider.
 
     Intents are read last: other work moves objects from rotations and leases to intents, never back.
@@ -237,7 +259,7 @@ async def _is_something_left(job: Job) -> bool:
     for prefix in (rotation, keys.mount_leases(job.mount_id), keys.intents(job.mount_id)):
         if await ListKeys(prefix, "", 1):
             return True
-    return False
+    return await job.context.components.count_kept(job.context, mount) > 0
 
 
 async def _end_leases(job: Job) -> None:
@@ -262,7 +284,7 @@ async def _end_tokens(job: Job) -> None:
         after = page[-1]
         changes = Changes()
         for key in page:
-            found = await find_token(job.context, key.removeprefix(keys.TOKENS))
+            found = await find_undamaged_token(job.context, key.removeprefix(keys.TOKENS))
             if found is not None and found.record.mount_id == job.mount_id and not found.record.released:
                 changes |= Changes(found.expected) | found.record.ending(job.now)
         if changes.expects:

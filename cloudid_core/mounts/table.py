@@ -3,8 +3,8 @@
 The whole table is one record: it is small, every request needs it, and one version of it is what a commit rests on.
 A mount's storage is keyed by its id: a move keeps its data, a new mount at an old path starts empty.
 
-A mount that was disabled is retired: it answers to nobody, and its path is free; it stays in the table until its leases
-are revoked, for which its configuration is needed, and its storage is wiped.
+A mount that was disabled is retired: it answers no requests, and its path is free. It stays in the table until its
+leases are revoked, which needs its configuration, and its storage is wiped.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ async def change_mounts(
 
 
 def changing(found: Found[MountTable], table: MountTable) -> Changes:
-    """Replaces the table, and tells what happened to the mounts."""
+    """Replaces the table, with events for the mounts that change."""
     return Changes(found.expected, {keys.MOUNTS: table}, events=tuple(_events(found.record, table)))
 
 

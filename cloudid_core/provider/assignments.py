@@ -149,6 +149,11 @@ async def unassign(client: Client, path: str) -> bool:
     return response.status == 200
 
 
+def address_at(client: Client, scope: str, collection: str) -> str:
+    """The URL of a collection of the authorization provider at a scope."""
+    return _address(client, f"{_prefix(scope)}{_AUTHORIZATION}/{collection}")
+
+
 def _address(client: Client, path: str, **query: str) -> str:
     segments = path.removeprefix("/").split("/")
     return url(client.cloud.resource_manager, *segments, **query, **{"api-version": VERSION})

@@ -11,7 +11,7 @@ from ..api.response import Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..effects import ListKeys
-from ..errors import Code, EntryDamaged, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..foundation.environment import effective
@@ -102,7 +102,7 @@ async def read_config(call: Call) -> Answer:
 
 @retry_on_conflict
 async def delete_config(call: Call) -> Answer:
-    """Forget configuration and credentials; refused while leases or intents need them."""
+    """Delete configuration and credentials. Refused while leases or intents need them, unless `force` is given."""
     await _refuse_to_strand(call)
     key = keys.config(call.mount.id)
     _, expects = await call.context.records.find_for_writing(key, Config)
@@ -110,11 +110,7 @@ async def delete_config(call: Call) -> Answer:
 
 
 async def config_exists(call: Call) -> bool:
-    """Whether there is one, even if it is damaged: writing it anew is an update."""
-    try:
-        return await find_config(call.context, call.mount) is not None
-    except EntryDamaged:
-        return True
+    return await call.context.records.has(keys.config(call.mount.id))
 
 
 async def _refuse_to_strand(call: Call) -> None:

@@ -10,11 +10,12 @@ from attrs import frozen
 from ..api.routing import Call
 from ..background.journal import Intent
 from ..effects import ListKeys
+from ..errors import EntryDamaged
 from ..foundation.environment import effective
 from ..leases.record import Lease
 from ..mounts.table import Mount, mount_table
 from ..provider.provisioned import Provisioned
-from ..rotation.record import Rotation, find_rotation
+from ..rotation.record import Rotation
 from ..rotation.root import HINT_LENGTH
 from ..rotation.root_credential import RootCredential
 from ..store import keys
@@ -37,6 +38,8 @@ class Ownership:
     """Client ids that mounts prove themselves as."""
     hints: frozenset[tuple[str, str]]
     """Such client ids with the start of the secret that is used."""
+    damaged: tuple[EntryDamaged, ...]
+    """Entries that cannot be read: what they list is unknown."""
 
     def covers(self, one: Object) -> bool:
         """Whether some record lists an object or uses it. The secret that a mount uses is in no list of ours."""
@@ -48,10 +51,40 @@ class Ownership:
         return client_id in self.roots
 
 
-async def roles_of(call: Call, mount: Mount) -> dict[str, Role]:
+class Reader:
+    """Reads records of any kind, and notes the damaged ones, which it passes over."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._damaged: dict[str, EntryDamaged] = {}
+
+    @property
+    def damaged(self) -> tuple[EntryDamaged, ...]:
+        return tuple(self._damaged.values())
+
+    async def below(self, prefix: str, form: type[T]) -> list[Found[T]]:
+        """All records below a prefix, page by page, as long as the request has time."""
+        records: list[Found[T]] = []
+        after = ""
+        while page := await ListKeys(prefix, after, PAGE):
+            await self._call.deadline.remaining()
+            found = [await self.at(key, form) for key in page]
+            records += [each for each in found if each]
+            after = page[-1]
+        return records
+
+    async def at(self, key: str, form: type[T]) -> Found[T] | None:
+        try:
+            return await self._call.context.records.find_fresh(key, form)
+        except EntryDamaged as damaged:
+            self._damaged[key] = damaged
+            return None
+
+
+async def roles_of(reader: Reader, mount: Mount) -> dict[str, Role]:
     """All roles of an engine, by name."""
     prefix = keys.roles(mount.id)
-    return {found.key.removeprefix(prefix): found.record for found in await _records(call, prefix, Role)}
+    return {found.key.removeprefix(prefix): found.record for found in await reader.below(prefix, Role)}
 
 
 async def read_ownership(call: Call) -> Ownership:
@@ -60,17 +93,18 @@ async def read_ownership(call: Call) -> Ownership:
     Objects go from an intent to a lease or a role, and from there to an intent again, each time in one commit: intents
     are read first and once more at the end, so that none is missed on its way.
     """
+    reader = Reader(call)
     mounts = (await mount_table(call.context.records)).record.mounts
-    before = await _intents(call, mounts)
-    leases = [found.record for found in await _records(call, keys.LEASES, Lease)]
+    before = await _intents(reader, mounts)
+    leases = [found.record for found in await reader.below(keys.LEASES, Lease)]
     roles = {
-        mount.id: await roles_of(call, mount)
+        mount.id: await roles_of(reader, mount)
         for mount in mounts
         if (mount.kind, mount.type) == (call.mount.kind, call.mount.type)
     }
-    rotations = [found.record for mount in mounts if (found := await find_rotation(call.context, mount.id))]
-    configs = [config for mount in mounts if (config := await _config(call, mount))]
-    after = await _intents(call, mounts)
+    rotations = [found.record for mount in mounts if (found := await reader.at(keys.rotation(mount.id), Rotation))]
+    configs = [config for mount in mounts if (config := await _config(call, reader, mount))]
+    after = await _intents(reader, mounts)
     every_role = [role for by_name in roles.values() for role in by_name.values()]
     held = [
         *(intent.provisioned for intent in (*before, *after)),
@@ -84,6 +118,7 @@ async def read_ownership(call: Call) -> Ownership:
         names=frozenset(_names(held, rotations)),
         roots=frozenset(config.client_id.lower() for config in configs) - {""},
         hints=frozenset((config.client_id.lower(), config.client_secret.reveal()[:HINT_LENGTH]) for config in configs),
+        damaged=reader.damaged,
     )
 
 
@@ -111,27 +146,15 @@ def _names(held: Iterable[Provisioned], rotations: Iterable[Rotation]) -> Iterat
     yield from ((ObjectKind.PASSWORD, rotation.name) for rotation in rotations)
 
 
-async def _intents(call: Call, mounts: Iterable[Mount]) -> list[Intent]:
-    return [found.record for mount in mounts for found in await _records(call, keys.intents(mount.id), Intent)]
+async def _intents(reader: Reader, mounts: Iterable[Mount]) -> list[Intent]:
+    return [found.record for mount in mounts for found in await reader.below(keys.intents(mount.id), Intent)]
 
 
-async def _config(call: Call, mount: Mount) -> RootCredential | None:
+async def _config(call: Call, reader: Reader, mount: Mount) -> RootCredential | None:
     """The root credential that counts for a mount, if it is of a kind that has one."""
     context = call.context
     form = context.components.config_form(mount)
     if form is None:
         return None
-    found = await context.records.find(keys.config(mount.id), form)
+    found = await reader.at(keys.config(mount.id), form)
     return effective(found.record if found else form(), context.settings.environment)
-
-
-async def _records(call: Call, prefix: str, form: type[T]) -> list[Found[T]]:
-    """All records below a prefix, page by page, as long as the request has time."""
-    records: list[Found[T]] = []
-    after = ""
-    while page := await ListKeys(prefix, after, PAGE):
-        await call.deadline.remaining()
-        found = [await call.context.records.find_fresh(key, form) for key in page]
-        records += [each for each in found if each]
-        after = page[-1]
-    return records

@@ -1,7 +1,8 @@
-"""Reconciliation: objects of ours that no record accounts for, and objects in records that are gone.
+"""Reconciliation: objects of ours that no record lists, and objects in records that are gone from the provider.
 
 The report changes nothing. A repair does not touch the provider either: it hands a limited number of objects to the
-journal and to the revocation of leases, which remove them safely.
+journal and to the revocation of leases, which remove them safely. While an entry of the store is damaged, what it lists
+is unknown and may be in use: there is no repair then, unless damaged leases and intents are dropped with `force`.
 
 What can be searched are applications, principals and passwords; role assignments and memberships carry no marker.
 """
@@ -13,14 +14,14 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import INTEGER, Json, bounded, setting
+from ..api.fields import BOOLEAN, INTEGER, Json, bounded, setting
 from ..api.response import Answer
 from ..api.routing import Call
-from ..background.journal import abandoned_intent
+from ..background.journal import abandoned_intent, find_intent
 from ..effects import ABSENT, Instant
-from ..errors import Conflict
-from ..leases.record import find_lease
-from ..leases.revocation import end_leases
+from ..errors import Code, Conflict, EntryDamaged, Refused
+from ..leases.record import find_lease, find_undamaged_lease
+from ..leases.revocation import end_leases, forget_lease
 from ..mounts.table import mount_table
 from ..provider.client import Client
 from ..provider.provisioned import Provisioned
@@ -29,7 +30,7 @@ from ..store.changes import Changes
 from ..values import rfc3339
 from . import config
 from .inventory import Object, Shown, look_around, look_up, objects_of, provisioned_of
-from .ownership import Ownership, read_ownership, roles_of
+from .ownership import Ownership, Reader, read_ownership, roles_of
 from .roles import find_role
 
 ACCEPTED: Final = 202
@@ -38,6 +39,8 @@ MOST_EXAMINED: Final = 1000
 USUAL_REPAIRS: Final = 10
 PAGE: Final = 100
 """How much of a repair is written in one commit."""
+MOST_NAMED: Final = 10
+"""How many damaged entries one refusal names."""
 NOT_SEARCHED: Final = ("assignment", "membership", "deleted item")
 
 
@@ -48,6 +51,7 @@ class RepairForm:
     max: int = setting(
         bounded(INTEGER, 1, MOST_EXAMINED), USUAL_REPAIRS, "How many objects to remove and leases to end at the most."
     )
+    force: bool = setting(BOOLEAN, False, "Drop damaged leases and intents of the mount first.")
 
 
 @frozen(kw_only=True)
@@ -77,30 +81,36 @@ class Findings:
     too_fresh: tuple[Object, ...]
     unexamined: int
     """How many more suspicions there are."""
+    damaged: tuple[EntryDamaged, ...]
 
 
 async def report(call: Call) -> Answer:
-    """Tell what is unaccounted for and what is missing; nothing is changed."""
+    """Answer what is unaccounted for and what is missing. Changes nothing."""
     findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
     data: dict[str, Json] = {
         "unaccounted": [_described(one) for one in findings.unaccounted],
         "missing": [{**_described(each.one), **_named(each.holder)} for each in findings.missing],
         "too_fresh": [_described(one) for one in findings.too_fresh],
         "unexamined": findings.unexamined,
+        "damaged": [await _described_damage(call, each) for each in findings.damaged[:MOST_EXAMINED]],
         "not_searched": NOT_SEARCHED,
     }
     return Answer(data=data)
 
 
 async def repair(call: Call) -> Answer:
-    """Have what is unaccounted for removed, and leases ended whose objects are gone, up to a number of both.
+    """Remove what is unaccounted for and end leases whose objects are gone, up to `max` of both together.
 
-    Applications are left among the deleted items, where they can be restored. What a role keeps and is gone can only be
-    reported: the role must be deleted, and written anew.
+    Applications stay among the deleted items, where they can be restored. An object that a role keeps and that is gone
+    is only reported: delete the role and write it anew.
     """
     client = await config.client(call.context, call.mount, call.deadline)
+    form = call.form(RepairForm)
+    dropped = await _drop_damaged(call) if form.force else 0
     findings = await _examine(call, client)
-    most = call.form(RepairForm).max
+    if findings.damaged:
+        raise _refusal(findings.damaged)
+    most = form.max
     unaccounted = findings.unaccounted[:most]
     ended = [each.holder.lease_id for each in findings.missing if each.holder.lease_id][: most - len(unaccounted)]
     repaired = len(ended)
@@ -109,11 +119,40 @@ async def repair(call: Call) -> Answer:
     for first in range(0, len(ended), PAGE):
         await end_leases(call.context, ended[first : first + PAGE], call.now)
     left = len(findings.unaccounted) + len(findings.missing) + findings.unexamined - repaired
-    return Answer(data={"repaired": repaired, "left": left}, status=ACCEPTED, wake_at=call.now)
+    data: dict[str, Json] = {"repaired": repaired, "left": left}
+    if form.force:
+        data["dropped"] = dropped
+    return Answer(data=data, status=ACCEPTED, wake_at=call.now)
+
+
+def _refusal(damaged: Sequence[EntryDamaged]) -> Refused:
+    digests = ", ".join(each.digest for each in damaged[:MOST_NAMED])
+    return Refused(
+        Code.ENTRY_DAMAGED, f"entries {digests}; force=true drops leases and intents, roles are written anew or deleted"
+    )
+
+
+async def _drop_damaged(call: Call) -> int:
+    """Delete the damaged leases and intents of the mount; how many. Their objects are found as unaccounted for."""
+    mount_id, dropped = call.mount.id, 0
+    for lease_id in await call.context.records.names(keys.mount_leases(mount_id)):
+        await call.deadline.remaining()
+        try:
+            await find_lease(call.context, lease_id)
+        except EntryDamaged:
+            dropped += await forget_lease(call.context, lease_id, mount_id, call.now)
+    for intent_id in await call.context.records.names(keys.intents(mount_id)):
+        await call.deadline.remaining()
+        try:
+            await find_intent(call.context, mount_id, intent_id)
+        except EntryDamaged as damaged:
+            await call.context.records.commit(Changes({damaged.key: damaged.version}, deletes=(damaged.key,)))
+            dropped += 1
+    return dropped
 
 
 async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
-    """Have objects removed by the journal; how many. None when somebody else sees to one of them at the same time."""
+    """Give objects to the journal, which removes them. Returns how many: 0 if another request takes one meanwhile."""
     mounts = await mount_table(call.context.records)
     changes = Changes(mounts.expected)
     for one in objects:
@@ -130,12 +169,12 @@ async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int
 
 
 async def _examine(call: Call, client: Client) -> Findings:
-    """Compare what the provider shows with what the records say; the provider is asked first.
+    """Compare what the provider shows with what the records say.
 
-    So what comes to be accounted for meanwhile is not reported. Lists lag behind, and names can be changed: each
-    suspicion is checked before it is reported.
+    The provider is asked first, so that an object whose record is written meanwhile is not reported. Lists lag behind,
+    and names can be changed: each suspicion is checked by its id before it is reported.
     """
-    holders = {role.existing_id for role in (await roles_of(call, call.mount)).values()} - {""}
+    holders = {role.existing_id for role in (await roles_of(Reader(call), call.mount)).values()} - {""}
     shown, holders_shown = await look_around(client, call.context.marker_prefix, holders)
     accounts = await read_ownership(call)
     suspected = [
@@ -162,11 +201,12 @@ async def _examine(call: Call, client: Client) -> Findings:
         missing=tuple(missing),
         too_fresh=tuple(one for one in suspected if one.made_at > settled)[:MOST_EXAMINED],
         unexamined=len(unaccounted) - len(examined) + len(doubted) - len(questioned),
+        damaged=accounts.damaged,
     )
 
 
 def _holders(accounts: Ownership, tenant: str) -> Iterator[Holder]:
-    """The leases of the mount that are not ending and its roles that keep something, as far as that is in a tenant."""
+    """The leases of the mount that are not ending, and its roles that keep something: those in `tenant`."""
     leases = (
         Holder(provisioned=lease.provisioned, since=lease.issued_at, lease_id=lease.id)
         for lease in accounts.leases
@@ -190,7 +230,7 @@ def _gone(shown: Shown, holder: Holder) -> Object | None:
 async def _still_holds(call: Call, holder: Holder) -> bool:
     """Whether the holder still lists what is missing."""
     if holder.lease_id:
-        lease = await find_lease(call.context, holder.lease_id)
+        lease = await find_undamaged_lease(call.context, holder.lease_id)
         return lease is not None and not lease.record.revoking
     role = await find_role(call.context, call.mount, holder.role)
     kept = role.record.persistent_app if role else None
@@ -206,6 +246,18 @@ def _described(one: Object) -> dict[str, Json]:
         "made_at": rfc3339.show(one.made_at),
         **({"application_object_id": one.application_id} if one.application_id else {}),
     }
+
+
+async def _described_damage(call: Call, damaged: EntryDamaged) -> dict[str, Json]:
+    """The members of a damaged entry in the report. What is of another mount is not named."""
+    if damaged.key.startswith(keys.LEASES):
+        kind, name = "lease", damaged.key.removeprefix(keys.LEASES)
+        is_ours = await call.context.records.has(keys.mount_lease(call.mount.id, name))
+    else:
+        _, mount_id, *path = damaged.key.split("/")
+        kind, name = path[0], "/".join(path[1:])
+        is_ours = mount_id == call.mount.id
+    return {"kind": kind, "entry": damaged.digest, "id": name if is_ours else ""}
 
 
 def _named(holder: Holder) -> dict[str, Json]:

@@ -13,6 +13,7 @@ from ..api.routing import Call, capture_name
 from ..effects import Instant
 from ..errors import Code, EntryDamaged, Problem, Refused
 from ..foundation.context import Context
+from ..foundation.environment import effective
 from ..foundation.lifetime import Terms
 from ..mounts.table import Mount, require_live
 from ..provider import applications
@@ -27,6 +28,9 @@ from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persistent_app import PersistentApp, forget, persist
 from .sign_in import SIGN_IN_AUDIENCES
+
+MOST_EXAMINED: Final = 1000
+"""How many roles are read to find the scopes that they name."""
 
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
 TAG_LIMIT: Final = 256
@@ -204,27 +208,43 @@ async def delete_role(call: Call) -> Answer:
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    """Hand the applications that the roles of a retired mount keep to the journal."""
+    """Hand the applications that the roles of a retired mount keep to the journal. Damaged roles are passed over."""
     for name in await context.records.names(keys.roles(mount.id)):
-        found = await find_role(context, mount, name)
+        found = await context.records.find_undamaged(keys.role(mount.id, name), Role)
         if found is not None and found.record.persistent_app is not None:
             changes = Changes({**fence, **found.expected}, deletes=(found.key,))
             await context.records.commit(changes | forget(found.record.persistent_app, mount, now))
 
 
 async def count_kept(context: Context, mount: Mount) -> int:
-    """How many roles of a mount keep an application."""
+    """How many roles of a mount keep an application, or are damaged and may keep one."""
     names = await context.records.names(keys.roles(mount.id))
-    found = [await find_role(context, mount, name) for name in names]
-    return sum(each is not None and each.record.persistent_app is not None for each in found)
+    return sum([await _may_keep(context, mount, name) for name in names])
+
+
+async def _may_keep(context: Context, mount: Mount, name: str) -> bool:
+    try:
+        found = await find_role(context, mount, name)
+    except EntryDamaged:
+        return True
+    return found is not None and found.record.persistent_app is not None
 
 
 async def role_exists(call: Call) -> bool:
-    """Whether there is one, even if it is damaged: writing it anew is an update."""
-    try:
-        return await find_role(call.context, call.mount, capture_name(call)) is not None
-    except EntryDamaged:
-        return True
+    return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
+
+
+async def granted_scopes(call: Call) -> set[str]:
+    """The scopes at which roles make assignments; the configured subscription's while there is no such role."""
+    prefix = keys.roles(call.mount.id)
+    names = await call.context.records.names(prefix)
+    found = [await call.context.records.find_undamaged(f"{prefix}{name}", Role) for name in names[:MOST_EXAMINED]]
+    scopes = {grant.scope for role in found if role for grant in role.record.azure_roles}
+    if scopes:
+        return scopes
+    stored = await find_config(call.context, call.mount)
+    config = effective(stored.record if stored else Config(), call.context.settings.environment)
+    return {f"/subscriptions/{config.subscription_id}"} if config.subscription_id else set()
 
 
 async def lease_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

@@ -7,6 +7,7 @@ from typing import Final
 from ..api.routing import Operation, Route, RouteTable
 from ..foundation.components import Component
 from ..mounts.table import SECRET
+from ..permissions.check import permissions_route
 from ..rotation import routes as rotation
 from . import config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
@@ -57,15 +58,16 @@ ROUTES: Final = RouteTable(
             path="reconcile",
             operation=Operation.READ,
             program=reconcile.report,
-            doc="Tells what the provider has of ours that nothing accounts for, and what is held there but gone.",
+            doc="Lists objects at the provider that no record lists, and objects in records that are gone.",
         ),
         Route(
             path="reconcile",
             operation=Operation.WRITE,
             program=reconcile.repair,
             form=reconcile.RepairForm,
-            doc="Has what is unaccounted for removed, and leases ended whose objects are gone.",
+            doc="Removes objects that no record lists, and ends leases whose objects are gone.",
         ),
+        permissions_route(roles.granted_scopes),
         *rotation.ROUTES,
     )
 )

@@ -102,12 +102,33 @@ class Records:
         entry = await ReadEntry(key)
         return Found(key, await self._opened(key, entry, form), entry.version) if entry else None
 
-    async def find_all_fresh(self, keys: Sequence[str], form: type[T]) -> list[Found[T]]:
-        """The records that are there, in this order. They are read together: a network is crossed once."""
-        found: list[Found[T] | None] = []
+    async def find_all_fresh(self, keys: Sequence[str], form: type[T]) -> tuple[list[Found[T]], list[EntryDamaged]]:
+        """The records that are there, in this order, and the damaged ones.
+
+        They are read together: a network is crossed once.
+        """
+        outcomes: list[Found[T] | EntryDamaged | None] = []
         for start in range(0, len(keys), AT_ONCE):
-            found += await gather([self.find_fresh(key, form) for key in keys[start : start + AT_ONCE]])
-        return [one for one in found if one is not None]
+            outcomes += await gather([self._found_or_damaged(key, form) for key in keys[start : start + AT_ONCE]])
+        damaged = [each for each in outcomes if isinstance(each, EntryDamaged)]
+        return [each for each in outcomes if isinstance(each, Found)], damaged
+
+    async def _found_or_damaged(self, key: str, form: type[T]) -> Found[T] | EntryDamaged | None:
+        try:
+            return await self.find_fresh(key, form)
+        except EntryDamaged as damaged:
+            return damaged
+
+    async def find_undamaged(self, key: str, form: type[T]) -> Found[T] | None:
+        """As `find_fresh`, for work on many records, which passes over damaged ones."""
+        try:
+            return await self.find_fresh(key, form)
+        except EntryDamaged:
+            return None
+
+    async def has(self, key: str) -> bool:
+        """Whether there is a record at `key`, damaged or not."""
+        return await ReadEntry(key) is not None
 
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
         """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""

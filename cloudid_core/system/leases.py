@@ -16,21 +16,20 @@ from ..errors import Code, EntryDamaged, Refused, reason_of
 from ..foundation.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, forget_lease
-from ..leases.scope import Scope, local_path, scopes_of
+from ..leases.scope import Scope, find_moved, local_path, next_level, scopes_of
 from ..leases.synchronous import ACCEPTED, Progress, answer_for_many, due_after, mark, revoke_one, work_off
 from ..mounts.table import AUTH, mount_table
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..tokens.authenticate import find_token, lineage
+from ..store.records import Found
+from ..tokens.authenticate import find_token, find_undamaged_token, lineage
 from ..tokens.hierarchy import revoke as revoke_token
 from ..values import rfc3339
 
 MOST_LISTED: Final = 10_000
 PAGE: Final = 100
 """How many entries are read at a time."""
-LAST: Final = "\U0010ffff"
-"""Sorts after everything that a lease id is made of."""
 
 
 @frozen(kw_only=True)
@@ -65,7 +64,7 @@ def _lease_id(call: Call) -> str:
 
 
 async def look_up(call: Call) -> Answer:
-    found = await find_lease(call.context, _lease_id(call))
+    found = await _find(call, _lease_id(call))
     if found is None:
         raise Refused(Code.LEASE_NOT_FOUND)
     return Answer(data=described(found.record, call.now))
@@ -89,8 +88,8 @@ def described(lease: Lease, now: float) -> dict[str, Json]:
 @retry_on_conflict
 async def renew(call: Call) -> Answer:
     """Give a lease more time, by the role's current values; never past the end of the provider's secret."""
-    context, lease_id = call.context, _lease_id(call)
-    found = await find_lease(context, lease_id)
+    context = call.context
+    found = await _find(call, _lease_id(call))
     if found is None:
         raise Refused(Code.LEASE_NOT_FOUND)
     lease = found.record
@@ -144,14 +143,13 @@ async def _check_rights(call: Call, lease: Lease, action: str) -> None:
 
 async def revoke(call: Call) -> Answer:
     """End a lease and remove its objects at the provider. Unknown leases are ignored."""
-    lease_id = _lease_id(call)
-    found = await find_lease(call.context, lease_id)
+    found = await _find(call, _lease_id(call))
     if found is None:
         return NOTHING
     await _check_rights(call, found.record, "revoke")
     if call.form(LeaseForm).sync:
         return await revoke_one(call.context, found.record, call.now, call.deadline)
-    await end_lease(call.context, lease_id, call.now)
+    await end_lease(call.context, found.record.id, call.now)
     return Answer(status=ACCEPTED, wake_at=call.now)
 
 
@@ -182,7 +180,7 @@ async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
     while page := await ListKeys(keys.TOKENS, after, PAGE):
         await call.deadline.remaining()
         for key in page:
-            found = await find_token(call.context, key.removeprefix(keys.TOKENS))
+            found = await find_undamaged_token(call.context, key.removeprefix(keys.TOKENS))
             if found is not None and any(scope.has_token(found.record) for scope in scopes):
                 await revoke_token(call.context, found.record.id, call.now)
         after = page[-1]
@@ -214,27 +212,31 @@ def _prefix(call: Call) -> str:
 
 
 async def list_leases(call: Call) -> Answer:
-    """The next level below a prefix: ids, or prefixes with a slash at their end."""
-    prefix = call.captures.get("prefix", "").strip("/")
-    level = await _level(keys.lease(f"{prefix}/" if prefix else ""))
+    """The next level below a path: the last segments of leases, or paths with a slash at their end.
+
+    The mounts that are there now decide which leases a path means, not the paths in the ids of the leases.
+    """
+    path = call.captures.get("prefix", "").strip("/")
+    table = (await mount_table(call.context.records)).record
+    every_mount = (Scope(mount) for mount in (*table.live, *table.retired.values()))
+    level: set[str] = set()
+    for scope in scopes_of(table, path) if path else every_mount:
+        level |= await next_level(scope, path)
     if not level:
         raise Refused(Code.NOT_FOUND)
-    return Answer(data={"keys": level})
+    return Answer(data={"keys": sorted(level)})
 
 
-async def _level(prefix: str) -> list[str]:
-    """The next segments below a prefix, found without listing what is below them."""
-    level: list[str] = []
-    after = ""
-    while page := await ListKeys(prefix, after):
-        for key in page:
-            segment, slash, _ = key.removeprefix(prefix).partition("/")
-            level.append(segment + slash)
-            after = key
-            if slash:
-                after = f"{prefix}{segment}/{LAST}"
-                break
-    return level
+async def _find(call: Call, lease_id: str) -> Found[Lease] | None:
+    """The lease with an id, or the one that is listed there since its mount was moved."""
+    found = await find_lease(call.context, lease_id)
+    if found is not None:
+        return found
+    for scope in scopes_of((await mount_table(call.context.records)).record, lease_id):
+        moved_id = await find_moved(scope)
+        if moved_id:
+            return await find_lease(call.context, moved_id)
+    return None
 
 
 async def list_stuck(call: Call) -> Answer:
@@ -285,7 +287,7 @@ ROUTES: Final = (
         operation=Operation.WRITE,
         program=look_up,
         form=LeaseForm,
-        doc="Tells what is known of a lease.",
+        doc="Reads a lease.",
     ),
     Route(path="leases/lookup", operation=Operation.LIST, program=list_leases, doc="Lists leases by path."),
     Route(

@@ -195,7 +195,7 @@ async def tune(kind: str, call: Call) -> Answer:
 async def disable(kind: str, call: Call) -> Answer:
     """Unmount: the path is free at once, tokens and leases of the mount are dead. Unknown paths are ignored.
 
-    What the mount has at the provider is removed by the request, as far as it has time. 204 means that nothing is left.
+    The request removes what the mount has at the provider while it has time. 204 means that nothing is left.
     """
     context, sync = call.context, call.form(DisableForm).sync
     table = (await mount_table(context.records)).record
@@ -322,7 +322,7 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
                     path=f"{path}/*path/tune",
                     operation=Operation.READ,
                     program=partial(read_tuning, kind),
-                    doc="Tells the lifetimes that count, and what else can be tuned.",
+                    doc="Reads the lifetimes in effect, and everything else that can be tuned.",
                 ),
                 Route(
                     path=f"{path}/*path/tune",

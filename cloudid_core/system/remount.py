@@ -79,6 +79,6 @@ ROUTES: Final = (
         path="remount/status/:id",
         operation=Operation.READ,
         program=read_move,
-        doc="Tells how a move went, for the last few of them.",
+        doc="Reads the state of a recent move.",
     ),
 )

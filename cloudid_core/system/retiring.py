@@ -56,7 +56,7 @@ async def read_retiring(call: Call) -> Answer:
 
 
 async def drop(call: Call) -> Answer:
-    """Forget what is left of a disabled mount at the provider, and say what that was."""
+    """Drop the records of what is left of a disabled mount at the provider, and list it."""
     mount, remains = await _found(call)
     if not call.form(DropForm).force:
         raise Refused(Code.LEASES_ALIVE, f"{named(remains)}; force=true drops them")
@@ -66,6 +66,7 @@ async def drop(call: Call) -> Answer:
         "intent_count": len(dropped.intents),
         "leases": [{"lease_id": one.id, **objects(one.provisioned)} for one in dropped.leases[:MOST_NAMED]],
         "intents": [{"intent_id": one.id, **objects(one.provisioned)} for one in dropped.intents[:MOST_NAMED]],
+        "damaged": dropped.damaged[:MOST_NAMED],
     }
     return Answer(data=data, warnings=("what was dropped is left at the provider",), wake_at=call.now)
 
@@ -116,6 +117,7 @@ def left_of(remains: Remains) -> dict[str, Json]:
         "leases": remains.leases,
         "intents": remains.intents,
         "roles": remains.roles,
+        "damaged": remains.damaged,
         "rotating": remains.is_rotating,
         "reasons": list(remains.reasons),
         "attempts": remains.attempts,
@@ -150,14 +152,14 @@ ROUTES: Final = (
         path="retiring/:accessor",
         operation=Operation.READ,
         program=read_retiring,
-        doc="Tells what is left of a disabled mount at the provider, and why.",
+        doc="Reads what is left of a disabled mount at the provider, and why.",
     ),
     Route(
         path="retiring/:accessor",
         operation=Operation.DELETE,
         program=drop,
         form=DropForm,
-        doc="Drops what is left of a disabled mount, and says what that was.",
+        doc="Drops the records of what is left of a disabled mount, and lists it.",
     ),
     Route(
         path="retiring/:accessor/config",

@@ -11,10 +11,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ..background import queue
 from ..background.queue import Due, Job
 from ..effects import Instant, ListKeys
-from ..errors import Conflict
+from ..errors import Conflict, EntryDamaged
 from ..foundation.context import Context
+from ..mounts.table import TOKEN
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
@@ -38,7 +40,7 @@ def tie(owner: Found[Token]) -> Changes:
 
 
 async def revoke(context: Context, token_id: str, now: Instant) -> bool:
-    """End a token and its family at once; whether something is left to be cleared away now. It is well if none is."""
+    """End a token and its family at once; whether something is left to be cleared away. False if there is no token."""
     return await _end(context, token_id, now, release=False)
 
 
@@ -49,7 +51,11 @@ async def revoke_orphan(context: Context, token_id: str, now: Instant) -> bool:
 
 @retry_on_conflict
 async def _end(context: Context, token_id: str, now: Instant, *, release: bool) -> bool:
-    found = await find_token(context, token_id)
+    try:
+        found = await find_token(context, token_id)
+    except EntryDamaged as damaged:
+        await context.records.commit(_ending_damaged(damaged, token_id, now))
+        return True
     if found is None or found.record.released:
         return False
     token = found.record
@@ -58,6 +64,12 @@ async def _end(context: Context, token_id: str, now: Instant, *, release: bool) 
         changes |= Changes(puts={token.key: replace(token, released=True, mac="")})
     await context.records.commit(changes)
     return token.has_dependants
+
+
+def _ending_damaged(damaged: EntryDamaged, token_id: str, now: Instant) -> Changes:
+    """Deletes a damaged token, and makes its children and leases due: it may have some."""
+    due_key = keys.due(now, queue.TOKEN, TOKEN.id, token_id)
+    return Changes({damaged.key: damaged.version}, {due_key: Due()}, (damaged.key,))
 
 
 async def settle_children(job: Job, *, released: bool) -> bool:
@@ -72,8 +84,13 @@ async def settle_children(job: Job, *, released: bool) -> bool:
 
 
 async def _settle(job: Job, index_key: str, child_id: str, released: bool) -> None:
-    child = await find_token(job.context, child_id)
     changes = Changes(job.fence)
+    try:
+        child = await find_token(job.context, child_id)
+    except EntryDamaged as damaged:
+        ended = Changes() if released else _ending_damaged(damaged, child_id, job.now)
+        await job.context.records.commit(changes | Changes(deletes=(index_key,)) | ended)
+        return
     if child is None:
         changes |= Changes(deletes=(index_key,))
     elif released:

@@ -7,7 +7,8 @@ from attrs import frozen
 from ..api.fields import TEXT, setting
 from ..api.response import Answer
 from ..api.routing import Call
-from ..errors import Code, Refused
+from ..errors import Code, EntryDamaged, Refused
+from ..store import keys
 from . import hierarchy
 from .authenticate import find_by_accessor, find_by_text
 from .look_up import AccessorForm
@@ -26,13 +27,19 @@ async def revoke_self(call: Call) -> Answer:
 
 
 async def revoke(call: Call) -> Answer:
-    """End a token with all its children and leases; it is well if there is none."""
+    """End a token with all its children and leases. Does nothing if there is none."""
     token = await find_by_text(call.context, call.form(RevokeForm).token)
     return await _revoke(call, token) if token else Answer()
 
 
 async def revoke_accessor(call: Call) -> Answer:
-    token = await find_by_accessor(call.context, call.form(AccessorForm).accessor)
+    """End a token with all its children and leases; also one whose entry is damaged."""
+    accessor = call.form(AccessorForm).accessor
+    try:
+        token = await find_by_accessor(call.context, accessor)
+    except EntryDamaged as damaged:
+        await hierarchy.revoke(call.context, damaged.key.removeprefix(keys.TOKENS), call.now)
+        return Answer(warnings=("the token was damaged",), wake_at=call.now)
     return await _revoke(call, token) if token else Answer(warnings=("no token with this accessor was found",))
 
 

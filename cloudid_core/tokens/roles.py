@@ -20,7 +20,7 @@ from ..policies.builtin import normalised
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected
+from ..store.records import Found
 from ..values.listing import comma_list
 from ..values.names import policy_name
 from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
@@ -86,15 +86,15 @@ async def find_role(context: Context, name: str) -> Found[TokenRole] | None:
 
 @retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Set the given fields. The rules are checked on the merged role."""
+    """Set the given fields. The rules are checked on the merged role; a damaged role is written anew."""
     name = capture_name(call)
     key = keys.role(TOKEN.id, name)
-    found = await find_role(call.context, name)
+    found, expects = await call.context.records.find_for_writing(key, TokenRole)
     role = merged(found.record if found else TokenRole(), call.given)
     check_limits(role, call.mount, call.context.settings)
     if role.path_suffix and not _SUFFIX.fullmatch(role.path_suffix):
         raise Refused(Code.FIELD_INVALID, '"path_suffix" must be one segment of a path')
-    await call.context.records.commit(Changes(expected(found, key), {key: role}))
+    await call.context.records.commit(Changes(expects, {key: role}))
     return NOTHING
 
 
@@ -114,13 +114,13 @@ async def list_roles(call: Call) -> Answer:
 
 
 async def delete_role(call: Call) -> Answer:
-    """Forget a role; tokens that it gave can no longer be renewed. It is well if there is none."""
+    """Forget a role; tokens that it gave can no longer be renewed. Does nothing if there is none."""
     await call.context.records.update(keys.role(TOKEN.id, capture_name(call)), TokenRole, lambda _: None)
     return NOTHING
 
 
 async def role_exists(call: Call) -> bool:
-    return await find_role(call.context, capture_name(call)) is not None
+    return await call.context.records.has(keys.role(TOKEN.id, capture_name(call)))
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

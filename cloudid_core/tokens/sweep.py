@@ -6,12 +6,15 @@ Those that something hangs on are left to their due entries: their dependants go
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from ..api.response import Answer
 from ..api.routing import Call
-from ..effects import Instant, ListKeys, Now, Sleep
-from ..errors import Conflict
+from ..effects import Instant, ListKeys, Now, Record, Sleep
+from ..errors import Conflict, EntryDamaged, RecordFailed
+from ..events import JobFailed, Problem
+from ..foundation.caches import Bounded
 from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
@@ -22,6 +25,8 @@ QUIET_PAGES: Final = 20
 """How many pages in a row without a dead token end a round; the next round goes on from there."""
 SECONDS: Final = 20.0
 ACCEPTED: Final = 202
+MOST_REPORTED: Final = 1000
+"""How many damaged tokens are remembered, so that each is reported once."""
 
 
 class Sweep:
@@ -29,6 +34,8 @@ class Sweep:
 
     def __init__(self) -> None:
         self._after = ""
+        self._reported: Bounded[str, int] = Bounded(MOST_REPORTED)
+        """The damaged tokens that an event has named, by their keys: the versions of their entries."""
 
     async def run(self, context: Context, fence: Mapping[str, int], now: Instant) -> int:
         """Remove dead tokens until the end of the store, `QUIET_PAGES` without one, or `SECONDS`. Returns how many."""
@@ -46,7 +53,10 @@ class Sweep:
         self._after = page[-1] if len(page) == PAGE else ""
         dead: dict[str, int] = {}
         deletes: list[str] = []
-        for found in await context.records.find_all_fresh(page, Token):
+        tokens, damages = await context.records.find_all_fresh(page, Token)
+        for damaged in damages:
+            await self._report(damaged)
+        for found in tokens:
             if not found.record.is_alive(now) and not found.record.has_dependants:
                 dead[found.key] = found.version
                 deletes.extend(found.record.own_keys)
@@ -56,6 +66,15 @@ class Sweep:
             except Conflict:
                 return 0
         return len(dead)
+
+    async def _report(self, damaged: EntryDamaged) -> None:
+        """Record one event for a damaged token, which cannot be used and which `revoke-accessor` removes."""
+        if self._reported.get(damaged.key) == damaged.version:
+            return
+        self._reported.put(damaged.key, damaged.version)
+        token_id = damaged.key.removeprefix(keys.TOKENS)
+        with suppress(RecordFailed):
+            await Record(JobFailed(job="token sweep", ref=token_id, problem=Problem.of(damaged)))
 
 
 async def tidy(call: Call) -> Answer:

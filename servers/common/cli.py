@@ -1,4 +1,7 @@
-"""The command: `python -m servers.<server> [serve|init|backup|copy-store|rekey] …`, the same for both servers."""
+"""The command, the same for both servers.
+
+`python -m servers.<server> [serve|init|backup|copy-store|rekey|test-roles] …`
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from cloudid_core.run import run
 from cloudid_core.store.keyring import add_master_key, drop_other_master_keys
 from cloudid_core.values.secret import Secret
 
+from ..role_tests import program as role_tests
 from ..stores import Store
 from ..stores.backup import back_up
 from ..stores.copying import copy_store
@@ -28,7 +32,7 @@ from . import master_key, streams
 from .bootstrap import Setup, file_of, open_store, set_up, url_of
 from .host import Host
 from .logs import open_log
-from .options import BACKUP, COPY, INIT, REKEY, Options, read_options
+from .options import BACKUP, COPY, INIT, REKEY, TEST_ROLES, Options, read_options
 from .read_budget import ReadBudget
 from .settings import SettingsError, SettingsFile, read_file
 from .workers import Supervisor, Worker, bind
@@ -43,6 +47,8 @@ def main(name: str, serve: Callable[[Setup], None], perform: Perform) -> int:
     `serve` runs a server until it is told to stop.
     """
     streams.open_missing()
+    if sys.argv[1:2] == [TEST_ROLES]:
+        return role_tests.main(sys.argv[2:], f"python -m servers.{name} {TEST_ROLES}")
     options = read_options(f"python -m servers.{name}")
     return _with_reasons(lambda: _run(options, serve, perform))
 

@@ -21,6 +21,8 @@ BACKUP: Final = "backup"
 COPY: Final = "copy-store"
 REKEY: Final = "rekey"
 MOST_WORKERS: Final = 64
+TEST_ROLES: Final = "test-roles"
+"""Takes the command line of `servers.role_tests`."""
 COMMANDS: Final = {
     SERVE: "serve requests until SIGTERM (the command when none is given)",
     INIT: "prepare the store and the key file of --settings, and print the root token, once",
@@ -70,7 +72,10 @@ def read_options(program: str, arguments: Sequence[str] | None = None) -> Option
 
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=program, description="Turn machines' identities into service tokens.", allow_abbrev=False
+        prog=program,
+        description="Turn machines' identities into service tokens.",
+        epilog=f"`{TEST_ROLES} FILE ...` tests which logins roles admit: see `{TEST_ROLES} --help`.",
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     serve, init, backup, copy, rekey = (

@@ -53,6 +53,19 @@ def read_definition(world: World, call: Call) -> HttpResponse:
     return answer(world, _show_definition(_definition(world, scope, call.names["id"]), scope))
 
 
+def list_permissions(world: World, call: Call) -> HttpResponse:
+    """What the caller may do at the scope."""
+    scope, caller = require_scope(world, call), call.caller.object_id
+    granted = {"actions": ["*"] if caller in world.writers else ["*/read"], "notActions": []}
+    definitions = [
+        world.role_definitions[each.definition]
+        for each in world.role_assignments.table.all(Replica.LISTS)
+        if each.principal_id == caller and covers(each.scope, scope)
+    ]
+    assigned = [{"actions": list(each.actions), "notActions": []} for each in definitions]
+    return _list(world, call, [granted, *assigned])
+
+
 def list_assignments(world: World, call: Call) -> HttpResponse:
     """The assignments at a scope, above it, and (unless the filter has `atScope()`) below it."""
     scope = require_scope(world, call)
@@ -231,6 +244,7 @@ ROUTES: Final = tuple(
     route
     for prefix in ("/arm{scope...}", "/arm")  # without a scope: the root
     for route in (
+        Route("GET", f"{prefix}{PROVIDER}/permissions", list_permissions),
         Route("GET", f"{prefix}{PROVIDER}/roleDefinitions", list_definitions),
         Route("GET", f"{prefix}{PROVIDER}/roleDefinitions/{{id}}", read_definition),
         Route("GET", f"{prefix}{PROVIDER}/roleAssignments", list_assignments),

@@ -48,6 +48,10 @@ OTHER_FIRST_PARTIES: Final = frozenset(
     }
 )
 
+READ_PERMISSIONS: Final = ("Application.Read.All", "GroupMember.Read.All")
+WRITE_PERMISSIONS: Final = ("Application.ReadWrite.All", "GroupMember.ReadWrite.All")
+"""Application permissions of those who may read the directory, and who may write it."""
+
 MAX_GROUPS: Final = 200
 """A token of a principal in more groups contains a link to the list instead."""
 
@@ -80,8 +84,12 @@ def is_first_party(world: World, audience: str) -> bool:
 
 
 def application_claims(world: World, principal: Principal, audience: str, lifetime: int) -> Json:
-    """The claims of an application's token."""
-    return {**_claims(world, principal.id, principal.client_id, audience, lifetime), "appidacr": "1"}
+    """The claims of an application's token. One for the directory names the application's permissions there."""
+    claims = {**_claims(world, principal.id, principal.client_id, audience, lifetime), "appidacr": "1"}
+    if plain(audience) in graph_audiences(world):
+        may_read, may_write = principal.id in world.readers, principal.id in world.writers
+        claims["roles"] = [*(READ_PERMISSIONS if may_read else ()), *(WRITE_PERMISSIONS if may_write else ())]
+    return claims
 
 
 def machine_claims(world: World, machine: Machine, identity: Identity, audience: str, lifetime: int) -> Json:

@@ -191,7 +191,7 @@ def test_nothing_is_taken_for_gone_because_another_tenant_does_not_know_it() -> 
     assert journal.OTHER_TENANT in waiting.reason
 
 
-def test_abandoning_never_hides_why() -> None:
+def test_abandoning_an_intent_does_not_hide_the_failure_of_its_request() -> None:
     """Neither when the background has the intent already, nor when the store is gone."""
     world = engine()
     intent = made(world)
@@ -221,7 +221,7 @@ def test_a_request_that_is_late_finds_its_intent_taken() -> None:
         world.perform(world.context.records.commit(Changes(puts={RECORD: Due()}) | closing(intent)))
 
 
-def test_who_has_lost_the_duty_does_not_touch_the_provider() -> None:
+def test_a_node_that_lost_the_leadership_does_not_touch_the_provider() -> None:
     world = engine()
     intent = opened_again(made_and_abandoned(world))
     calls = len(world.calls)

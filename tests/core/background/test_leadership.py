@@ -18,7 +18,7 @@ def hold(setting: Setting, node: str, after: float = 0.0, *, take_over: bool = F
     return setting.world.perform(hold_leadership(setting.context, node, START + after, take_over=take_over))
 
 
-def test_the_first_who_asks_has_it_and_keeps_it() -> None:
+def test_the_first_node_that_asks_leads_and_goes_on_leading() -> None:
     setting = Setting()
     fence = hold(setting, "a")
     assert fence is not None
@@ -60,14 +60,14 @@ def test_a_node_that_starts_takes_over_at_once() -> None:
 
 
 @pytest.mark.parametrize("node", ["a", "b"])
-def test_a_clock_that_was_set_back_does_not_leave_the_duty_to_nobody(node: str) -> None:
+def test_a_clock_that_was_set_back_does_not_leave_the_work_without_a_leader(node: str) -> None:
     setting = Setting()
     hold(setting, "a")
     assert hold(setting, node, -1_000_000) is not None
     assert hold(setting, "c", -999_999) is None
 
 
-def test_of_two_who_take_it_at_the_same_time_one_has_it() -> None:
+def test_of_two_nodes_that_ask_at_the_same_time_one_leads() -> None:
     setting = Setting()
     tasks = [setting.world.spawn(hold_leadership(setting.context, node, START)) for node in "abc"]
     setting.world.settle()

@@ -69,7 +69,7 @@ class Round:
         return len(self.setting.world.store.list(keys.DUE, "", 100_000))
 
 
-def test_nothing_to_do() -> None:
+def test_a_round_without_work_does_nothing() -> None:
     assert Round().run() == PAUSE
 
 
@@ -165,7 +165,7 @@ def test_a_conflict_stops_nothing_and_is_looked_at_again_soon() -> None:
 
 
 @pytest.mark.parametrize("trouble", [StoreFailed("gone"), Refused(Code.COMMIT_UNRESOLVED)])
-def test_trouble_with_the_store_ends_a_lane(trouble: Exception) -> None:
+def test_a_failure_of_the_store_ends_a_lane(trouble: Exception) -> None:
     tried: list[str] = []
 
     async def fail(job: Job) -> None:
@@ -222,7 +222,7 @@ def test_an_unknown_kind_of_work_is_a_bug() -> None:
     assert round_.done == ["m/b"]
 
 
-def test_only_the_duty_holder_works() -> None:
+def test_only_the_leader_works() -> None:
     round_ = Round()
     round_.run()
     other = round_.node("other")
@@ -285,7 +285,7 @@ def kind_of(effect: Any) -> str:
     return "change" if request is not None and request.method != "GET" and "/token" not in request.url else ""
 
 
-def test_a_store_that_cannot_be_listed_is_no_secret() -> None:
+def test_a_store_that_cannot_be_listed_is_reported() -> None:
     """The host hears of it, and comes again."""
     world = engine()
     world.tick()

@@ -49,7 +49,7 @@ def test_nothing_is_left_of_a_lease_that_has_ended(role: str) -> None:
         assert world.alive(kind) == []
 
 
-def test_ending_what_is_not_there() -> None:
+def test_ending_an_unknown_lease_does_nothing() -> None:
     world = engine()
     assert not end(world, "cloud/creds/existing/unknown")
     world.perform(end_leases(world.context, ["unknown"], world.clock))
@@ -64,7 +64,7 @@ def test_a_lease_that_ends_is_dead_at_once() -> None:
     assert world.due(queue.LEASE) == [lease.due_key]
 
 
-def test_what_cannot_be_removed_stays_in_sight_with_its_reason_for_ever() -> None:
+def test_a_lease_that_cannot_be_removed_stays_listed_with_its_reason() -> None:
     world, lease_id = ending("existing")
     world.fail(status=403, code="Authorization_RequestDenied")
     for hours in range(30):
@@ -81,7 +81,7 @@ def test_what_cannot_be_removed_stays_in_sight_with_its_reason_for_ever() -> Non
     assert world.alive("password") == []
 
 
-def test_it_can_be_told_again_to_end_at_once() -> None:
+def test_ending_a_lease_again_makes_it_due_at_once() -> None:
     world, lease_id = ending("existing")
     world.fail(status=403)
     world.pass_time(3 * LONGEST_PAUSE)
@@ -116,7 +116,7 @@ def test_a_second_request_to_end_does_not_undo_what_an_attempt_has_done() -> Non
     assert world.alive("password") == []
 
 
-def test_what_an_attempt_has_done_is_noted_although_somebody_else_is_faster() -> None:
+def test_an_attempt_stores_what_it_has_done_although_another_request_is_faster() -> None:
     rehearsal, lease_id = ending("existing")
     rehearsal.tick()
     last = max(
@@ -233,7 +233,7 @@ def test_no_fault_loses_a_lease_or_leaves_an_object(role: str) -> None:
         assert world.due(queue.LEASE) == [], world
 
 
-def test_conflicts_that_do_not_end_are_given_up() -> None:
+def test_a_revocation_gives_up_after_too_many_conflicts() -> None:
     world = engine()
     lease_id = world.issue()
     guard = {"guard": 7}

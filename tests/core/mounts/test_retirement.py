@@ -167,7 +167,7 @@ def test_a_rotation_that_is_given_up_while_its_mount_is_wiped_leaves_no_secret()
     live(2433)
 
 
-def test_disabling_twice_is_one_end() -> None:
+def test_disabling_a_mount_twice_ends_it_once() -> None:
     """Somebody else was faster: nothing more is to be done."""
     service = Installation()
     request = Request("DELETE", "/v1/sys/mounts/cloud", {"x-service-token": "root"}, b"", "127.0.0.1")

@@ -116,7 +116,7 @@ def test_neighbours_are_no_conflict(path: str, kind: str) -> None:
     assert made.by_path[path].kind == kind
 
 
-def test_there_is_an_end_to_mounts() -> None:
+def test_the_number_of_mounts_is_bounded() -> None:
     full = MountTable(tuple(mount(f"m{number}") for number in range(LIMIT)))
     with pytest.raises(Refused, match="too many"):
         full.with_mount(mount("one-more"))
@@ -135,7 +135,7 @@ def test_a_retired_mount_is_found_by_its_id_only() -> None:
     assert retired.without("cloud") == MountTable()
 
 
-def test_the_storage_of_a_mount_that_never_was_is_nowhere() -> None:
+def test_an_unknown_storage_id_finds_no_mount() -> None:
     assert table("cloud").with_storage("other") is None
     assert table("cloud").with_storage("sys") is BUILT_IN[0]
 

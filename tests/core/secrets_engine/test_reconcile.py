@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from cloudid_core.effects import Commit
 from cloudid_core.leases.record import ending, find_lease
 from cloudid_core.mounts.table import change_mounts, mount_table
 from cloudid_core.provider.provisioned import Provisioned
+from cloudid_core.secrets_engine import ownership, reconcile
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import Found
 from cloudid_core.tokens.encoding import time_ordered_id
@@ -432,6 +434,42 @@ def test_ten_repairs_are_the_usual(engine: Engine) -> None:
     for number in range(12):
         leak(engine, number)
     assert repair(engine) == {"repaired": 10, "left": 2}
+
+
+def test_a_repair_asks_for_the_next_round_now(engine: Engine) -> None:
+    leak(engine)
+    assert engine.perform(engine.service.handle(engine.request("POST", RECONCILE))).wake_at == engine.clock
+    assert engine.perform(engine.service.handle(engine.request("GET", RECONCILE))).wake_at is None
+
+
+def test_one_request_examines_a_limited_number_and_counts_the_others(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconcile, "MOST_EXAMINED", 2)
+    for number in range(5):
+        leak(engine, number)
+    told = report(engine)
+    assert (len(told["unaccounted"]), told["unexamined"]) == (2, 3)
+
+
+def test_a_repair_is_written_in_pages(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "PAGE", 2)
+    for number in range(5):
+        leak(engine, number)
+    start = len(engine.trace)
+    assert repair(engine) == {"repaired": 5, "left": 0}
+    commits = [effect for _, effect in engine.trace[start:] if isinstance(effect, Commit)]
+    assert [len(commit.puts) for commit in commits] == [4, 4, 2], "an intent and its due entry each"
+
+
+def test_records_are_read_in_pages(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on a later page accounts for its objects too."""
+    monkeypatch.setattr(ownership, "PAGE", 2)
+    existing(engine)
+    for _ in range(5):
+        issue(engine)
+    settle(engine)
+    assert is_clean(engine)
 
 
 def test_two_repairs_at_once_do_no_harm(engine: Engine) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from cloudid_core.background.journal import abandoned_intent
+from cloudid_core.mounts.table import TOKEN
+from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
 
 from ..engine import Engine, config, engine
@@ -84,3 +87,192 @@ def test_a_damaged_role_can_be_deleted() -> None:
     damage(world, keys.role(world.mount().id, "existing"))
     assert world.ask("DELETE", "cloud/roles/existing").status == 200
     assert world.ask("GET", "cloud/roles/existing").status == 404
+
+
+def test_a_damaged_role_of_the_authentication_method_can_be_written_anew_and_deleted() -> None:
+    world = engine()
+    mount_id = world.mount("auth/cloud").id
+    fields = {"bound_service_principal_ids": "*"}
+    for method, status in (("POST", 204), ("DELETE", 204)):
+        world.must("POST", "auth/cloud/role/web", fields)
+        damage(world, keys.role(mount_id, "web"))
+        assert world.ask("GET", "auth/cloud/role/web").codes == ["entry_damaged"]
+        assert world.ask(method, "auth/cloud/role/web", fields).status == status
+    assert world.ask("GET", "auth/cloud/role/web").status == 404
+
+
+def test_a_damaged_configuration_of_the_authentication_method_can_be_written_anew() -> None:
+    world = engine()
+    fields = {name: config(world)[name] for name in ("tenant_id", "client_id", "client_secret")}
+    fields["resource"] = "https://management.azure.com/"
+    world.must("POST", "auth/cloud/config", fields)
+    damage(world, keys.config(world.mount("auth/cloud").id))
+    assert world.ask("GET", "auth/cloud/config").codes == ["entry_damaged"]
+    world.must("POST", "auth/cloud/config", fields)
+    assert world.ask("GET", "auth/cloud/config").status == 200
+
+
+def test_a_damaged_role_of_the_token_store_can_be_written_anew_and_deleted() -> None:
+    world = engine()
+    for method in ("POST", "DELETE"):
+        world.must("POST", "auth/token/roles/web", {})
+        damage(world, keys.role(TOKEN.id, "web"))
+        assert world.ask("GET", "auth/token/roles/web").codes == ["entry_damaged"]
+        world.must(method, "auth/token/roles/web", {})
+    assert world.ask("GET", "auth/token/roles/web").status == 404
+
+
+def test_a_damaged_policy_refuses_its_tokens_until_it_is_written_anew() -> None:
+    """Without the policy nothing says what its tokens must not do."""
+    world = engine()
+    policy = {"policy": 'path "cloud/roles/*" { capabilities = ["read"] }'}
+    world.must("POST", "sys/policies/acl/web", policy)
+    token = world.must("POST", "auth/token/create", {"policies": ["web"]}).body["auth"]["client_token"]
+    damage(world, keys.policy("web"))
+    reply = world.ask("GET", "cloud/roles/existing", token=token)
+    assert (reply.status, reply.codes) == (503, ["entry_damaged"])
+    world.must("POST", "sys/policies/acl/web", policy)
+    assert world.ask("GET", "cloud/roles/existing", token=token).status == 200
+    damage(world, keys.policy("web"))
+    world.must("DELETE", "sys/policies/acl/web")
+    assert world.ask("GET", "cloud/roles/existing", token=token).status == 403
+
+
+def test_the_token_sweep_passes_over_a_damaged_token_and_reports_it_once() -> None:
+    world = engine()
+    before = world.store.list(keys.TOKENS, "", 100)
+    for _ in range(3):
+        world.must("POST", "auth/token/create", {"ttl": "60s"})
+    made = [key for key in world.store.list(keys.TOKENS, "", 100) if key not in before]
+    digest = damage(world, made[1])
+    world.advance(61)
+    for _ in range(3):
+        world.tick()
+        world.advance(60)
+    assert set(world.store.list(keys.TOKENS, "", 100)) == {*before, made[1]}
+    assert sum(digest in repr(event) for event in world.events) == 1
+
+
+def test_a_damaged_token_is_revoked_by_its_accessor_with_what_hangs_on_it() -> None:
+    world = engine()
+    auth = world.must("POST", "auth/token/create", {"policies": ["root"]}).body["auth"]
+    lease_id = world.issue("existing", auth["client_token"])
+    (index_key,) = [key for key in world.store.list("token-lease/", "", 100) if lease_id in key]
+    damage(world, keys.token(index_key.split("/")[1]))
+    assert world.ask("GET", "auth/token/lookup-self", token=auth["client_token"]).codes == ["entry_damaged"]
+    world.must("POST", "auth/token/revoke-accessor", {"accessor": auth["accessor"]})
+    world.tick()
+    world.tick()
+    assert world.lease(lease_id) is None
+    assert world.ask("GET", "auth/token/lookup-self", token=auth["client_token"]).status == 403
+
+
+def test_a_damaged_child_ends_with_its_parent() -> None:
+    world = engine()
+    parent = world.must("POST", "auth/token/create", {"policies": ["root"]}).body["auth"]["client_token"]
+    before = world.store.list("child/", "", 100)
+    world.must("POST", "auth/token/create", {}, token=parent)
+    (index_key,) = set(world.store.list("child/", "", 100)) - set(before)
+    child = keys.token(index_key.rpartition("/")[2])
+    damage(world, child)
+    world.must("POST", "auth/token/revoke", {"token": parent})
+    for _ in range(3):
+        world.tick()
+    assert world.store.read(child) is None
+
+
+def retiring_with_damage() -> tuple[Engine, str, str]:
+    """A disabled mount with a lease whose entry is damaged, its accessor, and the id of the lease."""
+    world = engine()
+    lease_id = world.issue("existing")
+    accessor = world.mount().accessor
+    damage(world, keys.lease(lease_id))
+    assert world.ask("DELETE", "sys/mounts/cloud").status == 202
+    return world, accessor, lease_id
+
+
+def test_a_retiring_mount_says_that_entries_are_damaged_and_drops_them_by_force() -> None:
+    world, accessor, lease_id = retiring_with_damage()
+    told = world.must("GET", f"sys/retiring/{accessor}").data
+    assert (told["leases"], told["damaged"]) == (1, 1)
+    dropped = world.must("DELETE", f"sys/retiring/{accessor}?force=true").data
+    assert dropped["damaged"] == [lease_id]
+    world.pass_time(4000)
+    assert world.ask("LIST", "sys/retiring").status == 404
+    assert not [key for key in world.store.list("", "", 1000) if lease_id in key and not key.startswith("token-lease/")]
+
+
+def test_a_mount_with_a_damaged_intent_can_be_disabled_and_dropped() -> None:
+    world = engine()
+    mount = world.mount()
+    intent = abandoned_intent("x", mount.id, Provisioned(made_at=world.clock, application_id="x"), world.clock)
+    world.do(world.context.records.commit(intent))
+    damage(world, keys.intent(mount.id, "x"))
+    assert world.ask("DELETE", "sys/mounts/cloud").status == 202
+    told = world.must("GET", f"sys/retiring/{mount.accessor}").data
+    assert (told["intents"], told["damaged"]) == (1, 1)
+    assert world.must("DELETE", f"sys/retiring/{mount.accessor}?force=true").data["damaged"] == ["x"]
+    world.pass_time(600)
+    assert world.store.list(keys.mount(mount.id), "", 100) == ()
+
+
+def test_a_mount_with_a_damaged_role_stays_in_sight_until_it_is_dropped() -> None:
+    """The role may keep an application, so the mount is not wiped in silence."""
+    world = engine()
+    mount = world.mount()
+    damage(world, keys.role(mount.id, "existing"))
+    world.ask("DELETE", "sys/mounts/cloud")
+    world.pass_time(600)
+    assert world.must("GET", f"sys/retiring/{mount.accessor}").data["roles"] == 1
+    world.must("DELETE", f"sys/retiring/{mount.accessor}?force=true")
+    world.pass_time(600)
+    assert world.store.list(keys.mount(mount.id), "", 100) == ()
+
+
+def test_a_mount_with_a_damaged_configuration_can_be_disabled() -> None:
+    world = engine()
+    damage(world, keys.config(world.mount().id))
+    assert world.ask("DELETE", "sys/mounts/cloud").status == 204
+
+
+def test_reconcile_lists_damaged_entries_and_repairs_nothing_until_they_are_dropped() -> None:
+    """What a damaged lease lists is in use for all that is known."""
+    world = engine()
+    mount = world.mount()
+    lease_id = world.issue("existing")
+    world.do(world.context.records.commit(abandoned_intent("x", mount.id, Provisioned(made_at=0.0), world.clock)))
+    digests = {
+        "lease": (lease_id, damage(world, keys.lease(lease_id))),
+        "intent": ("x", damage(world, keys.intent(mount.id, "x"))),
+    }
+    world.advance(301)
+    report = world.must("GET", "cloud/reconcile").data
+    assert {each["kind"]: (each["id"], each["entry"]) for each in report["damaged"]} == digests
+    assert [each["kind"] for each in report["unaccounted"]] == ["password"]
+    refused = world.ask("POST", "cloud/reconcile")
+    assert (refused.status, refused.codes) == (503, ["entry_damaged"])
+    assert world.alive("password")
+    told = world.must("POST", "cloud/reconcile", {"force": True}).data
+    assert (told["dropped"], told["repaired"]) == (2, 1)
+    world.pass_time(600)
+    assert not world.alive("password")
+    assert world.must("GET", "cloud/reconcile").data["damaged"] == []
+
+
+def test_force_does_not_repair_over_a_damaged_role_which_may_keep_an_application() -> None:
+    world = engine()
+    digest = damage(world, keys.role(world.mount().id, "existing"))
+    reply = world.ask("POST", "cloud/reconcile", {"force": True})
+    assert (reply.status, reply.codes) == (503, ["entry_damaged"])
+    assert digest in reply.body["errors"][0]
+    world.must("DELETE", "cloud/roles/existing")
+    assert world.ask("POST", "cloud/reconcile").status == 202
+
+
+def test_reconcile_does_not_name_the_damaged_entries_of_other_mounts() -> None:
+    world = engine()
+    world.must("POST", "sys/mounts/team", {"type": "cloud"})
+    world.must("POST", "team/config", config(world))
+    damage(world, keys.lease(world.issue("existing")))
+    (damaged,) = world.must("GET", "team/reconcile").data["damaged"]
+    assert (damaged["kind"], damaged["id"]) == ("lease", "")

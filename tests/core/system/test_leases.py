@@ -72,7 +72,7 @@ def test_an_unknown_lease_cannot_be_looked_up_or_renewed(body: dict[str, str]) -
 
 
 @pytest.mark.parametrize("path", [LOOK_UP, *(f"sys/leases/{action}" for action in ACTIONS)])
-def test_a_lease_has_to_be_named(path: str) -> None:
+def test_a_request_without_a_lease_id_is_refused(path: str) -> None:
     reply = engine().ask("PUT", path, {})
     assert (reply.status, reply.codes) == (400, ["field_required"])
 
@@ -80,7 +80,7 @@ def test_a_lease_has_to_be_named(path: str) -> None:
 # Renewal
 
 
-def test_a_renewal_gives_the_usual_time_again() -> None:
+def test_a_renewal_grants_the_default_ttl() -> None:
     world = engine()
     lease_id = world.issue()
     world.advance(1800)
@@ -442,7 +442,7 @@ def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
     assert world.alive("application") == world.alive("password") == []
 
 
-def test_force_has_nothing_to_say_where_nothing_is() -> None:
+def test_force_below_a_path_without_leases_answers_204() -> None:
     assert engine().ask("PUT", "sys/revoke-force/cloud", {}).status == 204
 
 
@@ -487,5 +487,57 @@ def test_leases_that_cannot_be_revoked_are_listed_and_counted() -> None:
     assert "403" in seen["revoke_error"]
 
 
-def test_no_other_kind_of_list() -> None:
+def test_only_irrevocable_leases_can_be_listed() -> None:
     assert engine().ask("GET", "sys/leases?type=all").status == 400
+
+
+# Leases of a mount that was moved
+
+
+def move(world: Engine, source: str, target: str) -> None:
+    world.must("POST", "sys/remount", {"from": source, "to": target})
+    world.tick()
+
+
+def test_leases_are_listed_where_their_mount_is() -> None:
+    """Not where it was: another mount may be there now, and other people have rights there."""
+    world = engine()
+    before = world.issue()
+    move(world, "cloud", "team/cloud")
+    after = world.must("GET", "team/cloud/creds/existing").body["lease_id"]
+    assert listed(world) == ["team/"]
+    assert listed(world, "team") == ["cloud/"]
+    assert listed(world, "team/cloud") == ["creds/"]
+    assert listed(world, "team/cloud/creds") == ["existing/"]
+    ids = sorted(lease_id.rpartition("/")[2] for lease_id in (before, after))
+    assert listed(world, "team/cloud/creds/existing") == ids
+    assert world.ask("LIST", f"{LOOK_UP}/cloud").status == 404
+    assert world.ask("LIST", f"{LOOK_UP}/team/cloud/creds/other").status == 404
+    world.must("POST", "sys/mounts/cloud", {"type": "cloud"})
+    assert world.ask("LIST", f"{LOOK_UP}/cloud").status == 404
+
+
+def test_what_is_listed_can_be_looked_up_and_revoked() -> None:
+    """Both by its id, and by the path that it is listed at."""
+    world = engine()
+    lease_ids = [world.issue() for _ in range(2)]
+    move(world, "cloud", "team/cloud")
+    for lease_id in lease_ids:
+        path = f"team/cloud/creds/existing/{lease_id.rpartition('/')[2]}"
+        assert world.must("POST", LOOK_UP, {"lease_id": path}).data["id"] == lease_id
+        assert world.must("POST", "sys/leases/renew", {"lease_id": path}).body["lease_id"] == lease_id
+        assert world.ask("POST", f"sys/leases/revoke/{path}").status == 204
+        assert world.lease(lease_id) is None
+    assert world.ask("POST", LOOK_UP, {"lease_id": "team/cloud/creds/existing/nowhere"}).status == 400
+
+
+def test_a_level_of_leases_with_two_former_paths_is_listed_without_what_is_below_it() -> None:
+    world = engine()
+    for _ in range(20):
+        world.issue()
+    move(world, "cloud", "team/cloud")
+    for _ in range(20):
+        world.must("GET", "team/cloud/creds/existing")
+    start = len(world.trace)
+    assert listed(world, "team/cloud/creds") == ["existing/"]
+    assert sum(type(effect).__name__ == "ListKeys" for _, effect in world.trace[start:]) == 3

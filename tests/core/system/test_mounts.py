@@ -133,7 +133,7 @@ def test_what_can_be_enabled(service: Installation, base: str, body: dict[str, A
     assert ("new/" in service.must("GET", f"sys/{base}").data) is (status < 300)
 
 
-def test_an_unknown_member_of_config_is_told_by_its_place(service: Installation) -> None:
+def test_an_unknown_member_of_config_is_named_in_a_warning(service: Installation) -> None:
     reply = service.must("POST", "sys/auth/new", {"type": "cloud", "config": {"max_lease_tll": 5}})
     assert reply.body["warnings"] == ["Endpoint ignored these unrecognized parameters: [config.max_lease_tll]"]
 
@@ -174,7 +174,9 @@ def test_paths_that_are_free(service: Installation, base: str, path: str, status
 
 
 @pytest.mark.parametrize("base, words", [("auth", "No auth engine at"), ("mounts", "No secret engine mount at")])
-def test_a_missing_mount_is_told_in_the_words_that_clients_know(service: Installation, base: str, words: str) -> None:
+def test_a_missing_mount_is_refused_with_the_text_that_clients_know(
+    service: Installation, base: str, words: str
+) -> None:
     for path in (f"sys/{base}/nothing", f"sys/{base}/nothing/tune"):
         reply = service.ask("GET", path)
         assert (reply.status, reply.body["codes"]) == (400, ["mount_not_found"])
@@ -203,7 +205,7 @@ def test_tuning_reads_what_counts_and_changes_what_is_given(service: Installatio
         ({"default_lease_ttl": -1}, "field_invalid"),
     ],
 )
-def test_tuning_that_cannot_be_changes_nothing(service: Installation, fields: dict[str, Any], code: str) -> None:
+def test_a_refused_tuning_changes_nothing(service: Installation, fields: dict[str, Any], code: str) -> None:
     before = service.must("GET", "sys/auth/cloud").data
     assert service.ask("POST", "sys/auth/cloud/tune", fields).body["codes"] == [code]
     assert service.must("GET", "sys/auth/cloud").data == before

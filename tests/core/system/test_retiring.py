@@ -55,7 +55,7 @@ def test_an_application_that_a_role_keeps_is_removed_with_the_mount() -> None:
     assert is_clean(world)
 
 
-def test_what_is_left_is_told_with_its_reasons() -> None:
+def test_a_retiring_mount_shows_what_is_left_and_why() -> None:
     world, accessor = stuck()
     assert world.must("LIST", "sys/retiring").data == {"keys": [accessor]}
     data = world.must("GET", f"sys/retiring/{accessor}").data

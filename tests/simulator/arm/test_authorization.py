@@ -190,3 +190,8 @@ def test_assignments_of_a_principal_may_include_those_of_its_groups(cloud: Cloud
         for condition in (f"assignedTo('{web}')", f"principalId eq '{web}'")
     ]
     assert counts == [1, 0]
+
+
+def test_a_caller_is_told_its_permissions_at_a_scope(cloud: Cloud) -> None:
+    told = read(cloud.arm(f"{cloud.subscription}{AUTHORIZATION}/permissions"), 200)["value"]
+    assert told[0] == {"actions": ["*"], "notActions": []}

@@ -1,0 +1,118 @@
+"""Explain: every check of a login and its verdict, for operators who need to know why a login is refused.
+
+The login is given by its body, or by claims and facts as data. A body is verified as in a login: nothing of a token is
+shown before its signature holds, and facts come from the provider. Claims that are given as data are proven by nothing,
+so the provider is asked nothing about them. No token is issued either way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from attrs import define
+
+from ..api.fields import ANY, TEXT, Json, setting
+from ..api.response import Answer
+from ..api.routing import Call
+from ..errors import Code, Refused, reason_of
+from ..provider.client import PROVIDER_FAILURES, refusal_of
+from ..provider.signing_keys import KeySet
+from ..store.conflicts import retry_on_conflict
+from .claims import Claims
+from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
+from .explanation import Case, Trust, explanation_of, given_claims, given_facts
+from .form import LoginForm, validate
+from .login import facts_at_hand, fetched_facts, tenant_keys, verified_claims
+from .snapshot import Snapshot, read_snapshot
+
+UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISSING)
+"""What the verification of a token refuses with."""
+
+
+@define(kw_only=True)
+class ExplainForm(LoginForm):
+    """A login to be explained."""
+
+    jwt: str = setting(TEXT, "", "The machine's signed identity; or else `claims`.", repr=False)
+    claims: Any = setting(ANY, None, "The payload of a token as data; `iss`, `aud`, `tid` and `exp` may be left out.")
+    facts: Any = setting(ANY, None, "With `claims`: what the provider says of `machine` and `groups`; null: unknown.")
+    remote_address: str = setting(TEXT, "", "Where the login comes from; empty: not decided.")
+
+
+@retry_on_conflict
+async def explain_login(call: Call) -> Answer:
+    """Answer the explanation of a login, with the verdict and the codes of all checks that fail."""
+    if not call.token.acl.is_sudo(f"{call.mount.path}/explain"):
+        raise Refused(Code.PERMISSION_DENIED)
+    form = call.form(ExplainForm)
+    validate(form)
+    if bool(form.jwt) == (form.claims is not None):
+        code = Code.FIELDS_EXCLUSIVE if form.jwt else Code.FIELD_REQUIRED
+        raise Refused(code, '"jwt" and "claims": give one of them')
+    if form.facts is not None and form.claims is None:
+        raise Refused(Code.FIELDS_EXCLUSIVE, '"jwt" and "facts": the provider tells the facts of a token')
+    snapshot = await read_snapshot(call.context, call.mount.id, form.role.lower())
+    role = snapshot.role
+    warnings: tuple[str, ...] = ()
+    if form.claims is not None:
+        key_set = await tenant_keys(call, snapshot)
+        claims = _given(call, form, _trust(call, snapshot, key_set))
+        facts = given_facts(form.facts or {}, claims)
+    else:
+        try:
+            claims, key_set = await verified_claims(call, form, snapshot)
+        except Refused as refusal:
+            if refusal.code not in UNVERIFIED:
+                raise
+            return Answer(data=_unverified(refusal, snapshot))
+        facts, warnings = await _provider_facts(call, form, snapshot, claims)
+    case = Case(
+        claims=claims,
+        facts=facts,
+        role=role,
+        form=form,
+        trust=_trust(call, snapshot, key_set),
+        now=call.now,
+        address=form.remote_address,
+    )
+    return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
+
+
+def _trust(call: Call, snapshot: Snapshot, key_set: KeySet) -> Trust:
+    settings = call.context.settings
+    return Trust(
+        audience=snapshot.config.resource,
+        tenant_id=key_set.tenant_id,
+        issuers=key_set.issuers,
+        leeway=settings.leeway,
+        machine_check=settings.machine_check,
+    )
+
+
+def _given(call: Call, form: ExplainForm, trust: Trust) -> Claims:
+    if not isinstance(form.claims, dict):
+        raise Refused(Code.FIELD_INVALID, '"claims" must be an object')
+    return given_claims(form.claims, trust, call.now, call.context.caches)
+
+
+def _unverified(refusal: Refused, snapshot: Snapshot) -> dict[str, Json]:
+    """The explanation of a token that cannot be verified: its content is not looked at."""
+    check = {"check": "signature", "verdict": "failed", "code": refusal.code.wire, "expected": "a key of the tenant"}
+    codes = [refusal.code.wire]
+    return {"role": snapshot.role_name, "verdict": "refused", "codes": codes, "checks": [{**check, "found": None}]}
+
+
+async def _provider_facts(
+    call: Call, form: ExplainForm, snapshot: Snapshot, claims: Claims
+) -> tuple[Facts, tuple[str, ...]]:
+    """The facts that the decision rests on. What the provider cannot tell now stays unknown, with a warning."""
+    facts = facts_at_hand(snapshot.identity, claims, call.now)
+    bounds, machine_check = snapshot.role.bounds, call.context.settings.machine_check
+    on_machine, on_groups = rests_on_machine(claims, bounds, form, machine_check), rests_on_groups(claims, bounds)
+    needs = Needs(on_machine and facts.machine is NOT_ASKED, on_groups and facts.groups is NOT_ASKED)
+    try:
+        return await fetched_facts(call, snapshot, claims, facts, needs), ()
+    except PROVIDER_FAILURES as failure:
+        return facts, (f"facts are missing: {reason_of(refusal_of(failure))}",)
+    except Refused as refusal:
+        return facts, (f"facts are missing: {reason_of(refusal)}",)

@@ -1,0 +1,456 @@
+"""The explanation of a decision: every check of a login, what it expected, what it found, and its verdict.
+
+The verdicts are those of the decision itself: its checks run to their end and all failures are collected. The table
+below only says which checks a login meets, and what to show of each. The first failure is the code that a login with
+these claims and facts is refused with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from attrs import frozen
+
+from ..api.fields import Json
+from ..effects import Instant
+from ..errors import Code, Refused
+from ..foundation.caches import Caches
+from ..provider.compute import Machine
+from ..values import network, rfc3339
+from ..values.folding import fold, fold_location
+from .claims import Claims, NamedMachine, check_claims, read
+from .decision import (
+    NOT_ASKED,
+    Facts,
+    NotAsked,
+    check_groups,
+    check_machine,
+    check_what_is_signed,
+    rests_on_groups,
+    rests_on_machine,
+)
+from .form import LoginForm
+from .roles import BOUNDS, Role
+
+PASSED: Final = "passed"
+FAILED: Final = "failed"
+UNDECIDED: Final = "undecided"
+ADMITTED: Final = "admitted"
+REFUSED: Final = "refused"
+
+FACTS_RULE: Final = '"facts" must be {"machine": {"location", "principals", "scale_set"} or null, "groups": [] or null}'
+LIFETIME: Final = 3600
+"""Seconds for which claims hold that were given as data without `exp`."""
+
+
+@frozen(kw_only=True)
+class Trust:
+    """What a mount demands of every token: its audience, tenant and issuers."""
+
+    audience: str
+    tenant_id: str
+    issuers: frozenset[str]
+    leeway: float
+    machine_check: str = "always"
+
+
+@frozen(kw_only=True)
+class Case:
+    """A login to be explained."""
+
+    claims: Claims
+    facts: Facts
+    role: Role
+    form: LoginForm
+    trust: Trust
+    now: Instant
+    address: str = ""
+    """Where the login comes from; empty: unknown."""
+
+    @property
+    def machine(self) -> NamedMachine | None:
+        return self.claims.machine
+
+    @property
+    def known_machine(self) -> Machine | None:
+        """What the provider says of the machine, if it was asked and knows it."""
+        return None if self.facts.machine is NOT_ASKED else self.facts.machine
+
+    @property
+    def rests_on_machine(self) -> bool:
+        return rests_on_machine(self.claims, self.role.bounds, self.form, self.trust.machine_check)
+
+    @property
+    def rests_on_groups(self) -> bool:
+        return rests_on_groups(self.claims, self.role.bounds)
+
+    @property
+    def is_virtual_machine(self) -> bool:
+        return self.machine is not None and self.machine.collection.is_virtual_machine
+
+
+@frozen(kw_only=True)
+class Check:
+    """One check of an explanation. `code` is that of a refusal by it."""
+
+    name: str
+    code: Code
+    verdict: str
+    expected: Json
+    found: Json
+
+    @property
+    def described(self) -> dict[str, Json]:
+        return {
+            "check": self.name,
+            "verdict": self.verdict,
+            "code": self.code.wire,
+            "expected": self.expected,
+            "found": self.found,
+        }
+
+
+@frozen
+class Explanation:
+    """All checks that a login meets. `failures` are their codes in the order of a login."""
+
+    checks: tuple[Check, ...]
+    failures: tuple[Code, ...]
+
+    @property
+    def verdict(self) -> str:
+        """`refused`, `admitted`, or `undecided` when a fact is missing that could refuse the login."""
+        if self.failures:
+            return REFUSED
+        return UNDECIDED if any(check.verdict == UNDECIDED for check in self.checks) else ADMITTED
+
+    @property
+    def described(self) -> dict[str, Json]:
+        return {
+            "verdict": self.verdict,
+            "codes": [code.wire for code in self.failures],
+            "checks": [check.described for check in self.checks],
+        }
+
+
+@frozen(kw_only=True)
+class Rule:
+    """A row of the table: when a login meets a check, whether it can be decided, and what to show of it."""
+
+    name: str
+    code: Code
+    expected: Callable[[Case], Json]
+    found: Callable[[Case], Json]
+    applies: Callable[[Case], bool] = lambda case: True
+    is_known: Callable[[Case], bool] = lambda case: True
+
+
+def explanation_of(case: Case) -> Explanation:
+    """Run all checks of a login, and say what each of them found."""
+    failures = _failures(case)
+    return Explanation(tuple(_check(rule, case, failures) for rule in RULES if rule.applies(case)), tuple(failures))
+
+
+def _failures(case: Case) -> list[Code]:
+    """The codes of all checks that fail, in the order of a login."""
+    failures: list[Code] = []
+    fail, role, trust = failures.append, case.role, case.trust
+    if case.address and not network.contains(role.token_bound_cidrs, case.address):
+        fail(Code.SOURCE_ADDRESS_REFUSED)
+    check_claims(
+        case.claims,
+        now=case.now,
+        leeway=trust.leeway,
+        audience=trust.audience,
+        issuers=trust.issuers,
+        tenant_id=trust.tenant_id,
+        max_jwt_exp=role.max_jwt_exp,
+        fail=fail,
+    )
+    check_what_is_signed(case.claims, role.bounds, case.form, fail)
+    if case.rests_on_machine and case.facts.machine is not NOT_ASKED:
+        check_machine(case.claims, case.facts.machine, role.bounds, case.form, fail)
+    if case.rests_on_groups and case.facts.groups is not NOT_ASKED:
+        check_groups(case.facts.groups, role.bounds, fail)
+    return failures
+
+
+def _check(rule: Rule, case: Case, failures: Sequence[Code]) -> Check:
+    code = rule.code
+    if code is Code.MACHINE_IDENTITY_MISMATCH and case.known_machine and case.known_machine.unread:
+        code = case.known_machine.unread  # the identity that is missing may be the one that could not be read
+    if code in failures:
+        verdict = FAILED
+    else:
+        verdict = PASSED if rule.is_known(case) else UNDECIDED
+    return Check(name=rule.name, code=code, verdict=verdict, expected=rule.expected(case), found=rule.found(case))
+
+
+def _subscription(case: Case) -> str:
+    if case.machine:
+        return case.machine.collection.subscription
+    return case.claims.other.subscription if case.claims.other else ""
+
+
+def _resource_group(case: Case) -> str:
+    if case.machine:
+        return case.machine.collection.resource_group
+    return case.claims.other.resource_group if case.claims.other else ""
+
+
+def _machine_name(case: Case) -> str:
+    return case.machine.name if case.machine else ""
+
+
+def _groups(case: Case) -> Json:
+    if not case.claims.groups_overflow:
+        return sorted(case.claims.groups)
+    known = case.facts.groups
+    return sorted(known) if isinstance(known, frozenset) else None
+
+
+def _knows_groups(case: Case) -> bool:
+    return not case.rests_on_groups or isinstance(case.facts.groups, frozenset)
+
+
+def _scale_set(case: Case) -> str | None:
+    """The scale set of the machine: of a virtual machine the provider says it, "" if it has none."""
+    if case.machine is not None and case.machine.collection.is_scale_set:
+        return case.machine.name
+    return case.known_machine.scale_set if case.is_virtual_machine and case.known_machine else None
+
+
+def _knows_scale_set(case: Case) -> bool:
+    return not case.is_virtual_machine or case.known_machine is not None
+
+
+RULES: Final = (
+    Rule(
+        name="token_bound_cidrs",
+        code=Code.SOURCE_ADDRESS_REFUSED,
+        applies=lambda case: bool(case.role.token_bound_cidrs),
+        is_known=lambda case: bool(case.address),
+        expected=lambda case: [str(each) for each in case.role.token_bound_cidrs],
+        found=lambda case: case.address or None,
+    ),
+    Rule(
+        name="iss",
+        code=Code.JWT_ISSUER_MISMATCH,
+        expected=lambda case: sorted(case.trust.issuers),
+        found=lambda case: case.claims.issuer,
+    ),
+    Rule(
+        name="aud",
+        code=Code.JWT_AUDIENCE_MISMATCH,
+        expected=lambda case: case.trust.audience,
+        found=lambda case: list(case.claims.audiences),
+    ),
+    Rule(
+        name="tid",
+        code=Code.JWT_TENANT_MISMATCH,
+        expected=lambda case: case.trust.tenant_id,
+        found=lambda case: case.claims.tenant_id,
+    ),
+    Rule(
+        name="exp",
+        code=Code.JWT_EXPIRED,
+        expected=lambda case: f"after {rfc3339.show(case.now)}",
+        found=lambda case: rfc3339.show(case.claims.expires_at),
+    ),
+    Rule(
+        name="nbf",
+        code=Code.JWT_NOT_YET_VALID,
+        expected=lambda case: f"not after {rfc3339.show(case.now + case.trust.leeway)}",
+        found=lambda case: rfc3339.show(case.claims.valid_from),
+    ),
+    Rule(
+        name="max_jwt_exp",
+        code=Code.JWT_EXPIRES_TOO_LATE,
+        applies=lambda case: bool(case.role.max_jwt_exp),
+        expected=lambda case: f"not after {rfc3339.show(case.now + case.role.max_jwt_exp)}",
+        found=lambda case: rfc3339.show(case.claims.expires_at),
+    ),
+    Rule(
+        name="role",
+        code=Code.ROLE_UNBOUND,
+        expected=lambda case: "at least one bound",
+        found=lambda case: [bound for bound in BOUNDS if getattr(case.role, bound)],
+    ),
+    Rule(
+        name="bound_service_principal_ids",
+        code=Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
+        applies=lambda case: bool(case.role.bounds.principals),
+        expected=lambda case: sorted(case.role.bounds.principals),
+        found=lambda case: case.claims.principal_id,
+    ),
+    Rule(
+        name="groups",
+        code=Code.GROUPS_UNAVAILABLE,
+        applies=lambda case: case.rests_on_groups,
+        is_known=lambda case: case.facts.groups is not NOT_ASKED,
+        expected=lambda case: "the directory knows the groups of the principal",
+        found=_groups,
+    ),
+    Rule(
+        name="bound_group_ids",
+        code=Code.BOUND_GROUP_MISMATCH,
+        applies=lambda case: bool(case.role.bounds.groups),
+        is_known=_knows_groups,
+        expected=lambda case: sorted(case.role.bounds.groups),
+        found=_groups,
+    ),
+    Rule(
+        name="machine claim",
+        code=Code.MACHINE_CLAIM_MISSING,
+        applies=lambda case: case.role.bounds.bind_resources,
+        expected=lambda case: "the id of a resource in a resource group",
+        found=lambda case: case.machine.written if case.machine else None,
+    ),
+    Rule(
+        name="subscription_id",
+        code=Code.SUBSCRIPTION_MISMATCH,
+        applies=lambda case: bool(_subscription(case)),
+        expected=_subscription,
+        found=lambda case: case.form.subscription_id,
+    ),
+    Rule(
+        name="resource_group_name",
+        code=Code.RESOURCE_GROUP_MISMATCH,
+        applies=lambda case: bool(_resource_group(case)),
+        expected=_resource_group,
+        found=lambda case: case.form.resource_group_name,
+    ),
+    Rule(
+        name="vmss_name",
+        code=Code.VMSS_NAME_MISMATCH,
+        applies=lambda case: case.machine is not None and bool(case.form.vmss_name),
+        is_known=_knows_scale_set,
+        expected=_scale_set,
+        found=lambda case: case.form.vmss_name,
+    ),
+    Rule(
+        name="vm_name",
+        code=Code.VM_NAME_MISMATCH,
+        applies=lambda case: case.machine is not None and bool(case.form.vm_name) and not case.form.vmss_name,
+        expected=lambda case: _machine_name(case) if case.is_virtual_machine else None,
+        found=lambda case: case.form.vm_name,
+    ),
+    Rule(
+        name="resource_id",
+        code=Code.RESOURCE_ID_MISMATCH,
+        applies=lambda case: (
+            case.machine is not None and bool(case.form.resource_id) and not (case.form.vm_name or case.form.vmss_name)
+        ),
+        expected=lambda case: case.machine.written if case.machine else None,
+        found=lambda case: case.form.resource_id,
+    ),
+    Rule(
+        name="bound_subscription_ids",
+        code=Code.BOUND_SUBSCRIPTION_MISMATCH,
+        applies=lambda case: case.machine is not None and bool(case.role.bounds.subscriptions),
+        expected=lambda case: sorted(case.role.bounds.subscriptions),
+        found=_subscription,
+    ),
+    Rule(
+        name="bound_resource_groups",
+        code=Code.BOUND_RESOURCE_GROUP_MISMATCH,
+        applies=lambda case: case.machine is not None and bool(case.role.bounds.resource_groups),
+        expected=lambda case: sorted(case.role.bounds.resource_groups),
+        found=_resource_group,
+    ),
+    Rule(
+        name="machine",
+        code=Code.MACHINE_NOT_FOUND,
+        applies=lambda case: case.rests_on_machine,
+        is_known=lambda case: case.facts.machine is not NOT_ASKED,
+        expected=lambda case: "the provider knows the machine",
+        found=lambda case: case.machine.written if case.known_machine and case.machine else None,
+    ),
+    Rule(
+        name="identity of the machine",
+        code=Code.MACHINE_IDENTITY_MISMATCH,
+        applies=lambda case: case.rests_on_machine,
+        is_known=lambda case: case.known_machine is not None,
+        expected=lambda case: case.claims.principal_id,
+        found=lambda case: sorted(case.known_machine.principals) if case.known_machine else None,
+    ),
+    Rule(
+        name="bound_scale_sets",
+        code=Code.BOUND_SCALE_SET_MISMATCH,
+        applies=lambda case: case.machine is not None and bool(case.role.bounds.scale_sets),
+        is_known=_knows_scale_set,
+        expected=lambda case: sorted(case.role.bounds.scale_sets),
+        found=_scale_set,
+    ),
+    Rule(
+        name="bound_locations",
+        code=Code.BOUND_LOCATION_MISMATCH,
+        applies=lambda case: case.machine is not None and bool(case.role.bounds.locations),
+        is_known=lambda case: case.known_machine is not None,
+        expected=lambda case: sorted(case.role.bounds.locations),
+        found=lambda case: case.known_machine.location if case.known_machine else None,
+    ),
+)
+"""The checks of a login. A code stands in one row, whichever half of the decision fails with it."""
+
+
+# Claims and facts that are given as data
+
+
+class GivenMachine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What the provider would say of the machine."""
+
+    location: str = ""
+    principals: tuple[str, ...] = ()
+    scale_set: str = ""
+
+
+class GivenFacts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What the provider would say; null: that it does not know the machine or the principal."""
+
+    machine: GivenMachine | msgspec.UnsetType | None = msgspec.UNSET
+    groups: tuple[str, ...] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def given_claims(members: Mapping[str, Any], trust: Trust, now: Instant, caches: Caches) -> Claims:
+    """Claims given as the payload of a token. Of `iss`, `aud`, `tid` and `exp` those that are left out are right.
+
+    Raises `Refused` with `JWT_CLAIM_MISSING` as for a token.
+    """
+    usual = {
+        "iss": min(trust.issuers, default="-"),
+        "aud": trust.audience,
+        "tid": trust.tenant_id,
+        "exp": now + LIFETIME,
+    }
+    return read(msgspec.json.encode({**usual, **members}), caches)
+
+
+def given_facts(members: object, claims: Claims) -> Facts:
+    """Facts given as data; what is left out is unknown. Raises `Refused` with `FIELD_INVALID`."""
+    try:
+        given = msgspec.convert(members, GivenFacts)
+    except msgspec.ValidationError:
+        raise Refused(Code.FIELD_INVALID, FACTS_RULE) from None
+    machine, groups = given.machine, given.groups
+    return Facts(
+        machine=_machine(machine, claims) if isinstance(machine, GivenMachine) else _unless_null(machine),
+        groups=frozenset(map(fold, groups)) if isinstance(groups, tuple) else _unless_null(groups),
+    )
+
+
+def _unless_null(given: msgspec.UnsetType | None) -> NotAsked | None:
+    return None if given is None else NOT_ASKED
+
+
+def _machine(given: GivenMachine, claims: Claims) -> Machine | NotAsked:
+    if claims.machine is None:
+        return NOT_ASKED
+    return Machine(
+        resource_id=claims.machine.resource_id,
+        location=fold_location(given.location),
+        principals=frozenset(map(fold, given.principals)),
+        scale_set=given.scale_set,
+    )

@@ -1,0 +1,1 @@
+"""The provider's permissions that each feature needs, and which of them a mount's credential has."""

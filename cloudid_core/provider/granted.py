@@ -1,0 +1,59 @@
+"""What the provider grants to a mount's own credential: application permissions and actions at a scope."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode
+
+import msgspec
+
+from ..errors import ProviderProblem
+from .assignments import address_at
+from .client import Client, pages
+from .oauth import access_token
+
+
+class Actions(msgspec.Struct, rename="camel", frozen=True):
+    """Actions that one role assignment grants: those of `actions` that are not among `not_actions`; `*` is any text."""
+
+    actions: tuple[str, ...] = ()
+    not_actions: tuple[str, ...] = ()
+
+    def grant(self, action: str) -> bool:
+        return _is_among(action, self.actions) and not _is_among(action, self.not_actions)
+
+
+class _Claims(msgspec.Struct):
+    roles: tuple[str, ...] = ()
+
+
+async def directory_permissions(client: Client) -> frozenset[str] | None:
+    """The application permissions in an access token for the directory; `None` if it cannot be read.
+
+    The token came from the provider itself and is not trusted with anything here, so its signature is not verified.
+    """
+    token = (await access_token(client, client.cloud.directory_scope)).reveal()
+    try:
+        payload = token.split(".")[1]
+        claims = msgspec.json.decode(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)
+    except (IndexError, ValueError):
+        return None
+    return frozenset(claims.roles)
+
+
+async def actions_at(client: Client, scope: str) -> tuple[Actions, ...]:
+    """What is granted at a scope; nothing if the credential may not even ask. Raises as `Client.call` does."""
+    try:
+        return tuple(
+            await pages(client, address_at(client, scope, "permissions"), client.cloud.resource_scope, Actions)
+        )
+    except ProviderProblem as problem:
+        if problem.status == 403:
+            return ()
+        raise
+
+
+def _is_among(action: str, patterns: tuple[str, ...]) -> bool:
+    return any(
+        re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), action, re.IGNORECASE) for pattern in patterns
+    )

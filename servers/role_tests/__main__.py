@@ -1,0 +1,10 @@
+"""`python -m servers.role_tests`: see `servers.role_tests.program`."""
+
+from __future__ import annotations
+
+import sys
+
+from .program import main
+
+if __name__ == "__main__":
+    sys.exit(main())
