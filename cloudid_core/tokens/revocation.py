@@ -1,4 +1,4 @@
-"""Revoke a token: the caller's own, one whose text is known, or one whose accessor is."""
+"""Revoke a token: the caller's own, or another one by its text or its accessor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def revoke_self(call: Call) -> Answer:
 
 
 async def revoke(call: Call) -> Answer:
-    """End a token with all its children and leases; it is well if there is none."""
+    """End a token with all its children and leases. Does nothing if there is none."""
     token = await find_by_text(call.context, call.form(RevokeForm).token)
     return await _revoke(call, token) if token else Answer()
 
