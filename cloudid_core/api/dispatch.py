@@ -1,7 +1,7 @@
 """Dispatch: from a request to the program of its route, in the order that clients can observe.
 
-Parse the request, identify the caller, ask the policies, and only then say whether the path exists: without a good
-token every path answers alike.
+Parse the request, identify the caller, check the policies, and only then say whether the path exists: without a good
+token all paths answer alike.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class RequestFacts(msgspec.Struct, kw_only=True):
-    """What is known of a request so far, for the event that tells of its answer."""
+    """What is known of a request so far, for the event about its answer."""
 
     request_id: str
     time: Instant
@@ -149,8 +149,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     facts.new_token_id = answer.new_token
     if ask.operation is Operation.LIST and not match.route.pages:
         answer = page_of(answer, ask.body)
-    if told := warnings(match.route, call, ask):
-        answer = replace(answer, warnings=(*answer.warnings, *told))
+    if found := warnings(match.route, call, ask):
+        answer = replace(answer, warnings=(*answer.warnings, *found))
     if caller is not None and caller.last_use:
         answer = replace(answer, wake_at=now)
     response = render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
@@ -234,15 +234,15 @@ def warnings(route: Route, call: Call, ask: ParsedRequest) -> tuple[str, ...]:
         return ()
     overruled = sorted(name for name, value in call.captures.items() if ask.body.get(name, value) != value)
     unknown = [name for name in call.given.ignored if name not in call.captures]
-    told = []
+    found = []
     if unknown and not route.takes_anything:
-        told.append(f"Endpoint ignored these unrecognized parameters: [{' '.join(unknown)}]")
+        found.append(f"Endpoint ignored these unrecognized parameters: [{' '.join(unknown)}]")
     if overruled:
-        told.append(
+        found.append(
             "Endpoint replaced the value of these parameters with the values captured from the endpoint's path: "
             f"[{' '.join(overruled)}]"
         )
-    return tuple(told)
+    return tuple(found)
 
 
 def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) -> str:

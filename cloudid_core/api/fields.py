@@ -57,7 +57,7 @@ class FieldType(Generic[T]):
 
 
 def one_of(*choices: str) -> FieldType[str]:
-    """A text that is one of few; the empty text stands for the default."""
+    """A text that is one of some choices; the empty text means the default."""
 
     def parse(raw: object) -> str:
         text = coercion.text(raw)
@@ -248,7 +248,7 @@ def require(form: type, given: ParsedFields) -> None:
 
 
 def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str] = ()) -> dict[str, Json]:
-    """The JSON members of a record, in the order of its table; old spellings in use are shown beside the new ones."""
+    """The JSON members of a record, in the order of its table; old spellings in use are repeated."""
     hidden, old = frozenset(omit), frozenset(spelled_old)
     shown: dict[str, Json] = {}
     for field in fields_of(type(record)):

@@ -1,4 +1,4 @@
-"""What a request asks for: its path, operation, parameters and token, taken from the raw message and bounded."""
+"""Requests: path, operation, parameters and token, parsed from the raw message within limits."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 
 
 def parse_body(raw: bytes, limit: int) -> Mapping[str, Any]:
-    """The JSON object of a body; nothing and `null` stand for an empty one."""
+    """The JSON object of a body; an empty body and `null` are the empty object."""
     if len(raw) > limit:
         raise Refused(Code.BODY_TOO_LARGE)
     if not raw or raw.isspace():

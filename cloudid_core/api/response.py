@@ -21,7 +21,7 @@ HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "applicati
 """The headers of every answer. The content type is exact: existing clients compare the whole string."""
 
 ERROR_CODE_HEADER: Final = "x-service-error-code"
-"""Names the first code of an error, whatever the body."""
+"""The header with the first code of an error; a 404's body has no codes."""
 
 
 class Request(msgspec.Struct, frozen=True):

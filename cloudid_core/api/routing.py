@@ -46,7 +46,7 @@ class PageForm:
 
 
 class Operation(Enum):
-    """What a request does, whatever verb said so."""
+    """What a request does. Several methods may ask for one operation."""
 
     READ = "read"
     LIST = "list"
@@ -120,7 +120,7 @@ class Route:
     takes_anything: bool = False
     """Unknown fields are no mistake here."""
     pages: bool = False
-    """A list whose program takes care of `after` and `limit` itself."""
+    """A list whose program applies `after` and `limit` itself."""
     role_field: str = ""
     """The field that names a role, where the path does not."""
     audited: bool = True

@@ -142,6 +142,9 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     number: int
     hash: str
 
+    def __repr__(self) -> str:
+        return f"<Line {self.number}>"
+
 
 class Lines:
     """Lines that a chain may go on with, once they are written."""

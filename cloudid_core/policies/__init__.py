@@ -1,1 +1,1 @@
-"""Policies: documents that say what the holder of a token may do, and the decision that they add up to."""
+"""Policies: documents that grant the holder of a token access to paths, and the decision over several of them."""

@@ -36,7 +36,7 @@ _DEFAULT_TEXT: Final = """\
 """
 
 BUILT_IN: Final[Mapping[str, Policy]] = {ROOT: Policy(ROOT, "", ()), DEFAULT: parse(DEFAULT, _DEFAULT_TEXT)}
-"""What holds of these names as long as nobody has written another text. That of `root` is beside the point."""
+"""The texts of these policies until another one is written. The text of `root` has no effect."""
 
 _PROTECTED: Final = frozenset(
     {"auth/token/accessors", "sys/config/cors", "sys/leases", "sys/remount", "sys/seal", "sys/step-down"}
@@ -58,7 +58,7 @@ _PROTECTED_PREFIXES: Final = (
 
 
 def needs_sudo(path: str) -> bool:
-    """Whether a path is protected: `sudo` is needed beside the capability. Of a list, the path with its final slash."""
+    """Whether a path is protected: it needs `sudo` in addition to the capability. A list's path ends in a slash."""
     path = fold(path)
     return path.removesuffix("/") in _PROTECTED or path.startswith(_PROTECTED_PREFIXES)
 

@@ -20,7 +20,7 @@ _LONGEST: Final = 2**18
 CAPABILITIES: Final = frozenset(
     {"create", "read", "update", "delete", "list", "patch", "sudo", "deny", "scan", "recover", "subscribe"}
 )
-"""What a rule may name. The last three are of other services and grant nothing here."""
+"""The capabilities that a rule may name. The last three belong to other services and grant nothing here."""
 
 DENY: Final = frozenset({"deny"})
 
@@ -105,7 +105,7 @@ def _json(text: str) -> dict[str, Json]:
 
 
 def _unique(members: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object whose names are unique: the last of two would win, and could be the one that does not deny."""
+    """An object whose names are unique. Of two equal names the last would win, and a `deny` could be lost."""
     unique = dict(members)
     if len(unique) != len(members):
         _refuse("a name is repeated in an object")
@@ -133,7 +133,7 @@ def _objects(raw: Json, what: str) -> list[dict[str, Json]]:
 
 
 def _rule(pattern: str, block: dict[str, Json]) -> Rule:
-    """The rule of one block. `ValueError` tells what is wrong and holds no input."""
+    """The rule of one block. The text of a `ValueError` says what is wrong and contains no input."""
     if "+*" in pattern:
         raise ValueError("+* is not a pattern")
     if "{{" in pattern:

@@ -166,7 +166,7 @@ def _leads_below(pattern: str, path: list[str]) -> bool:
 
 
 def _merged(first: Rule, second: Rule) -> Rule:
-    """One rule for the pattern of the first: capabilities united, but a `deny` wipes all; restrictions of both."""
+    """Two rules for one pattern as one: the capabilities of both, or `deny` alone if one denies; all restrictions."""
     capabilities = first.capabilities | second.capabilities
     if "deny" in capabilities:
         return Rule(first.pattern, DENY)
@@ -182,6 +182,6 @@ def _merged(first: Rule, second: Rule) -> Rule:
 
 
 def _wrapping_fits(rule: Rule, ttl: int) -> bool:
-    """Whether an answer is wrapped for as long as the rule wants; under either bound it must be wrapped."""
+    """Whether an answer is wrapped for as long as the rule demands. A rule with either bound demands wrapping."""
     least, most = rule.min_wrapping_ttl, rule.max_wrapping_ttl
     return not (least or most) or (ttl > 0 and least <= ttl and (not most or ttl <= most))

@@ -38,7 +38,7 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
 
 
 def merged(first: Values, second: Values) -> Values:
-    """The values of two rules for the same pattern; where one takes any value, both do."""
+    """The values of two rules for the same pattern; where one rule accepts any value, so does the result."""
     both = first.keys() & second.keys()
     return {
         **first,
@@ -68,7 +68,7 @@ class _Parameter:
 
     @property
     def values(self) -> list[str]:
-        """What the value says, element by element, as the route understands it."""
+        """The elements of the value, as the route parses them."""
         parsed = _parsed(self.value, self.field) if self.field else None
         return _elements(self.value) if parsed is None else parsed
 
@@ -140,7 +140,7 @@ def _text(value: Json) -> str:
 
 
 def _matches(text: str, pattern: str) -> bool:
-    """Whether a text is as a pattern says, in which `*` at either end stands for anything."""
+    """Whether a text matches a pattern, in which `*` at either end matches anything."""
     open_start, open_end = pattern.startswith("*"), pattern.endswith("*")
     core = pattern[open_start : len(pattern) - open_end]
     if open_start and open_end:

@@ -1,4 +1,4 @@
-"""Stored policies, and the decision that those of a token add up to."""
+"""Stored policies, and the access list that the policies of a token make up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def load_policy(context: Context, name: str) -> tuple[Policy, int] | None:
 
 
 async def load_acl(context: Context, policy_names: tuple[str, ...]) -> Acl:
-    """What the policies of a token allow, as they are now. A policy that does not exist grants nothing."""
+    """What the policies of a token allow now. A policy that does not exist grants nothing."""
     names = normalised(policy_names)
     if ROOT in names:
         return _ROOT_ACL

@@ -1,4 +1,4 @@
-"""The routes that tell what a token may do at given paths."""
+"""The routes that list the capabilities of a token at given paths."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MOST_PATHS: Final = 1000
 class PathsForm:
     """The paths in question."""
 
-    paths: tuple[str, ...] = setting(TEXTS, (), "Paths to tell about.", old_name="path")
+    paths: tuple[str, ...] = setting(TEXTS, (), "Paths to list the capabilities for.", old_name="path")
 
 
 @frozen(kw_only=True)
 class TokenForm(PathsForm):
-    """The paths in question, and whose capabilities."""
+    """The paths, and the token whose capabilities are listed."""
 
     token: str = setting(TEXT, "", "The token.", repr=False, required=True)
 
 
 @frozen(kw_only=True)
 class AccessorForm(PathsForm):
-    """The paths in question, and whose capabilities."""
+    """The paths, and the token whose capabilities are listed."""
 
     accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
 

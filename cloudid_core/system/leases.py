@@ -34,7 +34,7 @@ PAGE: Final = 100
 
 @frozen(kw_only=True)
 class LeaseForm:
-    """Which lease, and what becomes of it."""
+    """Which lease to look up, renew or revoke, and how."""
 
     lease_id: str = setting(TEXT, "", "Id of the lease; may be in the path instead.")
     increment: int = setting(SECONDS, 0, "Seconds from now; 0: the default TTL.")
@@ -110,7 +110,7 @@ async def renew(call: Call) -> Answer:
 
 
 async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
-    """What limits a lease now, and what that rests on: its own life, that of its token, its mount and its role."""
+    """What limits a lease now (its token, mount and role), and which versions a commit that uses it must expect."""
     context = call.context
     mounts = await mount_table(context.records)
     expects = mounts.expected
@@ -173,7 +173,7 @@ async def revoke_prefix(call: Call) -> Answer:
 
 
 async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
-    """End the tokens that were issued in some scopes. They are dead at once; what hangs on them follows."""
+    """End the tokens that were issued in some scopes. They are dead at once; their children and leases follow."""
     if not any(scope.mount.kind == AUTH for scope in scopes):
         return
     after = ""
@@ -187,7 +187,7 @@ async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
 
 
 async def revoke_force(call: Call) -> Answer:
-    """Drop all leases below a path at once; the journal goes on removing their objects, as long as that takes."""
+    """Delete all leases below a path at once. The journal removes their objects in the background."""
     dropped = 0
     for scope in scopes_of((await mount_table(call.context.records)).record, _prefix(call)):
         after = ""
@@ -240,7 +240,7 @@ async def _find(call: Call, lease_id: str) -> Found[Lease] | None:
 
 
 async def list_stuck(call: Call) -> Answer:
-    """The leases whose revocation has failed so far, and why."""
+    """The leases whose revocation has failed so far, with the reasons."""
     names = await ListKeys(keys.STUCK, "", call.form(StuckForm).limit)
     found = [await _stuck(call, *_stuck_lease(name)) for name in names]
     stuck = [each for each in found if each is not None]

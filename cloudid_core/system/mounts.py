@@ -69,7 +69,7 @@ CONFIG: Final = FieldType("object", _object, null_is_absent=True)
 
 @frozen(kw_only=True)
 class TuneForm:
-    """What can be changed of a mount."""
+    """The settings of a mount that can be changed."""
 
     default_lease_ttl: int = setting(LEASE_TTL, 0, "Default TTL of what is issued here; 0: the service's.")
     max_lease_ttl: int = setting(LEASE_TTL, 0, "Maximum TTL of what is issued here; 0: the service's.")
@@ -81,7 +81,7 @@ class TuneForm:
         "Type of the tokens that logins give; `default-…`: unless the role says otherwise.",
     )
     listing_visibility: str = setting(
-        one_of("hidden", "unauth"), "", "`unauth`: shown also to callers without a token."
+        one_of("hidden", "unauth"), "", "`unauth`: callers without a token see the mount too."
     )
     options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
     audit_non_hmac_request_keys: tuple[str, ...] = setting(
@@ -124,7 +124,7 @@ class EnableForm:
     """A new mount."""
 
     type: str = setting(TEXT, "", "What to mount: `cloud`, or `azure` for the same.")
-    plugin_name: str = setting(TEXT, "", "Older way to say `type`.")
+    plugin_name: str = setting(TEXT, "", "Deprecated name of `type`.")
     description: str = setting(TEXT, "", "A text for people.")
     options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
     config: Mapping[str, Any] = setting(CONFIG, {}, "The fields that can be tuned.")
@@ -165,7 +165,7 @@ async def enable(kind: str, call: Call) -> Answer:
 
 
 async def read_tuning(kind: str, call: Call) -> Answer:
-    """What counts for a mount, the service's own values included."""
+    """The settings that apply to a mount; where it has none of its own, those of the service."""
     mount = await _existing(kind, call)
     data = {
         **_config(mount),
@@ -178,7 +178,7 @@ async def read_tuning(kind: str, call: Call) -> Answer:
 
 
 async def tune(kind: str, call: Call) -> Answer:
-    """Change what was given of a mount; it counts from the next request on."""
+    """Change the given settings of a mount; they apply from the next request on."""
     mount = await _existing(kind, call)
     _refuse_built_in(mount)
 
@@ -227,7 +227,7 @@ def path_of(kind: str, raw: str) -> str:
 
 
 def shown_path(mount: Mount) -> str:
-    """The path as lists show it: with its final slash, and without the `auth/` that goes without saying."""
+    """The path as lists show it: with a final slash, and without the leading `auth/`."""
     return (mount.path.removeprefix(f"{AUTH}/") if mount.kind == AUTH else mount.path) + "/"
 
 
@@ -251,7 +251,7 @@ def described(mount: Mount) -> dict[str, Json]:
 
 
 def tuned(mount: Mount, values: Mapping[str, Any], settings: Settings) -> Mount:
-    """A mount with changed values; refused when they do not go together."""
+    """A mount with changed values; refused when they contradict each other."""
     changes = {name: values[name] for name in CHANGEABLE if name in values}
     if not changes.get("token_type"):
         changes.pop("token_type", None)
@@ -275,7 +275,7 @@ def _config(mount: Mount) -> dict[str, Json]:
 
 
 async def refuse(call: Call) -> Answer:
-    """An authentication method is changed below `sys/auth`, whose rights are other ones."""
+    """Refuse: an authentication method is changed below `sys/auth`, which policies grant separately."""
     raise Refused(Code.PERMISSION_DENIED)
 
 
@@ -292,7 +292,7 @@ async def _existing(kind: str, call: Call) -> Mount:
 
 
 def _missing(kind: str) -> Refused:
-    """Existing clients know a missing mount by these words."""
+    """The refusal for a mount that does not exist, in the words that existing clients look for."""
     return Refused(Code.MOUNT_NOT_FOUND, "No auth engine at" if kind == AUTH else "No secret engine mount at")
 
 
@@ -302,7 +302,7 @@ def _refuse_built_in(mount: Mount) -> None:
 
 
 def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Clients send all members of `config`, most of them empty; a warning is due only for those that say something."""
+    """The warnings about members of `config`. Clients send all of them; an empty one causes no warning."""
     names = [f"config.{name}" for name in given.ignored if config[name]]
     return (f"Endpoint ignored these unrecognized parameters: [{' '.join(names)}]",) if names else ()
 

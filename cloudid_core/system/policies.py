@@ -1,4 +1,4 @@
-"""The routes of policies, in their two generations."""
+"""The routes of policies: `sys/policies/acl`, and the older `sys/policy`."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ async def move(call: Call) -> Answer:
 
 
 async def read_move(call: Call) -> Answer:
-    """How a move went: moves are done when they are answered."""
+    """The state of a move. A move is complete when the request for it is answered."""
     table = (await mount_table(call.context.records)).record
     for known in table.moves:
         if known.id == call.captures["id"]:

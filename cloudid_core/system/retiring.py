@@ -50,13 +50,13 @@ async def list_retiring(call: Call) -> Answer:
 
 
 async def read_retiring(call: Call) -> Answer:
-    """What is left of a disabled mount, why, how often its removal was tried, and when it is tried next."""
+    """What is left of a disabled mount and why, how often its removal was tried, and when it is tried next."""
     mount, remains = await _found(call)
     return Answer(data={**described(mount), **left_of(remains)})
 
 
 async def drop(call: Call) -> Answer:
-    """Drop the records of what is left of a disabled mount at the provider, and list it."""
+    """Delete the records of what a disabled mount left at the provider, and answer with them."""
     mount, remains = await _found(call)
     if not call.form(DropForm).force:
         raise Refused(Code.LEASES_ALIVE, f"{named(remains)}; force=true drops them")
@@ -126,7 +126,7 @@ def left_of(remains: Remains) -> dict[str, Json]:
 
 
 def named(remains: Remains) -> str:
-    """What is left, for people."""
+    """What is left, as text for people."""
     counts = {"leases": remains.leases, "intents": remains.intents, "roles": remains.roles}
     return ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "a rotation"
 

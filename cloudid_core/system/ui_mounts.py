@@ -1,4 +1,4 @@
-"""The routes that tell clients what is mounted where, as far as they may know."""
+"""The routes that list the mounts which a client may see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def list_visible(call: Call) -> Answer:
 
 
 async def find_mount(call: Call) -> Answer:
-    """The mount that a path belongs to, for callers whose policies reach something of it."""
+    """The mount that a path belongs to, for callers whose policies grant something below it."""
     found = (await mount_table(call.context.records)).record.route(call.captures["path"])
     if found is None or not call.token.acl.reaches(found[0].path):
         raise Refused(Code.PERMISSION_DENIED)

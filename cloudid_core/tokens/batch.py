@@ -1,4 +1,4 @@
-"""Batch tokens: `cb.` and the token itself, sealed. They are nowhere in the store.
+"""Batch tokens: `cb.` and the token itself, sealed. The store does not contain them.
 
 The text is base64url of: the term of its key in the ring (1 byte) · salt (16 random bytes) · nonce (12 random
 bytes) · ciphertext and tag. Each token is sealed under a key of its own, derived from the ring's with the salt, so that
@@ -24,7 +24,7 @@ from .record import Token
 SALT_SIZE: Final = 16
 RANDOM_SIZE: Final = SALT_SIZE + NONCE_SIZE
 TEXT_LIMIT: Final = 8192
-"""The longest text that still travels well in a header."""
+"""Characters. A longer text does not fit into the headers that usual proxies accept."""
 _PURPOSE: Final = b"batch token"
 
 

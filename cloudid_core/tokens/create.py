@@ -35,7 +35,7 @@ async def create(call: Call) -> Answer:
 
 
 async def create_orphan(call: Call) -> Answer:
-    """As `create`; the policies of the caller decide who may."""
+    """As `create`, without a parent. The caller's policies allow it or not."""
     return await _create(call, "create-orphan", orphan=True)
 
 
@@ -91,7 +91,7 @@ def _draft(
     *,
     orphan: bool,
 ) -> tuple[Token, Grant]:
-    """The token without a text, and its life."""
+    """The token, still without a text, and its lifetime."""
     token_type = type_of(form, role)
     num_uses = least(form.num_uses, role.token_num_uses if role else 0)
     period = least(form.period, role.token_period if role else 0)
@@ -133,11 +133,11 @@ def _draft(
 
 
 async def _check_id(context: Context, chosen: str, draft: Token) -> None:
-    """Refuse a chosen text that cannot be a token, or whose last bearer has left something behind."""
+    """Refuse a chosen text that cannot be a token, or is in use: by a token, or by what a dead one left to delete."""
     if not chosen:
         return
     if draft.is_batch:
-        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'they have no "id" of choice')
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'their "id" cannot be chosen')
     try:
         token_ids = [custom_token(chosen, each).id for each in context.records.sealer.keyring.token_keys]
     except ValueError as error:
@@ -149,7 +149,7 @@ async def _check_id(context: Context, chosen: str, draft: Token) -> None:
 
 
 async def _missing(context: Context, policies: tuple[str, ...]) -> tuple[str, ...]:
-    """Warnings about policies that do not exist, and so grant nothing yet."""
+    """Warnings about policies that do not exist yet, and therefore grant nothing."""
     return tuple(
         [f'Policy "{policy}" does not exist' for policy in policies if await load_policy(context, policy) is None]
     )

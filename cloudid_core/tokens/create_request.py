@@ -1,4 +1,4 @@
-"""What a request to create a token asks for, and what of it the parent, the role and `sudo` allow."""
+"""A request to create a token, and the checks of it against the parent, the role and `sudo`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CreateForm:
     no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
     renewable: bool = setting(BOOLEAN, True, "Whether it can be renewed.")
     ttl: int = setting(SECONDS, 0, "Lifetime; 0: that of the mount.", old_name="lease")
-    explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime, whatever renewals allow.")
+    explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.")
     display_name: str = setting(TEXT, "", "What logs call it, after `token-`.")
     num_uses: int = setting(bounded(INTEGER, 0, 2**31), 0, "How often it can be used; 0: without limit.")
     period: int = setting(SECONDS, 0, "Makes it periodic: every renewal grants this. Needs sudo.")
@@ -55,7 +55,7 @@ def check_caller(caller: Token, *, last_use: bool) -> None:
 
 
 def check_sudo(form: CreateForm, role: TokenRole | None, *, has_sudo: bool) -> None:
-    """Refuse what only `sudo` gives; a role that makes orphans makes that one free."""
+    """Refuse what needs `sudo`. Under a role that creates orphans, an orphan does not."""
     used = [name for name in SUDO_FIELDS if getattr(form, name)]
     if role is not None and role.orphan and "no_parent" in used:
         used.remove("no_parent")
@@ -81,7 +81,7 @@ def policies_of(form: CreateForm, role: TokenRole | None, parent: Token, *, has_
     if ROOT in policies and not parent.is_root:
         raise Refused(Code.POLICY_NOT_SUBSET, "only root tokens create root tokens")
     if RESPONSE_WRAPPING in policies:
-        raise Refused(Code.FIELD_INVALID, f'"policies": {RESPONSE_WRAPPING} cannot be given away')
+        raise Refused(Code.FIELD_INVALID, f'"policies": {RESPONSE_WRAPPING} cannot be assigned')
     return policies if wants_default else without_default(policies)
 
 

@@ -1,8 +1,8 @@
-"""Families: what hangs on a token, and what becomes of it when the token ends.
+"""Hierarchy: the children and leases of a token, and what happens to them when the token ends.
 
-A child names its parent, and every use of a token looks at all its ancestors: a revocation holds at once, for the whole
-family. What is left in the store is cleared away in the background, generation by generation. Where the children are to
-outlive their parent, its entry stays, marked `released`, until the last child has been made an orphan.
+A child names its parent, and every use of a token checks all its ancestors. A revocation therefore holds at once, for
+all descendants; their entries are deleted in the background, generation by generation. Where the children outlive their
+parent, its entry stays, marked `released`, until the last child is an orphan.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .authenticate import find_token
 from .record import Token
 
 PAGE: Final = 200
-"""How many children one piece of work looks after."""
+"""How many children one piece of background work ends."""
 
 
 def tie(owner: Found[Token]) -> Changes:
-    """Accompanies a new child or lease of `owner`, so that neither is overlooked when the owner ends."""
+    """What must be committed with a new child or lease of `owner`, so that it ends with the owner."""
     token = owner.record
     changes = Changes(owner.expected)
     if not token.has_dependants:
@@ -40,12 +40,15 @@ def tie(owner: Found[Token]) -> Changes:
 
 
 async def revoke(context: Context, token_id: str, now: Instant) -> bool:
-    """End a token and its family at once; whether something is left to be cleared away. False if there is no token."""
+    """End a token and its descendants at once. Returns whether the background has something to delete.
+
+    Does nothing if the token does not exist.
+    """
     return await _end(context, token_id, now, release=False)
 
 
 async def revoke_orphan(context: Context, token_id: str, now: Instant) -> bool:
-    """End a token at once, but not its children, which are orphans from then on; as `revoke` otherwise."""
+    """As `revoke`, but the children live on as orphans."""
     return await _end(context, token_id, now, release=True)
 
 
@@ -73,7 +76,7 @@ def _ending_damaged(damaged: EntryDamaged, token_id: str, now: Instant) -> Chang
 
 
 async def settle_children(job: Job, *, released: bool) -> bool:
-    """End children of a dead token, or make orphans of those of a released one; false when some are left for later."""
+    """End children of a dead token, or make those of a released token orphans. Returns whether all are done."""
     prefix = keys.children(job.ref)
     for key in await ListKeys(prefix, "", PAGE):
         try:

@@ -1,4 +1,4 @@
-"""Look a token up: the caller's own, one whose text is known, or one whose accessor is."""
+"""Look up a token: the caller's own, or another one by its text or its accessor."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class AccessorForm:
     accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
 
 
-def described(token: Token, shown: str, accessor: str, now: Instant, *, orphan: bool) -> dict[str, Json]:
-    """The members of a look-up; `shown` is the token's text, or empty where only its accessor is known."""
+def described(token: Token, text: str, accessor: str, now: Instant, *, orphan: bool) -> dict[str, Json]:
+    """The members of a look-up. `text` is that of the token; empty where the caller only knows its accessor."""
     data: dict[str, Json] = {
-        "id": shown,
+        "id": text,
         "accessor": accessor,
         "policies": token.policies,
         "path": token.path,
@@ -77,33 +77,33 @@ async def look_up_self(call: Call) -> Answer:
 
 async def look_up(call: Call) -> Answer:
     """The token that the request names, or else the caller's."""
-    shown = call.form(TokenForm).token
-    if not shown:
+    text = call.form(TokenForm).token
+    if not text:
         return await look_up_self(call)
-    return await _look_up(call, await find_by_text(call.context, shown), shown)
+    return await _look_up(call, await find_by_text(call.context, text), text)
 
 
 async def look_up_accessor(call: Call) -> Answer:
-    """As `look_up`; the answer does not tell the token."""
+    """As `look_up`; the answer does not contain the token."""
     return await _look_up(call, await find_by_accessor(call.context, call.form(AccessorForm).accessor), "")
 
 
-async def _look_up(call: Call, token: Token | None, shown: str) -> Answer:
+async def _look_up(call: Call, token: Token | None, text: str) -> Answer:
     mounts = (await mount_table(call.context.records)).record
     line = await lineage(call.context, mounts, token, call.now) if token else ()
     if token is None or not line:
         raise (
-            Refused(Code.PERMISSION_DENIED, "bad token") if shown else Refused(Code.TOKEN_NOT_FOUND, "invalid accessor")
+            Refused(Code.PERMISSION_DENIED, "bad token") if text else Refused(Code.TOKEN_NOT_FOUND, "invalid accessor")
         )
     accessor = accessor_of(call.context, token)
-    return Answer(data=described(token, shown, accessor, call.now, orphan=len(line) == 1))
+    return Answer(data=described(token, text, accessor, call.now, orphan=len(line) == 1))
 
 
 async def list_accessors(call: Call) -> Answer:
-    """The accessors of the service tokens in the store, in the order in which the tokens were made. (A token whose text
-    was chosen stands anywhere among them, but always at the same place.)
+    """The accessors of the service tokens in the store, in the order in which the tokens were made.
 
-    Reads a page of the store at a time, and lets other requests have their turn in between.
+    Tokens with a chosen text are the exception: their ids do not contain a time. The store is read in pages, and other
+    requests run between two of them.
     """
     context, form = call.context, call.form(PageForm)
     after = await _token_key(context, form.after, call.now) if form.after else ""

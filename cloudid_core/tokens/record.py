@@ -21,9 +21,9 @@ from .settings import BATCH, SERVICE
 class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A token. Times are instants, lifetimes are seconds; `expires_at` is `None` for a token without end.
 
-    A service token is an entry of the store, a batch token is nowhere but in its own text. What is due when a token
-    ends is known from `has_dependants`: the commit that hangs the first child or lease on it sets that, so that whoever
-    ends the token with the version of its entry in hand cannot overlook one.
+    A service token is an entry of the store; a batch token exists only in its own text. The commit that gives a token
+    its first child or lease sets `has_dependants`. A commit that ends the token expects the version of its entry, so it
+    cannot miss a dependant.
     """
 
     id: str = ""
@@ -51,7 +51,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_renewal: Instant | None = None
     has_dependants: bool = False
     released: bool = False
-    """Dead, but its children are not: they are orphans from now on. The entry stays until the last of them knows."""
+    """Dead, but its children live on as orphans. The entry stays until the last of them names no parent."""
 
     def __repr__(self) -> str:
         return f"<Token {self.id}>"
@@ -98,7 +98,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (*leases, *children, *due)
 
     def due_key(self, at: Instant) -> str:
-        """The due entry that has the dependants of this token looked after at a time."""
+        """The due entry by which the background ends the dependants of this token."""
         return keys.due(at, queue.TOKEN, TOKEN.id, self.id)
 
     def ending(self, now: Instant) -> Changes:
@@ -108,7 +108,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @frozen(kw_only=True)
 class Caller:
-    """A token that was presented and found good, one of its uses spent, and what it may do."""
+    """A token that was presented and is good, with one of its uses spent, and what its policies allow."""
 
     token: Token
     text: str = field(repr=False)

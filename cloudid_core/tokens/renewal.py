@@ -22,9 +22,9 @@ from .record import Token
 
 @frozen(kw_only=True)
 class IncrementForm:
-    """A wish for the life of what is renewed."""
+    """How much more time to give."""
 
-    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the usual.")
+    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the TTL of the token or its role.")
 
 
 @frozen(kw_only=True)
@@ -42,8 +42,8 @@ class RenewAccessorForm(IncrementForm):
 
 
 async def renew_self(call: Call) -> Answer:
-    caller, wish = call.token, call.form(IncrementForm).increment
-    return await _renew(call, caller.token, caller.text, wish, missing=Code.PERMISSION_DENIED)
+    caller, increment = call.token, call.form(IncrementForm).increment
+    return await _renew(call, caller.token, caller.text, increment, missing=Code.PERMISSION_DENIED)
 
 
 async def renew(call: Call) -> Answer:
@@ -52,16 +52,16 @@ async def renew(call: Call) -> Answer:
 
 
 async def renew_accessor(call: Call) -> Answer:
-    """As `renew`; the answer does not tell the token."""
+    """As `renew`; the answer does not contain the token."""
     form = call.form(RenewAccessorForm)
     return await _renew(call, await find_by_accessor(call.context, form.accessor), "", form.increment)
 
 
 @retry_on_conflict
 async def _renew(
-    call: Call, token: Token | None, shown: str, increment: int, missing: Code = Code.TOKEN_NOT_FOUND
+    call: Call, token: Token | None, text: str, increment: int, missing: Code = Code.TOKEN_NOT_FOUND
 ) -> Answer:
-    """Give a token more time; `shown` is what the answer repeats of its text."""
+    """Give a token more time. `text` is that of the token, which the answer repeats; empty: it does not."""
     context = call.context
     if token is not None and token.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be renewed")
@@ -79,14 +79,15 @@ async def _renew(
     if renewed.has_dependants:
         puts[renewed.due_key(expires_at)] = Due()
     await context.records.commit(Changes({**mounts.expected, **role_expects, **found.expected}, puts))
-    block = auth_block(renewed, shown, accessor_of(context, renewed), granted.ttl)
+    block = auth_block(renewed, text, accessor_of(context, renewed), granted.ttl)
     return Answer(auth=block, warnings=granted.warnings)
 
 
 async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms, dict[str, int]]:
-    """What limits a token now, and what that rests on: its role where it came from one, else what it was made with.
+    """What limits a token now, and which versions of entries a commit that uses it must expect.
 
-    `ROLE_NOT_FOUND` when the role is gone.
+    The limits come from the token's role; without a role, from the token itself. `ROLE_NOT_FOUND` when the role is
+    gone.
     """
     terms = Terms(default=mount.default_ttl(context.settings), max=mount.max_ttl(context.settings), period=token.period)
     expects: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Revoke a token: the caller's own, one whose text is known, or one whose accessor is."""
+"""Revoke a token: the caller's own, or another one by its text or its accessor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roles of the token store: what tokens they let others create."""
+"""The roles of the token store: which tokens callers can create with them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?
 
 
 def _globs(raw: object) -> tuple[str, ...]:
-    """Names of policies in which `*` stands for any text."""
+    """Names of policies in which `*` matches any text."""
     globs = normalised(comma_list(raw))
     for glob in globs:
         policy_name(glob.replace("*", "x"))
@@ -41,27 +41,29 @@ GLOBS: Final = FieldType("list of policies, with `*`", _globs, list)
 
 @frozen(kw_only=True)
 class TokenRole(TokenLimits):
-    """What overrides the requests of callers who create a token with this role."""
+    """Settings that override the requests of callers who create a token with this role."""
 
     token_explicit_max_ttl: int = setting(
-        SECONDS, 0, "Hard cap on the lifetime, whatever renewals allow.", old_name="explicit_max_ttl"
+        SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.", old_name="explicit_max_ttl"
     )
     token_type: str = setting(
         one_of(SERVICE, BATCH, DEFAULT, f"{DEFAULT}-{SERVICE}", f"{DEFAULT}-{BATCH}"),
         DEFAULT,
         "`service` or `batch`: always; `default-service` or `default-batch`: unless the request says otherwise.",
     )
-    allowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that tokens may have, whatever the parent has.")
-    allowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` stands for any text.")
+    allowed_policies: tuple[str, ...] = setting(
+        POLICIES, (), "Policies that tokens may have, even if the parent does not have them."
+    )
+    allowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` matches any text.")
     disallowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that no token may have.")
-    disallowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` stands for any text.")
+    disallowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` matches any text.")
     orphan: bool = setting(BOOLEAN, False, "Tokens have no parent.")
     renewable: bool = setting(BOOLEAN, True, "Tokens can be renewed.")
     path_suffix: str = setting(TEXT, "", "Ends the path that tokens are filed under.")
 
     @property
     def rules_policies(self) -> bool:
-        """Whether this role decides about policies, instead of those of the parent."""
+        """Whether this role decides which policies a token may have, instead of the parent's policies."""
         return bool(self._allows_some or self.disallowed_policies or self.disallowed_policies_glob)
 
     @property
@@ -114,7 +116,7 @@ async def list_roles(call: Call) -> Answer:
 
 
 async def delete_role(call: Call) -> Answer:
-    """Forget a role; tokens that it gave can no longer be renewed. Does nothing if there is none."""
+    """Delete a role; tokens that it gave can no longer be renewed. Does nothing if there is none."""
     await call.context.records.update(keys.role(TOKEN.id, capture_name(call)), TokenRole, lambda _: None)
     return NOTHING
 
@@ -124,7 +126,7 @@ async def role_exists(call: Call) -> bool:
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
-    """What now limits the tokens of a role; `None` when it is gone."""
+    """The limits that now apply to the tokens of a role; `None` when it is gone."""
     found = await find_role(context, role)
     if found is None:
         return None

@@ -42,12 +42,12 @@ POLICIES: Final = FieldType("list of policies", _policies, list)
 
 @frozen(kw_only=True)
 class TokenLimits:
-    """What a role says of the tokens that it gives, whatever gives them. Base class of all roles."""
+    """The settings of a role that limit its tokens. Base class of all roles."""
 
     token_bound_cidrs: tuple[str, ...] = setting(
         NETWORKS, (), "Where logins and the use of tokens may come from.", old_name="bound_cidrs"
     )
-    token_explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime, whatever renewals allow.")
+    token_explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.")
     token_no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
     token_num_uses: int = setting(
         bounded(INTEGER, 0, 2**31), 0, "How often a token can be used; 0: without limit.", old_name="num_uses"
@@ -62,7 +62,7 @@ class TokenLimits:
 
 @frozen(kw_only=True)
 class TokenSettings(TokenLimits):
-    """What a role says of the tokens of a login. Base class of roles that machines log in with."""
+    """The settings of a role for the tokens of its logins. Base class of roles that machines log in with."""
 
     token_ttl: int = setting(
         SECONDS, 0, "Incremental lifetime; the current value is consulted at renewal.", old_name="ttl"
@@ -94,7 +94,7 @@ R = TypeVar("R", bound=TokenLimits)
 
 
 def merged(role: R, given: ParsedFields) -> R:
-    """The role with what was given; what was not stays as it is."""
+    """The role with the given fields; the others keep their values."""
     old = {name: name in role.spelled_old for field in fields_of(type(role)) if (name := field.old_name)}
     old.update(given.spelled_old)
     values = dict(given.values)
@@ -112,11 +112,11 @@ def check_limits(role: TokenLimits, mount: Mount, settings: Settings) -> None:
 
 
 def check(role: TokenSettings, mount: Mount, settings: Settings) -> tuple[str, ...]:
-    """Refuse settings that contradict each other; the warnings that the writer should see."""
+    """Refuse settings that contradict each other. Returns warnings for the writer."""
     if ROOT in role.token_policies:
         raise Refused(Code.ROOT_POLICY_REFUSED)
     if RESPONSE_WRAPPING in role.token_policies:
-        raise Refused(Code.FIELD_INVALID, f'"token_policies": {RESPONSE_WRAPPING} cannot be given away')
+        raise Refused(Code.FIELD_INVALID, f'"token_policies": {RESPONSE_WRAPPING} cannot be assigned')
     check_limits(role, mount, settings)
     if role.token_max_ttl and role.token_ttl > role.token_max_ttl:
         raise Refused(Code.TTL_EXCEEDS_MAX, '"token_ttl", "token_max_ttl"')

@@ -1,6 +1,6 @@
-"""Dead tokens are refused when they are read; this removes them, a page of the store at a time.
+"""Remove dead tokens from the store, a page at a time. (A dead token is refused wherever it is read.)
 
-Those that something hangs on are left to their due entries: their dependants go first.
+Tokens with children or leases are left to their due entries: their dependants are removed first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_REPORTED: Final = 1000
 
 
 class Sweep:
-    """Goes through all tokens, again and again."""
+    """A walk over all tokens, which starts again at its end."""
 
     def __init__(self) -> None:
         self._after = ""
@@ -45,7 +45,7 @@ class Sweep:
             removed, quiet = removed + count, 0 if count else quiet + 1
             if not self._after or await Now() >= now + SECONDS:
                 break
-            await Sleep(0.0)  # so that requests have their turn between two pages
+            await Sleep(0.0)  # requests run between two pages
         return removed
 
     async def _sweep_page(self, context: Context, fence: Mapping[str, int], now: Instant) -> int:
@@ -78,7 +78,7 @@ class Sweep:
 
 
 async def tidy(call: Call) -> Answer:
-    """Dead tokens are swept all the time: this only asks for the next round now."""
+    """Start the next round of removing dead tokens now; without a request the background does it from time to time."""
     return Answer(
         status=ACCEPTED,
         warnings=("dead tokens are removed in the background; another round has been asked for",),

@@ -1,1 +1,1 @@
-"""Values with a grammar: parsed once at the border, trusted everywhere behind it."""
+"""Values with a grammar: parsed once, where input arrives; the rest of the code relies on it."""

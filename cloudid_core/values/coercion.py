@@ -1,6 +1,6 @@
-"""Weak scalars: what a client wrote as a text, a number or a boolean, read as the type that a field has.
+"""Weak scalars: a text, number or boolean of a client, read as the type of a field.
 
-Error texts are predicates ("must be …"): whoever reports one puts the name of the field in front.
+Error texts are predicates ("must be …"): the caller puts the name of the field in front.
 """
 
 from __future__ import annotations

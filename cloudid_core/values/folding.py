@@ -1,4 +1,4 @@
-"""Case folding that only unites the two cases of one letter."""
+"""Case folding in which only the two cases of one letter are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits, of which 0 is none."""
+"""Limits, where 0 means that there is none."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def networks(raw: object) -> tuple[str, ...]:
 
 
 def contains(networks: tuple[str, ...], address: str | None) -> bool:
-    """Whether an address lies in one of the networks. No networks: no restriction, anything does.
+    """Whether an address lies in one of the networks. Without networks there is no restriction.
 
     An absent or malformed address lies in none.
     """

@@ -70,7 +70,7 @@ class ResourceId:
         return "/".join(quote(segment, safe="") for segment in self._segments())
 
     def is_a(self, wanted: str) -> bool:
-        """Whether the resource is of a type, whatever the case."""
+        """Whether the resource is of a type; case does not matter."""
         return fold(self.type) == fold(wanted)
 
     def _segments(self) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def parse(text: object) -> ResourceId:
 
 
 def folded(text: object) -> str:
-    """What `parse(text).folded` is, for less work."""
+    """The same as `parse(text).folded`, but faster."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise ValueError(_MESSAGE)
     lower = fold(text)
@@ -97,7 +97,7 @@ def folded(text: object) -> str:
 
 
 def joined(head: str, name: str) -> str:
-    """What `folded(head + name)` is, for still less work: `head` is the start of a folded id, to the last slash."""
+    """The same as `folded(head + name)`, but faster still. `head` is a folded id up to its last slash."""
     if not _NAME.fullmatch(name) or not (name.isascii() or name.isprintable()) or len(head) + len(name) > _LONGEST:
         raise ValueError(_MESSAGE)
     return head + fold(name)

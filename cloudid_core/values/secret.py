@@ -20,7 +20,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself. Every call site of this method is worth a look."""
+        """The text itself. Review every call of this method."""
         return self._text
 
     def __bool__(self) -> bool:

@@ -57,6 +57,7 @@ def log_in(service: Installation, fields: dict[str, str], address: str = "127.0.
 def refused(service: Installation, fields: dict[str, str], address: str = "127.0.0.1") -> tuple[int, list[str]]:
     """Status and codes of a login that fails."""
     reply = log_in(service, fields, address)
+    assert reply.status >= 400, reply.body
     return reply.status, reply.body["codes"]
 
 

@@ -33,7 +33,7 @@ def test_required_fields(service: Installation, field: str) -> None:
 
 @pytest.mark.contract("login: signature, then constraints")
 def test_the_signature_comes_first(service: Installation) -> None:
-    """Until it is verified, an answer tells neither that a role is unknown nor which check would fail."""
+    """Until it is verified, the answer does not depend on the role or on the other checks."""
     fields = form(service, machine(service, "vm"))
     forged = fields["jwt"][:-8] + "AAAAAAAA"
     for changes in ({}, {"role": "nobody"}, {"resource_group_name": "other"}):

@@ -57,7 +57,7 @@ def test_token_max_ttl(service: Installation, spelling: str) -> None:
 
 @pytest.mark.contract("auth role: token_explicit_max_ttl")
 def test_token_explicit_max_ttl(service: Installation) -> None:
-    """It ends a token whatever the role says later, and even a periodic one."""
+    """It ends a token even if the role is changed later, and even a periodic one."""
     token = token_of(service, token_ttl=600, token_explicit_max_ttl=900)["client_token"]
     service.must("POST", ROLE, {"token_explicit_max_ttl": 0, "token_max_ttl": 9000})
     service.advance(500)
@@ -150,7 +150,7 @@ def test_max_jwt_exp(service: Installation) -> None:
 
 @pytest.mark.contract("auth role: name")
 def test_a_role_is_found_by_its_name(service: Installation) -> None:
-    """In any case; a deleted role admits nobody, and its tokens are not renewed."""
+    """Case does not matter. A deleted role admits no login, and its tokens cannot be renewed."""
     token = token_of(service, token_ttl=600)["client_token"]
     assert log_in(service, form(service, machine(service, "vm"), role="WEB")).status == 200
     service.must("DELETE", ROLE)

@@ -64,7 +64,7 @@ def test_a_path_leads_to_a_mount_and_a_route(
         ("HEAD", "cloud/creds/web", Code.UNSUPPORTED_OPERATION),
     ],
 )
-def test_or_it_says_why_not(method: str, target: str, code: Code) -> None:
+def test_a_request_without_a_route_has_a_code(method: str, target: str, code: Code) -> None:
     place = match_route(CATALOG, MOUNTS, ask(method, target))
     assert (place.route, place.failure) == (None, code)
 
@@ -111,12 +111,12 @@ def test_protected_paths_need_sudo_besides(has_sudo: bool) -> None:
             authorise(who, ask("LIST", "auth/token/accessors"), "list")
 
 
-def test_nobody_may_do_nothing() -> None:
+def test_a_request_without_a_caller_is_denied() -> None:
     with pytest.raises(Refused):
         authorise(None, ask("GET", "cloud/config"), "read")
 
 
-def test_parameters_of_a_request_count() -> None:
+def test_policies_check_the_parameters_of_a_request() -> None:
     world = ServiceWorld()
     text = 'path "auth/token/create" { capabilities = ["update"] denied_parameters = { "ttl" = [] } }'
     world.must("POST", "sys/policies/acl/p", {"policy": text})
@@ -155,7 +155,7 @@ def test_without_a_good_token_every_path_answers_alike(path: str) -> None:
         ("DELETE", "cloud/roles", (405, "unsupported_operation")),
     ],
 )
-def test_with_permission_it_is_told_that_nothing_is_there(method: str, path: str, answer: tuple[int, str]) -> None:
+def test_with_permission_an_unknown_path_is_404(method: str, path: str, answer: tuple[int, str]) -> None:
     world = ServiceWorld()
     assert world.code(method, path) == answer
     assert world.code(method, path, None, world.child(policies=["default"])) == (403, "permission_denied")
@@ -178,7 +178,7 @@ def test_fields_are_read_by_the_form_of_the_route() -> None:
     assert refusal.value.code is Code.FIELD_REQUIRED
 
 
-def test_a_misspelt_field_of_a_write_is_told() -> None:
+def test_a_misspelt_field_of_a_write_causes_a_warning() -> None:
     """A write that would have had nothing to say then answers 200."""
     world = ServiceWorld()
     assert world.ask("POST", "auth/token/roles/r", {"oprhan": True, "beta": 1})[1]["warnings"] == [
@@ -191,8 +191,8 @@ def test_a_misspelt_field_of_a_write_is_told() -> None:
 @pytest.mark.parametrize("name, warnings", [("r", None), ("other", 1)])
 def test_the_path_beats_a_field_of_the_same_name(name: str, warnings: int | None) -> None:
     world = ServiceWorld()
-    _, told = world.ask("POST", "auth/token/roles/r", {"name": name})
-    assert (told and len(told["warnings"])) == warnings
+    _, reply = world.ask("POST", "auth/token/roles/r", {"name": name})
+    assert (reply and len(reply["warnings"])) == warnings
     assert world.must("GET", "auth/token/roles/r")["data"]["name"] == "r"
     assert world.code("GET", "auth/token/roles/other")[0] == 404
 
@@ -257,7 +257,7 @@ def test_a_client_that_pages_comes_to_an_end() -> None:
 
 
 @pytest.mark.parametrize("path, body", [("roles/a+b", {}), ("roles/a", {"token_period": "soon"})])
-def test_what_is_wrong_with_a_request_is_told_only_to_those_who_may_make_it(path: str, body: object) -> None:
+def test_errors_in_a_request_are_shown_only_to_callers_who_may_make_it(path: str, body: object) -> None:
     world = ServiceWorld()
     assert world.code("POST", f"auth/token/{path}", body)[0] == 400
     assert world.code("POST", f"auth/token/{path}", body, world.child(policies=["default"]))[0] == 403
@@ -292,7 +292,7 @@ def test_a_405_names_the_methods_that_are_allowed(method: str, path: str, allow:
 
 
 @pytest.mark.parametrize("method, status", [("DELETE", 403), ("FROBNICATE", 405)])
-def test_without_a_token_no_answer_tells_the_methods_of_a_path(method: str, status: int) -> None:
+def test_without_a_token_no_answer_reveals_the_methods_of_a_path(method: str, status: int) -> None:
     world = ServiceWorld()
     assert world.ask(method, "cloud/creds/web", token="")[0] == status
     assert world.last.headers.get("allow", METHODS) == METHODS

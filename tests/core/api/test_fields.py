@@ -75,7 +75,7 @@ def test_null_leaves_a_duration_alone_and_empties_other_fields() -> None:
     assert dict(given_values.values) == {"name": "", "tags": ()}
 
 
-def test_all_problems_are_told_at_once_and_none_tells_the_input() -> None:
+def test_all_problems_are_reported_at_once_and_none_contains_the_input() -> None:
     bad = {
         "name": [CANARY],
         "ttl": CANARY,
@@ -167,7 +167,7 @@ SCALARS = (
 
 @given(st.sampled_from(sorted(KINDS)), SCALARS | st.lists(SCALARS, max_size=3))
 def test_what_is_shown_parses_to_the_same_value(name: str, raw: object) -> None:
-    """And what does not parse fails with `ValueError`, which tells a rule."""
+    """What does not parse raises `ValueError`, whose text names a rule."""
     kind = KINDS[name]
     problem = "must "
     try:

@@ -1,4 +1,4 @@
-"""Help about paths: told from the tables, while nothing runs."""
+"""Help about paths comes from the tables; no program runs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ..service_world import ServiceWorld
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "LIST", "DELETE", "HELP"])
-def test_help_is_told_on_any_verb_and_no_program_runs(method: str) -> None:
+def test_help_is_answered_on_any_method_and_no_program_runs(method: str) -> None:
     world = ServiceWorld()
     before = world.store.revision
-    told = world.must(method, "auth/token/roles/r?help=1", {"orphan": True} if method == "POST" else None)
-    assert (set(told), told["see_also"]) == ({"help", "see_also"}, [])
-    assert "POST roles/:name: Registers" in told["help"]
-    assert "    token_period (duration): " in told["help"]
+    reply = world.must(method, "auth/token/roles/r?help=1", {"orphan": True} if method == "POST" else None)
+    assert (set(reply), reply["see_also"]) == ({"help", "see_also"}, [])
+    assert "POST roles/:name: Registers" in reply["help"]
+    assert "    token_period (duration): " in reply["help"]
     assert world.store.revision == before
 
 

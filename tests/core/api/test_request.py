@@ -254,26 +254,26 @@ def test_the_first_header_that_holds_a_token_counts(headers: dict[str, str], tok
     assert token_in(headers) == token
 
 
-@pytest.mark.parametrize("wish, seconds", [(None, 90.0), ("5", 5.0), ("0.5", 0.5), ("90", 90.0), ("1000", 90.0)])
-def test_a_deadline_can_only_be_nearer(wish: str | None, seconds: float) -> None:
-    assert deadline_seconds({} if wish is None else {"x-service-deadline": wish}, 90.0) == seconds
+@pytest.mark.parametrize("header, seconds", [(None, 90.0), ("5", 5.0), ("0.5", 0.5), ("90", 90.0), ("1000", 90.0)])
+def test_a_deadline_can_only_be_nearer(header: str | None, seconds: float) -> None:
+    assert deadline_seconds({} if header is None else {"x-service-deadline": header}, 90.0) == seconds
 
 
-@pytest.mark.parametrize("wish", ["", "0", "-1", "soon", "nan", "inf", "1m"])
-def test_a_deadline_is_a_positive_number(wish: str) -> None:
+@pytest.mark.parametrize("header", ["", "0", "-1", "soon", "nan", "inf", "1m"])
+def test_a_deadline_is_a_positive_number(header: str) -> None:
     with pytest.raises(Refused) as refused:
-        deadline_seconds({"x-service-deadline": wish}, 90.0)
+        deadline_seconds({"x-service-deadline": header}, 90.0)
     assert refused.value.code is Code.MALFORMED_REQUEST
 
 
 @given(st.binary(max_size=200))
-def test_whatever_the_body_is_it_is_an_object_or_refused(raw: bytes) -> None:
+def test_any_body_is_an_object_or_refused(raw: bytes) -> None:
     with suppress(Refused):
         assert isinstance(parse_body(raw, 1000), dict)
 
 
 @given(st.text(max_size=60))
-def test_whatever_the_target_is_its_path_is_clean_or_refused(target: str) -> None:
+def test_any_target_has_a_clean_path_or_is_refused(target: str) -> None:
     try:
         path = ask("GET", f"/v1/{target}").path
     except Refused:

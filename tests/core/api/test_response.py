@@ -23,7 +23,7 @@ def dressed(answer: Answer) -> Response:
     return render(answer, request_id="r-1", mount_type="cloud")
 
 
-def test_an_answer_without_anything_to_say_has_no_body() -> None:
+def test_an_empty_answer_has_no_body() -> None:
     response = dressed(NOTHING)
     assert (response.status, response.body) == (204, b"")
 
@@ -42,7 +42,7 @@ def test_the_content_type_is_exact_and_nothing_is_stored() -> None:
 
 
 @pytest.mark.parametrize("answer", [Answer(data={}), Answer(warnings=("w",)), Answer(lease_id="l"), Answer(auth=AUTH)])
-def test_whatever_is_there_to_say_is_an_envelope(answer: Answer) -> None:
+def test_any_other_answer_is_an_envelope(answer: Answer) -> None:
     response = dressed(answer)
     assert response.status == 200
     assert json.loads(response.body)["request_id"] == "r-1"
@@ -53,7 +53,7 @@ def test_warnings_are_a_list_or_null() -> None:
     assert json.loads(dressed(Answer(data={})).body)["warnings"] is None
 
 
-def test_a_token_is_told_in_its_own_member() -> None:
+def test_a_token_is_in_the_member_auth() -> None:
     auth = json.loads(dressed(Answer(auth=AUTH)).body)["auth"]
     assert auth == {
         "client_token": "s.secret",
@@ -76,9 +76,9 @@ def test_a_plain_answer_has_no_envelope() -> None:
 
 
 def test_members_that_are_copied_up_stand_beside_the_envelope_and_replace_none_of_it() -> None:
-    told = json.loads(dressed(Answer(data={"keys": ["a"], "request_id": "x"}, copy_up=True)).body)
-    assert told["keys"] == told["data"]["keys"] == ["a"]
-    assert told["request_id"] == "r-1"
+    header = json.loads(dressed(Answer(data={"keys": ["a"], "request_id": "x"}, copy_up=True)).body)
+    assert header["keys"] == header["data"]["keys"] == ["a"]
+    assert header["request_id"] == "r-1"
 
 
 @pytest.mark.parametrize("answer", [Answer(status=202), Answer(data={}, status=202)])
@@ -92,7 +92,7 @@ def test_what_an_answer_holds_is_passed_on(data: dict[str, int] | None) -> None:
     assert (response.holds, response.wake_at) == ("lease", 5.0)
 
 
-def test_a_refusal_tells_texts_and_codes() -> None:
+def test_a_refusal_has_texts_and_codes() -> None:
     refusal = Refused(Code.FIELD_INVALID, '"ttl" must be a duration', Problem(Code.ROLE_UNBOUND))
     response = render_refusal(refusal)
     assert response.status == 400
@@ -112,10 +112,10 @@ def test_errors_are_the_only_member_of_a_404() -> None:
     assert response.headers["x-service-error-code"] == "unsupported_path"
 
 
-@pytest.mark.parametrize("wish, told", [(None, None), (0.2, "1"), (1.4, "1"), (7.6, "8")])
-def test_a_pause_is_told_in_whole_seconds(wish: float | None, told: str | None) -> None:
-    response = render_refusal(Refused(Code.PROVIDER_THROTTLED, retry_after=wish))
-    assert response.headers.get("retry-after") == told
+@pytest.mark.parametrize("seconds, header", [(None, None), (0.2, "1"), (1.4, "1"), (7.6, "8")])
+def test_retry_after_is_in_whole_seconds(seconds: float | None, header: str | None) -> None:
+    response = render_refusal(Refused(Code.PROVIDER_THROTTLED, retry_after=seconds))
+    assert response.headers.get("retry-after") == header
     assert response.headers["content-type"] == "application/json"
 
 

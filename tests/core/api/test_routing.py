@@ -67,8 +67,8 @@ def test_a_path_finds_its_row(path: str, operation: Operation, pattern: str, cap
         ("role/web", Operation.LIST, Code.UNSUPPORTED_OPERATION),
     ],
 )
-def test_what_is_not_there_says_why(path: str, operation: Operation, code: Code) -> None:
-    """An unknown path is told from an operation that a known path does not have."""
+def test_a_path_that_is_not_found_has_a_code(path: str, operation: Operation, code: Code) -> None:
+    """An unknown path has another code than an operation that a known path does not have."""
     assert TABLE.find(path, operation) is code
 
 

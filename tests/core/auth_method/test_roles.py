@@ -127,7 +127,7 @@ def test_a_role_that_binds_nothing_is_refused() -> None:
     assert ServiceWorld().code("POST", PATH, {"token_policies": "dev"}) == (400, "role_unbound")
 
 
-def test_a_maximum_above_that_of_the_mount_is_worth_a_warning() -> None:
+def test_a_maximum_above_that_of_the_mount_causes_a_warning() -> None:
     told = ServiceWorld(max_lease_ttl=100).must("POST", PATH, {**BOUND, "token_max_ttl": 101})
     assert len(told["warnings"]) == 1
 

@@ -169,11 +169,11 @@ def test_refuses_the_text(text: str) -> None:
     refusal(text)
 
 
-def test_the_place_is_told_and_the_input_is_not() -> None:
+def test_the_error_names_the_place_and_not_the_input() -> None:
     good = {"capabilities": ["read"]}
-    told = refusal(json.dumps({"path": {"a": good, "s3cret": {"capabilities": ["s3cret"]}}}))
-    assert told.startswith("path 2: ")
-    assert "s3cret" not in told
+    reply = refusal(json.dumps({"path": {"a": good, "s3cret": {"capabilities": ["s3cret"]}}}))
+    assert reply.startswith("path 2: ")
+    assert "s3cret" not in reply
     assert refusal('{\n"s3cret": s3cret}') == "at line 2, column 11"
     assert "s3cret" not in refusal(json.dumps({"s3cret": 1})) + refusal(json.dumps({"path": {"a": {"s3cret": 1}}}))
 

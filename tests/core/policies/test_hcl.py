@@ -59,7 +59,7 @@ def test_reads(text: str, members: dict[str, Any]) -> None:
         ("a " + '"b"' * 3000 + " {}", "not well-formed"),
     ],
 )
-def test_tells_where_it_stops_reading(text: str, where: str) -> None:
+def test_the_error_names_line_and_column(text: str, where: str) -> None:
     assert where in refusal(text)
 
 

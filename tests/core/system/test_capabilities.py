@@ -1,4 +1,4 @@
-"""What a token may do, as it is told."""
+"""The capabilities of a token at given paths."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_caller_learns_its_own(service: Installation, auth: Any) -> None:
     assert service.must("POST", "sys/capabilities-self", {"paths": PATHS}, auth["client_token"]).data == TOLD
 
 
-def test_somebody_else_learns_those_of_a_token_or_an_accessor(service: Installation, auth: Any) -> None:
+def test_another_caller_can_ask_for_those_of_a_token_or_an_accessor(service: Installation, auth: Any) -> None:
     by_token = {"paths": PATHS, "token": auth["client_token"]}
     by_accessor = {"paths": PATHS, "accessor": auth["accessor"]}
     assert service.must("POST", "sys/capabilities", by_token).data == TOLD
@@ -61,10 +61,10 @@ def test_root_is_its_own_capability(service: Installation) -> None:
     assert service.must("POST", "sys/capabilities-self", {"path": "sys/x"}).data["capabilities"] == ["root"]
 
 
-def test_a_change_of_the_policy_counts_at_once(service: Installation, auth: Any) -> None:
+def test_a_change_of_the_policy_applies_at_once(service: Installation, auth: Any) -> None:
     service.must("PUT", "sys/policies/acl/app", {"policy": ""})
-    told = service.must("POST", "sys/capabilities-self", {"path": "cloud/creds/web"}, auth["client_token"]).data
-    assert told["capabilities"] == ["deny"]
+    reply = service.must("POST", "sys/capabilities-self", {"path": "cloud/creds/web"}, auth["client_token"]).data
+    assert reply["capabilities"] == ["deny"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,9 @@ def test_a_change_of_the_policy_counts_at_once(service: Installation, auth: Any)
         ("capabilities-accessor", {"paths": ["x"], "accessor": "0" * 26}, "token_not_found"),
     ],
 )
-def test_what_cannot_be_told_is_refused(service: Installation, path: str, body: dict[str, Any], code: str) -> None:
+def test_capabilities_of_unknown_tokens_are_refused(
+    service: Installation, path: str, body: dict[str, Any], code: str
+) -> None:
     reply = service.ask("POST", f"sys/{path}", body)
     assert (reply.status, reply.body["codes"]) == (400, [code])
 

@@ -8,15 +8,15 @@ from ..service_world import ServiceWorld
 
 
 @pytest.mark.parametrize("path", ["health", "seal-status", "leader", "init"])
-def test_the_state_is_told_without_a_token_and_without_an_envelope(path: str) -> None:
-    told = ServiceWorld().must("GET", f"sys/{path}", token="")
-    assert "request_id" not in told
+def test_the_state_is_answered_without_a_token_and_without_an_envelope(path: str) -> None:
+    reply = ServiceWorld().must("GET", f"sys/{path}", token="")
+    assert "request_id" not in reply
 
 
 def test_a_healthy_node() -> None:
-    told = ServiceWorld().must("GET", "sys/health", token="")
-    assert (told["initialized"], told["sealed"], told["standby"]) == (True, False, False)
-    assert told["server_time_utc"] == 1_700_000_000
+    reply = ServiceWorld().must("GET", "sys/health", token="")
+    assert (reply["initialized"], reply["sealed"], reply["standby"]) == (True, False, False)
+    assert reply["server_time_utc"] == 1_700_000_000
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -39,8 +39,8 @@ def test_a_status_that_forbids_content_has_none(status: int) -> None:
 
 
 def test_the_seal_status_is_that_of_an_open_service() -> None:
-    told = ServiceWorld().must("GET", "sys/seal-status", token="")
-    assert (told["initialized"], told["sealed"], told["t"], told["n"], told["progress"]) == (True, False, 1, 1, 0)
+    reply = ServiceWorld().must("GET", "sys/seal-status", token="")
+    assert (reply["initialized"], reply["sealed"], reply["t"], reply["n"], reply["progress"]) == (True, False, 1, 1, 0)
 
 
 def test_this_node_leads() -> None:

@@ -45,7 +45,7 @@ def write_role(world: Engine, **fields: object) -> None:
 # Look-up
 
 
-def test_a_look_up_tells_the_life_of_a_lease() -> None:
+def test_a_look_up_returns_the_lifetime_of_a_lease() -> None:
     world = engine()
     lease_id = world.issue()
     world.advance(60)
@@ -334,7 +334,7 @@ def test_a_revocation_does_not_wait_for_an_attempt_of_the_background() -> None:
     assert world.lease(lease_id) is None
 
 
-def test_many_leases_are_marked_first_and_the_answer_tells_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_leases_are_marked_first_and_the_answer_counts_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synchronous, "PAGE", 4)
     world = engine()
     leases = [world.issue() for _ in range(12)]
@@ -442,7 +442,7 @@ def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
     assert world.alive("application") == world.alive("password") == []
 
 
-def test_force_below_a_path_without_leases_answers_204() -> None:
+def test_force_without_leases_changes_nothing() -> None:
     assert engine().ask("PUT", "sys/revoke-force/cloud", {}).status == 204
 
 

@@ -133,13 +133,13 @@ def test_what_can_be_enabled(service: Installation, base: str, body: dict[str, A
     assert ("new/" in service.must("GET", f"sys/{base}").data) is (status < 300)
 
 
-def test_an_unknown_member_of_config_is_named_in_a_warning(service: Installation) -> None:
+def test_a_warning_names_an_unknown_member_of_config(service: Installation) -> None:
     reply = service.must("POST", "sys/auth/new", {"type": "cloud", "config": {"max_lease_tll": 5}})
     assert reply.body["warnings"] == ["Endpoint ignored these unrecognized parameters: [config.max_lease_tll]"]
 
 
 @pytest.mark.parametrize("token_type, status", [("batch", 204), ("default-batch", 204), ("", 204)])
-def test_the_type_of_tokens_is_a_matter_of_authentication(service: Installation, token_type: str, status: int) -> None:
+def test_only_authentication_methods_have_a_token_type(service: Installation, token_type: str, status: int) -> None:
     body = {"type": "cloud", "config": {"token_type": token_type}}
     assert service.ask("POST", "sys/auth/new", body).status == status
     shown = service.must("GET", "sys/auth/new").data["config"]["token_type"]
@@ -174,7 +174,7 @@ def test_paths_that_are_free(service: Installation, base: str, path: str, status
 
 
 @pytest.mark.parametrize("base, words", [("auth", "No auth engine at"), ("mounts", "No secret engine mount at")])
-def test_a_missing_mount_is_refused_with_the_text_that_clients_know(
+def test_the_error_for_a_missing_mount_has_the_words_that_clients_look_for(
     service: Installation, base: str, words: str
 ) -> None:
     for path in (f"sys/{base}/nothing", f"sys/{base}/nothing/tune"):
@@ -186,7 +186,7 @@ def test_a_missing_mount_is_refused_with_the_text_that_clients_know(
 
 
 @pytest.mark.parametrize("path", ["sys/auth/cloud/tune", "sys/mounts/auth/cloud/tune", "sys/mounts/cloud/tune"])
-def test_tuning_reads_what_counts_and_changes_what_is_given(service: Installation, path: str) -> None:
+def test_tuning_reads_the_effective_values_and_changes_the_given_ones(service: Installation, path: str) -> None:
     assert service.must("GET", path).data["max_lease_ttl"] == 2_764_800
     assert service.ask("POST", path, {"max_lease_ttl": "2h", "description": "short"}).status == 204
     service.must("PUT", path, {"default_lease_ttl": 60})
@@ -205,7 +205,7 @@ def test_tuning_reads_what_counts_and_changes_what_is_given(service: Installatio
         ({"default_lease_ttl": -1}, "field_invalid"),
     ],
 )
-def test_a_refused_tuning_changes_nothing(service: Installation, fields: dict[str, Any], code: str) -> None:
+def test_invalid_tuning_changes_nothing(service: Installation, fields: dict[str, Any], code: str) -> None:
     before = service.must("GET", "sys/auth/cloud").data
     assert service.ask("POST", "sys/auth/cloud/tune", fields).body["codes"] == [code]
     assert service.must("GET", "sys/auth/cloud").data == before

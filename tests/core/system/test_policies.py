@@ -44,7 +44,7 @@ def test_the_older_write_knows_both_spellings(service: Installation, body: dict[
     assert service.must("GET", "sys/policies/acl/app").data["policy"] == TEXT
 
 
-def test_names_are_kept_in_lower_case_and_the_writer_is_told(service: Installation) -> None:
+def test_names_are_stored_in_lower_case_with_a_warning(service: Installation) -> None:
     reply = service.ask("PUT", "sys/policies/acl/App", {"policy": TEXT})
     assert reply.status == 200
     assert "lower case" in reply.body["warnings"][0]
@@ -78,7 +78,7 @@ def test_the_default_policy_can_be_edited(service: Installation) -> None:
 
 @pytest.mark.parametrize("base", ["policies/acl", "policy"])
 def test_a_deleted_policy_is_gone(service: Installation, base: str) -> None:
-    """To delete it once more is well, to read it is not."""
+    """Deleting it once more succeeds; reading it does not."""
     service.must("PUT", "sys/policies/acl/app", {"policy": TEXT})
     assert [service.ask("DELETE", f"sys/{base}/app").status for _ in range(2)] == [204, 204]
     reply = service.ask("GET", f"sys/{base}/app")

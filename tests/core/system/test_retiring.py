@@ -55,7 +55,7 @@ def test_an_application_that_a_role_keeps_is_removed_with_the_mount() -> None:
     assert is_clean(world)
 
 
-def test_a_retiring_mount_shows_what_is_left_and_why() -> None:
+def test_what_is_left_is_listed_with_its_reasons() -> None:
     world, accessor = stuck()
     assert world.must("LIST", "sys/retiring").data == {"keys": [accessor]}
     data = world.must("GET", f"sys/retiring/{accessor}").data
@@ -65,7 +65,7 @@ def test_a_retiring_mount_shows_what_is_left_and_why() -> None:
     assert any("403 Authorization_RequestDenied" in reason for reason in data["reasons"])
 
 
-def test_the_answer_tells_what_is_left_and_where_to_look() -> None:
+def test_the_answer_says_what_is_left_and_where_to_look() -> None:
     world = engine()
     world.issue("existing")
     accessor = world.mount().accessor

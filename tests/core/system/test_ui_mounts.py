@@ -71,5 +71,5 @@ def test_a_root_token_sees_all_mounts_and_a_bad_one_what_everybody_sees(service:
     assert service.must("GET", "sys/internal/ui/mounts", token="bad").data == {"secret": {}, "auth": {}}
 
 
-def test_where_nothing_is_mounted_nobody_is_told(service: Installation) -> None:
+def test_an_unmounted_path_is_denied_alike(service: Installation) -> None:
     assert service.ask("GET", "sys/internal/ui/mounts/nowhere/x").status == 403

@@ -117,7 +117,7 @@ def test_a_token_dies_with_its_mount() -> None:
     assert not any(world.is_good(token) for token in tokens)
 
 
-def test_a_policy_that_is_changed_counts_from_the_next_request() -> None:
+def test_a_changed_policy_applies_from_the_next_request() -> None:
     world = ServiceWorld()
     world.policy("reader", ("sys/policies/acl/reader", ["read"]))
     token = world.child(policies=["reader"])

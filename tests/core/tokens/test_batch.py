@@ -28,7 +28,7 @@ def test_a_batch_token_is_all_in_its_text() -> None:
     assert batch.unseal(SEALED, RING) == TOKEN
 
 
-def test_the_text_tells_nothing_of_the_token() -> None:
+def test_the_text_reveals_nothing_of_the_token() -> None:
     raw = urlsafe_b64decode(SEALED.removeprefix("cb.") + "==")
     assert b"default" not in raw
     assert batch.seal(TOKEN, RING, b"\x01" * batch.RANDOM_SIZE) != SEALED
@@ -94,17 +94,17 @@ def test_a_batch_token_is_nowhere_in_the_store_and_works() -> None:
     auth = world.create(type="batch", policies=["default"], no_parent=True, ttl="1h")
     assert world.keys("") == before
     assert (auth["accessor"], auth["renewable"], auth["orphan"], auth["token_type"]) == ("", False, True, "batch")
-    told = world.look_up(auth["client_token"])
-    assert (told["type"], told["accessor"], told["ttl"], told["renewable"]) == ("batch", "", 3600, False)
+    reply = world.look_up(auth["client_token"])
+    assert (reply["type"], reply["accessor"], reply["ttl"], reply["renewable"]) == ("batch", "", 3600, False)
     world.advance(3600)
     assert not world.is_good(auth["client_token"])
 
 
 def test_the_life_of_a_batch_token_is_capped() -> None:
     world = ServiceWorld(max_lease_ttl=600)
-    told = world.must("POST", "auth/token/create", {"type": "batch", "ttl": "1h", "policies": "default"})
-    assert told["auth"]["lease_duration"] == 600
-    assert "exceeded the effective maximum" in told["warnings"][0]
+    reply = world.must("POST", "auth/token/create", {"type": "batch", "ttl": "1h", "policies": "default"})
+    assert reply["auth"]["lease_duration"] == 600
+    assert "exceeded the effective maximum" in reply["warnings"][0]
 
 
 @pytest.mark.parametrize("path", ["renew-self", "revoke-self", "create", "create-orphan"])
@@ -116,7 +116,7 @@ def test_a_batch_token_cannot_be_renewed_revoked_or_have_children(path: str) -> 
 
 
 @pytest.mark.parametrize("path", ["renew", "revoke", "revoke-orphan"])
-def test_nobody_else_can_do_it_either(path: str) -> None:
+def test_no_other_token_can_do_it_either(path: str) -> None:
     world = ServiceWorld()
     token = world.child(type="batch", policies=["default"])
     assert world.code("POST", f"auth/token/{path}", {"token": token}) == (400, "batch_token_unsupported")
@@ -124,12 +124,12 @@ def test_nobody_else_can_do_it_either(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "fields",
     [{"num_uses": 1}, {"period": "1h"}, {"explicit_max_ttl": 60}, {"id": "mine"}, {"policies": ["root"]}, {}],
 )
-def test_what_a_batch_token_cannot_be(wish: dict[str, object]) -> None:
-    """With no wish at all it would have the policies of its parent: root."""
-    body = {"type": "batch", "policies": ["default"], **wish} if wish else {"type": "batch"}
+def test_what_a_batch_token_cannot_be(fields: dict[str, object]) -> None:
+    """Without any policies it would have those of its parent: root."""
+    body = {"type": "batch", "policies": ["default"], **fields} if fields else {"type": "batch"}
     assert ServiceWorld().code("POST", "auth/token/create", body) == (400, "batch_token_unsupported")
 
 
@@ -145,7 +145,7 @@ def test_a_batch_token_dies_with_its_parent() -> None:
 
 
 def test_a_batch_token_does_not_outlive_its_parent_as_an_orphan() -> None:
-    """Nobody can tell it that it is one: it is dead as soon as its parent is."""
+    """It has no entry that could record that it is one, so it dies with its parent."""
     world = ServiceWorld()
     world.policy("maker", ("auth/token/create", ["update"]))
     parent = world.child(policies=["maker"])

@@ -11,17 +11,17 @@ from ..service_world import ROOT, ServiceWorld
 CREATE = "auth/token/create"
 
 
-def test_a_child_is_created_with_all_that_was_wished() -> None:
+def test_a_child_has_everything_that_was_requested() -> None:
     world = ServiceWorld()
     world.policy("dev")
-    told = world.must(
+    reply = world.must(
         "POST",
         CREATE,
         {"policies": ["DEV"], "meta": {"a": "b"}, "ttl": "1h", "display_name": "ci", "num_uses": 5, "renewable": False},
     )
-    auth = told["auth"]
-    assert told["data"] is None
-    assert told["warnings"] is None
+    auth = reply["auth"]
+    assert reply["data"] is None
+    assert reply["warnings"] is None
     assert auth == {
         "client_token": auth["client_token"],
         "accessor": auth["accessor"],
@@ -39,7 +39,7 @@ def test_a_child_is_created_with_all_that_was_wished() -> None:
     assert world.look_up(auth["client_token"])["display_name"] == "token-ci"
 
 
-def test_nothing_wished_is_the_policies_of_the_parent_and_the_life_of_the_mount() -> None:
+def test_a_child_has_by_default_its_parents_policies_and_the_ttl_of_the_mount() -> None:
     world = ServiceWorld()
     world.policy("maker", (CREATE, ["update"]))
     auth = world.create(world.child(policies=["maker"]))
@@ -53,14 +53,14 @@ def test_the_old_name_of_the_life_is_understood(name: str) -> None:
 
 
 def test_a_life_beyond_the_maximum_is_capped_with_a_warning() -> None:
-    told = ServiceWorld(max_lease_ttl=100).must("POST", CREATE, {"policies": ["default"], "ttl": 101})
-    assert told["auth"]["lease_duration"] == 100
-    assert len(told["warnings"]) == 1
+    reply = ServiceWorld(max_lease_ttl=100).must("POST", CREATE, {"policies": ["default"], "ttl": 101})
+    assert reply["auth"]["lease_duration"] == 100
+    assert len(reply["warnings"]) == 1
 
 
-def test_a_policy_that_does_not_exist_is_worth_a_warning() -> None:
-    told = ServiceWorld().must("POST", CREATE, {"policies": ["nobody", "default"]})
-    assert told["warnings"] == ['Policy "nobody" does not exist']
+def test_a_policy_that_does_not_exist_causes_a_warning() -> None:
+    reply = ServiceWorld().must("POST", CREATE, {"policies": ["nobody", "default"]})
+    assert reply["warnings"] == ['Policy "nobody" does not exist']
 
 
 def test_root_creates_root_that_never_expires() -> None:
@@ -77,22 +77,22 @@ def test_an_expiring_root_token_creates_none_that_does_not_expire() -> None:
     assert world.create(root, ttl="2h")["lease_duration"] == 7200
 
 
-@pytest.mark.parametrize("wish", [{"ttl": 60}, {"period": 60}, {"explicit_max_ttl": 60}])
-def test_a_root_token_can_be_made_to_expire(wish: dict[str, object]) -> None:
-    auth = ServiceWorld().create(ROOT, "create", **wish)
+@pytest.mark.parametrize("fields", [{"ttl": 60}, {"period": 60}, {"explicit_max_ttl": 60}])
+def test_a_root_token_can_be_made_to_expire(fields: dict[str, object]) -> None:
+    auth = ServiceWorld().create(ROOT, "create", **fields)
     assert (auth["policies"], auth["lease_duration"], auth["renewable"]) == (["root"], 60, True)
 
 
-@pytest.mark.parametrize("wish", [{"id": "mine"}, {"no_parent": True}, {"period": "1h"}])
+@pytest.mark.parametrize("fields", [{"id": "mine"}, {"no_parent": True}, {"period": "1h"}])
 @pytest.mark.parametrize("path", ["create", "create-orphan", "create/web"])
-def test_some_wishes_need_sudo_at_the_path(wish: dict[str, object], path: str) -> None:
+def test_some_fields_need_sudo_at_the_path(fields: dict[str, object], path: str) -> None:
     world = ServiceWorld()
     world.must("POST", "auth/token/roles/web", {})
     world.policy("maker", (f"auth/token/{path}", ["update"]))
     world.policy("sudoer", (f"auth/token/{path}", ["update", "sudo"]))
     makers = {name: world.child(policies=[name]) for name in ("maker", "sudoer")}
-    assert world.code("POST", f"auth/token/{path}", wish, makers["maker"]) == (400, "token_sudo_required")
-    world.create(makers["sudoer"], path, **wish)
+    assert world.code("POST", f"auth/token/{path}", fields, makers["maker"]) == (400, "token_sudo_required")
+    world.create(makers["sudoer"], path, **fields)
 
 
 def test_a_child_cannot_have_more_policies_than_its_parent_without_sudo() -> None:
@@ -119,7 +119,7 @@ def test_an_orphan_outlives_its_maker_and_a_child_does_not() -> None:
     assert [world.is_good(auth["client_token"]) for auth in (*orphans, child)] == [True, True, True, False]
 
 
-def test_an_orphan_is_made_by_whoever_may_use_the_path() -> None:
+def test_every_caller_who_may_use_the_path_can_create_an_orphan() -> None:
     world = ServiceWorld()
     world.policy("maker", ("auth/token/create-orphan", ["update"]))
     assert world.create(world.child(policies=["maker"]), "create-orphan")["orphan"]
@@ -144,7 +144,7 @@ def test_a_text_that_cannot_be_chosen(chosen: str) -> None:
     assert ServiceWorld().code("POST", CREATE, {"id": chosen}) == (400, "field_invalid")
 
 
-def test_a_text_is_free_again_when_all_that_hung_on_it_is_gone() -> None:
+def test_a_chosen_text_can_be_used_again_when_all_dependants_are_gone() -> None:
     """Its children must not become those of the next token with this text."""
     world = ServiceWorld()
     child = world.child(world.child(id="mine"))
@@ -164,7 +164,7 @@ def test_a_text_is_given_once_however_many_ask(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "fields",
     [
         {"type": "default"},
         {"ttl": "soon"},
@@ -175,16 +175,16 @@ def test_a_text_is_given_once_however_many_ask(seed: int) -> None:
         {"policies": {"a": 1}},
     ],
 )
-def test_wishes_that_make_no_sense_are_refused(wish: dict[str, object]) -> None:
-    assert ServiceWorld().code("POST", CREATE, wish) == (400, "field_invalid")
+def test_requests_that_make_no_sense_are_refused(fields: dict[str, object]) -> None:
+    assert ServiceWorld().code("POST", CREATE, fields) == (400, "field_invalid")
 
 
-def test_unknown_wishes_are_told() -> None:
-    told = ServiceWorld().must("POST", CREATE, {"tll": 1})
-    assert told["warnings"] == ["Endpoint ignored these unrecognized parameters: [tll]"]
+def test_unknown_fields_cause_a_warning() -> None:
+    reply = ServiceWorld().must("POST", CREATE, {"tll": 1})
+    assert reply["warnings"] == ["Endpoint ignored these unrecognized parameters: [tll]"]
 
 
-def test_a_role_overrides_wishes() -> None:
+def test_a_role_overrides_the_request() -> None:
     world = ServiceWorld()
     rules = {
         "allowed_policies": "dev",
@@ -200,12 +200,12 @@ def test_a_role_overrides_wishes() -> None:
     auth = world.create(at="create/Web", explicit_max_ttl=200, num_uses=9, type="batch")
     assert (auth["policies"], auth["lease_duration"], auth["num_uses"]) == (["dev"], 100, 3)
     assert (auth["renewable"], auth["token_type"]) == (False, "service")
-    told = world.must("POST", "auth/token/lookup", {"token": auth["client_token"]})["data"]
-    assert (told["role"], told["path"], told["explicit_max_ttl"]) == ("web", "auth/token/create/web/edge", 100)
-    assert told["bound_cidrs"] == ["192.0.2.0/24"]
+    reply = world.must("POST", "auth/token/lookup", {"token": auth["client_token"]})["data"]
+    assert (reply["role"], reply["path"], reply["explicit_max_ttl"]) == ("web", "auth/token/create/web/edge", 100)
+    assert reply["bound_cidrs"] == ["192.0.2.0/24"]
 
 
-def test_wishes_can_be_stricter_than_the_role() -> None:
+def test_a_request_can_be_stricter_than_the_role() -> None:
     world = ServiceWorld()
     world.must("POST", "auth/token/roles/web", {"token_explicit_max_ttl": 100, "token_num_uses": 3, "token_period": 50})
     auth = world.create(at="create/web", explicit_max_ttl=10, num_uses=2, period=5)
@@ -229,8 +229,8 @@ def test_a_child_is_bound_to_where_its_parent_is() -> None:
     world = ServiceWorld()
     world.must("POST", "auth/token/roles/bound", {"token_bound_cidrs": "192.0.2.0/24"})
     parent = world.create(at="create/bound")["client_token"]
-    for wish, codes in (({}, [200, 403]), ({"no_parent": True}, [200, 200])):
-        token = world.child(parent, **wish)
+    for fields, codes in (({}, [200, 403]), ({"no_parent": True}, [200, 200])):
+        token = world.child(parent, **fields)
         answers = [world.ask("GET", "auth/token/lookup-self", None, token, at)[0] for at in ("192.0.2.1", "10.0.0.1")]
         assert answers == codes
 

@@ -110,13 +110,13 @@ def test_without_sudo_no_policy_comes_from_nowhere(wished: str, parent: str, no_
         assert set(policies) <= set(parent.split())
 
 
-@pytest.mark.parametrize("wish", [{"id": "x"}, {"no_parent": True}, {"period": 1}])
-def test_some_wishes_need_sudo(wish: dict[str, Any]) -> None:
-    form = CreateForm(**wish)
+@pytest.mark.parametrize("fields", [{"id": "x"}, {"no_parent": True}, {"period": 1}])
+def test_some_fields_need_sudo(fields: dict[str, Any]) -> None:
+    form = CreateForm(**fields)
     check_sudo(form, None, has_sudo=True)
     with pytest.raises(Refused) as refusal:
         check_sudo(form, None, has_sudo=False)
-    assert refusal.value.problems[0].detail == f'"{next(iter(wish))}"'
+    assert refusal.value.problems[0].detail == f'"{next(iter(fields))}"'
 
 
 def test_an_orphan_of_a_role_that_makes_orphans_needs_no_sudo() -> None:

@@ -39,7 +39,7 @@ def test_ids_sort_by_the_time_of_their_making(first: float, second: float) -> No
 
 @given(IDS)
 def test_an_accessor_leads_back_to_its_id_with_the_ring_only(token_id: str) -> None:
-    """A permutation of ids: no index is needed, and no accessor is told by its token."""
+    """A permutation of ids: no index is needed, and a token does not reveal its accessor."""
     accessor = encoding.accessor_of(token_id, RING)
     assert encoding.is_id(accessor)
     assert accessor != token_id
@@ -52,7 +52,7 @@ def test_what_cannot_be_an_accessor_leads_nowhere(accessor: str) -> None:
     assert encoding.id_of_accessor(accessor, RING) is None
 
 
-def test_a_chosen_text_has_an_id_that_does_not_tell_it() -> None:
+def test_the_id_of_a_chosen_text_does_not_contain_it() -> None:
     fresh = encoding.custom_token("my-token", RING)
     assert encoding.is_id(fresh.id)
     assert fresh.id == encoding.id_of("my-token", RING) != encoding.id_of("my-token", OTHER_RING)

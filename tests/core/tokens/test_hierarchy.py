@@ -1,4 +1,4 @@
-"""Families: revocation reaches all that hangs on a token, at once and to the end, and nothing else."""
+"""Hierarchy: a revocation ends all descendants and leases of a token, at once, and nothing else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def left_over(world: ServiceWorld) -> list[str]:
     return [key for key in found if key != record_of(world, "root").key]
 
 
-def test_a_token_is_revoked_with_its_whole_family() -> None:
+def test_a_token_is_revoked_with_all_its_descendants() -> None:
     world = ServiceWorld()
     parent = world.child()
     child = world.child(parent)
@@ -67,7 +67,7 @@ def test_a_token_is_revoked_with_its_whole_family() -> None:
     assert not any(world.is_good(token) for token in line)
 
 
-def test_background_work_leaves_nothing_of_the_family() -> None:
+def test_background_work_deletes_all_descendants() -> None:
     world = ServiceWorld()
     parent = world.child()
     for _ in range(3):
@@ -95,7 +95,7 @@ def test_a_token_without_dependants_leaves_no_work() -> None:
     assert left_over(world) == []
 
 
-def test_a_childless_token_is_gone_at_once_whatever_ends_it() -> None:
+def test_a_childless_token_is_deleted_at_once_by_every_kind_of_revocation() -> None:
     """It leaves no entry that waits for children."""
     for path in ("revoke", "revoke-orphan"):
         world = ServiceWorld()
@@ -126,7 +126,7 @@ def test_a_node_that_no_longer_leads_leaves_the_children_alone(released: bool) -
     assert world.is_good(child) is released
 
 
-def test_the_leases_of_the_whole_family_end() -> None:
+def test_the_leases_of_all_descendants_end() -> None:
     world = ServiceWorld()
     parent = world.child()
     child = world.child(parent)
@@ -214,7 +214,7 @@ def test_an_orphan_of_a_dead_parent_outlives_its_former_grandparent() -> None:
     assert world.is_good(child)
 
 
-def test_many_children_are_freed_or_ended_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_children_are_orphaned_or_ended_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hierarchy, "PAGE", 2)
     for path, lives in (("revoke", False), ("revoke-orphan", True)):
         world = ServiceWorld()
@@ -230,7 +230,7 @@ def test_many_children_are_freed_or_ended_page_by_page(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("path", ["revoke", "revoke-orphan"])
-def test_a_child_that_is_made_while_its_parent_is_revoked_is_refused_or_shares_its_fate(seed: int, path: str) -> None:
+def test_a_child_that_is_made_while_its_parent_is_revoked_is_refused_or_treated_alike(seed: int, path: str) -> None:
     world = ServiceWorld(seed)
     parent = world.child()
     asking = [
@@ -300,7 +300,7 @@ STEPS: Final = st.tuples(
 
 @settings(max_examples=40)
 @given(st.lists(STEPS, max_size=14))
-def test_families_live_and_die_as_in_a_naive_tree(steps: list[tuple[str, int]]) -> None:
+def test_hierarchies_agree_with_a_naive_model(steps: list[tuple[str, int]]) -> None:
     world, model = ServiceWorld(), Model()
     tokens: list[str] = []
     for step, pick in steps:

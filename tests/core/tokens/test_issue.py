@@ -96,6 +96,6 @@ def test_a_mount_that_forces_batch_tokens_refuses_roles_that_need_service_tokens
     assert refusal.value.code is Code.BATCH_TOKEN_UNSUPPORTED
 
 
-def test_a_life_that_is_capped_is_worth_a_warning() -> None:
+def test_a_capped_ttl_causes_a_warning() -> None:
     made = issued(ServiceWorld(max_lease_ttl=100), token_ttl=1000)
     assert (made.token.ttl, len(made.warnings)) == (100, 1)

@@ -30,7 +30,7 @@ MEMBERS = {
 }
 
 
-def test_a_look_up_tells_all_there_is() -> None:
+def test_a_look_up_returns_every_member() -> None:
     world = ServiceWorld()
     auth = world.create(policies=["dev"], meta={"who": "me"}, ttl="2m", display_name="Büro", explicit_max_ttl=600)
     world.advance(10.5)
@@ -56,19 +56,19 @@ def test_a_look_up_tells_all_there_is() -> None:
 
 
 def test_the_root_token_never_expires() -> None:
-    told = ServiceWorld().look_up(ROOT)
-    assert set(told) == MEMBERS
-    assert (told["ttl"], told["expire_time"], told["renewable"], told["orphan"]) == (0, None, False, True)
+    reply = ServiceWorld().look_up(ROOT)
+    assert set(reply) == MEMBERS
+    assert (reply["ttl"], reply["expire_time"], reply["renewable"], reply["orphan"]) == (0, None, False, True)
 
 
-def test_more_is_told_where_there_is_more() -> None:
+def test_a_look_up_has_more_members_where_they_apply() -> None:
     world = ServiceWorld()
     world.must("POST", "auth/token/roles/r", {"token_period": 60, "token_bound_cidrs": "192.0.2.0/24"})
     token = world.create(at="create/r")["client_token"]
     world.must("POST", "auth/token/renew-self", None, token)
-    told = world.look_up(token)
-    assert set(told) == MEMBERS | {"role", "period", "bound_cidrs", "last_renewal", "last_renewal_time"}
-    assert (told["role"], told["period"], told["last_renewal_time"]) == ("r", 60, 1_700_000_000)
+    reply = world.look_up(token)
+    assert set(reply) == MEMBERS | {"role", "period", "bound_cidrs", "last_renewal", "last_renewal_time"}
+    assert (reply["role"], reply["period"], reply["last_renewal_time"]) == ("r", 60, 1_700_000_000)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
@@ -91,11 +91,11 @@ def test_a_look_up_without_a_token_is_about_the_caller() -> None:
     assert world.must("GET", "auth/token/lookup")["data"]["display_name"] == "root"
 
 
-def test_a_token_is_looked_up_by_its_accessor_which_does_not_tell_its_text() -> None:
+def test_a_look_up_by_accessor_does_not_return_the_text() -> None:
     world = ServiceWorld()
     auth = world.create()
-    told = world.must("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})["data"]
-    assert told == {**world.look_up(auth["client_token"]), "id": ""}
+    reply = world.must("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})["data"]
+    assert reply == {**world.look_up(auth["client_token"]), "id": ""}
 
 
 @pytest.mark.parametrize("text", ["x", "cb.x"])
@@ -109,7 +109,7 @@ def test_an_unknown_accessor_is_a_bad_request() -> None:
         assert ServiceWorld().code("POST", f"auth/token/{path}", {"accessor": "x"}) == (400, "token_not_found")
 
 
-def test_the_dead_are_not_known() -> None:
+def test_dead_tokens_cannot_be_looked_up() -> None:
     """Neither those that have expired, nor those of a dead family, though their entries may still be there."""
     world = ServiceWorld()
     parent = world.create(ttl=60)
@@ -120,16 +120,16 @@ def test_the_dead_are_not_known() -> None:
         assert world.code("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})[0] == 400
 
 
-def test_a_look_up_of_a_token_that_does_not_exist_says_so_by_what_was_given() -> None:
+def test_a_look_up_names_the_text_or_the_accessor_as_invalid() -> None:
     """A text is a bad token, an accessor an invalid one; neither answers with the caller's own token."""
     world = ServiceWorld()
     for path, body, reason in (
         ("lookup", {"token": "cs." + "0" * 64}, "bad token"),
         ("lookup-accessor", {"accessor": "0" * 32}, "invalid accessor"),
     ):
-        _, told = world.ask("POST", f"auth/token/{path}", body)
-        assert told["errors"][0].endswith(reason)
-        assert "data" not in told
+        _, reply = world.ask("POST", f"auth/token/{path}", body)
+        assert reply["errors"][0].endswith(reason)
+        assert "data" not in reply
 
 
 def test_a_look_up_needs_the_mount_of_the_token() -> None:
@@ -155,7 +155,7 @@ def test_accessors_are_listed(method: str, path: str) -> None:
 
 
 def test_accessors_are_listed_in_pages_in_the_order_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every accessor is in exactly one page, whatever the sizes of the pages; `after` need not exist any more."""
+    """Every accessor is in exactly one page, for pages of any size. The token of `after` may be gone."""
     monkeypatch.setattr(look_up, "PAGE", 2)
     world = ServiceWorld()
     made = []

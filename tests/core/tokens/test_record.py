@@ -43,7 +43,7 @@ def test_an_orphan_has_one_entry_and_a_child_two() -> None:
     assert not token(parent="b").orphan
 
 
-def test_the_end_of_a_token_is_due_work_only_where_something_hangs_on_it() -> None:
+def test_the_end_of_a_token_is_due_work_only_if_it_has_dependants() -> None:
     assert token(parent="b").ending(20.0) == Changes(deletes=("token/a", "child/b/a"))
     changes = token(has_dependants=True).ending(20.0)
     assert [queue.parse(key) for key in changes.puts] == [(20.0, queue.TOKEN, "token", "a")]

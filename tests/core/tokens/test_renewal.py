@@ -16,13 +16,13 @@ def renewed(world: ServiceWorld, token: str, increment: object = None) -> Any:
     return world.must("PUT", RENEW, {"increment": increment}, token)
 
 
-def test_a_renewal_tells_the_token_and_its_new_life() -> None:
+def test_a_renewal_returns_the_token_and_its_new_ttl() -> None:
     world = ServiceWorld()
     created = world.create(ttl="1h", policies=["default"])
     world.advance(1000)
-    told = renewed(world, created["client_token"])
-    assert told["auth"] == created
-    assert told["warnings"] is None
+    reply = renewed(world, created["client_token"])
+    assert reply["auth"] == created
+    assert reply["warnings"] is None
     assert world.look_up(created["client_token"])["ttl"] == 3600
 
 
@@ -39,9 +39,9 @@ def test_no_renewal_goes_past_the_maximum_of_the_mount() -> None:
     world = ServiceWorld(max_lease_ttl=1000)
     token = world.child(ttl=600, policies=["default"])
     world.advance(500)
-    told = renewed(world, token)
-    assert told["auth"]["lease_duration"] == 500
-    assert "exceeded the effective maximum" in told["warnings"][0]
+    reply = renewed(world, token)
+    assert reply["auth"]["lease_duration"] == 500
+    assert "exceeded the effective maximum" in reply["warnings"][0]
     world.advance(499.5)
     assert world.code("POST", RENEW, {}, token) == (400, "token_past_max_ttl")
 
@@ -71,10 +71,10 @@ def test_an_expired_token_cannot_be_renewed() -> None:
     assert world.code("POST", "auth/token/renew", {"token": token}) == (400, "token_not_found")
 
 
-@pytest.mark.parametrize("wish", [{"renewable": False}, {"policies": ["root"]}])
-def test_what_is_not_renewable(wish: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", [{"renewable": False}, {"policies": ["root"]}])
+def test_what_is_not_renewable(fields: dict[str, Any]) -> None:
     world = ServiceWorld()
-    auth = world.create(**{"policies": ["default"], **wish})
+    auth = world.create(**{"policies": ["default"], **fields})
     assert not auth["renewable"]
     assert world.code("POST", RENEW, {}, auth["client_token"]) == (400, "token_not_renewable")
 
@@ -92,15 +92,15 @@ def test_the_last_use_of_a_token_cannot_renew_it() -> None:
 def test_another_can_renew_a_token() -> None:
     world = ServiceWorld()
     token = world.child(ttl=60)
-    told = world.must("PUT", "auth/token/renew", {"token": token, "increment": "5m"})
-    assert (told["auth"]["client_token"], told["auth"]["lease_duration"]) == (token, 300)
+    reply = world.must("PUT", "auth/token/renew", {"token": token, "increment": "5m"})
+    assert (reply["auth"]["client_token"], reply["auth"]["lease_duration"]) == (token, 300)
 
 
-def test_a_token_is_renewed_by_its_accessor_which_does_not_tell_its_text() -> None:
+def test_a_renewal_by_accessor_does_not_return_the_text() -> None:
     world = ServiceWorld()
     auth = world.create(ttl=60)
-    told = world.must("POST", "auth/token/renew-accessor", {"accessor": auth["accessor"], "increment": 90})["auth"]
-    assert told == {**auth, "client_token": "", "lease_duration": 90}
+    reply = world.must("POST", "auth/token/renew-accessor", {"accessor": auth["accessor"], "increment": 90})["auth"]
+    assert reply == {**auth, "client_token": "", "lease_duration": 90}
 
 
 @pytest.mark.parametrize(

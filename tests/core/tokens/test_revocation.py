@@ -35,11 +35,11 @@ def test_a_token_is_revoked_by_its_accessor() -> None:
     assert not world.is_good(auth["client_token"])
 
 
-def test_revoking_what_is_not_there_is_well() -> None:
+def test_revoking_an_unknown_token_succeeds() -> None:
     world = ServiceWorld()
     assert world.ask("POST", "auth/token/revoke", {"token": "unknown"}) == (204, None)
-    status, told = world.ask("POST", "auth/token/revoke-accessor", {"accessor": "unknown"})
-    assert (status, told["warnings"]) == (200, ["no token with this accessor was found"])
+    status, reply = world.ask("POST", "auth/token/revoke-accessor", {"accessor": "unknown"})
+    assert (status, reply["warnings"]) == (200, ["no token with this accessor was found"])
 
 
 def test_an_expired_token_can_be_revoked() -> None:

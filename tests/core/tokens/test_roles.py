@@ -74,9 +74,9 @@ def test_every_field_reads_back_and_what_is_not_given_stays() -> None:
 def test_deprecated_names_are_accepted_and_read_back() -> None:
     world = ServiceWorld()
     world.must("POST", "auth/token/roles/web", {"period": 60, "explicit_max_ttl": 90, "bound_cidrs": "10.0.0.0/8"})
-    told = world.must("GET", "auth/token/roles/web")["data"]
-    assert (told["period"], told["explicit_max_ttl"], told["bound_cidrs"]) == (60, 90, ["10.0.0.0/8"])
-    assert (told["token_period"], told["token_explicit_max_ttl"]) == (60, 90)
+    reply = world.must("GET", "auth/token/roles/web")["data"]
+    assert (reply["period"], reply["explicit_max_ttl"], reply["bound_cidrs"]) == (60, 90, ["10.0.0.0/8"])
+    assert (reply["token_period"], reply["token_explicit_max_ttl"]) == (60, 90)
 
 
 @pytest.mark.parametrize("token_type", ["service", "batch", "default", "default-service", "default-batch"])

@@ -79,7 +79,7 @@ def test_settings_that_contradict_each_other_are_refused(contradiction: dict[str
     assert refusal.value.code is code
 
 
-def test_a_maximum_above_that_of_the_mount_is_worth_a_warning() -> None:
+def test_a_maximum_above_that_of_the_mount_causes_a_warning() -> None:
     assert check(TokenSettings(token_max_ttl=1000), TOKEN, SETTINGS) == ()
     assert len(check(TokenSettings(token_max_ttl=1001), TOKEN, SETTINGS)) == 1
 

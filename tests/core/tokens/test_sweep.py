@@ -22,7 +22,7 @@ def test_dead_tokens_are_swept_with_all_their_entries_and_living_ones_stay() -> 
     assert not world.is_good(dead)
 
 
-def test_a_dead_token_is_not_swept_before_what_hangs_on_it() -> None:
+def test_a_dead_token_is_not_swept_before_its_dependants() -> None:
     """Its due entry is what clears it away, children first."""
     world = ServiceWorld()
     parent = world.child(ttl=60)
@@ -35,7 +35,7 @@ def test_a_dead_token_is_not_swept_before_what_hangs_on_it() -> None:
     assert len(world.keys("token/")) == 1
 
 
-def test_the_sweep_goes_page_by_page_and_round_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sweep_reads_page_by_page_and_starts_again_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "PAGE", 2)
     world = ServiceWorld()
     for _ in range(5):
@@ -95,5 +95,5 @@ def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
 
 def test_tidying_asks_for_the_next_round_now() -> None:
     world = ServiceWorld()
-    status, told = world.ask("POST", "auth/token/tidy")
-    assert (status, len(told["warnings"]), world.last.wake_at) == (202, 1, world.clock)
+    status, reply = world.ask("POST", "auth/token/tidy")
+    assert (status, len(reply["warnings"]), world.last.wake_at) == (202, 1, world.clock)

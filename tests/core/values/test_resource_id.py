@@ -44,7 +44,7 @@ def test_a_child_resource_has_several_types_and_names() -> None:
     assert not found.is_a(SCALE_SET)
 
 
-def test_type_is_compared_whole_and_whatever_the_case() -> None:
+def test_the_type_is_compared_as_a_whole_without_regard_to_case() -> None:
     found = parse(VM.upper())
     assert found.is_a(VIRTUAL_MACHINE)
     assert not found.is_a(SCALE_SET)
