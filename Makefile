@@ -1,8 +1,9 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
-# VENV, EXTRAS the optional dependencies in it, MINUTES how long a soak takes.
+# VENV, EXTRAS the optional dependencies in it, TESTS which tests run, MINUTES how long a soak takes.
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 3
+TESTS ?= tests
 EXTRAS ?= trio,aiohttp,postgres,bench,dev
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -19,8 +20,8 @@ help: ## List the targets
 
 test: lint pytest ## Lint, check types and contracts, run all tests
 
-pytest: $(READY) ## Run all tests
-	@$(BIN)/python -m pytest -n 2
+pytest: $(READY) ## Run all tests, or those of TESTS
+	@$(BIN)/python -m pytest -n 2 $(TESTS)
 
 lint: $(READY) ## Check style, import contracts and types
 	@$(call quietly,$(BIN)/ruff check)
