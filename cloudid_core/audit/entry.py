@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ..api.request import ParsedRequest
-from ..api.response import Answer, AuthBlock
+from ..api.response import Answer, AuthBlock, WrapInfo
 from ..errors import Problem
 from ..mounts.table import Mount
 from ..tokens.record import Caller
@@ -109,6 +109,8 @@ class Exchange(msgspec.Struct, kw_only=True):
         if ask is not None and ask.body:
             members["data"] = device.hasher.members(ask.body, _clear_keys(mount, "request"))
         members["remote_address"] = self.remote_address
+        if ask is not None and ask.wrap_ttl:
+            members["wrap_ttl"] = ask.wrap_ttl
         return members
 
     def _outcome(self, device: Device, problems: tuple[Problem, ...]) -> bytes:
@@ -130,6 +132,10 @@ class Exchange(msgspec.Struct, kw_only=True):
             members["secret"] = {"lease_id": answer.lease_id}
         if answer.data:
             members["data"] = device.hasher.members(answer.data, _clear_keys(self.mount, "response"))
+        if answer.rendered:  # the body of the answer that was wrapped
+            members["data"] = device.hasher.members(msgspec.json.decode(answer.rendered))
+        if answer.wrap_info is not None:
+            members["wrap_info"] = _wrapping(device, answer.wrap_info)
         if answer.warnings:
             members["warnings"] = answer.warnings
         return members
@@ -160,6 +166,16 @@ def _granted(device: Device, block: AuthBlock) -> dict[str, Any]:
         "metadata": block.metadata,
         "token_type": block.token_type,
         "token_ttl": block.lease_duration,
+    }
+
+
+def _wrapping(device: Device, info: WrapInfo) -> dict[str, Any]:
+    """The token that stands for a wrapped answer."""
+    return {
+        **info.members(),
+        "token": device.hasher.text(info.token),
+        "accessor": _accessor(device, info.accessor),
+        "wrapped_accessor": _accessor(device, info.wrapped_accessor),
     }
 
 

@@ -160,6 +160,25 @@ def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
     assert told["error_codes"] == ["bound_service_principal_mismatch"]
 
 
+def test_a_wrapped_answer_is_told_by_its_wrapping_token() -> None:
+    world = audited()
+    response = world.perform(world.asking("GET", "sys/policies/acl/default", wrap_ttl="90"))
+    info = msgspec.json.decode(response.body)["wrap_info"]
+    request, answered = entries(world)
+    assert request["request"]["wrap_ttl"] == 90
+    told = answered["response"]
+    assert "data" not in told
+    assert (told["wrap_info"]["ttl"], told["wrap_info"]["creation_path"]) == (90, "sys/policies/acl/default")
+    for name in ("token", "accessor"):
+        assert told["wrap_info"][name].startswith("hmac-sha256:")
+    world.events.clear()
+    unwrapped = world.must("POST", "sys/wrapping/unwrap", {"token": info["token"]})
+    assert set(unwrapped["data"]) == {"name", "policy"}
+    told = entries(world)[-1]
+    assert told["response"]["data"]["data"]["policy"].startswith("hmac-sha256:")
+    assert info["token"] not in str(told)
+
+
 def test_no_secret_gets_into_an_entry() -> None:
     """Canaries in every field of every kind of body, as texts and as numbers, in requests and in responses."""
     world = ServiceWorld()
