@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -244,6 +245,22 @@ def test_the_life_of_a_token(target: Target) -> None:
     tokens.revoke_accessor(auth["accessor"])
     with pytest.raises(exceptions.Forbidden):
         tokens.lookup(auth["client_token"])
+
+
+def test_an_audit_device_is_enabled_and_disabled(target: Target, tmp_path: Path) -> None:
+    client, file = target.client(), tmp_path / "audit.log"
+    client.sys.enable_audit_device("file", description="all", options={"path": str(file)}, path="main")
+    try:
+        assert client.sys.list_enabled_audit_devices()["data"]["main/"]["options"]["file_path"] == str(file)
+        client.lookup_token()
+        hashed = client.sys.calculate_hash("main", "root")["data"]["hash"]
+    finally:
+        client.sys.disable_audit_device("main")
+    assert "main/" not in client.sys.list_enabled_audit_devices()["data"]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    entries = [line for line in lines if line.get("request", {}).get("path") == "auth/token/lookup-self"]
+    assert [entry["type"] for entry in entries] == ["request", "response"]
+    assert {entry["auth"]["client_token"] for entry in entries} == {hashed}
 
 
 def test_an_answer_is_wrapped(target: Target) -> None:
