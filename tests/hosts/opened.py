@@ -82,7 +82,10 @@ def serving(provider: Provider = scripted_provider) -> Iterator[str]:
             except ConnectionError:
                 self.close_connection = True
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 512  # with the usual 5, the kernel drops connections that come at once
+
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
