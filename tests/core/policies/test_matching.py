@@ -20,6 +20,10 @@ def acl_of(*documents: dict[str, str]) -> Acl:
     )
 
 
+def test_capabilities_do_not_depend_on_the_case_of_the_path() -> None:
+    assert acl_of({"a/b": "read"}).capabilities("A/B") == {"read"}
+
+
 @pytest.mark.parametrize(
     "pattern, yes, no",
     [
