@@ -50,6 +50,8 @@ async def log_in(call: Call) -> Answer:
 
 @retry_on_conflict
 async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
+    if call.trail is not None:
+        call.trail.checks = ()  # those of a decision that does not count
     snapshot = await read_snapshot(call.context, call.mount.id, form.role.lower())
     return await _log_in_on(snapshot, call, form)
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cloudid_core import open_service
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 
 from ..service_world import ServiceWorld
@@ -158,6 +159,22 @@ def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
     assert told["decision"]["verdict"] == "refused"
     assert failed == ["bound_service_principal_ids", "bound_resource_groups"]
     assert told["error_codes"] == ["bound_service_principal_mismatch"]
+
+
+def test_a_decision_on_a_role_that_is_out_of_date_is_not_told() -> None:
+    world = ServiceWorld()
+    machine = world.furnish()
+    world.must("PUT", "sys/audit/file", FILE)
+    form = world.credentials(machine)
+    world.must("POST", "auth/cloud/login", form, token="")
+    other = world.perform(open_service(world.settings))
+    this, world.service = world.service, other
+    world.must("DELETE", f"auth/cloud/role/{form['role']}")
+    world.service = this
+    world.ask("POST", "auth/cloud/login", form, token="")
+    told = entries(world)[-1]
+    assert told["error_codes"] == ["role_not_found"]
+    assert "decision" not in told
 
 
 def test_a_wrapped_answer_is_told_by_its_wrapping_token() -> None:
