@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from attrs import frozen
@@ -17,6 +17,7 @@ KEY_BYTES: Final = 32
 FILE: Final = "file"
 SOCKET: Final = "socket"
 STDOUT: Final = "stdout"
+ADMITTED: Final = "admitted"
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -88,15 +89,26 @@ class Entries(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One constraint of a decision: what was checked, what was expected, and how it came out."""
+    """One check of a decision, as it goes on record."""
 
     name: str
     verdict: str
-    """`passed`, `failed`, or `not_checked` because the decision fell before it."""
-    expected: frozenset[str] = frozenset()
+    """`passed`, `failed`, or `undecided` because a fact is missing."""
+    expected: tuple[str, ...] = ()
+    """The role's list, if the check is about one."""
+    found: Any = None
+    """What a check that failed found."""
+
+
+class Decision(msgspec.Struct, frozen=True, cache_hash=True):
+    """A decision, as it goes on record."""
+
+    verdict: str
+    """`ADMITTED`, `refused`, or `undecided` because a fact is missing."""
+    checks: tuple[Check, ...]
 
 
 class Trail(msgspec.Struct):
     """What a program tells of its decision while it works on an audited request."""
 
-    checks: tuple[Check, ...] = ()
+    decision: Decision | None = None

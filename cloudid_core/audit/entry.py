@@ -16,7 +16,7 @@ from ..errors import Problem
 from ..mounts.table import Mount
 from ..tokens.record import Caller
 from ..values import rfc3339
-from .device import Check, Device, Entries, Trail
+from .device import ADMITTED, Decision, Device, Entries, Trail
 from .hashing import Hasher
 
 NAMESPACE: Final = {"id": "root"}
@@ -117,8 +117,8 @@ class Exchange(msgspec.Struct, kw_only=True):
         members: dict[str, Any] = {}
         if self.answer is not None and not problems:
             members["response"] = self._response(device, self.answer)
-        if self.trail.checks:
-            members["decision"] = device.hasher.remembered(_decision, self.trail.checks)
+        if (decision := self.trail.decision) is not None:
+            members["decision"] = _decision(device.hasher, decision)
         if problems:
             members["error"] = "; ".join(problem.text for problem in problems)
             members["error_codes"] = [problem.code.wire for problem in problems]
@@ -179,17 +179,21 @@ def _wrapping(device: Device, info: WrapInfo) -> dict[str, Any]:
     }
 
 
-def _decision(hasher: Hasher, checks: tuple[Check, ...]) -> msgspec.Raw:
-    members = {
-        "verdict": "admitted" if all(check.verdict == "passed" for check in checks) else "refused",
-        "checks": [
-            {"check": check.name, "verdict": check.verdict, "expected": hasher.texts(check.expected)}
-            if check.expected
-            else {"check": check.name, "verdict": check.verdict}
-            for check in checks
-        ],
-    }
-    return msgspec.Raw(_encode(members))
+def _decision(hasher: Hasher, decision: Decision) -> msgspec.Raw:
+    """Logins that are admitted have few different decisions, so theirs is remembered."""
+    return hasher.remembered(_checks, decision) if decision.verdict == ADMITTED else _checks(hasher, decision)
+
+
+def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
+    checks = []
+    for check in decision.checks:
+        members: dict[str, Any] = {"check": check.name, "verdict": check.verdict}
+        if check.expected:
+            members["expected"] = hasher.remembered(Hasher.texts, check.expected)
+        if check.found is not None:
+            members |= hasher.members({"found": check.found})
+        checks.append(members)
+    return msgspec.Raw(_encode({"verdict": decision.verdict, "checks": checks}))
 
 
 def probe(device: Device, request_id: str) -> Entries:

@@ -64,11 +64,11 @@ class Hasher:
         value: V = self._remembered(make, content)
         return value
 
-    def texts(self, texts: frozenset[str]) -> tuple[str, ...]:
-        """The hashes of a set of texts, sorted by text; a large set is one hash."""
+    def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
+        """The hashes of texts; of many there is one hash."""
         if len(texts) > LEAF_LIMIT:
-            return (self._of(_encode(sorted(texts))),)
-        return tuple(self.text(text) for text in sorted(texts))
+            return (self._of(_encode(texts)),)
+        return tuple(map(self.text, texts))
 
     def _made(self, make: Callable[[Hasher, Any], Any], content: Any) -> Any:
         return make(self, content)

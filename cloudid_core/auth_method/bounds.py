@@ -6,7 +6,6 @@ from typing import Final, Protocol
 
 from attrs import field, frozen
 
-from ..audit.device import Check
 from ..values.folding import fold, fold_location
 
 ANY: Final = ("*",)
@@ -45,8 +44,6 @@ class Bounds:
     bind_resources: bool = field(init=False)
     """Whether anything is demanded of the machine."""
     bind_nothing: bool = field(init=False)
-    traces: dict[tuple[str, bool], tuple[Check, ...]] = field(factory=dict, init=False, eq=False, repr=False)
-    """The traces of logins that were admitted under these bounds; see `trace.trace_of_admitted`."""
 
     @bind_resources.default
     def _bind_resources(self) -> bool:

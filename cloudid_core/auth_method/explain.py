@@ -16,13 +16,13 @@ from ..api.response import Answer
 from ..api.routing import Call
 from ..errors import Code, Refused, reason_of
 from ..provider.client import PROVIDER_FAILURES, refusal_of
-from ..provider.signing_keys import KeySet
 from ..store.conflicts import retry_on_conflict
 from .claims import Claims
 from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
-from .explanation import Case, Trust, explanation_of, given_claims, given_facts
+from .explanation import Case, Trust, explanation_of
 from .form import LoginForm, validate
-from .login import facts_at_hand, fetched_facts, tenant_keys, verified_claims
+from .given import given_claims, given_facts
+from .login import facts_at_hand, fetched_facts, tenant_keys, trust_of, verified_claims
 from .snapshot import Snapshot, read_snapshot
 
 UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISSING)
@@ -56,7 +56,7 @@ async def explain_login(call: Call) -> Answer:
     warnings: tuple[str, ...] = ()
     if form.claims is not None:
         key_set = await tenant_keys(call, snapshot)
-        claims = _given(call, form, _trust(call, snapshot, key_set))
+        claims = _given(call, form, trust_of(call, snapshot, key_set))
         facts = given_facts(form.facts or {}, claims)
     else:
         try:
@@ -71,22 +71,11 @@ async def explain_login(call: Call) -> Answer:
         facts=facts,
         role=role,
         form=form,
-        trust=_trust(call, snapshot, key_set),
+        trust=trust_of(call, snapshot, key_set),
         now=call.now,
-        address=form.remote_address,
+        address=form.remote_address or None,
     )
     return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
-
-
-def _trust(call: Call, snapshot: Snapshot, key_set: KeySet) -> Trust:
-    settings = call.context.settings
-    return Trust(
-        audience=snapshot.config.resource,
-        tenant_id=key_set.tenant_id,
-        issuers=key_set.issuers,
-        leeway=settings.leeway,
-        machine_check=settings.machine_check,
-    )
 
 
 def _given(call: Call, form: ExplainForm, trust: Trust) -> Claims:

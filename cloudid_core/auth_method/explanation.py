@@ -2,29 +2,28 @@
 
 The verdicts are those of the decision itself: its checks run to their end and all failures are collected. The table
 below only says which checks a login meets, and what to show of each. The first failure is the code that a login with
-these claims and facts is refused with.
+these claims and facts is refused with. `explain` and tests of roles show all of it; audit entries get a part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Final
 
-import msgspec
 from attrs import frozen
 
 from ..api.fields import Json
+from ..audit.device import ADMITTED, Decision
+from ..audit.device import Check as RecordedCheck
 from ..effects import Instant
-from ..errors import Code, Refused
-from ..foundation.caches import Caches
+from ..errors import Code
 from ..provider.compute import Machine
 from ..values import network, rfc3339
-from ..values.folding import fold, fold_location
-from .claims import Claims, NamedMachine, check_claims, read
+from .claims import Claims, NamedMachine, check_claims
 from .decision import (
     NOT_ASKED,
     Facts,
-    NotAsked,
+    Verified,
     check_groups,
     check_machine,
     check_what_is_signed,
@@ -37,12 +36,7 @@ from .roles import BOUNDS, Role
 PASSED: Final = "passed"
 FAILED: Final = "failed"
 UNDECIDED: Final = "undecided"
-ADMITTED: Final = "admitted"
 REFUSED: Final = "refused"
-
-FACTS_RULE: Final = '"facts" must be {"machine": {"location", "principals", "scale_set"} or null, "groups": [] or null}'
-LIFETIME: Final = 3600
-"""Seconds for which claims hold that were given as data without `exp`."""
 
 
 @frozen(kw_only=True)
@@ -66,8 +60,8 @@ class Case:
     form: LoginForm
     trust: Trust
     now: Instant
-    address: str = ""
-    """Where the login comes from; empty: unknown."""
+    address: str | None = None
+    """Where the login comes from; `None`: unknown."""
 
     @property
     def machine(self) -> NamedMachine | None:
@@ -100,6 +94,13 @@ class Check:
     verdict: str
     expected: Json
     found: Json
+    bound: tuple[str, ...] = ()
+    """The list of the role that the check is about, if it is about one."""
+
+    @property
+    def recorded(self) -> RecordedCheck:
+        """What goes on record: of a check that passed nothing that only this login says."""
+        return RecordedCheck(self.name, self.verdict, self.bound, self.found if self.verdict == FAILED else None)
 
     @property
     def described(self) -> dict[str, Json]:
@@ -127,6 +128,11 @@ class Explanation:
         return UNDECIDED if any(check.verdict == UNDECIDED for check in self.checks) else ADMITTED
 
     @property
+    def decision(self) -> Decision:
+        """The decision as it goes on record."""
+        return Decision(self.verdict, tuple(check.recorded for check in self.checks))
+
+    @property
     def described(self) -> dict[str, Json]:
         return {
             "verdict": self.verdict,
@@ -137,11 +143,16 @@ class Explanation:
 
 @frozen(kw_only=True)
 class Rule:
-    """A row of the table: when a login meets a check, whether it can be decided, and what to show of it."""
+    """A row of the table: when a login meets a check, whether it can be decided, and what to show of it.
+
+    Where `bound` says which list of the role the check is about, that list is expected, and must not be empty for a
+    login to meet the check.
+    """
 
     name: str
     code: Code
-    expected: Callable[[Case], Json]
+    bound: Callable[[Role], Collection[str]] | None = None
+    expected: Callable[[Case], Json] = lambda case: None
     found: Callable[[Case], Json]
     applies: Callable[[Case], bool] = lambda case: True
     is_known: Callable[[Case], bool] = lambda case: True
@@ -150,14 +161,31 @@ class Rule:
 def explanation_of(case: Case) -> Explanation:
     """Run all checks of a login, and say what each of them found."""
     failures = _failures(case)
-    return Explanation(tuple(_check(rule, case, failures) for rule in RULES if rule.applies(case)), tuple(failures))
+    checks = [_check(rule, case, failures) for rule in RULES if _is_met(rule, case)]
+    return Explanation(tuple(checks), tuple(failures))
+
+
+def shape(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
+    """What tells, under one role, which checks a login has met that was admitted. Few are different."""
+    other = claims.other
+    return (
+        form.named_by,
+        claims.machine is None,
+        verified.machine is None,
+        claims.groups_overflow,
+        other and (bool(other.subscription), bool(other.resource_group)),
+    )
+
+
+def _is_met(rule: Rule, case: Case) -> bool:
+    return (rule.bound is None or bool(rule.bound(case.role))) and rule.applies(case)
 
 
 def _failures(case: Case) -> list[Code]:
     """The codes of all checks that fail, in the order of a login."""
     failures: list[Code] = []
     fail, role, trust = failures.append, case.role, case.trust
-    if case.address and not network.contains(role.token_bound_cidrs, case.address):
+    if case.address is not None and not network.contains(role.token_bound_cidrs, case.address):
         fail(Code.SOURCE_ADDRESS_REFUSED)
     check_claims(
         case.claims,
@@ -185,7 +213,9 @@ def _check(rule: Rule, case: Case, failures: Sequence[Code]) -> Check:
         verdict = FAILED
     else:
         verdict = PASSED if rule.is_known(case) else UNDECIDED
-    return Check(name=rule.name, code=code, verdict=verdict, expected=rule.expected(case), found=rule.found(case))
+    bound = tuple(sorted(rule.bound(case.role))) if rule.bound else ()
+    expected = list(bound) if rule.bound else rule.expected(case)
+    return Check(name=rule.name, code=code, verdict=verdict, expected=expected, found=rule.found(case), bound=bound)
 
 
 def _subscription(case: Case) -> str:
@@ -230,10 +260,9 @@ RULES: Final = (
     Rule(
         name="token_bound_cidrs",
         code=Code.SOURCE_ADDRESS_REFUSED,
-        applies=lambda case: bool(case.role.token_bound_cidrs),
-        is_known=lambda case: bool(case.address),
-        expected=lambda case: [str(each) for each in case.role.token_bound_cidrs],
-        found=lambda case: case.address or None,
+        bound=lambda role: role.token_bound_cidrs,
+        is_known=lambda case: case.address is not None,
+        found=lambda case: case.address,
     ),
     Rule(
         name="iss",
@@ -281,8 +310,7 @@ RULES: Final = (
     Rule(
         name="bound_service_principal_ids",
         code=Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
-        applies=lambda case: bool(case.role.bounds.principals),
-        expected=lambda case: sorted(case.role.bounds.principals),
+        bound=lambda role: role.bounds.principals,
         found=lambda case: case.claims.principal_id,
     ),
     Rule(
@@ -296,13 +324,12 @@ RULES: Final = (
     Rule(
         name="bound_group_ids",
         code=Code.BOUND_GROUP_MISMATCH,
-        applies=lambda case: bool(case.role.bounds.groups),
+        bound=lambda role: role.bounds.groups,
         is_known=_knows_groups,
-        expected=lambda case: sorted(case.role.bounds.groups),
         found=_groups,
     ),
     Rule(
-        name="machine claim",
+        name="machine_claim",
         code=Code.MACHINE_CLAIM_MISSING,
         applies=lambda case: case.role.bounds.bind_resources,
         expected=lambda case: "the id of a resource in a resource group",
@@ -325,7 +352,7 @@ RULES: Final = (
     Rule(
         name="vmss_name",
         code=Code.VMSS_NAME_MISMATCH,
-        applies=lambda case: case.machine is not None and bool(case.form.vmss_name),
+        applies=lambda case: case.machine is not None and case.form.named_by == "vmss_name",
         is_known=_knows_scale_set,
         expected=_scale_set,
         found=lambda case: case.form.vmss_name,
@@ -333,31 +360,29 @@ RULES: Final = (
     Rule(
         name="vm_name",
         code=Code.VM_NAME_MISMATCH,
-        applies=lambda case: case.machine is not None and bool(case.form.vm_name) and not case.form.vmss_name,
+        applies=lambda case: case.machine is not None and case.form.named_by == "vm_name",
         expected=lambda case: _machine_name(case) if case.is_virtual_machine else None,
         found=lambda case: case.form.vm_name,
     ),
     Rule(
         name="resource_id",
         code=Code.RESOURCE_ID_MISMATCH,
-        applies=lambda case: (
-            case.machine is not None and bool(case.form.resource_id) and not (case.form.vm_name or case.form.vmss_name)
-        ),
+        applies=lambda case: case.machine is not None and case.form.named_by == "resource_id",
         expected=lambda case: case.machine.written if case.machine else None,
         found=lambda case: case.form.resource_id,
     ),
     Rule(
         name="bound_subscription_ids",
         code=Code.BOUND_SUBSCRIPTION_MISMATCH,
-        applies=lambda case: case.machine is not None and bool(case.role.bounds.subscriptions),
-        expected=lambda case: sorted(case.role.bounds.subscriptions),
+        bound=lambda role: role.bounds.subscriptions,
+        applies=lambda case: case.machine is not None,
         found=_subscription,
     ),
     Rule(
         name="bound_resource_groups",
         code=Code.BOUND_RESOURCE_GROUP_MISMATCH,
-        applies=lambda case: case.machine is not None and bool(case.role.bounds.resource_groups),
-        expected=lambda case: sorted(case.role.bounds.resource_groups),
+        bound=lambda role: role.bounds.resource_groups,
+        applies=lambda case: case.machine is not None,
         found=_resource_group,
     ),
     Rule(
@@ -369,7 +394,7 @@ RULES: Final = (
         found=lambda case: case.machine.written if case.known_machine and case.machine else None,
     ),
     Rule(
-        name="identity of the machine",
+        name="machine_identity",
         code=Code.MACHINE_IDENTITY_MISMATCH,
         applies=lambda case: case.rests_on_machine,
         is_known=lambda case: case.known_machine is not None,
@@ -379,78 +404,18 @@ RULES: Final = (
     Rule(
         name="bound_scale_sets",
         code=Code.BOUND_SCALE_SET_MISMATCH,
-        applies=lambda case: case.machine is not None and bool(case.role.bounds.scale_sets),
+        bound=lambda role: role.bounds.scale_sets,
+        applies=lambda case: case.machine is not None,
         is_known=_knows_scale_set,
-        expected=lambda case: sorted(case.role.bounds.scale_sets),
         found=_scale_set,
     ),
     Rule(
         name="bound_locations",
         code=Code.BOUND_LOCATION_MISMATCH,
-        applies=lambda case: case.machine is not None and bool(case.role.bounds.locations),
+        bound=lambda role: role.bounds.locations,
+        applies=lambda case: case.machine is not None,
         is_known=lambda case: case.known_machine is not None,
-        expected=lambda case: sorted(case.role.bounds.locations),
         found=lambda case: case.known_machine.location if case.known_machine else None,
     ),
 )
 """The checks of a login. A code stands in one row, whichever half of the decision fails with it."""
-
-
-# Claims and facts that are given as data
-
-
-class GivenMachine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What the provider would say of the machine."""
-
-    location: str = ""
-    principals: tuple[str, ...] = ()
-    scale_set: str = ""
-
-
-class GivenFacts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What the provider would say; null: that it does not know the machine or the principal."""
-
-    machine: GivenMachine | msgspec.UnsetType | None = msgspec.UNSET
-    groups: tuple[str, ...] | msgspec.UnsetType | None = msgspec.UNSET
-
-
-def given_claims(members: Mapping[str, Any], trust: Trust, now: Instant, caches: Caches) -> Claims:
-    """Claims given as the payload of a token. Of `iss`, `aud`, `tid` and `exp` those that are left out are right.
-
-    Raises `Refused` with `JWT_CLAIM_MISSING` as for a token.
-    """
-    usual = {
-        "iss": min(trust.issuers, default="-"),
-        "aud": trust.audience,
-        "tid": trust.tenant_id,
-        "exp": now + LIFETIME,
-    }
-    return read(msgspec.json.encode({**usual, **members}), caches)
-
-
-def given_facts(members: object, claims: Claims) -> Facts:
-    """Facts given as data; what is left out is unknown. Raises `Refused` with `FIELD_INVALID`."""
-    try:
-        given = msgspec.convert(members, GivenFacts)
-    except msgspec.ValidationError:
-        raise Refused(Code.FIELD_INVALID, FACTS_RULE) from None
-    machine, groups = given.machine, given.groups
-    return Facts(
-        machine=_machine(machine, claims) if isinstance(machine, GivenMachine) else _unless_null(machine),
-        groups=frozenset(map(fold, groups)) if isinstance(groups, tuple) else _unless_null(groups),
-    )
-
-
-def _unless_null(given: msgspec.UnsetType | None) -> NotAsked | None:
-    return None if given is None else NOT_ASKED
-
-
-def _machine(given: GivenMachine, claims: Claims) -> Machine | NotAsked:
-    if claims.machine is None:
-        return NOT_ASKED
-    return Machine(
-        resource_id=claims.machine.resource_id,
-        location=fold_location(given.location),
-        principals=frozenset(map(fold, given.principals)),
-        scale_set=given.scale_set,
-    )

@@ -28,6 +28,11 @@ class LoginForm:
     vmss_name: str = setting(TEXT, "", "Scale set of the machine.")
     resource_id: str = setting(TEXT, "", "Full resource id; ignored when `vm_name` or `vmss_name` is given.")
 
+    @property
+    def named_by(self) -> str:
+        """The field that names the machine; empty: none does."""
+        return "vmss_name" if self.vmss_name else "vm_name" if self.vm_name else "resource_id" * bool(self.resource_id)
+
 
 _VM_LOGIN: Final = re.compile("\n".join(each.pattern for each in (NAME, GUID, RESOURCE_GROUP, VM_NAME)))
 """Role, subscription, resource group and virtual machine, a line each: checks the usual form at once. No name can hold

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..api.response import Answer
 from ..api.routing import Call
+from ..audit.device import Decision
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
 from ..events import MachineClaimIgnored
@@ -23,12 +24,11 @@ from ..store.conflicts import retry_on_conflict
 from ..store.sealing import NONCE_SIZE
 from ..tokens.issue import RANDOM_SIZE, issue
 from ..values import network
-from .bounds import Bounds
 from .claims import Claims, OtherClaim, check_claims
 from .decision import NOT_ASKED, Facts, Needs, Verified, decide
+from .explanation import Case, Trust, explanation_of, shape
 from .form import LoginForm, validate
 from .snapshot import Snapshot, cached_snapshot, read_snapshot
-from .trace import trace, trace_of_admitted
 from .verification import UnknownKey, verify_login_jwt
 
 UNSIGNED: Final = frozenset({Code.LOGIN_REFUSED, Code.JWT_MALFORMED})
@@ -51,7 +51,7 @@ async def log_in(call: Call) -> Answer:
 @retry_on_conflict
 async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
     if call.trail is not None:
-        call.trail.checks = ()  # those of a decision that does not count
+        call.trail.decision = None  # the one before does not count
     snapshot = await read_snapshot(call.context, call.mount.id, form.role.lower())
     return await _log_in_on(snapshot, call, form)
 
@@ -73,26 +73,36 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         if refused.code in UNSIGNED:
             count_failed_login(call.context, call.remote_address, call.now)
         raise
-    role = snapshot.role
-    if not network.contains(role.token_bound_cidrs, call.remote_address):
-        raise Refused(Code.SOURCE_ADDRESS_REFUSED)
-    check_claims(
-        claims,
-        now=call.now,
-        leeway=call.context.settings.leeway,
-        audience=snapshot.config.resource,
-        issuers=key_set.issuers,
-        tenant_id=key_set.tenant_id,
-        max_jwt_exp=role.max_jwt_exp,
-    )
-    if claims.other is not None:
-        await Record(_ignored(claims.other, call, snapshot))
-    facts = facts_at_hand(snapshot.identity, claims, call.now)
-    verdict = _decide(call, claims, facts, role.bounds, form)
-    if type(verdict) is Needs:
-        facts = await fetched_facts(call, snapshot, claims, facts, verdict)
-        verdict = _decide(call, claims, facts, role.bounds, form)
+    facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
+    machine_check = call.context.settings.machine_check
+    try:
+        if not network.contains(role.token_bound_cidrs, call.remote_address):
+            raise Refused(Code.SOURCE_ADDRESS_REFUSED)
+        check_claims(
+            claims,
+            now=call.now,
+            leeway=call.context.settings.leeway,
+            audience=snapshot.config.resource,
+            issuers=key_set.issuers,
+            tenant_id=key_set.tenant_id,
+            max_jwt_exp=role.max_jwt_exp,
+        )
+        if claims.other is not None:
+            await Record(_ignored(claims.other, call, snapshot))
+        verdict = decide(claims, facts, role.bounds, form, machine_check)
+        if type(verdict) is Needs:
+            facts = await fetched_facts(call, snapshot, claims, facts, verdict)
+            verdict = decide(claims, facts, role.bounds, form, machine_check)
+    except (Refused, *PROVIDER_FAILURES):
+        if call.trail is not None:
+            call.trail.decision = _explained(call, form, snapshot, claims, facts, key_set)
+        raise
     assert type(verdict) is Verified  # all facts that it can need are there
+    if call.trail is not None:
+        kind = shape(claims, form, verdict)
+        if (decision := snapshot.admitted.get(kind)) is None:
+            decision = snapshot.admitted[kind] = _explained(call, form, snapshot, claims, facts, key_set)
+        call.trail.decision = decision
     random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
     issued = issue(
         call.context,
@@ -109,19 +119,32 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 
-def _decide(call: Call, claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm) -> Verified | Needs:
-    """The decision. Where the request is audited its trace goes with it."""
-    machine_check = call.context.settings.machine_check
-    if call.trail is None:
-        return decide(claims, facts, bounds, form, machine_check)
-    try:
-        verdict = decide(claims, facts, bounds, form, machine_check)
-    except Refused:
-        call.trail.checks = trace(claims, facts, bounds, form, machine_check)
-        raise
-    if type(verdict) is Verified:
-        call.trail.checks = trace_of_admitted(verdict, bounds, form)
-    return verdict
+def _explained(
+    call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet
+) -> Decision:
+    """The decision with its checks, to go on record."""
+    case = Case(
+        claims=claims,
+        facts=facts,
+        role=snapshot.role,
+        form=form,
+        trust=trust_of(call, snapshot, key_set),
+        now=call.now,
+        address=call.remote_address,
+    )
+    return explanation_of(case).decision
+
+
+def trust_of(call: Call, snapshot: Snapshot, key_set: KeySet) -> Trust:
+    """What the mount demands of tokens."""
+    settings = call.context.settings
+    return Trust(
+        audience=snapshot.config.resource,
+        tenant_id=key_set.tenant_id,
+        issuers=key_set.issuers,
+        leeway=settings.leeway,
+        machine_check=settings.machine_check,
+    )
 
 
 async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tuple[Claims, KeySet]:

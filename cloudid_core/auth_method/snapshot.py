@@ -7,11 +7,13 @@ only after the entries were read again and had the same versions.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
 
 from attrs import field, frozen
 from msgspec.structs import replace
 
+from ..audit.device import Decision
 from ..errors import Code, Conflict, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
@@ -58,6 +60,11 @@ class Snapshot:
     def display_prefix(self) -> str:
         """How the display names of the tokens start."""
         return f"{self.mount.path.removeprefix('auth/').replace('/', '-')}-"
+
+    @cached_property
+    def admitted(self) -> dict[Hashable, Decision]:
+        """Decisions that go on record, of logins that were admitted, by their `explanation.shape`."""
+        return {}
 
     async def confirm(self) -> None:
         """Raise `Conflict` if the store has newer versions."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from cloudid_core.api.fields import parse, require
 from cloudid_core.auth_method.explain import ExplainForm
 from cloudid_core.auth_method.explanation import Case as Login
-from cloudid_core.auth_method.explanation import Trust, explanation_of, given_claims, given_facts
+from cloudid_core.auth_method.explanation import Trust, explanation_of
 from cloudid_core.auth_method.form import validate
+from cloudid_core.auth_method.given import given_claims, given_facts
 from cloudid_core.auth_method.roles import Role, check
 from cloudid_core.errors import Code, Refused
 from cloudid_core.foundation.caches import Caches
@@ -59,7 +60,7 @@ class Offline:
             form=form,
             trust=self._trust,
             now=self._now,
-            address=form.remote_address,
+            address=form.remote_address or None,
         )
 
     def _role(self, name: str) -> Role:

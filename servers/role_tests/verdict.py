@@ -7,7 +7,8 @@ from typing import Any
 
 from attrs import frozen
 
-from cloudid_core.auth_method.explanation import ADMITTED, FAILED, UNDECIDED
+from cloudid_core.audit.device import ADMITTED
+from cloudid_core.auth_method.explanation import FAILED, UNDECIDED
 
 from .cases import Case
 

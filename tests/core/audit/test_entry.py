@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cloudid_core import open_service
+from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 
 from ..service_world import ServiceWorld
@@ -31,6 +32,11 @@ def entry(event: Event) -> Any:
 
 def entries(world: ServiceWorld) -> list[Any]:
     return [entry(event) for event in world.events if event.audit is not None]
+
+
+def hash_of(world: ServiceWorld, text: str) -> str:
+    hashed: str = world.must("PUT", "sys/audit-hash/file", {"input": text})["data"]["hash"]
+    return hashed
 
 
 def test_a_request_has_an_entry_before_and_one_after_it() -> None:
@@ -159,6 +165,49 @@ def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
     assert told["decision"]["verdict"] == "refused"
     assert failed == ["bound_service_principal_ids", "bound_resource_groups"]
     assert told["error_codes"] == ["bound_service_principal_mismatch"]
+
+
+def test_a_check_that_failed_is_told_with_the_hash_of_what_it_found() -> None:
+    """An entry tells by which identity a login was tried that was refused."""
+    world = ServiceWorld()
+    machine = world.furnish(bound_service_principal_ids=["nobody"], max_jwt_exp=1)
+    world.must("PUT", "sys/audit/file", FILE)
+    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    told = entries(world)[-1]
+    checks = {check["check"]: check for check in told["decision"]["checks"]}
+    assert checks["bound_service_principal_ids"]["found"] == hash_of(world, machine["principals"][0])
+    assert checks["bound_service_principal_ids"]["expected"] == [hash_of(world, "nobody")]
+    assert "found" not in checks["bound_subscription_ids"]
+    assert told["error_codes"] == ["jwt_expires_too_late"], "the first failure; the others are told beside it"
+
+
+def test_entries_and_explain_tell_the_same_checks() -> None:
+    world = ServiceWorld()
+    machine = world.furnish(bound_locations=["nowhere"], bound_scale_sets=["nowhere"])
+    world.must("PUT", "sys/audit/file", FILE)
+    form = world.credentials(machine)
+    world.ask("POST", "auth/cloud/login", form, token="")
+    told = {check["check"]: check["verdict"] for check in entries(world)[-1]["decision"]["checks"]}
+    explained = world.must("POST", "auth/cloud/explain", form)["data"]["checks"]
+    assert told == {check["check"]: check["verdict"] for check in explained}
+
+
+def test_what_the_provider_did_not_tell_is_undecided() -> None:
+    world = ServiceWorld()
+    form = world.credentials(world.furnish(bound_locations=["westus2"]))
+    world.must("PUT", "sys/audit/file", FILE)
+    cloud = world.cloud
+
+    def broken(request: HttpRequest) -> Any:
+        if "/arm/" in request.url:
+            return HttpResponse(403, {}, b'{"error": {"code": "AuthorizationFailed", "message": ""}}')
+        return cloud.handle(request)
+
+    world.provider = broken
+    world.ask("POST", "auth/cloud/login", form, token="")
+    decision = entries(world)[-1]["decision"]
+    undecided = [check["check"] for check in decision["checks"] if check["verdict"] == "undecided"]
+    assert (decision["verdict"], undecided) == ("undecided", ["machine", "machine_identity", "bound_locations"])
 
 
 def test_a_decision_on_a_role_that_is_out_of_date_is_not_told() -> None:
