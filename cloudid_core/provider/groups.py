@@ -53,7 +53,13 @@ async def add_member(client: Client, group_id: str, principal_id: str) -> None:
 
 async def remove_member(client: Client, group_id: str, principal_id: str) -> bool:
     """Remove a principal from a group; `False` if it is not a member, or there is no such group."""
-    return await delete(client, f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref")
+    try:
+        return await delete(client, f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref")
+    except ProviderProblem as problem:
+        # A membership that has just ended in another way is answered with 400 instead of 404.
+        if problem.status != 400 or await _is_member(client, group_id, principal_id):
+            raise
+        return False
 
 
 async def _is_member(client: Client, group_id: str, principal_id: str) -> bool:

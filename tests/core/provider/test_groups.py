@@ -51,8 +51,9 @@ def test_a_member_is_named_by_its_address_in_the_same_directory() -> None:
 def test_a_member_already_is_a_success() -> None:
     """So is one whose first answer was lost. The group is asked, which takes the permission that adding takes.
 
-    Sources: Azure/azure-docs-powershell-azuread issue 167 for status and code; "Add members" and "List members" of the
-    directory for permissions; `GroupsClient.GetMember` of manicminer/hamilton for the question.
+    Sources: Azure/azure-docs-powershell-azuread issue 167 and pnp/pnpframework pull request 139 for status and code;
+    "Add members" and "List members" of the directory for permissions; `GroupsClient.GetMember` of manicminer/hamilton
+    for the question.
     """
     setting = Setting()
     setting.cloud.script(f"GET {MEMBER}", LINK)
@@ -69,6 +70,9 @@ def test_what_kept_it_from_becoming_a_member_is_told() -> None:
 
 
 def test_a_principal_that_does_not_show_yet_is_no_member() -> None:
+    """Sources: microsoftgraph/microsoft-graph-docs-contrib issue 5090; `addGroupMemberships` of
+    hashicorp/vault-plugin-secrets-azure tries again.
+    """
     with pytest.raises(ProviderProblem) as caught:
         add(Setting(), ABSENT)
     assert caught.value.status == 404
@@ -79,3 +83,24 @@ def test_removal_tells_whether_it_was_a_member(answer: Reply, removed: bool) -> 
     setting = Setting()
     setting.cloud.script(f"DELETE {MEMBER}", answer)
     assert setting.world.perform(remove_member(setting.client, "G-1", "p-1")) is removed
+
+
+GONE = error(400, "Request_BadRequest")
+
+
+def test_a_membership_that_has_just_ended_is_gone() -> None:
+    """Source: `GroupsClient.RemoveMembers` of manicminer/hamilton: "One or more removed object references do not
+    exist" with status 400, although the member was listed before.
+    """
+    setting = Setting()
+    setting.cloud.script(f"DELETE {MEMBER}", GONE)
+    setting.cloud.script(f"GET {MEMBER}", ABSENT)
+    assert not setting.world.perform(remove_member(setting.client, "G-1", "p-1"))
+
+
+def test_a_member_that_cannot_be_removed_is_a_problem() -> None:
+    setting = Setting()
+    setting.cloud.script(f"DELETE {MEMBER}", GONE)
+    setting.cloud.script(f"GET {MEMBER}", LINK)
+    with pytest.raises(ProviderProblem):
+        setting.world.perform(remove_member(setting.client, "G-1", "p-1"))
