@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cloudid_core import Request
@@ -155,6 +157,12 @@ def test_a_login_needs_no_token_and_does_not_mind_a_wrong_one(service: Installat
 def test_headers_that_ask_for_more(furnished: Installation, headers: dict[str, str], status: int) -> None:
     """A namespace that is not there must not be ignored in silence."""
     assert send(furnished, "GET", "auth/cloud/config", headers=headers).status == status
+
+
+def test_an_unknown_namespace_is_named_as_what_is_missing(furnished: Installation) -> None:
+    """A 404 without a text means that there is nothing at the path."""
+    response = send(furnished, "GET", "auth/cloud/config", headers={"x-vault-namespace": "team"})
+    assert json.loads(response.body) == {"errors": ["nothing here: unknown namespace"]}
 
 
 def test_a_deadline_that_passes_while_the_provider_is_slow_is_504() -> None:

@@ -234,4 +234,5 @@ def test_a_variable_fills_the_environment_unless_one_was_written(written: str, v
     """A default is not written. In both components alike."""
     variables = {variable: Secret("AzureChinaCloud")}
     for form in (Config, EngineConfig):
-        assert effective(form(environment=written), variables).cloud_name == counts
+        config = form(environment=written) if written else form()
+        assert effective(config, variables).cloud_name == counts

@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.rotation import root_credential
-from cloudid_core.rotation.root_credential import DAY, RootCredential
+from cloudid_core.rotation.root_credential import DAY, ROOT_PASSWORD_TTL, RootCredential, password_lifetime
 from cloudid_core.values.secret import Secret
 
 
@@ -63,3 +63,9 @@ def test_defaults() -> None:
     default = RootCredential()
     assert (default.identity_token_ttl, default.root_password_ttl) == (3600, 15_724_800)
     assert (default.rotation_period, default.rotation_schedule, default.rotation_window) == (0, "", 0)
+
+
+@pytest.mark.parametrize("stored, lifetime", [(20, 7200), (7199, 7200), (7200, 7200), (0, ROOT_PASSWORD_TTL)])
+def test_a_lifetime_that_was_stored_before_there_was_a_bound_is_raised(stored: int, lifetime: int) -> None:
+    """A secret that lives for seconds would be dead before it is in use."""
+    assert password_lifetime(RootCredential(root_password_ttl=stored)) == lifetime
