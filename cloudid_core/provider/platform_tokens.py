@@ -1,4 +1,7 @@
-"""Tokens of the host's own platform (managed identity): which refusals are tried again, and when."""
+"""Tokens of the host's own platform (managed identity): which refusals are tried again, and when.
+
+Source: the provider's page on tokens of managed identities on virtual machines, section on retry guidance.
+"""
 
 from __future__ import annotations
 

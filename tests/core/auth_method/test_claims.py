@@ -221,7 +221,10 @@ def test_of_equal_names_the_last_one_counts_as_everywhere() -> None:
     ],
 )
 def test_one_claim_names_the_machine(azure_rid: str | None, mirid: str, named: str) -> None:
-    """The second is looked at only where the first is absent; an identity is not a machine."""
+    """The second is looked at only where the first is absent; an identity is not a machine.
+
+    Source of the combinations: the comment on claim patterns in `path_login.go` of hashicorp/vault-plugin-auth-azure.
+    """
     found = claims(xms_az_rid=azure_rid, xms_mirid=mirid)
     if named:
         assert found.machine is not None
@@ -261,8 +264,8 @@ MANAGEMENT_GROUP = "/providers/Microsoft.Management/managementGroups/corp"
 def test_a_claim_that_is_no_machines_id_counts_as_none(name: str, value: str, subscription: str, group: str) -> None:
     """Nor does the other claim stand in for it. What it says is kept, to be compared with the form.
 
-    Assignments of policies have identities too, at management groups, subscriptions and resources: an example is in
-    hashicorp/terraform-provider-azurerm issue 6486.
+    Assignments of policies have identities too (hashicorp/terraform-provider-azurerm issue 2194), at management groups,
+    subscriptions, resource groups and resources (its pull request 15376).
     """
     found = claims(**{"xms_mirid": VM, name: value})
     assert (found.machine, found.other) == (None, OtherClaim(name, subscription, group))

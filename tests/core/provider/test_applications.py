@@ -219,7 +219,10 @@ def test_no_application_no_password() -> None:
 
 @pytest.mark.parametrize("application", [ABSENT, reply(200, shown(passwordCredentials=[{"keyId": "k-2"}]))])
 def test_a_password_that_is_gone_is_told_by_looking(application: Reply) -> None:
-    """The first try may have removed it, and its answer may have been lost."""
+    """The first try may have removed it, and its answer may have been lost.
+
+    Source: `deleteAppPassword` of hashicorp/vault-plugin-secrets-azure: "No password credential found with keyId".
+    """
     setting = Setting()
     setting.cloud.script(f"GET {OBJECT_PATH}", application)
     assert not remove(setting, unreachable(), error(400, "Request_BadRequest"))

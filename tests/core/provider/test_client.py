@@ -148,7 +148,9 @@ def test_a_link_with_a_blank_is_followed() -> None:
 
 
 def test_a_relative_link_is_followed_from_the_page_that_has_it() -> None:
-    """Source: Azure/azure-rest-api-specs pull request 1671, whose review asks which kind of link services may give."""
+    """Sources: Azure/typespec-azure issue 3921, on services that do not give an absolute link; pull request 6811 of
+    Azure/azure-rest-api-specs, on one that gives an empty link at the end.
+    """
     setting = Setting()
     setting.cloud.script("GET /x", reply(200, {"value": [{"name": "a"}], "nextLink": "/z/1"}))
     setting.cloud.script("GET /z/1", reply(200, {"value": [], "nextLink": "2?a=b"}))

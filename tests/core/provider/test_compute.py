@@ -187,7 +187,10 @@ NOT_FOUND = (
 @pytest.mark.parametrize("where", [VM, SET])
 @pytest.mark.parametrize("code", NOT_FOUND)
 def test_a_machine_that_the_provider_does_not_know_is_none(code: str, where: str) -> None:
-    """Source of one of the codes: "Resolve errors for parent resources". No list of them is complete."""
+    """Sources: "Resolve errors for parent resources", whose code is `ParentResourceNotFound`; the README of
+    Azure.ResourceManager.Communication in Azure/azure-sdk-for-net, with 404 and `InvalidResourceType`. No list of the
+    codes is complete.
+    """
     setting = Setting()
     setting.cloud.script(f"GET {where}", error(404, code) if code else reply(404))
     assert find(setting, where) is None

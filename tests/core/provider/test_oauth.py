@@ -73,7 +73,9 @@ def test_whatever_differs_has_a_token_of_its_own(scope: str, changes: dict[str, 
 
 @pytest.mark.parametrize("lifetime", ["3600", "03600", 3600])
 def test_a_lifetime_may_be_the_text_of_a_number(lifetime: object) -> None:
-    """Source: the token in Azure/azure-sdk-for-net issue 6756, with "28800" for `expires_in` and `ext_expires_in`."""
+    """Sources: the metadata service's token in Azure/azure-sdk-for-net issue 6756, with "28800" for `expires_in` and
+    `ext_expires_in`; servers that stand in for the token endpoint repeat that.
+    """
     answer = {"access_token": "a", "expires_in": lifetime, "ext_expires_in": "3600", "token_type": "Bearer"}
     setting = setting_with(reply(200, answer), token("b"))
     assert get(setting) == "a"

@@ -40,6 +40,14 @@ def patient(setting: Setting, attempt: Attempt, family: Family = Family.APPLICAT
 
 @pytest.mark.parametrize("family, error", [(family, error) for family, errors in FRESH.items() for error in errors])
 def test_errors_of_the_table_pass(family: Family, error: tuple[int, str]) -> None:
+    """Each was seen by others who use an object right after they have made it.
+
+    Sources: `createSP`, `assignRoles` and `addGroupMemberships` of hashicorp/vault-plugin-secrets-azure (403 with
+    `Authorization_RequestDenied`, `PrincipalNotFound`, `Request_ResourceNotFound`); the retries of a new service
+    principal in hashicorp/terraform-provider-azuread (400 and 403); "Troubleshoot ClientSecretCredential" of the
+    vendor's Java library (AADSTS7000215, AADSTS700016); "Missing Service Principal in the Tenant" of the vendor's
+    library for Teams (401 with AADSTS7000229).
+    """
     assert patient(Setting(), Attempt(ProviderProblem(*error), failures=2), family) == 3
 
 

@@ -118,7 +118,7 @@ def test_nonsense_may_be_found_later() -> None:
 )
 def test_the_code_of_an_error(body: Any, code: str) -> None:
     """Sources: the error bodies of the resource manager, the directory and the token endpoint. Some services lack the
-    `error` around the code, as Microsoft.Web does.
+    `error` around the code, as Microsoft.Web does: hashicorp/terraform-provider-azurerm issue 10858 has such a body.
     """
     assert problem_of(HttpResponse(400, {}, json.dumps(body).encode()), START).code == code
 
