@@ -79,6 +79,8 @@ class Caches:
         """The quotas of requests, and until when they are not read again."""
         self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """What a quota still lets through, by quota and source."""
+        self.flights: Bounded[str, Any] = Bounded(1024)
+        """Look-ups at the provider that are under way, by their keys."""
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)

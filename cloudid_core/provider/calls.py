@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Final
 
 from attrs import frozen
 
 from ..effects import CallProvider, HttpRequest, HttpResponse, Now, RandomBytes, Sleep
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
 from ..foundation.deadline import Deadline
-from .retry import RETRIED, RetryPolicy, is_uncertain, retry_after
-
-SHORTEST_TRY: Final = 0.5
-"""Seconds that must be left for a retry to be worth starting."""
+from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
+from .single_flight import Flight, Pause
 
 
 @frozen(kw_only=True)
 class RetryBudget:
-    """How long one try may take, in seconds, how often it is repeated, and when all must be over."""
+    """How long one try may take, in seconds, how often it is repeated, and when all must be over.
+
+    `flight`: the shared look-up that the call is part of.
+    """
 
     timeout: float
     retry: RetryPolicy
     deadline: Deadline
+    flight: Flight | None = None
 
 
 async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool = True) -> HttpResponse:
@@ -71,6 +72,8 @@ async def _pause(answer: HttpResponse | ProviderUnreachable, retry_number: int, 
     if asked is None:
         jitter = int.from_bytes(await RandomBytes(2)) / 2**16
         pause = budget.retry.pause(retry_number, jitter)
+        if budget.flight is not None:  # a pause that the provider asked for is kept by everybody
+            budget.flight.pause = Pause(now + pause)
     elif asked <= budget.retry.max_retry_delay:
         pause = asked
     else:

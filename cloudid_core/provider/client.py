@@ -21,15 +21,12 @@ from ..errors import (
     Refused,
     TimeIsUp,
 )
-from ..foundation.caches import Caches
-from ..foundation.deadline import Deadline
-from ..settings import Settings
 from ..values.secret import Secret
 from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
 from .oauth import access_token, forget
 from .responses import nonsense, problem_of, read
-from .retry import RetryPolicy
+from .single_flight import Asker
 from .urls import resolve, same_origin
 
 T = TypeVar("T")
@@ -93,21 +90,19 @@ class ApiCall:
     idempotent: bool = True
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True):
+class Client(Asker, frozen=True, kw_only=True):
     """Calls the provider for one mount. `owner`, for cache keys, is the mount and its configuration's generation."""
 
-    settings: Settings
-    caches: Caches
     cloud: Cloud
     tenant: str
     credentials: Credentials
     owner: str
-    deadline: Deadline
-    retry: RetryPolicy = RetryPolicy()
 
     @property
     def budget(self) -> RetryBudget:
-        return RetryBudget(timeout=self.settings.provider_timeout, retry=self.retry, deadline=self.deadline)
+        return RetryBudget(
+            timeout=self.settings.provider_timeout, retry=self.retry, deadline=self.deadline, flight=self.flight
+        )
 
     async def call(self, call: ApiCall) -> HttpResponse:
         """The provider's successful answer. An access token that it no longer accepts is replaced, once.

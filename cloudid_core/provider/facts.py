@@ -10,15 +10,13 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 from attrs import frozen
-from msgspec.structs import replace
 
 from ..effects import Instant, Now
-from ..foundation.deadline import Deadline
 from ..values.resource_id import ResourceId
 from .client import Client
 from .compute import Machine, find_machine
 from .directory import member_groups_of
-from .single_flight import once
+from .single_flight import look_up_once
 
 T = TypeVar("T")
 
@@ -65,18 +63,18 @@ def _groups_key(client: Client, principal_id: str) -> Hashable:
 
 
 async def _reuse(client: Client, key: Hashable, ask: Callable[[Client], Awaitable[T]]) -> T:
-    async def learn(deadline: Deadline) -> Fact[T]:
+    async def learn(client: Client) -> Fact[T]:
         known = _known(client, key, await Now())
         if known is not None:
             return known  # it was learnt since the asker looked
         asked_at = await Now()
-        fact = Fact(await ask(replace(client, deadline=deadline)), asked_at)
+        fact = Fact(await ask(client), asked_at)
         client.caches.facts.put(key, fact)
         return fact
 
     fact: Fact[T] | None = _known(client, key, await Now())
     if fact is None:
-        fact = await once(f"fact {key!r}", client.settings.request_deadline, client.deadline, learn)
+        fact = await look_up_once(client, f"fact {key!r}", learn)
     return fact.content
 
 

@@ -22,7 +22,7 @@ from .calls import deliver
 from .platform_tokens import platform_token
 from .responses import nonsense, problem_of, read
 from .retry import RetryPolicy
-from .single_flight import once
+from .single_flight import look_up_once
 from .urls import url
 
 if TYPE_CHECKING:
@@ -54,12 +54,7 @@ async def access_token(client: Client, scope: str) -> Secret:
     usable = known if known is not None and now < known.expires_at else None
     asker = replace(client, retry=RetryPolicy(max_retries=0)) if usable else client
     try:
-        fresh = await once(
-            f"access token {key!r}",
-            client.settings.request_deadline,
-            client.deadline,
-            lambda deadline: _renew(replace(asker, deadline=deadline), scope),
-        )
+        fresh = await look_up_once(asker, f"access token {key!r}", lambda client: _renew(client, scope))
     except (ProviderProblem, HostFailure, Refused) as failure:
         client.caches.credential_failures.put(client.owner, reason_of(failure))
         if usable is None:

@@ -10,7 +10,7 @@ from typing import Final
 from ..effects import Now, PlatformToken, ReadPlatformToken, Sleep
 from ..errors import PlatformTokenUnavailable
 from ..foundation.deadline import Deadline
-from .calls import SHORTEST_TRY
+from .retry import SHORTEST_TRY
 
 PAUSES: Final = (1.0, 2.0, 4.0)
 """Seconds before each retry after no answer, 404, 429 or 5xx: the platform's service starts or is busy."""

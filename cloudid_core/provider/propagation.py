@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 from ..effects import Instant, Now, Program, RandomBytes, Sleep
 from ..errors import ProviderProblem
-from .calls import SHORTEST_TRY
 from .client import Client
+from .retry import SHORTEST_TRY
 
 T = TypeVar("T")
 

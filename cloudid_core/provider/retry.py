@@ -18,6 +18,9 @@ RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
 NOT_DONE: Final = frozenset({429, 503})
 """Those of them that say for certain that nothing was done: any call is tried again."""
 
+SHORTEST_TRY: Final = 0.5
+"""Seconds that must be left for a retry to be worth starting."""
+
 LONGEST_HINT: Final = 24 * 3600.0
 """Seconds. A longer `Retry-After` is ignored."""
 
