@@ -8,6 +8,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from attrs import Factory, define
@@ -110,7 +111,7 @@ class FileDevice(_Chained):
         return _Synced(self._file) if self._needs_sync else None
 
     def pass_on(self, checkpoint: bytes) -> None:
-        self._file.open()
+        self._open()
         self._file.write(checkpoint)
 
     def sign(self) -> None:
@@ -127,6 +128,10 @@ class FileDevice(_Chained):
             self._begin_anew()
 
     def _open(self) -> None:
+        """Open the file, also when the open one was moved or removed: its chain ends there."""
+        if self._file.is_replaced:
+            with suppress(OSError):
+                self.close()
         head = self._file.open()
         if head is not None:
             self._chain = self._new_chain(head)

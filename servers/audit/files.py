@@ -14,6 +14,7 @@ from cloudid_core.audit.chain import Head
 from cloudid_core.audit.device import STDOUT, Device
 
 from ..common.runtime import Event, Runtime
+from ..common.streams import APPENDING, leads_to
 
 TAIL: Final = 2**20
 """How much of a file's end is read to find its last line."""
@@ -60,8 +61,7 @@ class File:
         if self._path == STDOUT:
             self._fd = os.dup(1)
             return None
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        fd = os.open(self._path, flags, self._mode or 0o600)
+        fd = os.open(self._path, APPENDING, self._mode or 0o600)
         try:
             head = self._check(fd)
         except OSError:
@@ -69,6 +69,11 @@ class File:
             raise
         self._fd = fd
         return head
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the path no longer leads to the open file: it was moved or removed, as rotation of logs does."""
+        return self._fd >= 0 and self._path != STDOUT and not leads_to(self._path, self._fd)
 
     def write(self, content: bytes) -> None:
         """Append lines. When that fails, the next write begins a line of its own."""
@@ -85,7 +90,7 @@ class File:
             return
         sync = self._next
         if sync is None:
-            sync = self._next = _Sync(self._fd, self._runtime.new_event())
+            sync = self._next = _Sync(os.dup(self._fd), self._runtime.new_event())  # the file may be closed meanwhile
             if not self._is_syncing:
                 self._is_syncing = True
                 self._runtime.start(self._sync_all)
@@ -108,6 +113,7 @@ class File:
                 except OSError as failure:
                     sync.failure = failure
                 finally:
+                    os.close(sync.fd)
                     sync.done.set()
         finally:
             self._is_syncing = False

@@ -45,6 +45,7 @@ class LogFile:
     """Writes lines to a file descriptor, never fails, and waits for a reader that is behind only once, for `PATIENCE`.
 
     A line that cannot be written is lost (disk full, pipe broken or full); the next one that can be says how many were.
+    A log that is a file is opened anew when it was moved or removed.
     """
 
     def __init__(self, level: LogLevel | str, descriptor: int = streams.STDERR, *, worker: int | None = None) -> None:
@@ -54,6 +55,7 @@ class LogFile:
         self._descriptor = descriptor
         self._patience = PATIENCE if streams.can_be_full(descriptor) else None
         self._lost = 0
+        self._path = streams.FollowedPath(descriptor)
 
     def takes(self, level: str) -> bool:
         """Whether events of a level are logged now."""
@@ -73,8 +75,9 @@ class LogFile:
         if self._lost:
             facts["lost_lines"] = self._lost
             start, patience = b"\n", 0.0  # a part of the last line may have been written
-        is_written = streams.write_bytes(self._descriptor, start + _encode(facts) + b"\n", patience=patience)
-        self._lost = 0 if is_written else self._lost + 1
+        line = start + _encode(facts) + b"\n"
+        is_kept = self._path.is_there() and streams.write_bytes(self._descriptor, line, patience=patience)
+        self._lost = 0 if is_kept else self._lost + 1
 
     debug = partialmethod(write, "debug")
     info = partialmethod(write, "info")

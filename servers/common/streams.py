@@ -9,10 +9,17 @@ from __future__ import annotations
 import os
 import select
 import stat
+import time
 from typing import Final
 
 STDOUT: Final = 1
 STDERR: Final = 2
+
+APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Flags to open a log with: a link is none, and a pipe that nobody reads makes nobody wait."""
+
+LOOK_EVERY: Final = 0.5
+"""Seconds between two looks at the path of a stream."""
 
 
 def open_missing() -> None:
@@ -54,3 +61,60 @@ def _is_writable(descriptor: int, patience: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return bool(poll.poll(patience * 1000))
+
+
+class FollowedPath:
+    """Opens the file that a stream goes to anew when its path no longer leads to it: it was moved, replaced or removed.
+
+    That is how logs are rotated. It does nothing for a stream that is no regular file, and where there is no `/proc`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._path = _path_of(descriptor)
+        self._look_at = 0.0
+
+    def is_there(self) -> bool:
+        """Whether what is written to the stream stays on a disk; looks every now and then, and opens the file anew."""
+        if self._path is None or time.monotonic() < self._look_at:
+            return True
+        try:
+            status = os.fstat(self._descriptor)
+            is_lost = stat.S_ISREG(status.st_mode) and not leads_to(self._path, self._descriptor)
+            if is_lost and not self._reopen(self._path, stat.S_IMODE(status.st_mode)):
+                return status.st_nlink > 0
+        except OSError:
+            return False
+        self._look_at = time.monotonic() + LOOK_EVERY
+        return True
+
+    def _reopen(self, path: str, mode: int) -> bool:
+        """Put the file at the path in place of the old one, unless it is something else than a regular file."""
+        try:
+            opened = os.open(path, APPENDING, mode)
+        except OSError:
+            return False
+        try:
+            is_file = stat.S_ISREG(os.fstat(opened).st_mode)
+            if is_file:
+                os.dup2(opened, self._descriptor)
+        finally:
+            os.close(opened)
+        return is_file
+
+
+def leads_to(path: str, descriptor: int) -> bool:
+    """Whether a path names the file of a descriptor."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def _path_of(descriptor: int) -> str | None:
+    """Where a regular file is; `None` for everything else."""
+    try:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return None
+    return path if not can_be_full(descriptor) and leads_to(path, descriptor) else None

@@ -21,9 +21,12 @@ PATIENCE: Final = 20.0
 class Running:
     """A server from its ready line to its end."""
 
-    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, module: str, *arguments: str, environment: Mapping[str, str] | None = None, log: Path | None = None
+    ) -> None:
+        """`log`: the file that stderr goes to, if somebody needs to find it."""
         # A pipe that is not read would fill up and stop the server.
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed on exit
+        self._log = log.open("w+") if log else tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed on exit
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=ROOT,

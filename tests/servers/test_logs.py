@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.events import Problem, RequestAnswered, RequestReceived
 from servers.common.logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, open_log
+from servers.common.streams import LOOK_EVERY
 
 
 class LogOfATest:
@@ -149,6 +150,63 @@ def test_a_log_that_can_be_written_again_says_how_many_lines_were_lost(tmp_path:
     assert [(line["event"], line.get("lost_lines")) for line in log.lines] == [("back", 3), ("again", None)]
     for descriptor in (full, kept, log.descriptor):
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_a_log_that_was_moved_or_removed_is_begun_anew_at_its_path(tmp_path: Path, is_moved: bool) -> None:
+    log, old = LogOfATest(tmp_path / "log"), tmp_path / "log.1"
+    os.fchmod(log.descriptor, 0o640)
+    log.log.info("before")
+    (tmp_path / "log").rename(old)
+    if not is_moved:
+        old.unlink()
+    time.sleep(LOOK_EVERY)
+    log.log.info("after")
+    assert [line["event"] for line in log.lines] == ["after"]
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o640
+    if is_moved:
+        assert [json.loads(line)["event"] for line in old.read_text().splitlines()] == ["before"]
+    os.close(log.descriptor)
+
+
+def test_a_log_that_somebody_replaced_goes_on_in_the_new_file(tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    log.log.info("before")
+    (tmp_path / "new").write_text('{"event": "theirs"}\n')
+    (tmp_path / "new").rename(tmp_path / "log")
+    time.sleep(LOOK_EVERY)
+    log.log.info("after")
+    assert [line["event"] for line in log.lines] == ["theirs", "after"]
+    os.close(log.descriptor)
+
+
+def test_a_log_does_not_follow_a_link_at_its_path(tmp_path: Path) -> None:
+    log, other = LogOfATest(tmp_path / "log"), tmp_path / "other"
+    log.log.info("before")
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    other.write_text("precious")
+    (tmp_path / "log").symlink_to(other)
+    time.sleep(LOOK_EVERY)
+    log.log.info("after")
+    assert other.read_text() == "precious"
+    assert "after" in (tmp_path / "log.1").read_text()
+    os.close(log.descriptor)
+
+
+def test_lines_of_a_log_whose_folder_is_gone_are_lost_and_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = LogOfATest(folder / "log")
+    log.log.info("before")
+    (folder / "log").unlink()
+    folder.rmdir()
+    time.sleep(LOOK_EVERY)
+    log.log.info("lost")
+    log.log.info("lost too")
+    folder.mkdir()
+    log.log.info("after")
+    assert [(line["event"], line["lost_lines"]) for line in log.lines] == [("after", 2)]
+    os.close(log.descriptor)
 
 
 def test_of_an_error_kind_and_place_are_logged_but_not_its_text() -> None:

@@ -1,7 +1,8 @@
-"""A store that is taken away under a running server."""
+"""A store, or a log, that is taken away under a running server."""
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -28,3 +29,23 @@ def test_a_server_whose_store_is_gone_says_so_within_a_second(name: str, tmp_pat
         assert client.get("/v1/sys/health").status_code == 503
         answer = client.put("/v1/sys/policies/acl/late", json={"policy": ""})
         assert (answer.status_code, answer.json()["codes"]) == (503, ["store_unavailable"])
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_whose_log_is_gone_begins_a_new_one(name: str, is_moved: bool, tmp_path: Path) -> None:
+    """Rotation of logs need not signal the server, and what it logs after a removal is not lost."""
+    path, old = tmp_path / "server.log", tmp_path / "server.log.1"
+    path.touch()
+    with (
+        Running(f"servers.{name}", "--dev", "--listen", "127.0.0.1:0", log=path) as server,
+        httpx.Client(trust_env=False, base_url=server.url) as client,
+    ):
+        client.get("/v1/sys/before")
+        path.rename(old)
+        if not is_moved:
+            old.unlink()
+        time.sleep(1.0)
+        client.get("/v1/sys/after")
+        assert "sys/after" in [entry.get("path") for entry in map(json.loads, path.read_text().splitlines())]
+        assert not is_moved or "sys/before" in old.read_text()

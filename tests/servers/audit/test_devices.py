@@ -272,6 +272,35 @@ def test_a_file_is_rotated_by_sighup(service: Service, tmp_path: Path) -> None:
     assert lines_of(path)[0]["follows"]["id"] == lines_of(old)[-1]["chain"]["id"]
 
 
+@pytest.mark.parametrize("fsync", ["false", "true"])
+def test_a_file_that_was_moved_is_left_without_a_signal(service: Service, fsync: str, tmp_path: Path) -> None:
+    path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
+    service.enable("file", file_path=str(path), fsync=fsync)
+    service.look_up()
+    path.rename(old)
+    assert service.look_up() == 200
+    service.stop()
+    assert problems(old, path) == problems(old) == problems(path) == []
+    assert lines_of(path)[0]["follows"]["id"] == lines_of(old)[-1]["chain"]["id"]
+
+
+def test_a_file_that_was_removed_is_made_anew_or_nothing_happens(service: Service, tmp_path: Path) -> None:
+    """No request is executed while its entry would be lost with a file that has no name."""
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    path = folder / "audit.log"
+    service.enable("file", file_path=str(path))
+    path.unlink()
+    assert service.look_up() == 200
+    kinds = [line["type"] for line in lines_of(path)]
+    assert [kind for kind in kinds if kind != "checkpoint"] == ["request", "response"]
+    path.unlink()
+    folder.rmdir()
+    assert service.look_up() == 503
+    folder.mkdir()
+    assert service.look_up() == 200
+
+
 def test_a_server_that_was_killed_is_followed_by_the_next(tmp_path: Path) -> None:
     settings, path = tmp_path / "settings.toml", tmp_path / "audit.log"
     settings.write_text('[audit.main]\ntype = "file"\nfile_path = "audit.log"\nfsync = true\nmode = "0640"\n')
