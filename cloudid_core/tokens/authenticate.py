@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..effects import Instant
+from ..effects import Instant, Program
 from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..mounts.table import MountTable
@@ -23,14 +23,14 @@ DEPTH: Final = 64
 """How many tokens may stand in one line, each the parent of the next."""
 
 
-async def find_token(context: Context, token_id: str) -> Found[Token] | None:
+def find_token(context: Context, token_id: str) -> Program[Found[Token] | None]:
     """The service token with this id, alive or not."""
-    return await context.records.find_fresh(keys.token(token_id), Token)
+    return context.records.find_fresh(keys.token(token_id), Token)
 
 
-async def find_undamaged_token(context: Context, token_id: str) -> Found[Token] | None:
+def find_undamaged_token(context: Context, token_id: str) -> Program[Found[Token] | None]:
     """As `find_token`, for work on many tokens, which passes over damaged ones: no caller can use them."""
-    return await context.records.find_undamaged(keys.token(token_id), Token)
+    return context.records.find_undamaged(keys.token(token_id), Token)
 
 
 async def find_by_text(context: Context, shown: str) -> Token | None:
