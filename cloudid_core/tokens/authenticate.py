@@ -63,18 +63,17 @@ async def find_by_accessor(context: Context, accessor: str) -> Token | None:
 async def authenticate(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> Caller:
     """The caller behind a token; `PERMISSION_DENIED` when it is missing, unknown, dead, or used from elsewhere."""
     token = await find_by_text(context, shown)
-    if (
-        token is None
-        or token.is_wrapping
-        or not await is_good(context, mounts, token, now)
-        or not network.contains(token.bound_cidrs, remote_address)
-    ):
+    if token is None or token.is_wrapping:
+        raise Refused(Code.PERMISSION_DENIED)
+    line = await lineage(context, mounts, token, now)
+    if not line or not network.contains(token.bound_cidrs, remote_address):
         raise Refused(Code.PERMISSION_DENIED)
     last_use = False
     if token.num_uses:
         token = await _spend_use(context, token.id, now)
         last_use = token.num_uses == 0
-    return Caller(token=token, text=shown, acl=await load_acl(context, token.policies), last_use=last_use)
+    acl = await load_acl(context, token.policies)
+    return Caller(token=token, text=shown, acl=acl, last_use=last_use, dies_with_parent=len(line) > 1)
 
 
 async def lineage(context: Context, mounts: MountTable, token: Token, now: Instant) -> tuple[Token, ...]:

@@ -72,7 +72,9 @@ def described(token: Token, text: str, accessor: str, now: Instant, *, orphan: b
 
 
 async def look_up_self(call: Call) -> Answer:
-    return await _look_up(call, call.token.token, call.token.text)
+    """What was found when the request came."""
+    caller = call.token
+    return _answer(call, caller.token, caller.text, orphan=not caller.dies_with_parent)
 
 
 async def look_up(call: Call) -> Answer:
@@ -95,8 +97,11 @@ async def _look_up(call: Call, token: Token | None, text: str) -> Answer:
         raise (
             Refused(Code.PERMISSION_DENIED, "bad token") if text else Refused(Code.TOKEN_NOT_FOUND, "invalid accessor")
         )
-    accessor = accessor_of(call.context, token)
-    return Answer(data=described(token, text, accessor, call.now, orphan=len(line) == 1))
+    return _answer(call, token, text, orphan=len(line) == 1)
+
+
+def _answer(call: Call, token: Token, text: str, *, orphan: bool) -> Answer:
+    return Answer(data=described(token, text, accessor_of(call.context, token), call.now, orphan=orphan))
 
 
 async def list_accessors(call: Call) -> Answer:

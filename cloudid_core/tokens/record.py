@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-from attrs import field, frozen
 
 from ..background import queue
 from ..background.queue import Due
@@ -106,11 +105,14 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Changes(puts={self.due_key(now): Due()} if self.has_dependants else {}, deletes=self.own_keys)
 
 
-@frozen(kw_only=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """A token that was presented and is good, with one of its uses spent, and what its policies allow."""
 
     token: Token
-    text: str = field(repr=False)
+    text: str
     acl: Acl
     last_use: bool = False
+    dies_with_parent: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Caller with {self.token}>"

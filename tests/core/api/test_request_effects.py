@@ -1,0 +1,55 @@
+"""What the requests that are asked most often ask of the host: all of it is in the time of each answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cloudid_core.effects import Effect, ReadEntry
+
+from ..service_world import ServiceWorld
+
+
+def effects_of(world: ServiceWorld, method: str, path: str, token: str = "", body: object = None) -> list[str]:
+    """The effects of a request that another one like it has gone before, as texts."""
+    world.must(method, path, body, token)
+    start = len(world.trace)
+    world.must(method, path, body, token)
+    return [_text(effect) for _, effect in world.trace[start:]]
+
+
+def _text(effect: Effect[Any]) -> str:
+    key = f" {effect.key.partition('/')[0]}" if isinstance(effect, ReadEntry) else ""
+    return type(effect).__name__ + key
+
+
+def test_the_state_of_the_service_takes_one_read() -> None:
+    expected = ["RandomBytes", "Now", "ReadEntry mounts", "Record", "Record"]
+    assert effects_of(ServiceWorld(), "GET", "sys/health") == expected
+
+
+def test_a_token_that_looks_itself_up_is_read_once() -> None:
+    world = ServiceWorld()
+    token = world.child(policies=["default"], no_parent=True)
+    assert effects_of(world, "GET", "auth/token/lookup-self", token) == [
+        "RandomBytes",
+        "Now",
+        "ReadEntry mounts",
+        "ReadEntry token",
+        "ReadEntry policy",
+        "Record",
+        "Record",
+    ]
+
+
+def test_a_login_reads_nothing_but_the_mounts() -> None:
+    world = ServiceWorld()
+    body = world.credentials(world.furnish())
+    assert effects_of(world, "POST", "auth/cloud/login", body=body) == [
+        "RandomBytes",
+        "Now",
+        "ReadEntry mounts",
+        "Record",
+        "RandomBytes",
+        "Commit",
+        "Record",
+    ]
