@@ -21,7 +21,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("api.dispatch",), ("mounts.catalog",)),
     (("background.loop",), ("system",)),
     (("auth_method",), ("issuer.routes",), ("mounts.retirement",), ("secrets_engine",)),
-    (("permissions",), ("quotas",), ("rotation",), ("wrapping",)),
+    (("api.destination",), ("permissions",), ("quotas",), ("rotation",), ("wrapping",)),
     (("initialise",),),
     (("issuer.roll_over",),),
     (

@@ -6,23 +6,22 @@ token all paths answer alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ..audit.device import Entries
 from ..audit.entry import Exchange
-from ..effects import Instant, Program, Record
+from ..effects import Instant, Record
 from ..errors import Code, Refused
 from ..events import Problem, RequestAnswered, RequestReceived
 from ..foundation.components import Catalog
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
-from ..mounts.table import Mount, MountTable, mount_table
+from ..mounts.table import MountTable, mount_table
 from ..policies.document import DENY
 from ..quotas.rate_limit import count_request
 from ..tokens.authenticate import authenticate
@@ -30,26 +29,14 @@ from ..tokens.issue import accessor_of
 from ..tokens.record import Caller
 from ..values.names import name
 from ..wrapping.wrap import wrap, wrapping_token
+from .destination import Destination, destination_of
 from .fields import NOTHING_GIVEN, ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
 from .response import Answer, Request, Response, render
-from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable, methods_of
+from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable
 
 CREATE: Final = "create"
-
-
-class Match(msgspec.Struct, frozen=True):
-    """Where a path leads: a route with its captures, or the code that says why there is none.
-
-    `allow` are the methods of the path, where it has others than the one that was used.
-    """
-
-    mount: Mount | None
-    route: Route | None = None
-    captures: Mapping[str, str] = {}
-    failure: Code = Code.NO_HANDLER
-    allow: str = ""
 
 
 class RequestFacts(msgspec.Struct, kw_only=True):
@@ -74,10 +61,24 @@ class RequestFacts(msgspec.Struct, kw_only=True):
 
     def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
         """The event of the answer."""
-        members = asdict(self)
-        del members["exchange"], members["new_token_id"]
-        problem = Problem.of(response.failure) if response.failure else None
-        return RequestAnswered(**members, status=response.status, codes=response.codes, problem=problem, audit=audit)
+        return RequestAnswered(
+            request_id=self.request_id,
+            time=self.time,
+            status=response.status,
+            operation=self.operation,
+            path=self.path,
+            mount=self.mount,
+            mount_accessor=self.mount_accessor,
+            role=self.role,
+            remote_address=self.remote_address,
+            token_id=self.token_id,
+            display_name=self.display_name,
+            codes=response.codes,
+            accessor=self.accessor,
+            lease_id=self.lease_id,
+            problem=Problem.of(response.failure) if response.failure else None,
+            audit=audit,
+        )
 
 
 async def respond(context: Context, catalog: Catalog, request: Request, facts: RequestFacts) -> Response:
@@ -90,70 +91,58 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
             request_id=facts.request_id,
             remote_address=facts.remote_address,
         )
-    ask = parse_request(request, context.settings)
+    found = destination_of(request, catalog, mounts, context.caches.destinations)
+    mount, route = found.mount, found.route
+    ask = parse_request(request, found.target, context.settings)
     facts.operation, facts.path = ask.operation.value, ask.path
-    now = facts.time
-    deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
-    match = match_route(catalog, mounts, ask)
+    deadline = Deadline(facts.time + deadline_seconds(request.headers, context.settings.request_deadline))
     if facts.exchange is not None:
-        facts.exchange.found(ask, match.mount)
-        if match.route is not None and not match.route.audited:
+        facts.exchange.found(ask, mount)
+        if route is not None and not route.audited:
             facts.exchange = None
-    if match.mount is not None:
-        facts.mount, facts.mount_accessor = match.mount.path, match.mount.accessor
-    if match.route is not None:
-        facts.role = role_in(match.route, match.captures, ask.body)
-    await count_request(context, ask.path, facts.role, request.remote_address, now)
-
-    async def identify() -> Caller:
-        caller = await authenticate(context, mounts, ask.token, request.remote_address, now)
-        facts.token_id, facts.display_name = caller.token.id, caller.token.display_name
-        if facts.exchange is not None:
-            facts.exchange.called_by(caller, accessor_of(context, caller.token))
-        return caller
-
-    if ask.wants_help:
-        return render(await explain(catalog, match, ask.path, identify), request_id=facts.request_id, mount_type="")
+    if mount is not None:
+        facts.mount, facts.mount_accessor = mount.path, mount.accessor
+    if route is not None:
+        facts.role = role_in(route, found.captures, ask.body)
+    await count_request(context, ask.path, facts.role, facts.remote_address, facts.time)
+    if found.target.wants_help:
+        answer = await explain(context, catalog, found, ask, facts)
+        return render(answer, request_id=facts.request_id, mount_type="")
     caller: Caller | None = None
-    if match.route is None or not match.route.public:
-        caller = await identify()
-    elif match.route.optional_token and ask.token:
+    if route is None or not route.public:
+        caller = await identify(context, mounts, ask, facts)
+    elif route.optional_token and ask.token:
         with suppress(Refused):
-            caller = await identify()
-    if match.route is None or match.mount is None:
-        authorise(caller, ask, ask.operation.value)
-        raise Refused(match.failure, allow=match.allow)
+            caller = await identify(context, mounts, ask, facts)
+    if route is None or mount is None:
+        authorise(caller, ask, facts.operation)
+        raise Refused(found.failure, allow=found.allow)
     wrapping = await wrapping_token(context, ask.path, ask.wrap_ttl, deadline.at) if ask.wrap_ttl else None
-    make_call = partial(
-        Call,
+    call = Call(
         context=context,
-        mount=match.mount,
-        captures=match.captures,
+        mount=mount,
+        captures=found.captures,
+        given=NOTHING_GIVEN,
         body=ask.body,
         caller=caller,
         shown_token=ask.token,
         wrapping=wrapping.token if wrapping else None,
-        remote_address=request.remote_address,
+        remote_address=facts.remote_address,
         deadline=deadline,
-        now=now,
+        now=facts.time,
         request_id=facts.request_id,
         trail=facts.exchange.trail if facts.exchange is not None else None,
     )
-    if not (match.route.public or match.route.any_token):
-        capability = await needed_capability(match.route, make_call(given=NOTHING_GIVEN))
-        authorise(caller, ask, capability, match.route.form)
-    call = make_call(given=read_form(match.route, ask.body))
-    await Record(received(call, ask, facts.exchange))
-    answer = await match.route.program(call)
+    if not (route.public or route.any_token):
+        capability = await needed_capability(route, call) if route.exists else facts.operation
+        authorise(caller, ask, capability, route.form)
+    if ask.body or route.requires_all:
+        call = replace(call, given=read_form(route, ask.body))
+    await Record(received(call, facts))
+    answer = complete(await route.program(call), route, call, ask)
     facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
     facts.new_token_id = answer.new_token
-    if ask.operation is Operation.LIST and not match.route.pages:
-        answer = page_of(answer, ask.body)
-    if found := warnings(match.route, call, ask):
-        answer = replace(answer, warnings=(*answer.warnings, *found))
-    if caller is not None and caller.last_use:
-        answer = replace(answer, wake_at=now)
-    response = render(answer, request_id=facts.request_id, mount_type=match.mount.shown_type)
+    response = render(answer, request_id=facts.request_id, mount_type=mount.shown_type)
     if wrapping is not None and answer.can_be_wrapped:
         answer = await wrap(context, answer, response.body, wrapping)
         response = replace(render(answer, request_id="", mount_type=""), request_id=facts.request_id)
@@ -162,28 +151,19 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     return response
 
 
-def match_route(catalog: Catalog, mounts: MountTable, ask: ParsedRequest) -> Match:
-    """Find the mount of a path, and in its component's table the route."""
-    found = mounts.route(ask.path)
-    if found is None:
-        return Match(None)
-    mount, rest = found
-    table = catalog.of(mount).routes
-    match = table.find(rest, ask.operation)
-    if isinstance(match, Code):
-        return Match(mount, failure=match, allow=methods_of(table.at(rest)))
-    route, captures = match
-    if ask.is_head and route.has_side_effect:
-        return Match(mount, failure=Code.UNSUPPORTED_OPERATION, allow=methods_of(table.at(rest)))
-    return Match(mount, route, captures)
+async def identify(context: Context, mounts: MountTable, ask: ParsedRequest, facts: RequestFacts) -> Caller:
+    """Who sent the request; `PERMISSION_DENIED` without a good token."""
+    caller = await authenticate(context, mounts, ask.token, facts.remote_address, facts.time)
+    facts.token_id, facts.display_name = caller.token.id, caller.token.display_name
+    if facts.exchange is not None:
+        facts.exchange.called_by(caller, accessor_of(context, caller.token))
+    return caller
 
 
 async def needed_capability(route: Route, call: Call) -> str:
     """The capability that the policies must grant. A name that cannot exist is a matter for the program."""
-    if route.exists is None:
-        return route.operation.value
     try:
-        exists = await route.exists(call)
+        exists = route.exists is None or await route.exists(call)
     except Refused:
         exists = False
     return route.operation.value if exists else CREATE
@@ -195,18 +175,32 @@ def authorise(caller: Caller | None, ask: ParsedRequest, capability: str, form: 
         raise Refused(Code.PERMISSION_DENIED)
 
 
-async def explain(catalog: Catalog, match: Match, path: str, identify: Callable[[], Program[Caller]]) -> Answer:
+async def explain(
+    context: Context, catalog: Catalog, found: Destination, ask: ParsedRequest, facts: RequestFacts
+) -> Answer:
     """Help about a path, for callers who may do anything there; no program of a route runs."""
-    table = catalog.of(match.mount).routes if match.mount else RouteTable(())
-    rows = table.at(path.removeprefix(match.mount.path).removeprefix("/")) if match.mount else ()
+    path, mount = ask.path, found.mount
+    table = catalog.of(mount).routes if mount else RouteTable(())
+    rows = table.at(path.removeprefix(mount.path).removeprefix("/")) if mount else ()
     if not any(row.public for row in rows):
-        acl = (await identify()).acl
+        acl = (await identify(context, found.mounts, ask, facts)).acl
         granted = acl.capabilities(path) | acl.capabilities(f"{path}/")
         if not (granted - DENY or any(row.any_token for row in rows)):
             raise Refused(Code.PERMISSION_DENIED)
     if not rows:
-        raise Refused(match.failure)
+        raise Refused(found.failure)
     return Answer(data=help_about(rows), plain=True)
+
+
+def complete(answer: Answer, route: Route, call: Call, ask: ParsedRequest) -> Answer:
+    """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
+    if ask.operation is Operation.LIST and not route.pages:
+        answer = page_of(answer, ask.body)
+    if ask.operation is Operation.WRITE and (found := warnings(route, call)):
+        answer = replace(answer, warnings=(*answer.warnings, *found))
+    if call.caller is not None and call.caller.last_use:
+        answer = replace(answer, wake_at=call.now)
+    return answer
 
 
 def page_of(answer: Answer, body: Mapping[str, Any]) -> Answer:
@@ -228,11 +222,9 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
     return given
 
 
-def warnings(route: Route, call: Call, ask: ParsedRequest) -> tuple[str, ...]:
+def warnings(route: Route, call: Call) -> tuple[str, ...]:
     """The warnings about unknown and overruled fields of a write: a misspelt field must not vanish in silence."""
-    if ask.operation is not Operation.WRITE:
-        return ()
-    overruled = sorted(name for name, value in call.captures.items() if ask.body.get(name, value) != value)
+    overruled = sorted(name for name, value in call.captures.items() if call.body.get(name, value) != value)
     unknown = [name for name in call.given.ignored if name not in call.captures]
     found = []
     if unknown and not route.takes_anything:
@@ -256,17 +248,18 @@ def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) 
         return ""
 
 
-def received(call: Call, ask: ParsedRequest, exchange: Exchange | None) -> RequestReceived:
+def received(call: Call, facts: RequestFacts) -> RequestReceived:
+    """The event before a request is executed."""
     token = call.caller.token if call.caller else None
     return RequestReceived(
-        request_id=call.request_id,
-        time=call.now,
-        operation=ask.operation.value,
-        path=ask.path,
-        mount_accessor=call.mount.accessor,
-        remote_address=call.remote_address,
-        token_id=token.id if token else "",
-        display_name=token.display_name if token else "",
+        request_id=facts.request_id,
+        time=facts.time,
+        operation=facts.operation,
+        path=facts.path,
+        mount_accessor=facts.mount_accessor,
+        remote_address=facts.remote_address,
+        token_id=facts.token_id,
+        display_name=facts.display_name,
         policies=token.policies if token else (),
-        audit=exchange.received() if exchange is not None else None,
+        audit=facts.exchange.received() if facts.exchange is not None else None,
     )

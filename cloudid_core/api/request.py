@@ -30,6 +30,21 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _decode_json: Final = msgspec.json.Decoder().decode
 
 
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What method and target of a request say: they alone decide where it leads."""
+
+    path: str
+    """Without a slash at its end."""
+    operation: Operation
+    query: Mapping[str, Any]
+    ends_in_slash: bool = False
+    is_head: bool = False
+    wants_help: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Target {self.operation.name} {self.path}>"
+
+
 class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request, understood as far as that is possible without looking anything up."""
 
@@ -39,35 +54,43 @@ class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     wrap_ttl: int = 0
     """For how many seconds the answer is to be wrapped; 0: not."""
-    is_head: bool = False
-    wants_help: bool = False
 
     def __repr__(self) -> str:
         return f"<Ask {self.operation.name} {self.path}>"
 
 
-def parse_request(request: Request, settings: Settings) -> ParsedRequest:
-    """Take a request apart; `Refused` when it cannot be understood."""
+def parse_target(request: Request) -> Target:
+    """What a request asks for; `Refused` when its method or target cannot be understood."""
     path, query = _split(request.target)
     wants_help = request.method == "HELP" or _flag(query, "help")
     if _flag(query, "scan"):
         raise Refused(Code.UNSUPPORTED_OPERATION)
     operation, is_head = (Operation.READ, False) if wants_help else _operation(request, query)
-    if operation is Operation.WRITE:
-        if path.endswith("/"):
-            raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
-        body = parse_body(request.body, settings.body_limit)
-    else:
-        body = {name: value for name, value in query.items() if name not in ("list", "help", "scan")}
-    _check_namespace(request.headers)
-    return ParsedRequest(
+    return Target(
         path=path.removesuffix("/"),
         operation=operation,
-        body=body,
-        token=token_in(request.headers),
-        wrap_ttl=wrap_ttl_in(request.headers, settings.max_lease_ttl),
+        query={name: value for name, value in query.items() if name not in ("list", "help", "scan")},
+        ends_in_slash=path.endswith("/"),
         is_head=is_head,
         wants_help=wants_help,
+    )
+
+
+def parse_request(request: Request, target: Target, settings: Settings) -> ParsedRequest:
+    """Take apart a request with this target; `Refused` when it cannot be understood."""
+    body = target.query
+    if target.operation is Operation.WRITE:
+        if target.ends_in_slash:
+            raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
+        body = parse_body(request.body, settings.body_limit)
+    headers = request.headers
+    _check_namespace(headers)
+    return ParsedRequest(
+        path=target.path,
+        operation=target.operation,
+        body=body,
+        token=token_in(headers),
+        wrap_ttl=wrap_ttl_in(headers, settings.max_lease_ttl),
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.api.dispatch import authorise, match_route, read_form
-from cloudid_core.api.request import ParsedRequest, parse_request
+from cloudid_core.api.destination import Destination, find_destination
+from cloudid_core.api.dispatch import authorise, read_form
+from cloudid_core.api.request import ParsedRequest, parse_request, parse_target
 from cloudid_core.api.response import METHODS, Request
 from cloudid_core.errors import Code, Refused
 from cloudid_core.events import RequestAnswered, RequestReceived
 from cloudid_core.mounts.catalog import CATALOG
-from cloudid_core.mounts.table import default_mounts, mount_table
+from cloudid_core.mounts.table import MountTable, default_mounts, mount_table
 from cloudid_core.policies.document import parse
 from cloudid_core.policies.matching import Acl
 from cloudid_core.tokens.record import Caller
@@ -24,7 +25,12 @@ MOUNTS = WORLD.perform(mount_table(CONTEXT.records)).record
 
 
 def ask(method: str, target: str) -> ParsedRequest:
-    return parse_request(Request(method, f"/v1/{target}"), CONTEXT.settings)
+    request = Request(method, f"/v1/{target}")
+    return parse_request(request, parse_target(request), CONTEXT.settings)
+
+
+def place_of(method: str, target: str, mounts: MountTable = MOUNTS) -> Destination:
+    return find_destination(parse_target(Request(method, f"/v1/{target}")), CATALOG, mounts)
 
 
 def caller(policy: str) -> Caller:
@@ -49,7 +55,7 @@ def caller(policy: str) -> Caller:
 def test_a_path_leads_to_a_mount_and_a_route(
     method: str, target: str, mount: str, path: str, captures: dict[str, str]
 ) -> None:
-    place = match_route(CATALOG, MOUNTS, ask(method, target))
+    place = place_of(method, target)
     assert place.mount is not None
     assert place.route is not None
     assert (place.mount.path, place.route.path, dict(place.captures)) == (mount, path, captures)
@@ -65,13 +71,13 @@ def test_a_path_leads_to_a_mount_and_a_route(
     ],
 )
 def test_a_request_without_a_route_has_a_code(method: str, target: str, code: Code) -> None:
-    place = match_route(CATALOG, MOUNTS, ask(method, target))
+    place = place_of(method, target)
     assert (place.route, place.failure) == (None, code)
 
 
 def test_a_mount_of_another_table_is_not_found() -> None:
     others = default_mounts(bytes(24)).without(default_mounts(bytes(24)).mounts[0].id)
-    assert match_route(CATALOG, others, ask("GET", "auth/cloud/config")).failure is Code.NO_HANDLER
+    assert place_of("GET", "auth/cloud/config", others).failure is Code.NO_HANDLER
 
 
 # Who may
@@ -169,7 +175,7 @@ def test_a_request_that_cannot_be_understood_is_refused_before_its_token_is_look
 
 
 def test_fields_are_read_by_the_form_of_the_route() -> None:
-    place = match_route(CATALOG, MOUNTS, ask("POST", "auth/token/renew"))
+    place = place_of("POST", "auth/token/renew")
     assert place.route is not None
     given = read_form(place.route, {"token": "t", "increment": "1m", "other": 1})
     assert (dict(given.values), given.ignored) == ({"token": "t", "increment": 60}, ("other",))

@@ -20,6 +20,7 @@ from cloudid_core.api.request import (
     is_deeper,
     parse_body,
     parse_request,
+    parse_target,
     token_in,
 )
 from cloudid_core.api.response import Request
@@ -30,7 +31,8 @@ SETTINGS = Settings(master_key=Secret("00" * 32))
 
 
 def ask(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> ParsedRequest:
-    return parse_request(Request(method, target, headers or {}, body), SETTINGS)
+    request = Request(method, target, headers or {}, body)
+    return parse_request(request, parse_target(request), SETTINGS)
 
 
 def refusal(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> Code:
@@ -56,7 +58,7 @@ def refusal(method: str, target: str, headers: dict[str, str] | None = None, bod
     ],
 )
 def test_verbs(method: str, target: str, operation: Operation, is_head: bool) -> None:
-    asked = ask(method, target)
+    asked = parse_target(Request(method, target))
     assert (asked.path, asked.operation, asked.is_head) == ("a", operation, is_head)
 
 

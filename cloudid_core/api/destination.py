@@ -1,0 +1,71 @@
+"""Destination: what the method and the target of a request say, and the mount and the route that they lead to.
+
+Clients ask for the same few targets again and again, so destinations are remembered. Only those of routes without
+captures are, under the one spelling that has neither a query nor an escape: clients cannot fill the memory with what
+they make up, and nothing secret gets into it. What is remembered counts for the table of mounts in which it was found,
+and for no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import Code
+from ..foundation.caches import Bounded
+from ..foundation.components import Catalog
+from ..mounts.table import Mount, MountTable
+from .request import PREFIX, Target, parse_target
+from .response import Request
+from .routing import Route, methods_of
+
+
+class Destination(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a target leads: a route with its captures, or the code that says why there is none.
+
+    `allow` are the methods of the path, where it has others than the one that was used.
+    """
+
+    target: Target
+    mounts: MountTable
+    mount: Mount | None = None
+    route: Route | None = None
+    captures: Mapping[str, str] = {}
+    failure: Code = Code.NO_HANDLER
+    allow: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Destination {self.target.operation.name} {self.target.path}>"
+
+
+def destination_of(
+    request: Request, catalog: Catalog, mounts: MountTable, remembered: Bounded[Hashable, Any]
+) -> Destination:
+    """Where a request leads. `Refused` when its method or target cannot be understood."""
+    key = request.method, request.target
+    known: Destination | None = remembered.peek(key)
+    if known is not None and known.mounts is mounts:
+        return known
+    found = find_destination(parse_target(request), catalog, mounts)
+    if found.route is not None and not found.captures and request.target == PREFIX + found.target.path:
+        remembered.put(key, found)
+    return found
+
+
+def find_destination(target: Target, catalog: Catalog, mounts: MountTable) -> Destination:
+    """Find the mount of a path, and in its component's table the route."""
+    at = mounts.route(target.path)
+    if at is None:
+        return Destination(target=target, mounts=mounts)
+    mount, rest = at
+    table = catalog.of(mount).routes
+    match = table.find(rest, target.operation)
+    if isinstance(match, Code):
+        return Destination(target=target, mounts=mounts, mount=mount, failure=match, allow=methods_of(table.at(rest)))
+    route, captures = match
+    if target.is_head and route.has_side_effect:
+        failure = Code.UNSUPPORTED_OPERATION
+        return Destination(target=target, mounts=mounts, mount=mount, failure=failure, allow=methods_of(table.at(rest)))
+    return Destination(target=target, mounts=mounts, mount=mount, route=route, captures=captures)
