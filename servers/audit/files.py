@@ -14,7 +14,7 @@ from cloudid_core.audit.chain import Head
 from cloudid_core.audit.device import STDOUT, Device
 
 from ..common.runtime import Event, Runtime
-from ..common.streams import APPENDING, leads_to
+from ..common.streams import APPENDING, identity_of
 
 TAIL: Final = 2**20
 """How much of a file's end is read to find its last line."""
@@ -50,6 +50,7 @@ class File:
         self._needs_sync = device.options.get("fsync") == "true"
         self._runtime = runtime
         self._fd = -1
+        self._identity = (0, 0)
         self._is_torn = False
         self._next: _Sync | None = None
         self._is_syncing = False
@@ -67,13 +68,18 @@ class File:
         except OSError:
             os.close(fd)
             raise
-        self._fd = fd
+        self._fd, self._identity = fd, identity_of(os.fstat(fd))
         return head
 
     @property
     def is_replaced(self) -> bool:
         """Whether the path no longer leads to the open file: it was moved or removed, as rotation of logs does."""
-        return self._fd >= 0 and self._path != STDOUT and not leads_to(self._path, self._fd)
+        if self._fd < 0 or self._path == STDOUT:
+            return False
+        try:
+            return identity_of(os.stat(self._path)) != self._identity
+        except OSError:
+            return True
 
     def write(self, content: bytes) -> None:
         """Append lines. When that fails, the next write begins a line of its own."""

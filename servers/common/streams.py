@@ -106,9 +106,14 @@ class FollowedPath:
 def leads_to(path: str, descriptor: int) -> bool:
     """Whether a path names the file of a descriptor."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+        return identity_of(os.stat(path)) == identity_of(os.fstat(descriptor))
     except OSError:
         return False
+
+
+def identity_of(status: os.stat_result) -> tuple[int, int]:
+    """What tells a file from all others, by whatever name."""
+    return status.st_dev, status.st_ino
 
 
 def _path_of(descriptor: int) -> str | None:
