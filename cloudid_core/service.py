@@ -3,7 +3,7 @@
     service = await run(open_service(settings), host)
     response = await run(service.handle(request), host)
 
-`tick` and `upkeep` are background work; each answers the instant at which it wants to run again.
+`tick` and `upkeep` are background work; each answers the instant at which it wants to run again. `stop` comes last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .api.dispatch import RequestFacts, respond
 from .api.response import Request, Response, render_refusal
 from .audit.device import Entries
 from .background.loop import Loop
-from .background.nodes import look_around
+from .background.nodes import leave, look_around
 from .effects import Instant, Now, RandomBytes, Record
 from .errors import Code, EntryDamaged, HostFailure, Problem, RecordFailed, Refused
 from .foundation.caches import Caches
@@ -130,3 +130,11 @@ class Service:
             await self.context.records.learn_keys()
             self._refresh_at = await Now() + REFRESH_PAUSE
         return again
+
+    async def stop(self) -> None:
+        """End this node's background work, so that another node does it at once, and take the node off the list.
+
+        Requests can still be answered. Without it, the others wait until the leadership of this node has run out.
+        """
+        await self._background.stop()
+        await leave(self.context)

@@ -2,7 +2,7 @@
 
 `duty/term` changes when another node takes over, and every background commit expects it: a node that is no longer the
 leader cannot write. So a node takes over when it starts, and nothing waits until the term of a dead node has run out.
-The leader renews `duty/until` without touching the term.
+The leader renews `duty/until` without touching the term, and removes both when it stops.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..errors import Conflict
 from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
 from ..store.records import expected
 
 LENGTH: Final = 60.0
@@ -41,6 +42,7 @@ async def hold_leadership(
     left = until.record.at - now if until else 0.0
     ours = term is not None and term.record.holder == node
     if not ours and not take_over and 0 < left <= 2 * LENGTH:  # more than that is left only if a clock was set back
+        context.node.leader = term.record.holder if term else ""
         return None
     if term is not None and ours and LENGTH / 2 < left <= LENGTH:
         return term.expected
@@ -56,7 +58,12 @@ async def hold_leadership(
     return {keys.LEADER_TERM: version}
 
 
-async def leader_until(context: Context, now: Instant) -> Instant:
-    """Until when another node leads if it does not renew that."""
-    until = await context.records.find_fresh(keys.LEADER_UNTIL, Until)
-    return max(now + 1.0, until.record.at) if until else now + 1.0
+@retry_on_conflict
+async def release_leadership(context: Context, node: str) -> None:
+    """Let the next node that looks take over. Does nothing while another node leads.
+
+    From then on the background commits of this node are refused.
+    """
+    term = await context.records.find_fresh(keys.LEADER_TERM, Term)
+    if term is not None and term.record.holder == node:
+        await context.records.commit(Changes(term.expected, deletes=(keys.LEADER_TERM, keys.LEADER_UNTIL)))

@@ -24,13 +24,17 @@ from ..foundation.deadline import Deadline
 from ..store import keys
 from ..store.keyring import keep_reserve
 from . import queue
-from .leadership import hold_leadership, leader_until
+from .leadership import hold_leadership, release_leadership
 from .queue import Job
 
-PAUSE: Final = 60.0
-"""Seconds between two rounds at the most."""
+SWEEP_PAUSE: Final = 60.0
+"""Seconds between two sweeps for dead entries, unless something else is done sooner."""
+PAUSE: Final = 10.0
+"""Seconds between two rounds at the most: another node may have led meanwhile, and stopped."""
 POLL: Final = 1.0
 """Seconds between two rounds at the most while there are other nodes."""
+FOLLOW: Final = 2.0
+"""Seconds between two looks at who leads, for the nodes that do not."""
 BREATH: Final = 1.0
 """Seconds between two rounds when what is due could not be done in the first."""
 BUDGET: Final = 64
@@ -67,6 +71,7 @@ class Loop:
         self._handlers = handlers
         self._sweep = sweep
         self._has_started = False
+        self._is_stopped = False
         self._swept_at: Instant = 0.0
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
         """Due entries whose work met a bug, and until when they are left alone."""
@@ -75,9 +80,14 @@ class Loop:
         """Run one round and return when to run the next. Bugs that jobs met are raised at the end of the round."""
         await keep_reserve(self._context)
         now = await Now()
+        if self._is_stopped:
+            return now + PAUSE
         fence = await hold_leadership(self._context, self._node, now, take_over=not self._has_started)
+        if self._is_stopped:  # while it took over
+            await release_leadership(self._context, self._node)
+            return now + PAUSE
         if fence is None:
-            return min(now + PAUSE, await leader_until(self._context, now))
+            return now + FOLLOW
         self._has_started = True
         self._context.node.leader = self._node
         all_backlogs = await self._backlogs(now)
@@ -92,6 +102,11 @@ class Loop:
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
         is_behind = len(chosen) < len(backlogs) or any(len(backlog.due_keys) > BUDGET for backlog in chosen)
         return await self._next_visit(BREATH if not is_behind else 0.0)
+
+    async def stop(self) -> None:
+        """Start no further work, and let another node lead at once."""
+        self._is_stopped = True
+        await release_leadership(self._context, self._node)
 
     async def _backlogs(self, now: Instant) -> list[Backlog]:
         """All queues that have entries, found without looking at more of them than can be done."""
@@ -123,7 +138,7 @@ class Loop:
         bugs: list[Exception] = []
         for key in due_keys:
             now = await Now()
-            if now >= until:
+            if now >= until or self._is_stopped:
                 break
             _, kind, mount_id, ref = queue.parse(key)
             job = Job(
@@ -162,8 +177,8 @@ class Loop:
         return min(latest, max(earliest, first))
 
     def _is_poll(self, now: Instant) -> bool:
-        """Whether this round only looks for what other nodes wrote: dead entries are swept less often."""
-        return bool(self._context.node.others) and 0 <= now - self._swept_at < PAUSE
+        """Whether this round only looks for what is due: dead entries are swept less often."""
+        return 0 <= now - self._swept_at < SWEEP_PAUSE
 
 
 async def _record(event: JobFailed) -> None:

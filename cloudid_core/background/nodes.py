@@ -66,6 +66,12 @@ async def look_around(context: Context) -> Instant:
     return await Now() + LOOK_PAUSE
 
 
+async def leave(context: Context) -> None:
+    """Tell the other nodes that this one is not there any more."""
+    context.node.has_left = True
+    await context.records.commit(Changes({}, deletes=(keys.node(context.node.id),)))
+
+
 async def _look(context: Context) -> None:
     node, started = context.node, await Now()
     term = await context.records.find_fresh(keys.LEADER_TERM, Term)
@@ -75,7 +81,8 @@ async def _look(context: Context) -> None:
     node.others = tuple(sorted((other.record for other in others), key=lambda other: other.started_at))
     record = _record_of(context, now)
     await _report_differences(context, record)
-    if now - node.written_at >= (LOOK_PAUSE / 2 if node.others else ALONE_PAUSE) or now < node.written_at:
+    pause = LOOK_PAUSE / 2 if node.others else ALONE_PAUSE
+    if not node.has_left and not 0 <= now - node.written_at < pause:
         await context.records.commit(Changes({}, {keys.node(node.id): record}))
         node.written_at = now
     node.clock = await CompareClocks()

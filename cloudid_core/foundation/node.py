@@ -38,6 +38,9 @@ class Node:
     written_at: Instant = 0.0
     """When it last told the others that it is there."""
 
+    has_left: bool = False
+    """It has told the others that it is not there any more."""
+
     others: tuple[NodeRecord, ...] = ()
     differences: tuple[str, ...] = field(default=())
     """Names of settings that differ from those of another node."""

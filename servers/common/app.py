@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.api.response import Request, Response, render_refusal
-from cloudid_core.effects import Instant, Program
+from cloudid_core.effects import Instant, Program, within
 from cloudid_core.errors import Code, Refused
 from cloudid_core.run import run
 
@@ -23,6 +23,9 @@ from .periodic import Periodic
 
 GIVE_BACK_SECONDS: Final = 5.0
 """How long the end of a server waits for answers that are being given back."""
+
+STOP_SECONDS: Final = 5.0
+"""How long the end of a server waits for the store, to hand over the background work."""
 
 
 _NOTHING_HELD: Final = nullcontext()
@@ -38,6 +41,8 @@ class Service(Protocol):
     def tick(self) -> Program[Instant]: ...
 
     def upkeep(self) -> Program[Instant]: ...
+
+    def stop(self) -> Program[None]: ...
 
 
 class App:
@@ -104,13 +109,17 @@ class App:
             self._nothing_undelivered.set()
 
     async def finish(self) -> None:
-        """Wait until answers under way are delivered or given back, for some seconds at most.
+        """Wait until answers under way are delivered or given back, and hand over the background work to another node.
 
-        Call it when no request is accepted any more, before the host closes.
+        Takes some seconds at most. Call it when no request is accepted any more, before the host closes.
         """
         if self._undelivered:
             self._nothing_undelivered = self._host.new_event()
             await self._host.wait(self._nothing_undelivered, GIVE_BACK_SECONDS)
+        try:
+            await run(within(STOP_SECONDS, self._service.stop()), self._host)
+        except Exception as error:  # noqa: BLE001  # another node takes over later
+            self._log.warning("background work not handed over", **describe_error(error))
 
     def refuse(self, refusal: Refused) -> Response:
         """The answer to what cannot be read as a request."""

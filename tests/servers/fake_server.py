@@ -85,6 +85,9 @@ class FakeService:
         await count("upkeep", 1)
         return await Now() + FAR
 
+    async def stop(self) -> None:
+        """There is nothing to hand over."""
+
 
 def leave_note(text: str) -> None:
     if path := os.environ.get(NOTE):

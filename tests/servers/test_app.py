@@ -12,6 +12,7 @@ import pytest
 from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.errors import StoreFailed
+from servers.common import app
 from servers.common.app import App
 from servers.common.host import Host
 from servers.common.logs import open_log
@@ -31,6 +32,7 @@ class Lending:
 
     def __init__(self, failure: Exception | None = None, pause: float = 0.0) -> None:
         self.asked: list[str] = []
+        self.stops = 0
         self._failure = failure
         self._pause = pause
 
@@ -48,6 +50,12 @@ class Lending:
     async def tick(self) -> Instant:
         self.asked.append("tick")
         return await Now() + FAR
+
+    async def stop(self) -> None:
+        await Sleep(self._pause)
+        self.stops += 1
+        if self._failure:
+            raise self._failure
 
     async def upkeep(self) -> Instant:
         return await Now() + FAR
@@ -137,6 +145,31 @@ def test_giving_back_may_fail(runtime: str) -> None:
 
     run_app(runtime, service, scenario)
     assert service.asked == ["tick"]
+
+
+@pytest.mark.parametrize("failure", [None, StoreFailed("disk full")])
+def test_a_server_that_ends_hands_the_background_work_over_once(runtime: str, failure: Exception | None) -> None:
+    """When that fails, it ends all the same."""
+
+    async def scenario(app: App, host: Host) -> None:
+        assert service.stops == 0
+
+    service = Lending(failure)
+    run_app(runtime, service, scenario)
+    assert service.stops == 1
+
+
+def test_a_server_that_ends_waits_for_the_store_for_some_seconds_only(
+    runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "STOP_SECONDS", STEP)
+
+    async def scenario(app: App, host: Host) -> None:
+        """The service takes an hour to stop."""
+
+    service = Lending(pause=FAR)
+    run_app(runtime, service, scenario)
+    assert service.stops == 0
 
 
 @pytest.mark.parametrize("failure, status", [(None, 200), (LookupError("a bug"), 500)])

@@ -127,6 +127,9 @@ class Lending:
             raise LookupError
         return await Now() + 3600
 
+    async def stop(self) -> None:
+        self.asked.append("stop")
+
     async def upkeep(self) -> Instant:
         return await Now() + 3600
 
@@ -189,6 +192,17 @@ def test_an_answer_that_cannot_be_written_is_given_back(page: dict[str, Any]) ->
             await until(lambda: "undelivered a lease" in service.asked and service.asked[-1] == "tick")
 
     asyncio.run(scenario())
+
+
+def test_the_end_hands_the_background_work_over(page: dict[str, Any]) -> None:
+    service = lending(page)
+
+    async def scenario() -> None:
+        async with alive(page):
+            await until(lambda: service.asked == ["tick"])
+
+    asyncio.run(scenario())
+    assert service.asked == ["tick", "stop"]
 
 
 def test_a_round_that_fails_is_followed_by_another(page: dict[str, Any]) -> None:

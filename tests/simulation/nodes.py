@@ -80,6 +80,9 @@ class Nodes(Installation):
         self.newcomer_at: int | None = None
         """Before that effect another node starts and takes over the leadership."""
         self.newcomer: Task[Service] | None = None
+        self.stops_at: int | None = None
+        """Before that effect the node whose turn it is stops, as on SIGTERM, amid all that it has under way."""
+        self.stopped: Service | None = None
         super().__init__(seed, store, simulator, start)
         for number in range(1, count):
             self.hosts.append(NodeHost(self, number))
@@ -160,6 +163,12 @@ class Nodes(Installation):
         del self.hosts[self.turn], self.services[self.turn]
         self.turn %= len(self.hosts)
 
+    def remove_node(self, service: Service) -> None:
+        """A node that has stopped ends; the others go on without it."""
+        number = self.services.index(service)
+        del self.hosts[number], self.services[number]
+        self.turn %= len(self.hosts)
+
     def add_node(self) -> None:
         """Another node starts; it takes over the leadership in its first round."""
         self.hosts.append(NodeHost(self, max(host.number for host in self.hosts) + 1))
@@ -172,6 +181,9 @@ class Nodes(Installation):
         if self.newcomer_at is not None and len(self.trace) >= self.newcomer_at:
             self.newcomer_at = None
             self.newcomer = self.spawn(_start_and_lead(), host=cast(Host, NodeHost(self, len(self.hosts))))
+        if self.stops_at is not None and len(self.trace) >= self.stops_at:
+            self.stops_at, self.stopped = None, self.service
+            self.spawn(self.service.stop())
         host = self._running_task().host
         if isinstance(host, NodeHost) and isinstance(effect, host.unreachable):
             return FaultKind.FAIL

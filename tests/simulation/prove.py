@@ -1,8 +1,8 @@
 """The long proof: `python -m tests.simulation.prove [--lives N] [--no-pairs]`, on all cores, with its progress.
 
 All ordered pairs of faults for issue, revoke and rotate, and random lives; of two and three nodes all single faults of
-every operation, a change of the leader at every effect, and random lives with stalls and partitions. It ends with 1 at
-the first broken promise, and prints what replays it.
+every operation, a change of the leader and a stop at every effect, and random lives with stalls and partitions. It ends
+with 1 at the first broken promise, and prints what replays it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ PAIRED: Final = (
 )
 LIVES_AT_ONCE: Final = 50
 
+TROUBLES: Final = {
+    "faults": test_nodes.go_through_faults,
+    "a change of the leader": test_nodes.go_through_changes,
+    "a stop": test_nodes.go_through_stops,
+}
+
 
 @frozen
 class Job:
@@ -45,8 +51,8 @@ class Job:
     nodes: int = 0
     """How many; their lives choose by themselves."""
 
-    changes_leader: bool = False
-    """At every effect, instead of faults."""
+    trouble: str = "faults"
+    """What happens to the nodes at every effect: one of `TROUBLES`."""
 
     operation: str = ""
     at: int = 0
@@ -63,9 +69,8 @@ class Job:
                     raise AssertionError(f"{failure}\nreplay with: {replay.format(seed=seed)}") from failure
             return self.lives[1] - self.lives[0]
         if self.nodes:
-            go = test_nodes.go_through_changes if self.changes_leader else test_nodes.go_through_faults
             try:
-                return go(self.operation, self.nodes)
+                return TROUBLES[self.trouble](self.operation, self.nodes)
             except BaseException as failure:
                 raise AssertionError(f"{failure}\nwith {self}") from failure
         start, operation = OPERATIONS[self.operation]
@@ -100,8 +105,8 @@ def several_nodes() -> Iterator[Job]:
     """Every operation with two and with three nodes."""
     for name in OPERATIONS:
         for count in (2, 3):
-            for changes_leader in (False, True):
-                yield Job(operation=name, nodes=count, changes_leader=changes_leader)
+            for trouble in TROUBLES:
+                yield Job(operation=name, nodes=count, trouble=trouble)
 
 
 def main() -> int:

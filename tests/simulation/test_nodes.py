@@ -70,6 +70,44 @@ def take_over(nodes: Nodes, operation: Operation) -> None:
     check_in_the_end(nodes)
 
 
+@pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret"])
+def test_a_node_stops_at_any_effect(name: str) -> None:
+    go_through_stops(name, 2)
+
+
+def go_through_stops(name: str, count: int) -> int:
+    """The node at work stops before each effect of an operation; how many worlds were tried."""
+    start, operation = OPERATIONS[name]
+    plain = Nodes.over(start(), count=count)
+    begin = len(plain.trace)
+    operation(plain)
+    for at in range(begin, len(plain.trace)):
+        nodes = Nodes.over(start(), count=count)
+        nodes.stops_at = at
+        with suppress(CloudidError):
+            operation(nodes)
+        nodes.settle()
+        assert nodes.stopped is not None
+        nodes.remove_node(nodes.stopped)
+        assert_one_leads(nodes)
+        nodes.heal()
+        check_always(nodes)
+        nodes.converge()
+        check_in_the_end(nodes)
+    return len(plain.trace) - begin
+
+
+def assert_one_leads(nodes: Nodes) -> None:
+    """Without waiting for the end of what a stopped node has claimed."""
+    with suppress(CloudidError):
+        nodes.tick()
+    for service in nodes.services:
+        nodes.perform(service.upkeep())
+    assert {service.context.node.leader for service in nodes.services} <= {
+        one.context.node.id for one in nodes.services
+    }
+
+
 @pytest.mark.parametrize("minutes", [1, 5, 60])
 @pytest.mark.parametrize("effects", [5, 20, 40, 60])
 def test_a_node_that_stalls_amid_its_work_and_comes_back_does_no_harm(minutes: int, effects: int) -> None:
@@ -178,12 +216,26 @@ def start_node(installation: Installation, dice: Random) -> None:
         installation.add_node()
 
 
+def stop_node(installation: Installation, dice: Random) -> None:
+    """A node that is upgraded, perhaps: another one starts in its place."""
+    assert isinstance(installation, Nodes)
+    if len(installation.hosts) < 4:
+        installation.add_node()
+    installation.next_turn()
+    stopping = installation.service
+    with suppress(CloudidError):
+        installation.perform(stopping.stop())
+    if len(installation.hosts) > 1:
+        installation.remove_node(stopping)
+
+
 LIFE: Final[tuple[Callable[[Installation, Random], object], ...]] = (
     *test_random.LIFE,
     stall,
     cut_off,
     start_node,
     start_node,
+    stop_node,
 )
 
 

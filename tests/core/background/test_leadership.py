@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.background.leadership import LENGTH, hold_leadership
+from cloudid_core.background.leadership import LENGTH, hold_leadership, release_leadership
 from cloudid_core.background.queue import Due
 from cloudid_core.errors import Conflict
 from cloudid_core.store import keys
@@ -57,6 +57,39 @@ def test_a_node_that_starts_takes_over_at_once() -> None:
     assert new is not None
     assert new != old
     assert hold(setting, "a", 2) is None
+
+
+def release(setting: Setting, node: str) -> None:
+    setting.world.perform(release_leadership(setting.context, node))
+
+
+def test_leadership_that_is_released_is_taken_by_the_next_node_that_looks() -> None:
+    setting = Setting()
+    old = hold(setting, "a")
+    release(setting, "a")
+    new = hold(setting, "b", 1)
+    assert new is not None
+    assert new != old
+    assert hold(setting, "a", 2) is None
+
+
+def test_a_node_that_released_its_leadership_can_write_no_more() -> None:
+    """Even before another node leads."""
+    setting = Setting()
+    fence = hold(setting, "a")
+    assert fence is not None
+    release(setting, "a")
+    with pytest.raises(Conflict):
+        setting.world.perform(setting.context.records.commit(Changes(fence, {"x": Due()})))
+
+
+def test_a_node_that_does_not_lead_releases_nothing() -> None:
+    setting = Setting()
+    release(setting, "a")
+    fence = hold(setting, "a")
+    release(setting, "b")
+    assert hold(setting, "b", 1) is None
+    assert hold(setting, "a", 2) == fence
 
 
 @pytest.mark.parametrize("node", ["a", "b"])

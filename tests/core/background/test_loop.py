@@ -8,7 +8,17 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.background import queue
-from cloudid_core.background.loop import BREATH, BUDGET, LANES, MOST_LANES, PAUSE, ROUND_SECONDS, WORK_SECONDS, Loop
+from cloudid_core.background.loop import (
+    BREATH,
+    BUDGET,
+    FOLLOW,
+    LANES,
+    MOST_LANES,
+    PAUSE,
+    ROUND_SECONDS,
+    WORK_SECONDS,
+    Loop,
+)
 from cloudid_core.background.queue import Due, Job
 from cloudid_core.effects import Commit, Instant, Program, Sleep
 from cloudid_core.errors import Code, Conflict, Refused, StoreFailed
@@ -228,7 +238,7 @@ def test_only_the_leader_works() -> None:
     other = round_.node("other")
     round_.setting.world.perform(other.run())
     round_.put("m", "a")
-    assert round_.run() == PAUSE
+    assert round_.run() == FOLLOW
     assert round_.done == []
     round_.setting.world.perform(other.run())
     assert round_.done == ["m/a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,15 +10,15 @@ from attrs import evolve
 
 from cloudid_core import Service, open_service
 from cloudid_core.background.leadership import LENGTH
-from cloudid_core.background.loop import PAUSE, POLL
+from cloudid_core.background.loop import FOLLOW, PAUSE, POLL
 from cloudid_core.background.nodes import ALONE_PAUSE, FORGOTTEN, GONE, LOOK_PAUSE, digests
 from cloudid_core.clouds import CLOUDS
-from cloudid_core.effects import ClockReading, Commit, ReadEntry
-from cloudid_core.errors import HostFailure
+from cloudid_core.effects import ClockReading, Commit, Effect, ReadEntry
+from cloudid_core.errors import CloudidError, HostFailure
 from cloudid_core.events import SettingsDiffer
 from cloudid_core.settings import Settings
 from cloudid_core.store import keys
-from cloudid_core.testing.faults import Fault, FaultKind
+from cloudid_core.testing.faults import Crashed, Fault, FaultKind, troubles_of
 from cloudid_core.values.secret import Secret
 
 from ..service_world import ServiceWorld
@@ -191,12 +192,99 @@ def test_another_node_takes_over_when_the_leader_is_dead() -> None:
     world = Nodes()
     one, two = world.service, world.node()
     world.perform(two.tick())
-    again = world.perform(one.tick())
-    assert again == pytest.approx(world.clock + LENGTH, abs=1.0)
-    world.advance(again - world.clock)
+    assert one.context.node.id == leader_after(world, one, LENGTH)
+
+
+def with_leader() -> tuple[Nodes, Service, Service]:
+    """Two nodes of which the first has led, and the second leads."""
+    world = Nodes()
+    one, two = world.service, world.node()
     world.perform(one.tick())
-    world.look(one)
-    assert one.context.node.leader == one.context.node.id
+    world.perform(two.tick())
+    return world, one, two
+
+
+def leader_after(world: Nodes, follower: Service, seconds: float) -> str:
+    """Who leads, after rounds of a node that does not lead at first."""
+    until = world.clock + seconds
+    while (again := world.perform(follower.tick())) <= until:
+        assert again <= world.clock + FOLLOW or follower.context.node.leader == follower.context.node.id
+        world.advance(again - world.clock)
+    world.look(follower)
+    return follower.context.node.leader
+
+
+def test_a_leader_that_stops_hands_over_within_seconds() -> None:
+    world, one, two = with_leader()
+    world.look(one, two, one)
+    world.perform(two.stop())
+    assert leader_after(world, one, FOLLOW) == one.context.node.id
+    assert not one.context.node.others, "the node that stopped is off the list"
+
+
+def test_a_node_that_has_stopped_does_not_come_back() -> None:
+    """Though its rounds and its looks go on until the host ends them."""
+    world, one, two = with_leader()
+    world.perform(two.stop())
+    world.advance(ALONE_PAUSE)
+    assert world.perform(two.tick()) == world.clock + PAUSE
+    world.look(two, one)
+    assert not world.store.list(keys.LEADER_TERM, "", 1)
+    assert not one.context.node.others
+
+
+def test_a_follower_that_stops_leaves_the_leader_alone() -> None:
+    world, one, two = with_leader()
+    world.perform(one.stop())
+    assert leader_after(world, one, 0.0) == two.context.node.id
+
+
+class StopAmidRound(Nodes):
+    """A node stops before the n-th effect of its round, or of its look at the others."""
+
+    stopping: Service | None = None
+    stops_at = 0
+
+    def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
+        if self.stopping is not None and len(self.trace) >= self.stops_at:
+            stopping, self.stopping = self.stopping, None
+            self.spawn(stopping.stop())
+        return super().fault_for(effect)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("effects", range(12))
+@pytest.mark.parametrize("after", [LENGTH - 1, LENGTH + 1])
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_round_under_way_does_not_undo_a_stop(effects: int, leads: bool, after: float, seed: int) -> None:
+    """It may be about to take, or to renew, the leadership."""
+    world = StopAmidRound(seed)
+    nodes = one, two = world.service, world.node()
+    world.perform(one.tick())
+    world.perform(two.tick())
+    stopping, other = reversed(nodes) if leads else nodes
+    world.advance(after)
+    world.stopping, world.stops_at = stopping, len(world.trace) + effects
+    for program in (stopping.tick(), stopping.upkeep()):
+        world.spawn(program)
+    world.settle()
+    assert world.stopping is None
+    assert leader_after(world, other, FOLLOW) == other.context.node.id
+
+
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_stop_that_fails_leaves_the_work_to_another_node_a_minute_later(kind: FaultKind) -> None:
+    """Or at once: it is never undone by what fails after it."""
+    plain, _, leader = with_leader()
+    begin = len(plain.trace)
+    plain.perform(leader.stop())
+    for at, (_, effect) in enumerate(plain.trace[begin:], begin):
+        if kind in troubles_of(effect):
+            world, follower, leader = with_leader()
+            world.inject(Fault(at, kind))
+            with suppress(Crashed, CloudidError):
+                world.perform(leader.stop())
+            assert leader_after(world, follower, LENGTH + FOLLOW) == follower.context.node.id
 
 
 def test_a_sweep_reads_many_tokens_at_the_same_time() -> None:
