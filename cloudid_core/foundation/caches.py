@@ -86,4 +86,4 @@ class Caches:
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
-        """What sets of policies allow, by the names and versions of those policies."""
+        """What sets of policies allow, by the names in a token; each knows the versions that it was made of."""

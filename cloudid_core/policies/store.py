@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from ..effects import ABSENT
 from ..foundation.context import Context
@@ -12,6 +15,13 @@ from .document import Policy
 from .matching import Acl
 
 _ROOT_ACL: Final = Acl((), is_root=True)
+
+
+class _Compiled(msgspec.Struct, frozen=True):
+    """An access list, and the versions of the entries that it was made of."""
+
+    acl: Acl
+    versions: Mapping[str, int]
 
 
 async def load_policy(context: Context, name: str) -> tuple[Policy, int] | None:
@@ -25,13 +35,16 @@ async def load_policy(context: Context, name: str) -> tuple[Policy, int] | None:
 
 async def load_acl(context: Context, policy_names: tuple[str, ...]) -> Acl:
     """What the policies of a token allow now. A policy that does not exist grants nothing."""
-    names = normalised(policy_names)
+    known: _Compiled | None = context.caches.acls.get(policy_names)
+    if known is None or not await context.records.are_at(known.versions):
+        known = await _compile(context, normalised(policy_names))
+        context.caches.acls.put(policy_names, known)
+    return known.acl
+
+
+async def _compile(context: Context, names: tuple[str, ...]) -> _Compiled:
     if ROOT in names:
-        return _ROOT_ACL
-    loaded = [found for name in names if (found := await load_policy(context, name))]
-    key = tuple((policy.name, version) for policy, version in loaded)
-    acl = context.caches.acls.get(key)
-    if acl is None:
-        acl = Acl(policy for policy, _ in loaded)
-        context.caches.acls.put(key, acl)
-    return acl
+        return _Compiled(_ROOT_ACL, {})
+    loaded = {name: await load_policy(context, name) for name in names}
+    versions = {keys.policy(name): found[1] if found else ABSENT for name, found in loaded.items()}
+    return _Compiled(Acl(found[0] for found in loaded.values() if found), versions)

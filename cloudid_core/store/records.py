@@ -142,6 +142,14 @@ class Records:
         """Whether there is a record at `key`, damaged or not."""
         return await ReadEntry(key) is not None
 
+    async def are_at(self, versions: Mapping[str, int]) -> bool:
+        """Whether all these entries still have the versions that they had (`ABSENT`: are still not there)."""
+        for key, version in versions.items():
+            entry = await ReadEntry(key)
+            if (entry.version if entry else ABSENT) != version:
+                return False
+        return True
+
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
         """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""
         try:

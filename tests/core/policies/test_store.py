@@ -48,8 +48,16 @@ def test_the_same_versions_share_one_acl_and_a_change_makes_another() -> None:
     world, context = World(), new_context()
     world.perform(write_policy(context, "one", READ_A))
     first = world.perform(load_acl(context, ("one", "default")))
-    assert world.perform(load_acl(context, ("default", "one", "gone"))) is first
+    assert world.perform(load_acl(context, ("one", "default"))) is first
     world.perform(write_policy(context, "one", READ_B))
     second = world.perform(load_acl(context, ("one", "default")))
     assert [path for path in "ab" if first.allows("read", path)] == ["a"]
     assert [path for path in "ab" if second.allows("read", path)] == ["b"]
+
+
+def test_a_policy_that_is_written_later_counts_at_once() -> None:
+    world, context = World(), new_context()
+    before = world.perform(load_acl(context, ("late",)))
+    world.perform(write_policy(context, "late", READ_A))
+    after = world.perform(load_acl(context, ("late",)))
+    assert (before.allows("read", "a"), after.allows("read", "a")) == (False, True)
