@@ -75,7 +75,12 @@ class Service:
         failure: Exception | None = None
         try:
             response = await respond(self.context, CATALOG, request, facts)
-            return await self._recorded(response, facts)
+            try:
+                await Record(facts.answered(response, _entries(facts)))
+            except RecordFailed:
+                await self._take_back(response, facts)
+                raise
+            return response
         except EntryDamaged as damaged:
             refusal, failure = damaged, damaged
         except Refused as refused:
@@ -90,16 +95,11 @@ class Service:
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
         return await self._refused(refusal, failure, facts)
 
-    async def _recorded(self, response: Response, facts: RequestFacts) -> Response:
-        """The response, once its event is recorded; what it gives is taken back otherwise."""
-        try:
-            await Record(facts.answered(response, _entries(facts)))
-        except RecordFailed:
-            await self.undelivered(response)
-            if facts.new_token_id:
-                await hierarchy.revoke(self.context, facts.new_token_id, await Now())
-            raise
-        return response
+    async def _take_back(self, response: Response, facts: RequestFacts) -> None:
+        """End what a response gives that must not be sent."""
+        await self.undelivered(response)
+        if facts.new_token_id:
+            await hierarchy.revoke(self.context, facts.new_token_id, await Now())
 
     async def _refused(self, refusal: Refused, failure: Exception | None, facts: RequestFacts) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""

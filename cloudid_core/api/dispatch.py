@@ -23,7 +23,7 @@ from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import MountTable, mount_table
 from ..policies.document import DENY
-from ..quotas.rate_limit import count_request
+from ..quotas.rate_limit import count_request, known_quotas, read_quotas
 from ..tokens.authenticate import authenticate
 from ..tokens.issue import accessor_of
 from ..tokens.record import Caller
@@ -104,7 +104,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         facts.mount, facts.mount_accessor = mount.path, mount.accessor
     if route is not None:
         facts.role = role_in(route, found.captures, ask.body)
-    await count_request(context, ask.path, facts.role, facts.remote_address, facts.time)
+    quotas = known_quotas(context, facts.time) or await read_quotas(context, facts.time)
+    count_request(context, quotas, ask.path, facts.role, facts.remote_address, facts.time)
     if found.target.wants_help:
         answer = await explain(context, catalog, found, ask, facts)
         return render(answer, request_id=facts.request_id, mount_type="")

@@ -180,6 +180,12 @@ def _required(form: type) -> tuple[str, ...]:
 
 
 @cache
+def defaults_of(form: Any) -> Any:
+    """The form of a request that gives no field: forms are frozen, so one does for all."""
+    return form()
+
+
+@cache
 def spellings_of(form: type) -> Mapping[str, Field]:
     """The fields of a class by each name that a request may use."""
     return {name: field for field in fields_of(form) for name in (field.name, field.old_name) if name}

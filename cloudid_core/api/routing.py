@@ -26,7 +26,7 @@ from ..mounts.table import Mount
 from ..store.changes import NO_CHANGES, Changes
 from ..tokens.record import Caller, Token
 from ..values.names import name as parse_name
-from .fields import INTEGER, TEXT, ParsedFields, bounded, setting
+from .fields import INTEGER, TEXT, ParsedFields, bounded, defaults_of, setting
 from .response import Answer
 
 F = TypeVar("F")
@@ -79,7 +79,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     def form(self, form: type[F]) -> F:
         """The fields that were given as an instance of the route's form; the others have their defaults."""
-        return form(**self.given.values)
+        if self.given.values:
+            return form(**self.given.values)
+        fields: F = defaults_of(form)  # type: ignore[arg-type]  # every class is hashable
+        return fields
 
     def hung_on_wrapping(self, *, lease_id: str = "", token_id: str = "") -> Changes:
         """Goes with the commit that makes a lease or token. It ends with the wrapping token, if there is to be one."""

@@ -23,9 +23,9 @@ class _Read(msgspec.Struct, frozen=True):
     at: Instant
 
 
-async def count_request(context: Context, path: str, role: str, remote_address: str, now: Instant) -> None:
+def count_request(context: Context, quotas: Quotas, path: str, role: str, remote_address: str, now: Instant) -> None:
     """Let a request pass, or refuse it with `RATE_LIMIT_EXCEEDED`."""
-    limit = (await known_quotas(context, now)).limit_of(path, role)
+    limit = quotas.limit_of(path, role)
     if limit is None:
         return
     wait = take(
@@ -40,14 +40,18 @@ async def count_request(context: Context, path: str, role: str, remote_address: 
         raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=wait)
 
 
-async def known_quotas(context: Context, now: Instant) -> Quotas:
-    """The quotas as they were a short time ago. A record that is damaged counts as none, so that it can be replaced."""
-    read: _Read | None = context.caches.quotas.get(keys.QUOTAS)
-    if read is None or not 0 <= now - read.at < READ_AGAIN:
-        found, _ = await context.records.find_for_writing(keys.QUOTAS, Quotas)
-        read = _Read(found.record if found else Quotas(), now)
-        context.caches.quotas.put(keys.QUOTAS, read)
-    return read.quotas
+def known_quotas(context: Context, now: Instant) -> Quotas | None:
+    """The quotas as they were a short time ago; `None` when they have to be read."""
+    read: _Read | None = context.caches.quotas.peek(keys.QUOTAS)
+    return read.quotas if read is not None and 0 <= now - read.at < READ_AGAIN else None
+
+
+async def read_quotas(context: Context, now: Instant) -> Quotas:
+    """The quotas as they are. A record that is damaged counts as none, so that it can be replaced."""
+    found, _ = await context.records.find_for_writing(keys.QUOTAS, Quotas)
+    quotas = found.record if found else Quotas()
+    context.caches.quotas.put(keys.QUOTAS, _Read(quotas, now))
+    return quotas
 
 
 def forget_quotas(context: Context) -> None:

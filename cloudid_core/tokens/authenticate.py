@@ -38,13 +38,14 @@ async def find_by_text(context: Context, shown: str) -> Token | None:
     sealer = context.records.sealer
     if shown.startswith(encoding.BATCH_PREFIX):
         return batch.unseal(shown, sealer.keyring)
-    for token_id in dict.fromkeys(encoding.id_of(shown, each) for each in reversed(sealer.keyring.token_keys)):
-        found = await find_token(context, token_id) if token_id else None
+    for token_id in encoding.ids_of(shown, sealer.keyring.token_keys):
+        found = await find_token(context, token_id)
         if found is None:
             continue
-        if sealer.keyring.token_keys_of(found.record.key_term) is None:
-            await context.records.learn_keys()
         term_keys = sealer.keyring.token_keys_of(found.record.key_term)
+        if term_keys is None:
+            await context.records.learn_keys()
+            term_keys = sealer.keyring.token_keys_of(found.record.key_term)
         if term_keys is not None and encoding.is_token(shown, found.record.mac, term_keys):
             return found.record
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 from binascii import b2a_base64
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -70,13 +71,24 @@ def id_of(text: str, keys: TokenKeys) -> str | None:
 
     `None` when the text cannot be a token at all.
     """
+    return carried_id(text) or (mac_of(text, keys)[:ID_LENGTH] if is_custom(text) else None)
+
+
+def carried_id(text: str) -> str | None:
+    """The id in the text of a token that we made up; `None` when it has another form."""
     if len(text) == LENGTH and text.startswith(SERVICE_PREFIX):
         token_id = text[len(SERVICE_PREFIX) : len(SERVICE_PREFIX) + ID_LENGTH]
         if is_id(token_id):
             return token_id
-    if not is_custom(text):
-        return None
-    return mac_of(text, keys)[:ID_LENGTH]
+    return None
+
+
+def ids_of(text: str, terms: Sequence[TokenKeys]) -> Iterable[str]:
+    """Every id that a service token with this text can have, the one of the newest term first."""
+    carried = carried_id(text)
+    if carried:
+        return (carried,)
+    return dict.fromkeys(token_id for keys in reversed(terms) if (token_id := id_of(text, keys)))
 
 
 def is_custom(text: str) -> bool:

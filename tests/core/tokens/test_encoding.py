@@ -81,3 +81,11 @@ def test_a_token_is_recognised_by_its_keyed_hash() -> None:
     assert not encoding.is_token("cs.secreT", mac, RING)
     assert not encoding.is_token("cs.secret", mac, OTHER_RING)
     assert not encoding.is_token("cs.secret", "", RING)
+
+
+def test_a_token_has_one_possible_id_for_each_term_unless_it_carries_its_id() -> None:
+    fresh = encoding.new_token(1.0, bytes(encoding.RANDOM_SIZE))
+    assert list(encoding.ids_of(fresh.text, (RING, OTHER_RING))) == [fresh.id]
+    chosen = [encoding.id_of("my-token", each) for each in (OTHER_RING, RING)]
+    assert list(encoding.ids_of("my-token", (RING, OTHER_RING))) == chosen
+    assert list(encoding.ids_of("not a token", (RING, OTHER_RING))) == []
