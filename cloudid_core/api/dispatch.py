@@ -225,6 +225,8 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
 
 def warnings(route: Route, call: Call) -> tuple[str, ...]:
     """The warnings about unknown and overruled fields of a write: a misspelt field must not vanish in silence."""
+    if not call.captures and not call.given.ignored:
+        return ()
     overruled = sorted(name for name, value in call.captures.items() if call.body.get(name, value) != value)
     unknown = [name for name in call.given.ignored if name not in call.captures]
     found = []

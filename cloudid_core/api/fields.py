@@ -227,23 +227,27 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
         return NOTHING_GIVEN
     values: dict[str, Any] = {}
     spelled_old: dict[str, bool] = {}
+    ignored: list[str] = []
     problems: list[Problem] = []
     spellings = spellings_of(form)
-    for name, raw in body.items():
-        field = spellings.get(name)
-        if field is None or (raw is None and field.kind.null_is_absent):
+    for spelling, raw in body.items():
+        field = spellings.get(spelling)
+        if field is None:
+            ignored.append(spelling)
             continue
-        if name != field.name and field.name in body:
+        name, kind = field.name, field.kind
+        if (raw is None and kind.null_is_absent) or (spelling != name and name in body):
             continue
         try:
-            values[field.name] = field.kind.parse(raw)
+            values[name] = kind.parse(raw)
         except ValueError as error:
-            problems.append(Problem(Code.FIELD_INVALID, f'"{name}" {error}'))
+            problems.append(Problem(Code.FIELD_INVALID, f'"{spelling}" {error}'))
         if field.old_name:
-            spelled_old[field.old_name] = name != field.name
+            spelled_old[field.old_name] = spelling != name
     if problems:
         raise Refused.because(problems) from None
-    return ParsedFields(values, spelled_old, tuple(sorted(body.keys() - spellings.keys())))
+    ignored.sort()
+    return ParsedFields(values, spelled_old, tuple(ignored))
 
 
 def require(form: type, given: ParsedFields) -> None:
