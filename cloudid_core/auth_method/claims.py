@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from sys import intern
 from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
@@ -51,27 +51,39 @@ _NAMED_CLAIM: Final = re.compile(r"(?:field `|at `\$\.)(\w+)")
 
 
 class Collection(msgspec.Struct, frozen=True, gc=False):
-    """The resources of one kind in one resource group: what their ids have in common, in lower case."""
+    """The resources of one kind in one resource group: all that their ids have in common, to the last slash."""
 
-    head: str
-    """All of an id but the name, to the last slash."""
+    written: str
+    """As it was written."""
+    folded: str
+    """In lower case, as are subscription and resource group."""
     subscription: str
     resource_group: str
+    metadata: Mapping[str, str]
+    """Subscription and resource group as they were written, for the metadata of tokens."""
     is_virtual_machine: bool
     is_scale_set: bool
     is_identity: bool
 
 
 class NamedMachine(msgspec.Struct, frozen=True, gc=False):
-    """The resource that got a token."""
+    """The resource that got a token, by its place and its name."""
 
-    written: str
-    """Its id as it was written."""
-    folded: str
-    """The id in lower case."""
+    collection: Collection
+    written_name: str
+    """As it was written."""
     name: str
     """In lower case."""
-    collection: Collection
+
+    @property
+    def written(self) -> str:
+        """Its id as it was written."""
+        return self.collection.written + self.written_name
+
+    @property
+    def folded(self) -> str:
+        """Its id in lower case."""
+        return self.collection.folded + self.name
 
     @property
     def resource_id(self) -> ResourceId:
@@ -127,7 +139,7 @@ def read(payload: bytes, caches: Caches) -> Claims:
     except (ValueError, RecursionError):
         raise Refused(Code.JWT_MALFORMED) from None
     groups = _groups(bytes(said.groups), caches)
-    claimed = _machine(said, caches)
+    machine, other = _machine(said, caches)
     return Claims(
         intern(said.iss),
         said.aud if isinstance(said.aud, tuple) else (intern(said.aud),),
@@ -138,8 +150,8 @@ def read(payload: bytes, caches: Caches) -> Claims:
         said.appid or said.azp or "",
         groups or frozenset(),
         groups is None and "groups" in (said.claim_names or ()),
-        claimed if isinstance(claimed, NamedMachine) else None,
-        claimed if isinstance(claimed, OtherClaim) else None,
+        machine,
+        other,
     )
 
 
@@ -160,18 +172,18 @@ def _groups(raw: bytes, caches: Caches) -> frozenset[str] | None:
     return groups
 
 
-def _machine(said: _Payload, caches: Caches) -> NamedMachine | OtherClaim | None:
+def _machine(said: _Payload, caches: Caches) -> tuple[NamedMachine | None, OtherClaim | None]:
     """The machine that the token names, from the one claim that counts; a user-assigned identity is no machine."""
     claim, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
     if text is None:
-        return None
+        return None, None
     head, _, name = text.rpartition("/")
     try:
         collection: Collection = caches.collections.peek(head) or _collection(head, caches)
-        folded = resource_id.joined(collection.head, name)
+        folded_name = resource_id.folded_name(name, collection.folded)
     except ValueError:
-        return _other(claim, text)
-    return None if collection.is_identity else NamedMachine(text, folded, folded[len(collection.head) :], collection)
+        return None, _other(claim, text)
+    return None if collection.is_identity else NamedMachine(collection, name, folded_name), None
 
 
 def _other(claim: str, text: str) -> OtherClaim:
@@ -185,10 +197,17 @@ def _other(claim: str, text: str) -> OtherClaim:
 
 
 def _collection(head: str, caches: Caches) -> Collection:
-    folded = resource_id.folded(f"{head}/x")[:-1]
-    _, _, subscription, _, resource_group, _, kind = folded[:-1].split("/", 6)
+    named = resource_id.parse(f"{head}/x")
+    kind = fold(named.type)
     collection = Collection(
-        folded, subscription, resource_group, kind == _VIRTUAL_MACHINE, kind == _SCALE_SET, kind == _IDENTITY
+        written=f"{head}/",
+        folded=named.folded[:-1],
+        subscription=fold(named.subscription),
+        resource_group=fold(named.resource_group),
+        metadata={"subscription_id": named.subscription, "resource_group_name": named.resource_group},
+        is_virtual_machine=kind == _VIRTUAL_MACHINE,
+        is_scale_set=kind == _SCALE_SET,
+        is_identity=kind == _IDENTITY,
     )
     caches.collections.put(head, collection)
     return collection

@@ -61,12 +61,11 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
         named, machine = self.claims.machine, self.machine
         verified = {"app_id": self.claims.app_id} if self.claims.app_id else {}
         if named is not None:
-            parts = named.written.split("/")
-            verified["subscription_id"], verified["resource_group_name"] = parts[2], parts[4]
+            verified |= named.collection.metadata
             if named.collection.is_virtual_machine:
-                verified["vm_name"] = parts[-1]
+                verified["vm_name"] = named.written_name
             elif named.collection.is_scale_set:
-                verified["vmss_name"] = parts[-1]
+                verified["vmss_name"] = named.written_name
             else:
                 verified["resource_id"] = named.written
             if machine is not None and machine.scale_set and not named.collection.is_scale_set:

@@ -96,11 +96,14 @@ def folded(text: object) -> str:
     return lower
 
 
-def joined(head: str, name: str) -> str:
-    """The same as `folded(head + name)`, but faster still. `head` is a folded id up to its last slash."""
+def folded_name(name: str, head: str) -> str:
+    """The name in lower case, if it makes an id of `head`, which is a folded id up to its last slash.
+
+    `head + folded_name(name, head)` is the same as `folded(head + name)`, but faster still.
+    """
     if not _NAME.fullmatch(name) or not (name.isascii() or name.isprintable()) or len(head) + len(name) > _LONGEST:
         raise ValueError(_MESSAGE)
-    return head + fold(name)
+    return fold(name)
 
 
 def resource_group(raw: object) -> str:

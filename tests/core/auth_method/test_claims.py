@@ -55,17 +55,18 @@ def test_a_payload_is_read() -> None:
         groups=frozenset({GROUP}),
         groups_overflow=False,
         machine=NamedMachine(
-            written=VM,
-            folded=VM.lower(),
-            name="web",
             collection=Collection(
-                head=VM.lower().removesuffix("web"),
+                written=VM.removesuffix("web"),
+                folded=VM.lower().removesuffix("web"),
                 subscription=SUBSCRIPTION,
                 resource_group=RESOURCE_GROUP.lower(),
+                metadata={"subscription_id": SUBSCRIPTION, "resource_group_name": RESOURCE_GROUP},
                 is_virtual_machine=True,
                 is_scale_set=False,
                 is_identity=False,
             ),
+            written_name="web",
+            name="web",
         ),
     )
 
