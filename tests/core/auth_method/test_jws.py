@@ -31,7 +31,11 @@ HEADER_TEXT = json.dumps(HEADER).encode()
 
 def read(token: str, headers: Bounded[str, str] | None = None) -> bytes:
     """The payload of a token that the tenant's key signed."""
-    return jws.verify(jws.split(token, Bounded(8) if headers is None else headers), private_key().public_key())
+    return jws.verify(parts_of(token, headers), private_key().public_key())
+
+
+def parts_of(token: str, headers: Bounded[str, str] | None = None) -> jws.Parts:
+    return jws.decode(*jws.split(token), Bounded(8) if headers is None else headers)
 
 
 def with_header(**changes: Any) -> str:
@@ -280,7 +284,7 @@ def test_what_another_library_signs_we_accept() -> None:
 
 
 def test_nothing_of_a_token_is_printed() -> None:
-    parts = jws.split(GOOD, Bounded(1))
+    parts = parts_of(GOOD)
     assert repr(parts) == f"{parts}" == "Parts(...)"
     with pytest.raises(Refused) as refusal:
         read(GOOD[:-8] + "AAAAAAAA")
