@@ -25,7 +25,7 @@ from cloudid_core import (
     run_now,
 )
 from cloudid_core.auth_method.form import LoginForm
-from cloudid_core.effects import Entry, PlatformToken, Program
+from cloudid_core.effects import Entry, PlatformToken, Program, Ready
 from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.events import Event
 from cloudid_core.store.memory import MemoryStore
@@ -43,19 +43,22 @@ ADMITTED: Final = "admitted"
 
 
 class MemoryHost:
-    """A host that never waits: its store is a dictionary, and the cloud an object."""
+    """A host that never waits: its store is a dictionary, and the cloud an object.
+
+    What it answers in place the servers' hosts answer in place too, commits to a store in memory included.
+    """
 
     def __init__(self, cloud: Simulator) -> None:
         self.store, self.cloud = MemoryStore(), cloud
 
-    async def read_entry(self, key: str) -> Entry | None:
-        return self.store.read(key)
+    def read_entry(self, key: str) -> Ready[Entry | None]:
+        return Ready(self.store.read(key))
 
     async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         return self.store.list(prefix, after, limit)
 
-    async def commit(self, expects: Any, puts: Any, deletes: tuple[str, ...]) -> int:
-        return self.store.commit(expects, puts, deletes)
+    def commit(self, expects: Any, puts: Any, deletes: tuple[str, ...]) -> Ready[int]:
+        return Ready(self.store.commit(expects, puts, deletes))
 
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         return self.cloud.handle(request).response
@@ -66,14 +69,14 @@ class MemoryHost:
     async def sleep(self, seconds: float) -> None:
         raise AssertionError("nothing here waits")
 
-    async def now(self) -> float:
-        return time.time()
+    def now(self) -> Ready[float]:
+        return Ready(time.time())
 
     async def compare_clocks(self) -> None:
         return None
 
-    async def random_bytes(self, count: int) -> bytes:
-        return os.urandom(count)
+    def random_bytes(self, count: int) -> Ready[bytes]:
+        return Ready(os.urandom(count))
 
     async def generate_key(self) -> Secret:
         return Secret(private_key_pem("the key of a benchmark"))
@@ -81,8 +84,9 @@ class MemoryHost:
     async def read_federated_token(self, path: str) -> Secret:
         raise PlatformTokenUnavailable("there is none here")
 
-    async def record(self, event: Event) -> None:
+    def record(self, event: Event) -> Ready[None]:
         """Nobody audits a benchmark."""
+        return Ready(None)
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
         return tuple([await run(program, self) for program in programs])
