@@ -40,6 +40,9 @@ class AiohttpHost(host.Host):
     def new_semaphore(self, count: int) -> asyncio.Semaphore:
         return asyncio.Semaphore(count)
 
+    async def next_turn(self) -> None:
+        await asyncio.sleep(0)
+
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         task = asyncio.create_task(work())
         self._tasks.add(task)

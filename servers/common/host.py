@@ -109,6 +109,9 @@ class Host:
     def new_semaphore(self, count: int) -> AbstractAsyncContextManager[object]: ...
 
     @abstractmethod
+    async def next_turn(self) -> None: ...
+
+    @abstractmethod
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
 
     @abstractmethod

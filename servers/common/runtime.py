@@ -25,6 +25,10 @@ class Runtime(Protocol):
 
     def new_event(self) -> Event: ...
 
+    async def next_turn(self) -> None:
+        """Until everything that is ready now has run."""
+        ...
+
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run in the background. `work` raises no `Exception`."""
         ...

@@ -51,6 +51,9 @@ class TrioHost(host.Host):
     def new_semaphore(self, count: int) -> trio.Semaphore:
         return trio.Semaphore(count)
 
+    async def next_turn(self) -> None:
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._nursery.start_soon(work)
 
