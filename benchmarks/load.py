@@ -89,6 +89,8 @@ async def _run_for(load: Load, seconds: float, warm_up: float) -> Outcome:
     await asyncio.sleep(seconds)
     taken, latencies = perf_counter() - start, sorted(generator.latencies)
     await generator.stop(DRAIN_SECONDS)
+    if not latencies and not generator.failures:
+        generator.failures["the clock ran shorter than a request"] += 1
     return Outcome(taken, latencies, generator.failures, generator.next % len(load.requests), generator.answered)
 
 

@@ -7,6 +7,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,12 +43,13 @@ def json_of(program: str, *arguments: str) -> Any:
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[int]:
-    """The port of a server that answers every request so; an empty answer closes the connection."""
+def answering(answer: bytes, after: float = 0.0) -> Iterator[int]:
+    """The port of a server that answers every request so, after some seconds; an empty answer closes the connection."""
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             while self.request.recv(65536) and answer:
+                time.sleep(after)
                 self.request.sendall(answer)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
@@ -122,6 +124,14 @@ def test_a_connection_that_is_lost_with_its_request_is_a_failure_and_is_replaced
         outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=1), seconds=0.3)
     assert outcome.latencies == []
     assert outcome.failures["connection lost"] >= 2
+
+
+def test_a_clock_that_runs_shorter_than_each_request_is_a_failure() -> None:
+    """It says nothing about how many requests a second there are: 0 would be wrong."""
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", after=0.5) as port:
+        outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=2), seconds=0.1)
+    assert outcome.answered == 2
+    assert outcome.failures.keys() == {"the clock ran shorter than a request"}
 
 
 def test_a_load_that_runs_once_sends_each_request_once() -> None:
