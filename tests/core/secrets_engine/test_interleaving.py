@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -14,7 +15,7 @@ from tests.simulation.installation import Installation
 from tests.simulation.invariants import check_always, check_in_the_end
 from tests.simulation.operations import copy_of, furnished
 
-from .interleaving import interleaved
+from .interleaving import interleaved, raced
 
 ROLES: Final = ("fresh", "existing", "kept")
 EVENTS: Final[dict[str, Callable[[Installation, str], object]]] = {
@@ -50,3 +51,71 @@ def test_nothing_is_lost_or_leaked(event: str, role: str) -> None:
             assert world.ask("LIST", "sys/leases/lookup").status == 404, at
             assert world.ask("LIST", "sys/retiring").status == 404, at
             assert not world.simulator.ledger.alive(), at
+
+
+# What happens right before the commits of an issue. Each of them expects everything that its decision rested on.
+
+CALLER: Final = "caller"
+ALL: Final = 'path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }'
+RACES: Final[dict[str, Callable[[Installation, str], object]]] = {
+    "the role is deleted": lambda world, role: world.must("DELETE", f"cloud/roles/{role}"),
+    "the mount is disabled": lambda world, _: world.must("DELETE", "sys/mounts/cloud"),
+    "the token is revoked": lambda world, _: world.must("PUT", "auth/token/revoke", {"token": CALLER}),
+}
+CHANGES: Final[dict[str, Callable[[Installation, str], object]]] = {
+    "the role is written": lambda world, role: world.must("POST", f"cloud/roles/{role}", {"ttl": "2h"}),
+    "the configuration is written": lambda world, _: world.must("POST", "cloud/config", {"root_password_ttl": "60d"}),
+}
+
+
+def with_caller() -> Installation:
+    """A world with a token that is not the root's."""
+    world = copy_of(furnished())
+    world.must("PUT", "sys/policies/acl/all", {"policy": ALL})
+    world.must("POST", "auth/token/create", {"id": CALLER, "policies": ["all"]})
+    return world
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("race", RACES)
+def test_a_lease_is_made_only_while_all_that_it_rests_on_stands(race: str, role: str) -> None:
+    world = with_caller()
+    issue = world.handling("GET", f"cloud/creds/{role}", token=CALLER)
+    response, conflicts = raced(world, issue, "lease/", partial(RACES[race], world, role))
+    assert (response.status, conflicts) == (403 if race == "the token is revoked" else 404, 1)
+    world.converge()
+    check_in_the_end(world)
+    assert world.ask("LIST", "sys/leases/lookup").status == 404
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_issue_begins_under_the_present_role_and_configuration(change: str, role: str) -> None:
+    world = with_caller()
+    issue = world.handling("GET", f"cloud/creds/{role}", token=CALLER)
+    response, conflicts = raced(world, issue, "/intent/", partial(CHANGES[change], world, role))
+    assert (response.status, conflicts) == (200, 1)
+    hours = 2 if change == "the role is written" else 1
+    assert json.loads(response.body)["lease_duration"] == hours * 3600
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_issue_does_not_begin_in_a_mount_that_is_disabled(role: str) -> None:
+    world = with_caller()
+    issue = world.handling("GET", f"cloud/creds/{role}", token=CALLER)
+    response, conflicts = raced(world, issue, "/intent/", partial(RACES["the mount is disabled"], world, role))
+    assert (response.status, conflicts) == (404, 1)
+    world.converge()
+    check_in_the_end(world)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_is_written_under_the_present_configuration(role: str) -> None:
+    """What it refers to was looked up as the configuration says."""
+    world = with_caller()
+    writing = world.handling("POST", f"cloud/roles/{role}", {"ttl": "2h"}, CALLER)
+    response, conflicts = raced(
+        world, writing, f"/role/{role}", partial(CHANGES["the configuration is written"], world, role)
+    )
+    assert (response.status, conflicts) == (204, 1)
+    assert world.must("GET", f"cloud/roles/{role}").body["data"]["ttl"] == 7200
