@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -321,6 +321,24 @@ def test_an_error_that_is_not_sqlites_leaves_no_transaction_open(path: Path) -> 
             store.read("a")
         assert not store._writer.in_transaction
         store.surprise = None
+        assert store.read("a") is None
+        assert commit(store, put(a=b"1")) > 0
+
+
+def test_an_error_that_is_not_sqlites_before_the_end_writes_nothing_and_leaves_no_transaction_open(path: Path) -> None:
+    class Surprised(SqliteStore):
+        is_surprised = True
+
+        def _write(self, changes: Mapping[str, Entry]) -> None:
+            super()._write(changes)
+            if self.is_surprised:
+                raise LookupError
+
+    with closing(Surprised(path)) as store:
+        [failure] = store.commit_all([put(a=b"1")])
+        assert isinstance(failure, StoreFailed)
+        assert not store._writer.in_transaction
+        store.is_surprised = False
         assert store.read("a") is None
         assert commit(store, put(a=b"1")) > 0
 

@@ -6,9 +6,11 @@ import pytest
 
 from cloudid_core.leases.scope import local_path, scopes_of
 from cloudid_core.mounts.table import AUTH, MountTable, new_mount
+from cloudid_core.tokens.record import Token
 
 from ..engine import Engine, engine
 
+NAMES = ("auth/foo", "auth/foobar")
 PREFIXES = ("sys/leases/revoke-prefix", "sys/leases/revoke-force")
 
 
@@ -55,9 +57,36 @@ def test_a_path_ends_where_a_segment_ends() -> None:
 @pytest.mark.parametrize("path", ["auth/foo", "auth/foo/login"])
 def test_a_path_does_not_reach_a_mount_whose_name_it_starts(path: str) -> None:
     table = MountTable()
-    for number, name in enumerate(("auth/foo", "auth/foobar")):
+    for number, name in enumerate(NAMES):
         table = table.with_mount(new_mount(AUTH, name, "cloud", bytes([number] * 12)))
     assert [scope.mount.path for scope in scopes_of(table, path)] == ["auth/foo"]
+
+
+@pytest.mark.parametrize(
+    "path, reached",
+    [
+        ("auth/foo", {"foo", "foo after a move"}),
+        ("auth/foo/login", {"foo", "foo after a move"}),
+        ("auth/foo/log", set[str]()),
+        ("auth/foobar", {"foobar"}),
+        ("auth", {"foo", "foo after a move", "foobar"}),
+    ],
+)
+def test_a_path_reaches_the_tokens_of_its_own_mounts_only(path: str, reached: set[str]) -> None:
+    mounts = [new_mount(AUTH, name, "cloud", bytes([number] * 12)) for number, name in enumerate(NAMES)]
+    table = MountTable().with_mount(mounts[0]).with_mount(mounts[1])
+    tokens = {
+        "foo": token_of(mounts[0].id, "auth/foo/login"),
+        "foo after a move": token_of(mounts[0].id, "auth/formerly/login"),
+        "foobar": token_of(mounts[1].id, "auth/foobar/login"),
+        "one of no mount here": token_of("other", "auth/foo/login"),
+    }
+    scopes = scopes_of(table, path)
+    assert {name for name, token in tokens.items() if any(scope.has_token(token) for scope in scopes)} == reached
+
+
+def token_of(mount_id: str, path: str) -> Token:
+    return Token(path=path, mount_id=mount_id, policies=(), display_name="", created_at=0, ttl=1, expires_at=1)
 
 
 def test_a_path_above_mounts_means_all_of_them() -> None:
