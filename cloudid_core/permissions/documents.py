@@ -19,18 +19,20 @@ def page() -> str:
         " *Directory* permissions are application permissions that an administrator consents to. *Resource manager*"
         " permissions are actions that a role assignment grants at a scope: the bound subscriptions of an"
         " authentication method, the scopes of an engine's roles. Where several names are given, any one is enough;"
-        " the first has the least rights.",
+        " the first has the least rights. *Source* is the page of the provider that names them.",
         "`GET <mount>/permissions` checks what the configured credential has and names what is missing.",
     ]
     for kind, title in ((AUTH, "Authentication method"), (SECRET, "Secrets engine")):
         rows = [_row(feature) for feature in features_of(kind)]
-        heads = ("| feature | directory | resource manager | what for |", "| --- | --- | --- | --- |")
+        heads = ("| feature | directory | resource manager | what for | source |", "| --- | --- | --- | --- | --- |")
         parts += [f"## {title}", "\n".join((*heads, *rows))]
     return "\n\n".join(parts) + "\n"
 
 
 def _row(feature: Feature) -> str:
-    cells = [feature.name, _names(feature, Api.DIRECTORY), _names(feature, Api.RESOURCES), feature.doc]
+    pages = dict.fromkeys(need.source for need in feature.needs)
+    sources = ", ".join(f"[{source.rpartition('/')[2]}]({source})" for source in pages)
+    cells = [feature.name, _names(feature, Api.DIRECTORY), _names(feature, Api.RESOURCES), feature.doc, sources]
     return f"| {' | '.join(cells)} |"
 
 

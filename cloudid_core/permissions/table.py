@@ -25,6 +25,8 @@ class Need:
 
     api: Api
     any_of: tuple[str, ...]
+    source: str
+    """The page of the provider's documentation that names them."""
 
 
 @frozen(kw_only=True)
@@ -37,26 +39,25 @@ class Feature:
     doc: str
 
 
-def _directory(*names: str) -> Need:
-    return Need(Api.DIRECTORY, names)
+def _directory(page: str, *names: str) -> Need:
+    return Need(Api.DIRECTORY, names, f"https://learn.microsoft.com/graph/api/{page}")
 
 
-def _action(name: str) -> Need:
-    return Need(Api.RESOURCES, (name,))
+def _action(page: str, name: str) -> Need:
+    return Need(
+        Api.RESOURCES, (name,), f"https://learn.microsoft.com/azure/role-based-access-control/permissions/{page}"
+    )
 
 
-READ_APPLICATIONS: Final = _directory(
-    "Application.Read.All", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All", "Directory.Read.All"
+COMPUTE: Final = "compute"
+IDENTITY: Final = "identity"
+MANAGEMENT: Final = "management-and-governance"
+"""Pages of the resource manager's actions."""
+
+READ_IDENTITIES: Final = _action(IDENTITY, "Microsoft.ManagedIdentity/userAssignedIdentities/read")
+ADD_PASSWORDS: Final = _directory(
+    "application-addpassword", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"
 )
-READ_GROUPS: Final = _directory(
-    "GroupMember.Read.All",
-    "GroupMember.ReadWrite.All",
-    "Group.Read.All",
-    "Group.ReadWrite.All",
-    "Directory.Read.All",
-)
-WRITE_OWN_APPLICATIONS: Final = _directory("Application.ReadWrite.OwnedBy", "Application.ReadWrite.All")
-WRITE_ANY_APPLICATION: Final = _directory("Application.ReadWrite.All")
 ROTATE: Final = "rotate-root, scheduled rotation"
 
 FEATURES: Final = (
@@ -70,8 +71,8 @@ FEATURES: Final = (
         kind=AUTH,
         name="roles that bind resources: virtual machines",
         needs=(
-            _action("Microsoft.Compute/virtualMachines/read"),
-            _action("Microsoft.ManagedIdentity/userAssignedIdentities/read"),
+            _action(COMPUTE, "Microsoft.Compute/virtualMachines/read"),
+            READ_IDENTITIES,
         ),
         doc="The machine, its location, its scale set and its identities, in every bound subscription.",
     ),
@@ -79,37 +80,45 @@ FEATURES: Final = (
         kind=AUTH,
         name="roles that bind resources: scale sets",
         needs=(
-            _action("Microsoft.Compute/virtualMachineScaleSets/read"),
-            _action("Microsoft.ManagedIdentity/userAssignedIdentities/read"),
+            _action(COMPUTE, "Microsoft.Compute/virtualMachineScaleSets/read"),
+            READ_IDENTITIES,
         ),
         doc="The scale set and its identities.",
     ),
     Feature(
         kind=AUTH,
         name="roles that bind resources: other resources",
-        needs=(_action("Microsoft.Resources/subscriptions/providers/read"),),
+        needs=(_action(MANAGEMENT, "Microsoft.Resources/subscriptions/providers/read"),),
         doc="The versions of the resource type's interface; and `<provider>/<type>/read` for each type that logs in.",
     ),
     Feature(
         kind=AUTH,
         name="bound_group_ids of principals in more groups than a token holds",
-        needs=(READ_APPLICATIONS, READ_GROUPS),
-        doc="The directory is asked for the principal's groups.",
+        needs=(
+            _directory(
+                "directoryobject-getmembergroups",
+                "Application.Read.All",
+                "Directory.Read.All",
+                "Application.ReadWrite.All",
+                "Directory.ReadWrite.All",
+            ),
+        ),
+        doc="The directory is asked for the groups of the service principal.",
     ),
     Feature(
         kind=AUTH,
         name=ROTATE,
-        needs=(WRITE_OWN_APPLICATIONS,),
+        needs=(ADD_PASSWORDS,),
         doc="With `OwnedBy`, the application must be among its own owners.",
     ),
     Feature(
         kind=SECRET,
         name="roles with azure_roles",
         needs=(
-            WRITE_OWN_APPLICATIONS,
-            _action("Microsoft.Authorization/roleDefinitions/read"),
-            _action("Microsoft.Authorization/roleAssignments/write"),
-            _action("Microsoft.Authorization/roleAssignments/delete"),
+            _directory("application-post-applications", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+            _action(MANAGEMENT, "Microsoft.Authorization/roleDefinitions/read"),
+            _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/write"),
+            _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/delete"),
         ),
         doc="Applications and principals are made and removed, and assigned at the scopes of the role.",
     ),
@@ -117,33 +126,45 @@ FEATURES: Final = (
         kind=SECRET,
         name="roles with azure_groups",
         needs=(
-            WRITE_OWN_APPLICATIONS,
-            _directory("GroupMember.ReadWrite.All", "Group.ReadWrite.All", "Directory.ReadWrite.All"),
+            _directory("group-post-members", "Application.ReadWrite.All"),
+            _directory(
+                "group-post-members", "GroupMember.ReadWrite.All", "Group.ReadWrite.All", "Directory.ReadWrite.All"
+            ),
         ),
-        doc="Principals become members of groups.",
+        doc="Principals are made as for `azure_roles` and become members of groups; `OwnedBy` is not enough.",
     ),
     Feature(
         kind=SECRET,
         name="roles with application_object_id",
-        needs=(WRITE_ANY_APPLICATION,),
+        needs=(_directory("application-addpassword", "Application.ReadWrite.All"),),
         doc="Passwords are added to an application. `Application.ReadWrite.OwnedBy` is enough if we own it.",
     ),
     Feature(
         kind=SECRET,
         name="permanently_delete",
-        needs=(WRITE_OWN_APPLICATIONS,),
+        needs=(
+            _directory("directory-deleteditems-delete", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+        ),
         doc="Deleted applications and principals are removed for good.",
     ),
     Feature(
         kind=SECRET,
         name="reconcile",
-        needs=(READ_APPLICATIONS,),
+        needs=(
+            _directory(
+                "application-list",
+                "Application.Read.All",
+                "Application.ReadWrite.OwnedBy",
+                "Application.ReadWrite.All",
+                "Directory.Read.All",
+            ),
+        ),
         doc="Applications and principals are listed; a repair needs what made them.",
     ),
     Feature(
         kind=SECRET,
         name=ROTATE,
-        needs=(WRITE_OWN_APPLICATIONS,),
+        needs=(ADD_PASSWORDS,),
         doc="With `OwnedBy`, the application must be among its own owners.",
     ),
 )
