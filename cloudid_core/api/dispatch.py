@@ -90,6 +90,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
             takers=mounts.takers,
             request_id=facts.request_id,
             remote_address=facts.remote_address,
+            headers=request.headers,
+            audited_headers=mounts.audited_headers,
         )
     found = destination_of(request, catalog, mounts, context.caches.destinations)
     mount, route = found.mount, found.route

@@ -25,6 +25,9 @@ TOKEN_HEADERS: Final = ("x-service-token", "x-vault-token")
 DEADLINE_HEADER: Final = "x-service-deadline"
 NAMESPACE_HEADER: Final = "x-vault-namespace"
 WRAP_HEADERS: Final = ("x-service-wrap-ttl", "x-vault-wrap-ttl")
+UNAUDITED_HEADERS: Final = frozenset({*TOKEN_HEADERS, "authorization", "proxy-authorization", "cookie", *WRAP_HEADERS})
+"""Headers that never go on record: they may hold a token, or entries tell what they say."""
+
 MERGE_PATCH: Final = "application/merge-patch+json"
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _decode_json: Final = msgspec.json.Decoder().decode

@@ -6,6 +6,7 @@ names of members, policies, display names and metadata are clear.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +33,10 @@ class Exchange(msgspec.Struct, kw_only=True):
     """The devices that take entries."""
     request_id: str
     remote_address: str
+    headers: Mapping[str, str]
+    """Those of the request."""
+    audited_headers: Mapping[str, bool]
+    """Which of them go on record, and whether their values are hashed."""
     ask: ParsedRequest | None = None
     """Unknown while the request has not been understood."""
     operation: str = ""
@@ -111,6 +116,12 @@ class Exchange(msgspec.Struct, kw_only=True):
         members["remote_address"] = self.remote_address
         if ask is not None and ask.wrap_ttl:
             members["wrap_ttl"] = ask.wrap_ttl
+        if self.audited_headers:
+            members["headers"] = {
+                name: [device.hasher.text(self.headers[name]) if is_hashed else self.headers[name]]
+                for name, is_hashed in self.audited_headers.items()
+                if name in self.headers
+            }
         return members
 
     def _outcome(self, device: Device, problems: tuple[Problem, ...]) -> bytes:

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from ..audit.device import Device
 from ..effects import Instant
@@ -102,12 +102,14 @@ class Move:
 
 @frozen
 class MountTable:
-    """All mounts that were made and not wiped, the last few moves, and the audit devices."""
+    """All mounts that were made and not wiped, the last few moves, and what audit is done with."""
 
     mounts: tuple[Mount, ...] = ()
     moves: tuple[Move, ...] = ()
     devices: tuple[Device, ...] = ()
     """The audit devices. They are here because every request needs them, and every commit of a login expects them."""
+    audited_headers: dict[str, bool] = field(factory=dict[str, bool], repr=False)
+    """The request headers that go on record, by names in lower case, and whether their values are hashed."""
 
     @cached_property
     def takers(self) -> tuple[Device, ...]:

@@ -9,6 +9,7 @@ from ..foundation.components import Component
 from ..mounts.table import SYSTEM
 from . import (
     audit,
+    audited_headers,
     capabilities,
     health,
     keys,
@@ -34,6 +35,7 @@ ROUTES: Final = RouteTable(
         *ui_mounts.ROUTES,
         *leases.ROUTES,
         *audit.ROUTES,
+        *audited_headers.ROUTES,
         *quotas.ROUTES,
         *wrapping.ROUTES,
     )

@@ -263,6 +263,32 @@ def test_an_audit_device_is_enabled_and_disabled(target: Target, tmp_path: Path)
     assert {entry["auth"]["client_token"] for entry in entries} == {hashed}
 
 
+def test_headers_are_put_into_audit_entries(target: Target, tmp_path: Path) -> None:
+    client, file = target.client(), tmp_path / "audit.log"
+    path = "sys/config/auditing/request-headers"
+    client.sys.enable_audit_device("file", options={"path": str(file)}, path="headers")
+    try:
+        client.write_data(f"{path}/User-Agent", data={"hmac": False})
+        client.write_data(f"{path}/X-Vault-Request", data={"hmac": True})
+        headers = {"user-agent": {"hmac": False}, "x-vault-request": {"hmac": True}}
+        assert client.read(path)["data"]["headers"] == client.read(path)["headers"] == headers
+        assert client.read(f"{path}/X-Vault-Request")["data"] == {"x-vault-request": {"hmac": True}}
+        with pytest.raises(exceptions.InvalidRequest):
+            client.write_data(f"{path}/X-Vault-Token", data={"hmac": True})
+        client.lookup_token()
+        hashed = client.sys.calculate_hash("headers", "true")["data"]["hash"]
+    finally:
+        for name in ("User-Agent", "X-Vault-Request"):
+            client.delete(f"{path}/{name}")
+        client.sys.disable_audit_device("headers")
+    assert client.read(path)["data"]["headers"] == {}
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    (request, response) = [line for line in lines if line.get("request", {}).get("path") == "auth/token/lookup-self"]
+    assert request["request"]["headers"] == response["request"]["headers"]
+    assert request["request"]["headers"]["user-agent"][0].startswith("python-requests/")
+    assert request["request"]["headers"]["x-vault-request"] == [hashed]
+
+
 def test_an_answer_is_wrapped(target: Target) -> None:
     """With the wrapping token in the field or as the client's own; looked up, replaced, and used once."""
     client = target.client()

@@ -1,0 +1,104 @@
+"""The routes of audited headers: which headers of requests go on record, and whether their values are hashed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..api.fields import BOOLEAN, Json, setting
+from ..api.request import UNAUDITED_HEADERS
+from ..api.response import NOTHING, Answer
+from ..api.routing import Call, Operation, Route
+from ..errors import Code, Refused
+from ..mounts.table import MountTable, change_mounts, mount_table
+
+PATH: Final = "config/auditing/request-headers"
+MOST_HEADERS: Final = 64
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+"""RFC 9110 section 5.1."""
+
+
+@frozen(kw_only=True)
+class HeaderForm:
+    """How a header goes on record."""
+
+    hmac: bool = setting(BOOLEAN, False, "Hash its values.")
+
+
+async def list_headers(call: Call) -> Answer:
+    """All audited headers."""
+    headers = (await _table(call)).audited_headers
+    return Answer(data={"headers": {name: _shown(headers[name]) for name in headers}}, copy_up=True)
+
+
+async def read_header(call: Call) -> Answer:
+    name = _name(call)
+    is_hashed = (await _table(call)).audited_headers.get(name)
+    if is_hashed is None:
+        raise Refused(Code.AUDITED_HEADER_NOT_FOUND)
+    return Answer(data={name: _shown(is_hashed)}, copy_up=True)
+
+
+async def write_header(call: Call) -> Answer:
+    """Put a header on record. One that may hold a token is refused, hashed or not."""
+    name, form = _name(call), call.form(HeaderForm)
+    if name in UNAUDITED_HEADERS:
+        raise Refused(Code.NAME_INVALID, "this header never goes on record")
+
+    def changed(table: MountTable) -> MountTable:
+        headers = {**table.audited_headers, name: form.hmac}
+        if len(headers) > MOST_HEADERS:
+            raise Refused(Code.MALFORMED_REQUEST, "there are too many audited headers")
+        return evolve(table, audited_headers=headers)
+
+    await change_mounts(call.context.records, changed)
+    return NOTHING
+
+
+async def delete_header(call: Call) -> Answer:
+    """Put a header on record no longer. Does nothing if it is not audited."""
+    name = _name(call)
+
+    def changed(table: MountTable) -> MountTable:
+        headers = {each: is_hashed for each, is_hashed in table.audited_headers.items() if each != name}
+        return evolve(table, audited_headers=headers) if name in table.audited_headers else table
+
+    await change_mounts(call.context.records, changed)
+    return NOTHING
+
+
+async def _table(call: Call) -> MountTable:
+    return (await mount_table(call.context.records)).record
+
+
+def _name(call: Call) -> str:
+    """The captured name of a header in lower case."""
+    name = call.captures["header"]
+    if not _NAME.fullmatch(name):
+        raise Refused(Code.NAME_INVALID, "must be the name of a header")
+    return name.lower()
+
+
+def _shown(is_hashed: bool) -> Json:
+    return {"hmac": is_hashed}
+
+
+ROUTES: Final = (
+    Route(path=PATH, operation=Operation.READ, program=list_headers, doc="Lists the request headers in audit entries."),
+    Route(path=f"{PATH}/:header", operation=Operation.READ, program=read_header, doc="Tells how a header is audited."),
+    Route(
+        path=f"{PATH}/:header",
+        operation=Operation.WRITE,
+        program=write_header,
+        form=HeaderForm,
+        doc="Puts a request header into audit entries. No header that may hold a token.",
+    ),
+    Route(
+        path=f"{PATH}/:header",
+        operation=Operation.DELETE,
+        program=delete_header,
+        doc="Leaves a request header out of audit entries.",
+    ),
+)
