@@ -43,7 +43,10 @@ async def read_rate_limit(call: Call) -> Answer:
     limit = (await _quotas(call)).rate_limits.get(name)
     if limit is None:
         raise Refused(Code.NOT_FOUND)
-    return Answer(data={"name": name, "type": TYPE, **show(limit)})
+    data = {"name": name, "type": TYPE, **show(limit)}
+    if not limit.inheritable:
+        del data["inheritable"]  # existing clients compare the members with those that they wrote
+    return Answer(data=data)
 
 
 async def list_rate_limits(call: Call) -> Answer:

@@ -263,6 +263,14 @@ def test_an_audit_device_is_enabled_and_disabled(target: Target, tmp_path: Path)
     assert {entry["auth"]["client_token"] for entry in entries} == {hashed}
 
 
+def test_a_hash_needs_an_audit_device(target: Target) -> None:
+    """Disabling a device that there is not is no error. The client's own tests look for these words."""
+    client = target.client()
+    client.sys.disable_audit_device("absent")
+    with pytest.raises(exceptions.InvalidRequest, match="unknown audit backend"):
+        client.sys.calculate_hash("absent", "x")
+
+
 def test_headers_are_put_into_audit_entries(target: Target, tmp_path: Path) -> None:
     client, file = target.client(), tmp_path / "audit.log"
     path = "sys/config/auditing/request-headers"
@@ -304,8 +312,19 @@ def test_an_answer_is_wrapped(target: Target) -> None:
     assert auth["accessor"] == created["wrapped_accessor"]
 
 
+@pytest.mark.parametrize("payload", [None, {"test": "test"}])
+@pytest.mark.parametrize("ttl", [60, 120])
+def test_what_is_wrapped_lasts_as_long_as_asked(target: Target, payload: dict[str, str] | None, ttl: int) -> None:
+    system = target.client().sys
+    info = system.wrap(payload=payload, ttl=ttl)["wrap_info"]
+    assert (info["ttl"], info["creation_path"]) == (ttl, "sys/wrapping/wrap")
+    assert system.unwrap(info["token"])["data"] == (payload or {})
+
+
 def test_keys_are_turned_over(target: Target) -> None:
     client = target.client()
+    assert client.key_status["term"] == client.sys.get_encryption_key_status()["term"]
+    assert client.key_status["install_time"]
     term = client.sys.get_encryption_key_status()["data"]["term"]
     assert client.sys.rotate_encryption_key().status_code == 204
     assert client.sys.get_encryption_key_status()["data"]["term"] == term + 1
@@ -322,6 +341,25 @@ def test_requests_are_limited(target: Target) -> None:
             client.lookup_token()
     finally:
         client.sys.delete_quota("mounts")
+
+
+def test_a_quota_reads_back_as_it_was_written(target: Target) -> None:
+    """Member by member, as the client's own tests compare it. A second write replaces the first."""
+    client = target.client()
+    client.sys.enable_secrets_engine("azure", path="limited")
+    wanted = {"name": "all", "type": "rate-limit", "path": "limited/*", "role": "", "rate": 100}
+    try:
+        for rate in (101, 100):
+            client.sys.create_or_update_quota("all", rate, path="limited/*", interval="600", block_interval="600")
+        assert client.sys.read_quota("all")["data"] == {**wanted, "interval": 600, "block_interval": 600}
+        with pytest.raises(exceptions.InvalidRequest):
+            client.sys.create_or_update_quota("nowhere", 101, path="/not-exist")
+        assert client.sys.list_quotas()["data"]["keys"] == ["all"]
+        client.sys.delete_quota("all")
+        with pytest.raises(exceptions.InvalidPath):
+            client.sys.read_quota("all")
+    finally:
+        client.sys.disable_secrets_engine("limited")
 
 
 def test_the_state_of_the_server(target: Target) -> None:

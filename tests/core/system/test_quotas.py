@@ -29,10 +29,11 @@ def test_a_quota_is_written_read_listed_and_deleted() -> None:
         "interval": 60,
         "block_interval": 0,
         "role": "dev",
-        "inheritable": False,
     }
     assert world.must("LIST", "sys/quotas/rate-limit")["data"] == {"keys": ["login"]}
     world.must("POST", QUOTA, {"rate": 7})
+    world.must("POST", QUOTA, {"inheritable": True})
+    assert world.must("GET", QUOTA)["data"]["inheritable"] is True
     assert (world.must("GET", QUOTA)["data"]["rate"], world.must("GET", QUOTA)["data"]["interval"]) == (7.0, 60)
     for _ in range(2):
         assert world.ask("DELETE", QUOTA) == (204, None)
