@@ -104,11 +104,9 @@ async def open_intent(
     return Found(intent.key, intent, version)
 
 
-def closing(intent: Found[Intent]) -> Changes:
+def closing(intent: Found[Intent], state: str = "closed") -> Changes:
     """Removes an intent in the commit that accounts for its objects."""
-    return Changes(
-        intent.expected, deletes=(intent.key, intent.record.due_key), events=(intent.record.event("closed"),)
-    )
+    return Changes(intent.expected, deletes=(intent.key, intent.record.due_key), events=(intent.record.event(state),))
 
 
 def abandoned_intent(intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant) -> Changes:
@@ -125,7 +123,7 @@ async def abandon(context: Context, intent: Found[Intent], now: Instant) -> None
     """
     abandoned = evolve(intent.record, last_call_at=now, due_at=now)
     with suppress(CloudidError):
-        await context.records.commit(rescheduled(intent, abandoned))
+        await context.records.commit(rescheduled(intent, abandoned) | Changes(events=(abandoned.event("abandoned"),)))
 
 
 async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:
@@ -154,7 +152,7 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
     removal = await attempt(job, intent.provisioned, since=intent.last_call_at)
     claim = Found(claimed.key, claimed, version)
     if removal.left.is_empty:
-        await records.commit(Changes(job.fence) | closing(claim))
+        await records.commit(Changes(job.fence) | closing(claim, "undone"))
     else:
         left = evolve(claimed, provisioned=removal.left, reason=reason_text(removal))
         failed = (left.event("undoing failed", left.reason),)

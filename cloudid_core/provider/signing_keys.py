@@ -15,8 +15,9 @@ from attrs import evolve, frozen
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from ..clouds import Cloud
-from ..effects import Instant, Now, Program, gather
-from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, Refused
+from ..effects import Instant, Now, Program, Record, gather
+from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, RecordFailed, Refused
+from ..events import JobFailed, Problem
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
 from ..settings import Settings
@@ -164,6 +165,8 @@ async def _cycle(settings: Settings, caches: Caches, state: _State, deadline: De
     except (ProviderProblem, ProviderUnreachable, Refused) as failure:
         code = Code.PROVIDER_UNREACHABLE if isinstance(failure, Refused) else refusal_of(failure).code
         state = _update(caches, state, under_way=False, failure=code)
+        with suppress(RecordFailed):
+            await Record(JobFailed(job="signing keys", ref=state.tenant, problem=Problem.of(failure)))
         kept = state.usable(await Now())
         if kept is None:
             raise

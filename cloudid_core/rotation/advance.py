@@ -46,7 +46,8 @@ async def advance(job: Job) -> None:
         raise
     except CloudidError as failure:
         noted = evolve(claimed, error=reason_of(failure))
-        await job.context.records.commit(Changes({**job.fence, **claim.expected}, {claim.key: noted}))
+        expects = {**job.fence, **claim.expected}
+        await job.context.records.commit(Changes(expects, {claim.key: noted}, events=(noted.event,)))
 
 
 async def _retry_at(job: Job, rotation: Rotation, attempts: int) -> Instant:

@@ -88,6 +88,11 @@ class Rotation:
         return keys.due(self.due_at, queue.ROTATION, self.mount_id, "root")
 
     @property
+    def event(self) -> RotationChanged:
+        """What is told of it as it is now."""
+        return RotationChanged(mount_id=self.mount_id, phase=self.phase.value, reason=self.error)
+
+    @property
     def is_idle(self) -> bool:
         return self.phase is Phase.IDLE
 
@@ -107,9 +112,8 @@ def changed(found: Found[Rotation] | None, new: Rotation) -> Changes:
     if found is not None and not found.record.is_idle:
         changes |= Changes(deletes=(found.record.due_key,))
     is_news = found is None or (found.record.phase, found.record.error) != (new.phase, new.error)
-    event = RotationChanged(mount_id=new.mount_id, phase=new.phase.value, reason=new.error)
     puts: dict[str, object] = {new.key: new} if new.is_idle else {new.key: new, new.due_key: Due()}
-    return changes | Changes(puts=puts, events=(event,) if is_news else ())
+    return changes | Changes(puts=puts, events=(new.event,) if is_news else ())
 
 
 def given_up(rotation: Rotation, now: Instant, *, error: str) -> Rotation:

@@ -23,6 +23,7 @@ from cloudid_core.store.changes import Changes
 
 from .engine import engine
 from .never_waits import NeverWaits
+from .rotation.rotating import rotating
 from .service_world import ServiceWorld
 
 TUNED = MountChanged(mount_accessor="a", path="p", state="tuned")
@@ -135,6 +136,34 @@ def test_the_life_of_a_lease_is_told() -> None:
         ("revocation failed", True),
         ("revoked", False),
     ]
+
+
+def test_the_life_of_an_intent_is_told() -> None:
+    """Its request gives up, attempts to undo it fail, and then it is undone."""
+    world = engine()
+    world.fail("/arm/", status=403)
+    assert world.ask("GET", "cloud/creds/fresh").status == 502
+    world.fail(status=403)
+    world.pass_time(60)
+    world.heal()
+    world.pass_time(4000)
+    states = [(event.state, bool(event.reason)) for event in world.events if isinstance(event, IntentChanged)]
+    assert states[:2] == [("opened", False), ("abandoned", False)]
+    assert set(states[2:-1]) == {("undoing failed", True)}
+    assert states[-1] == ("undone", False)
+
+
+def test_the_life_of_a_rotation_is_told() -> None:
+    """So is each attempt to remove the old secret that fails in the background, with its reason."""
+    world = rotating()
+    assert world.rotate() == 204
+    world.fail("/graph/v1.0/applications/.*/removePassword", status=403, code="Denied", times=3)
+    world.pass_time(1000)
+    phases = [
+        (event.phase, "403 Denied" in event.reason) for event in world.events if isinstance(event, RotationChanged)
+    ]
+    begun = [("adding", False), ("proving", False), ("overlapping", False)]
+    assert phases == [*begun, *[("overlapping", True)] * 3, ("idle", False)]
 
 
 def test_the_life_of_a_mount_is_told() -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable, Refused
+from cloudid_core.events import JobFailed
 from cloudid_core.provider.retry import RetryPolicy
 from cloudid_core.provider.signing_keys import REFRESH_AGE, KeySet, refresh_ahead, refreshed_for, signing_keys
 
@@ -184,6 +185,18 @@ def test_a_refresh_ahead_that_fails_changes_nothing() -> None:
     setting.world.perform(refresh_ahead(setting.context.settings, setting.context.caches))
     assert requests(setting) > CYCLE
     assert get(setting) is keys
+
+
+def test_a_refresh_that_fails_is_reported_although_logins_go_on() -> None:
+    """Otherwise an operator learns of it when the kept keys are too old: no login is admitted any more."""
+    setting = published()
+    get(setting)
+    break_down(setting)
+    setting.later(REFRESH_AGE)
+    setting.world.perform(refresh_ahead(setting.context.settings, setting.context.caches))
+    (event,) = setting.world.events
+    assert isinstance(event, JobFailed)
+    assert (event.job, event.ref, event.problem.error) == ("signing keys", TENANT, "ProviderUnreachable")
 
 
 def test_a_set_that_nobody_asks_for_is_forgotten() -> None:
