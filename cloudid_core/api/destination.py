@@ -37,7 +37,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     allow: str = ""
 
     def __repr__(self) -> str:
-        return f"<Destination {self.target.operation.name} {self.target.path}>"
+        return f"<Destination of {self.target}>"
 
 
 def destination_of(

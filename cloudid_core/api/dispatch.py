@@ -96,7 +96,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     found = destination_of(request, catalog, mounts, context.caches.destinations)
     mount, route = found.mount, found.route
     ask = parse_request(request, found.target, context.settings)
-    facts.operation, facts.path = ask.operation.value, ask.path
+    facts.operation, facts.path = ask.operation.value, ask.shown_path
     deadline = Deadline(facts.time + deadline_seconds(request.headers, context.settings.request_deadline))
     if facts.exchange is not None:
         facts.exchange.found(ask, mount)

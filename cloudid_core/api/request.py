@@ -13,6 +13,7 @@ from ..errors import Code, Refused
 from ..settings import Settings
 from ..values import duration
 from ..values.coercion import boolean
+from ..values.secret import without_tokens
 from .response import Request
 from .routing import Operation
 
@@ -38,6 +39,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     """Without a slash at its end."""
+    shown_path: str
+    """The path for logs and audit."""
     operation: Operation
     query: Mapping[str, Any]
     ends_in_slash: bool = False
@@ -45,13 +48,15 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     wants_help: bool = False
 
     def __repr__(self) -> str:
-        return f"<Target {self.operation.name} {self.path}>"
+        return f"<Target {self.operation.name} {self.shown_path}>"
 
 
 class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request, understood as far as that is possible without looking anything up."""
 
     path: str
+    shown_path: str
+    """The path for logs and audit."""
     operation: Operation
     body: Mapping[str, Any]
     token: str
@@ -59,7 +64,7 @@ class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """For how many seconds the answer is to be wrapped; 0: not."""
 
     def __repr__(self) -> str:
-        return f"<Ask {self.operation.name} {self.path}>"
+        return f"<Ask {self.operation.name} {self.shown_path}>"
 
 
 def parse_target(request: Request) -> Target:
@@ -69,11 +74,14 @@ def parse_target(request: Request) -> Target:
     if _flag(query, "scan"):
         raise Refused(Code.UNSUPPORTED_OPERATION)
     operation, is_head = (Operation.READ, False) if wants_help else _operation(request, query)
+    ends_in_slash = path.endswith("/")
+    path = path.removesuffix("/")
     return Target(
-        path=path.removesuffix("/"),
+        path=path,
+        shown_path=without_tokens(path),
         operation=operation,
         query={name: value for name, value in query.items() if name not in ("list", "help", "scan")},
-        ends_in_slash=path.endswith("/"),
+        ends_in_slash=ends_in_slash,
         is_head=is_head,
         wants_help=wants_help,
     )
@@ -90,6 +98,7 @@ def parse_request(request: Request, target: Target, settings: Settings) -> Parse
     _check_namespace(headers)
     return ParsedRequest(
         path=target.path,
+        shown_path=target.shown_path,
         operation=target.operation,
         body=body,
         token=token_in(headers),

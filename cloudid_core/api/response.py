@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 
 from ..effects import Instant
 from ..errors import Code, Problem, Refused
+from ..values.secret import without_tokens
 from .fields import Json
 
 HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
@@ -38,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
     remote_address: str = ""
 
     def __repr__(self) -> str:
-        return f"<Request {self.method} {self.target.partition('?')[0]} from {self.remote_address}>"
+        return f"<Request {self.method} {without_tokens(self.target.partition('?')[0])} from {self.remote_address}>"
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -110,7 +110,7 @@ class Exchange(msgspec.Struct, kw_only=True):
             if self.caller_accessor:
                 members["client_token_accessor"] = _accessor(device, self.caller_accessor)
         members["namespace"] = NAMESPACE
-        members["path"] = ask.path if ask is not None else ""
+        members["path"] = ask.shown_path if ask is not None else ""
         if ask is not None and ask.body:
             members["data"] = device.hasher.members(ask.body, _clear_keys(mount, "request"))
         members["remote_address"] = self.remote_address

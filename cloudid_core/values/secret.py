@@ -1,8 +1,9 @@
-"""A text that does not print itself."""
+"""Texts that are not shown: a secret, which does not print itself, and tokens where they do not belong."""
 
 from __future__ import annotations
 
 import hmac
+import re
 from typing import Final
 
 
@@ -38,3 +39,12 @@ class Secret:
 
     def __format__(self, spec: str) -> str:
         return self.MASK
+
+
+_TOKEN: Final = re.compile(r"(?<![\w.-])(?:c[sb]\.|eyJ)[\w.-]{20,}", re.ASCII)
+"""What looks like a token of this service, or like a JSON web token."""
+
+
+def without_tokens(path: str) -> str:
+    """The path of a request for logs. What looks like a token in it is masked: some clients put one there."""
+    return _TOKEN.sub(Secret.MASK, path)

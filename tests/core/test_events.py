@@ -178,3 +178,53 @@ def test_the_life_of_a_mount_is_told() -> None:
 
 def test_events_are_json_objects_with_their_type() -> None:
     assert msgspec.to_builtins(TUNED) == {"type": "mount", "mount_accessor": "a", "path": "p", "state": "tuned"}
+
+
+def test_no_secret_gets_into_an_event() -> None:
+    """Canaries wherever a secret can be: in headers, paths, queries, bodies, answers, and in what the provider says."""
+    world = ServiceWorld(verify_credentials=False)
+    machine = world.furnish(token_policies="app")
+    cloud = world.sim("/simulator/world")
+    application, other = cloud["applications"][:2]
+    secrets = [CANARY, application["client_secret"]]
+
+    def keep(*found: str) -> None:
+        secrets.extend(found)
+
+    login = world.credentials(machine)
+    auth = world.must("POST", "auth/cloud/login", login, token="")["auth"]
+    keep(str(login["jwt"]), auth["client_token"])
+    world.ask("POST", "auth/cloud/login", {**login, "jwt": f"{login['jwt']}x"}, token="")
+    world.ask(
+        "POST", "auth/cloud/login", {**login, "role": f"{CANARY} !", "vm_name": CANARY, "extra": CANARY}, token=""
+    )
+    batch = world.create(type="batch", policies=["default"])["client_token"]
+    keep(batch, world.child(policies=["default"]))
+    for token in secrets[2:]:
+        world.ask("GET", f"auth/token/lookup/{token}", None, token)
+    for path in (f"auth/token/lookup-self?token={CANARY}", f"cloud/roles?x={CANARY}"):
+        world.ask("GET", path, None, CANARY)
+        world.ask("POST", path, {"token": CANARY})
+    secret = {name: application[name] for name in ("client_id", "client_secret")}
+    subscription = {"tenant_id": cloud["tenant"], "subscription_id": cloud["subscriptions"][0]}
+    world.must("POST", "cloud/config", {**secret, **subscription})
+    world.ask("POST", "cloud/config", {"client_secret": CANARY, "tenant_id": f"{CANARY} !", "rotation_period": CANARY})
+    world.must("POST", "cloud/config", {**secret, **subscription})
+    world.must("POST", "cloud/roles/web", {"application_object_id": other["object_id"], "ttl": "1h"})
+    issued = world.must("GET", "cloud/creds/web")
+    keep(issued["data"]["client_secret"])
+    wrapped = world.perform(world.asking("GET", "cloud/creds/web", wrap_ttl="60"))
+    token = msgspec.json.decode(wrapped.body)["wrap_info"]["token"]
+    keep(token, world.must("POST", "sys/wrapping/unwrap", {"token": token})["data"]["client_secret"])
+    world.ask("POST", "sys/wrapping/unwrap", {"token": token})
+    world.must("POST", "cloud/rotate-root", {"force": True})
+    keep(*(p.secret for each in world.cloud.world.directory.applications.all() for p in each.passwords))
+    rule = {"match": {}, "times": None, "action": {"status": 403, "message": f"{CANARY} {secrets[1]}"}}
+    world.sim("/simulator/faults", [rule])
+    world.ask("PUT", "sys/leases/revoke", {"lease_id": issued["lease_id"]})
+    world.ask("GET", "cloud/creds/web")
+    world.advance(4000)
+    world.tick(3)
+    events = msgspec.json.encode(world.events).decode() + repr(world.events)
+    assert {type(event) for event in world.events} >= {RequestAnswered, LeaseChanged, IntentChanged, RotationChanged}
+    assert [each for each in secrets if each in events] == []

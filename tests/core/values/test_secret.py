@@ -1,10 +1,10 @@
-"""Secret texts."""
+"""Secret texts, and tokens in paths."""
 
 from __future__ import annotations
 
 import pytest
 
-from cloudid_core.values.secret import Secret
+from cloudid_core.values.secret import Secret, without_tokens
 
 SECRET = Secret("hunter2-é")
 
@@ -41,3 +41,24 @@ def test_a_secret_is_no_key() -> None:
 def test_a_secret_carries_nothing_but_its_text() -> None:
     with pytest.raises(AttributeError):
         SECRET.note = "x"  # type: ignore[attr-defined]
+
+
+SERVICE_TOKEN = f"cs.{'0123456789abcdef' * 2}{'aB-_' * 8}"
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJhIn0.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    "path, shown",
+    [
+        (f"auth/token/lookup/{SERVICE_TOKEN}", "auth/token/lookup/********"),
+        (f"{JWT}/x", "********/x"),
+        (f"a/cb.{'A' * 400}/{SERVICE_TOKEN}", "a/********/********"),
+        ("auth/cloud/role/cs.web", "auth/cloud/role/cs.web"),
+        ("cloud/creds/eyJafjallajokull", "cloud/creds/eyJafjallajokull"),
+        ("sys/leases/lookup/cloud/creds/web/019a0b1c2d3e4f5061728394a5b6c7d8", None),
+        (f"sys/policies/acl/basics.{'a' * 40}", None),
+        ("", ""),
+    ],
+)
+def test_a_path_is_shown_without_tokens(path: str, shown: str | None) -> None:
+    assert without_tokens(path) == (path if shown is None else shown)
