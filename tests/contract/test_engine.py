@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import msgspec
 import pytest
-from attrs import evolve
 
-from cloudid_core import Secret, Service, open_service
-from tests.simulation.installation import SETTINGS, Installation
+from cloudid_core import Secret
+from tests.engines import engine_config, grants
+from tests.installation import Installation
 
 CONFIG = "cloud/config"
 ROLE = "cloud/roles/web"
@@ -23,37 +20,22 @@ def bare() -> Installation:
 
 
 @pytest.fixture
-def service() -> Iterator[Installation]:
+def service(bare: Installation) -> Installation:
     """A configured engine."""
-    installation = Installation()
-    installation.must("POST", CONFIG, config(installation))
-    return installation  # type: ignore[return-value]
-
-
-def config(installation: Installation) -> dict[str, str]:
-    world = installation.cloud("GET", "/simulator/world")
-    application = world["applications"][0]
-    credentials = {name: application[name] for name in ("client_id", "client_secret")}
-    return {"tenant_id": world["tenant"], "subscription_id": world["subscriptions"][0], **credentials}
+    bare.must("POST", CONFIG, engine_config(bare))
+    return bare
 
 
 def reader(installation: Installation, **changes: str) -> str:
-    scope = f"/subscriptions/{installation.cloud('GET', '/simulator/world')['subscriptions'][0]}"
-    return msgspec.json.encode([{"role_name": "Reader", "scope": scope, **changes}]).decode()
-
-
-def codes(installation: Installation, path: str, fields: dict[str, Any]) -> list[str]:
-    reply = installation.ask("POST", path, fields)
-    assert reply.status == 400, reply.body
-    found: list[str] = reply.body["codes"]
-    return found
+    """The `azure_roles` of a role, as a text."""
+    return msgspec.json.encode([{**grants(installation)[0], **changes}]).decode()
 
 
 @pytest.mark.contract("engine config: subscription_id", "engine config: tenant_id", "endpoint: POST cloud/config")
 @pytest.mark.parametrize("missing", ["subscription_id", "tenant_id"])
 def test_subscription_and_tenant_are_required(bare: Installation, missing: str) -> None:
-    fields = config(bare)
-    assert codes(bare, CONFIG, {k: v for k, v in fields.items() if k != missing}) == ["field_required"]
+    fields = engine_config(bare)
+    assert bare.refused("POST", CONFIG, {k: v for k, v in fields.items() if k != missing}) == (400, "field_required")
     assert bare.ask("POST", CONFIG, fields).status == 204
 
 
@@ -62,7 +44,7 @@ def test_subscription_and_tenant_are_required(bare: Installation, missing: str) 
 def test_the_secret_is_not_read_back(service: Installation) -> None:
     """Everything else is; an empty environment is the public cloud; without a configuration all is empty."""
     shown = service.must("GET", CONFIG).data
-    written = config(service)
+    written = engine_config(service)
     assert "client_secret" not in shown
     assert {name: shown[name] for name in ("subscription_id", "tenant_id", "client_id", "environment")} == {
         **{name: value for name, value in written.items() if name != "client_secret"},
@@ -78,31 +60,27 @@ def test_the_secret_is_not_read_back(service: Installation) -> None:
 def test_other_fields_of_the_configuration(service: Installation) -> None:
     shown = service.must("GET", CONFIG).data
     assert (shown["identity_token_ttl"], shown["root_password_ttl"]) == (3600, 182 * DAY)
-    assert codes(service, CONFIG, {"identity_token_audience": "api://exchange"}) == ["fields_exclusive"]
+    assert service.refused("POST", CONFIG, {"identity_token_audience": "api://exchange"}) == (400, "fields_exclusive")
     service.must("POST", CONFIG, {"root_password_ttl": "90d", "rotation_period": 3600})
     shown = service.must("GET", CONFIG).data
     assert (shown["root_password_ttl"], shown["rotation_period"]) == (90 * DAY, 3600)
-    assert codes(service, CONFIG, {"rotation_schedule": "0 3 * * *"}) == ["rotation_conflict"]
-    assert "rotation_window_conflict" in codes(service, CONFIG, {"rotation_window": 3600})
+    assert service.refused("POST", CONFIG, {"rotation_schedule": "0 3 * * *"}) == (400, "rotation_conflict")
+    assert "rotation_window_conflict" in service.refused("POST", CONFIG, {"rotation_window": 3600})
 
 
 @pytest.mark.contract("engine config: environment variables override", "auth config: environment variables")
 def test_environment_variables(bare: Installation) -> None:
     """They override what is stored, in both components; a read shows what is stored."""
-    fields = config(bare)
+    fields = engine_config(bare)
     environment = {f"CLOUD_{name.upper()}": Secret(value) for name, value in fields.items()}
     environment["CLOUD_AD_RESOURCE"] = Secret("https://management.azure.com/")
-    bare.service = bare.perform(open_with(environment))
+    bare.restart(environment=environment)
     bare.must("POST", CONFIG, {"tenant_id": "wrong", "client_secret": "wrong"})
     assert bare.must("GET", CONFIG).data["tenant_id"] == "wrong"
     bare.must("POST", ROLE, {"azure_roles": reader(bare)})
     assert bare.ask("GET", "cloud/creds/web").status == 200
     bare.must("POST", "auth/cloud/config", {})
     assert bare.must("GET", "auth/cloud/config").data["tenant_id"] == ""
-
-
-async def open_with(environment: dict[str, Secret]) -> Service:
-    return await open_service(evolve(SETTINGS, environment=environment))
 
 
 @pytest.mark.contract("endpoint: DELETE cloud/config")
@@ -131,39 +109,42 @@ def test_azure_roles(service: Installation) -> None:
     assert service.must("GET", ROLE).data["azure_roles"] == shown
     assert service.must("LIST", "cloud/roles").data == {"keys": ["web"]}
     for bad in ("not json", "[1]", '{"a": 1}', reader(service, colour="red"), reader(service, scope="nowhere")):
-        assert codes(service, ROLE, {"azure_roles": bad}) == ["field_invalid"]
+        assert service.refused("POST", ROLE, {"azure_roles": bad}) == (400, "field_invalid")
 
 
 @pytest.mark.contract("engine role: azure_groups")
 def test_azure_groups(service: Installation) -> None:
-    group = service.cloud("GET", "/simulator/world")["groups"][0]
+    group = service.scene["groups"][0]
     by_name = msgspec.json.encode([{"group_name": group["display_name"]}]).decode()
     service.must("POST", ROLE, {"azure_roles": reader(service), "azure_groups": by_name})
     expected = [{"group_name": group["display_name"], "object_id": group["id"]}]
     assert service.must("GET", ROLE).data["azure_groups"] == expected
     unknown = msgspec.json.encode([{"group_name": "nobody"}]).decode()
-    assert codes(service, ROLE, {"azure_groups": unknown}) == ["reference_not_found"]
+    assert service.refused("POST", ROLE, {"azure_groups": unknown}) == (400, "reference_not_found")
 
 
 @pytest.mark.contract("engine role: references must exist", "engine role: application_object_id or azure_roles")
 def test_what_a_role_refers_to_exists(service: Installation) -> None:
     """It has roles or an application, and the provider knows them."""
-    assert codes(service, ROLE, {"ttl": 60}) == ["field_required"]
-    assert codes(service, ROLE, {"azure_roles": reader(service, role_name="Nobody")}) == ["reference_not_found"]
+    assert service.refused("POST", ROLE, {"ttl": 60}) == (400, "field_required")
+    assert service.refused("POST", ROLE, {"azure_roles": reader(service, role_name="Nobody")}) == (
+        400,
+        "reference_not_found",
+    )
     unknown = "00000000-0000-4000-8000-000000000000"
-    assert codes(service, ROLE, {"application_object_id": unknown}) == ["reference_not_found"]
+    assert service.refused("POST", ROLE, {"application_object_id": unknown}) == (400, "reference_not_found")
 
 
 @pytest.mark.contract("engine role: application_object_id")
 def test_an_existing_application(service: Installation) -> None:
     """Its credentials are a password of it; it may not be the engine's own."""
-    own, other = service.cloud("GET", "/simulator/world")["applications"][:2]
+    own, other = service.scene["applications"][:2]
     refused = service.ask("POST", ROLE, {"application_object_id": own["object_id"]})
     assert (refused.status, refused.body["codes"]) == (403, ["self_target"])
     service.must("POST", ROLE, {"application_object_id": other["object_id"]})
     assert service.must("GET", "cloud/creds/web").data["client_id"] == other["client_id"]
     for flag in ("persist_app", "permanently_delete"):
-        assert codes(service, ROLE, {flag: True}) == ["fields_exclusive"]
+        assert service.refused("POST", ROLE, {flag: True}) == (400, "fields_exclusive")
 
 
 @pytest.mark.contract("engine role: persist_app")
@@ -187,7 +168,7 @@ def test_lifetimes(service: Installation) -> None:
     shown = service.must("GET", ROLE).data
     assert (shown["ttl"], shown["max_ttl"], shown["explicit_max_ttl"]) == (600, 1200, 3600)
     for fields in ({"ttl": 1201}, {"max_ttl": 3601}, {"explicit_max_ttl": 599}):
-        assert set(codes(service, ROLE, fields)) == {"ttl_exceeds_max"}
+        assert set(service.refused("POST", ROLE, fields)) == {400, "ttl_exceeds_max"}
     assert service.must("GET", "cloud/creds/web").body["lease_duration"] == 600
 
 
@@ -201,10 +182,10 @@ def test_properties_of_applications(service: Installation) -> None:
     lease_id = service.must("GET", "cloud/creds/web").body["lease_id"]
     service.must("PUT", "sys/leases/revoke", {"lease_id": lease_id})
     service.converge()
-    assert service.simulator.world.ledger.alive() == service.simulator.world.ledger.soft_deleted() == []
+    assert service.alive() == service.soft_deleted() == []
     service.must("POST", ROLE, {"sign_in_audience": "AzureADMultipleOrgs"})
-    assert codes(service, ROLE, {"sign_in_audience": "Everybody"}) == ["field_invalid"]
-    assert codes(service, ROLE, {"tags": "with blank"}) == ["field_invalid"]
+    assert service.refused("POST", ROLE, {"sign_in_audience": "Everybody"}) == (400, "field_invalid")
+    assert service.refused("POST", ROLE, {"tags": "with blank"}) == (400, "field_invalid")
 
 
 @pytest.mark.contract("endpoint: GET cloud/creds/:name")
@@ -218,7 +199,7 @@ def test_credentials_work_until_their_lease_ends(service: Installation) -> None:
     service.advance(601)
     service.converge()
     assert not service.accepts(**reply.data)
-    assert service.simulator.world.ledger.alive() == []
+    assert service.alive() == []
     unknown = service.ask("GET", "cloud/creds/nobody")
     assert (unknown.status, len(unknown.body["errors"])) == (404, 1)
 
@@ -238,9 +219,9 @@ def test_deleting_a_role(service: Installation) -> None:
 def test_rotation(bare: Installation, mount: str) -> None:
     """The service goes on with a secret that only it knows, even where the provider takes a while to accept it."""
     fields = {"resource": "https://management.azure.com/"} if mount == "auth/cloud" else {}
-    old = config(bare)
+    old = engine_config(bare)
     bare.must("POST", f"{mount}/config", {**old, **fields})
-    bare.cloud("POST", "/simulator/behaviour", {"delays": {"sign_in": [5, 20]}})
+    bare.behave(delays={"sign_in": [5, 20]})
     reply = bare.ask("POST", f"{mount}/rotate-root")
     assert reply.status in (202, 204)
     bare.converge()
@@ -255,7 +236,7 @@ def test_tokens_and_policies(service: Installation) -> None:
     service.must("POST", ROLE, {"azure_roles": reader(service)})
     policy = 'path "cloud/creds/web" { capabilities = ["read"] }'
     service.must("PUT", "sys/policies/acl/app", {"policy": policy})
-    token = service.must("POST", "auth/token/create", {"policies": ["app"]}).body["auth"]["client_token"]
+    token = service.must("POST", "auth/token/create", {"policies": ["app"]}).auth["client_token"]
     assert service.ask("GET", "cloud/creds/web", token=token).status == 200
     for path in ("cloud/roles/web", CONFIG):
         assert [service.ask("GET", path, token=shown).status for shown in (token, "", "nonsense")] == [403] * 3
@@ -266,7 +247,7 @@ def test_components_can_be_mounted_anywhere(bare: Installation) -> None:
     """Several of each, at any path."""
     for kind, path in (("sys/mounts", "deep/er/engine"), ("sys/auth", "machines")):
         bare.must("POST", f"{kind}/{path}", {"type": "cloud"})
-    bare.must("POST", "deep/er/engine/config", config(bare))
+    bare.must("POST", "deep/er/engine/config", engine_config(bare))
     assert bare.must("GET", "deep/er/engine/config").data["client_id"]
     assert bare.must("GET", CONFIG).data["client_id"] == ""
     bare.must("POST", "auth/machines/role/web", {"bound_locations": "westus2"})

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from servers.provider_simulator.world.objects import Application, Password
-from tests.simulation.installation import Installation, Reply
+from tests.engines import engine_config
+from tests.installation import Installation, Reply
 
-from .test_engine import CONFIG, DAY, ROLE, config, reader
+from .test_engine import CONFIG, DAY, ROLE, reader
 
 TEN_YEARS = 3650 * DAY
 HOUR = 3600
@@ -21,7 +22,7 @@ HOUR = 3600
 def service() -> Installation:
     """A configured engine."""
     installation = Installation()
-    installation.must("POST", CONFIG, config(installation))
+    installation.must("POST", CONFIG, engine_config(installation))
     return installation
 
 
@@ -57,13 +58,13 @@ def revoke(service: Installation, credentials: Reply) -> None:
 
 def kinds(service: Installation) -> list[str]:
     """The kinds of all objects that the service made and that are alive."""
-    return sorted(entry.kind for entry in service.simulator.world.ledger.alive())
+    return sorted(entry.kind for entry in service.alive())
 
 
 @pytest.mark.contract("engine role: azure_roles")
 def test_azure_roles(service: Installation) -> None:
     """The principal gets each role at its scope, and loses all of them with its lease."""
-    first, second = service.cloud("GET", "/simulator/world")["subscriptions"]
+    first, second = service.scene["subscriptions"]
     wanted = [
         {"role_name": "Reader", "scope": f"/subscriptions/{first}"},
         {"role_name": "Contributor", "scope": f"/subscriptions/{second}"},
@@ -84,7 +85,7 @@ def test_azure_roles(service: Installation) -> None:
 @pytest.mark.contract("engine role: azure_groups")
 def test_azure_groups(service: Installation) -> None:
     """The principal joins each group, by name or by id, and leaves it with its lease."""
-    groups = {group["display_name"]: group["id"] for group in service.cloud("GET", "/simulator/world")["groups"]}
+    groups = {group["display_name"]: group["id"] for group in service.scene["groups"]}
     wanted = [{"group_name": "web-machines"}, {"object_id": groups["batch-machines"]}]
     credentials = issued(service, azure_groups=msgspec.json.encode(wanted).decode())
     member = principal_id(service, credentials)
@@ -97,7 +98,7 @@ def test_azure_groups(service: Installation) -> None:
 @pytest.mark.contract("engine role: application_object_id")
 def test_application_object_id(service: Installation) -> None:
     """Credentials are a password of that application, and nothing else is made. `azure_roles` is ignored then."""
-    existing = service.cloud("GET", "/simulator/world")["applications"][1]
+    existing = service.scene["applications"][1]
     credentials = issued(service, application_object_id=existing["object_id"])
     assert credentials.data["client_id"] == existing["client_id"]
     assert kinds(service) == ["password"]
@@ -127,7 +128,7 @@ def test_persist_app(service: Installation) -> None:
 def test_permanently_delete(service: Installation, permanently: bool, left: list[str]) -> None:
     """What a lease leaves in the provider's bin."""
     revoke(service, issued(service, permanently_delete=permanently))
-    assert sorted(entry.kind for entry in service.simulator.world.ledger.soft_deleted()) == left
+    assert sorted(entry.kind for entry in service.soft_deleted()) == left
 
 
 @pytest.mark.contract("engine role: tags")
@@ -210,7 +211,7 @@ def test_root_password_ttl(service: Installation, fields: dict[str, str], days: 
     """The secret that a rotation makes ends so many days later; half a year by default."""
     service.must("POST", CONFIG, fields)
     service.must("POST", "cloud/rotate-root")
-    root = service.simulator.world.directory.application_of(config(service)["client_id"])
+    root = service.simulator.world.directory.application_of(engine_config(service)["client_id"])
     assert root is not None
     assert root.passwords[-1].ends_at - service.clock == pytest.approx(days * DAY, abs=HOUR)
 
@@ -219,7 +220,7 @@ def test_root_password_ttl(service: Installation, fields: dict[str, str], days: 
 def test_credentials_of_the_configuration(service: Installation) -> None:
     """The provider is asked with them, and what is wrong with them reaches the client as an error."""
     issued(service, ttl=600)
-    right = config(service)
+    right = engine_config(service)
     wrong: dict[str, Any] = {
         "client_secret": "wrong",
         "client_id": "00000000-0000-4000-8000-000000000000",

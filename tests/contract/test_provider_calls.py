@@ -7,17 +7,16 @@ from itertools import pairwise
 from urllib.parse import urlsplit
 
 import pytest
-from attrs import evolve
 
-from cloudid_core import HttpRequest, Secret, open_service
+from cloudid_core import HttpRequest, Secret
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.testing.world import Answer
 from servers.provider_simulator import Simulator
-from tests.simulation.installation import SETTINGS, Installation
+from tests.engines import engine_config
+from tests.installation import Installation
+from tests.logins import CONFIG, login_config
 
-from . import logins
-from .logins import form, log_in, machine, refused
-from .test_engine import config as engine_config
+from .logins import ROLE, form, log_in, machine, refused
 from .test_engine import reader
 
 ENVIRONMENTS = sorted(CLOUDS)
@@ -30,17 +29,15 @@ class FourClouds(Installation):
     """An installation with a simulated cloud for each environment, all with the same tenant and machines."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        super().__init__()
         addresses = {name: f"http://{name.lower()}" for name in CLOUDS}
-        self.simulators = {url: Simulator(0, url, self.time) for url in addresses.values()}
-        self.called: list[str] = []
-        """The environments whose endpoints were called, in lower case."""
-        self.provider = self.route
         clouds = {name: at(url) for name, url in addresses.items()}
         variables = {name: Secret(value) for name, value in (environment or {}).items()}
-        self.service = self.perform(open_service(evolve(SETTINGS, clouds=clouds, environment=variables)))
+        super().__init__(clouds=clouds, environment=variables)
+        self.simulators = {url: Simulator(0, url, lambda: self.clock) for url in addresses.values()}
+        self.called: list[str] = []
+        """The environments whose endpoints were called, in lower case."""
 
-    def route(self, request: HttpRequest) -> Answer:
+    def call_cloud(self, request: HttpRequest) -> Answer:
         host = urlsplit(request.url).netloc
         self.called.append(host)
         return self.simulators[f"http://{host}"].handle(request)
@@ -65,17 +62,16 @@ class Metered(Installation):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[float] = []
-        self.provider = self.note
+        self.called_at: list[float] = []
 
-    def note(self, request: HttpRequest) -> Answer:
+    def call_cloud(self, request: HttpRequest) -> Answer:
         if "/arm/" in request.url:
-            self.calls.append(self.clock)
-        return self.simulator.handle(request)
+            self.called_at.append(self.clock)
+        return super().call_cloud(request)
 
     @property
     def pauses(self) -> list[float]:
-        return [later - earlier for earlier, later in pairwise(self.calls)]
+        return [later - earlier for earlier, later in pairwise(self.called_at)]
 
 
 @pytest.mark.contract("auth config: environment")
@@ -84,8 +80,8 @@ def test_logins_call_the_environment_of_their_mount(environment: str) -> None:
     """Its endpoints, and no others."""
     service = FourClouds()
     service.move_to(environment)
-    service.must("POST", logins.CONFIG, {**logins.config(service), "environment": environment})
-    service.must("POST", logins.ROLE, {"bound_locations": machine(service, "vm")["location"]})
+    service.must("POST", CONFIG, {**login_config(service), "environment": environment})
+    service.must("POST", ROLE, {"bound_locations": machine(service, "vm")["location"]})
     assert log_in(service, form(service, machine(service, "vm"))).status == 200
     assert set(service.called) == {environment.lower()}
 
@@ -113,15 +109,15 @@ def test_credentials_come_from_the_environment_of_their_mount(environment: str) 
 @pytest.mark.parametrize("field", ["tenant_id", "resource", "client_id", "client_secret"])
 def test_a_login_uses_each_environment_variable(field: str) -> None:
     """The variable overrides the stored field, with which the login fails; a read shows the stored one."""
-    right = logins.config(Installation())
+    right = login_config(Installation())
     stored = {**right, field: wrong(right[field])}
     variable = "CLOUD_AD_RESOURCE" if field == "resource" else f"CLOUD_{field.upper()}"
     for environment, works in (({}, False), ({variable: right[field]}, True)):
         service = FourClouds(environment)
-        service.must("POST", logins.CONFIG, stored)
-        service.must("POST", logins.ROLE, {"bound_locations": machine(service, "vm")["location"]})
+        service.must("POST", CONFIG, stored)
+        service.must("POST", ROLE, {"bound_locations": machine(service, "vm")["location"]})
         assert (log_in(service, form(service, machine(service, "vm"))).status == 200) is works
-        assert service.must("GET", logins.CONFIG).data[field] == stored[field]
+        assert service.must("GET", CONFIG).data[field] == stored[field]
 
 
 @pytest.mark.contract("engine config: environment variables override")
@@ -141,8 +137,8 @@ def test_the_environment_of_the_cloud_may_come_from_a_variable() -> None:
     """It overrides the stored one in both components."""
     service = FourClouds({"CLOUD_ENVIRONMENT": OTHER})
     service.move_to(OTHER)
-    service.must("POST", logins.CONFIG, {**logins.config(service), "environment": "CloudGermanCloud"})
-    service.must("POST", logins.ROLE, {"bound_locations": machine(service, "vm")["location"]})
+    service.must("POST", CONFIG, {**login_config(service), "environment": "CloudGermanCloud"})
+    service.must("POST", ROLE, {"bound_locations": machine(service, "vm")["location"]})
     assert log_in(service, form(service, machine(service, "vm"))).status == 200
     service.must("POST", "cloud/config", {**engine_config(service), "environment": "CloudGermanCloud"})
     service.must("POST", "cloud/roles/web", {"azure_roles": reader(service)})
@@ -168,11 +164,11 @@ def test_the_subscription_may_come_from_the_environment() -> None:
 def metered() -> Metered:
     """A service that has logged in once, so that only the machine is asked for at the next login."""
     service = Metered()
-    service.must("POST", logins.CONFIG, logins.config(service))
-    service.must("POST", logins.ROLE, {"bound_locations": machine(service, "vm")["location"]})
+    service.must("POST", CONFIG, login_config(service))
+    service.must("POST", ROLE, {"bound_locations": machine(service, "vm")["location"]})
     assert log_in(service, form(service, machine(service, "vm"))).status == 200
     service.advance(120)
-    service.calls.clear()
+    service.called_at.clear()
     return service
 
 
@@ -180,17 +176,17 @@ def metered() -> Metered:
 @pytest.mark.parametrize("retries", [0, 1, 4])
 def test_as_many_retries_as_configured(metered: Metered, retries: int) -> None:
     """After the first try; then it is an error."""
-    metered.must("POST", logins.CONFIG, {"max_retries": retries, "retry_delay": 1})
-    metered.break_down("arm", status=503)
-    assert refused(metered, form(metered, machine(metered, "vm"))) == (503, ["provider_unreachable"])
-    assert len(metered.calls) == 1 + retries
+    metered.must("POST", CONFIG, {"max_retries": retries, "retry_delay": 1})
+    metered.fail("arm", status=503)
+    assert refused(metered, form(metered, machine(metered, "vm"))) == (503, "provider_unreachable")
+    assert len(metered.called_at) == 1 + retries
 
 
 @pytest.mark.contract("auth config: retry_delay", "auth config: max_retry_delay")
 def test_the_pauses_between_retries(metered: Metered) -> None:
     """The first is `retry_delay`, each is twice the one before, and none is longer than `max_retry_delay`."""
-    metered.must("POST", logins.CONFIG, {"max_retries": 5, "retry_delay": "2s", "max_retry_delay": "6s"})
-    metered.break_down("arm", status=503)
+    metered.must("POST", CONFIG, {"max_retries": 5, "retry_delay": "2s", "max_retry_delay": "6s"})
+    metered.fail("arm", status=503)
     refused(metered, form(metered, machine(metered, "vm")))
     first, second, *others = metered.pauses
     assert [first, second] == [pytest.approx(2, rel=0.2), pytest.approx(4, rel=0.2)]
@@ -200,11 +196,11 @@ def test_the_pauses_between_retries(metered: Metered) -> None:
 @pytest.mark.contract("limit: retry_delay", "limit: max_retry_delay", "limit: max_retries")
 def test_the_pauses_by_default(metered: Metered) -> None:
     """Three retries, after 4, 8 and 16 seconds; the longest pause is a minute."""
-    metered.break_down("arm", status=503)
+    metered.fail("arm", status=503)
     refused(metered, form(metered, machine(metered, "vm")))
     assert metered.pauses == [pytest.approx(expected, rel=0.2) for expected in (4, 8, 16)]
-    metered.must("POST", logins.CONFIG, {"retry_delay": 600, "max_retries": 1})
-    metered.service = metered.perform(open_service(evolve(SETTINGS, request_deadline=90.0)))
-    metered.calls.clear()
+    metered.must("POST", CONFIG, {"retry_delay": 600, "max_retries": 1})
+    metered.restart(request_deadline=90.0)
+    metered.called_at.clear()
     refused(metered, form(metered, machine(metered, "vm")))
     assert metered.pauses == [60]

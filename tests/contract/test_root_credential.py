@@ -7,10 +7,11 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.store import keys
-from tests.simulation.installation import ISSUER, Installation
+from tests.engines import engine_config
+from tests.installation import ISSUER, Installation
+from tests.logins import login_config, login_form
 
 AUDIENCE: Final = "api://AzureADTokenExchange"
-RESOURCE: Final = "https://management.azure.com/"
 DAY: Final = 86_400
 AUTH: Final = "auth/cloud"
 ENGINE: Final = "cloud"
@@ -20,14 +21,12 @@ both = pytest.mark.parametrize("mount", [AUTH, ENGINE])
 def configured(mount: str, **fields: Any) -> Installation:
     """A service with one of its components configured."""
     service = Installation()
-    world = service.cloud("GET", "/simulator/world")
-    application, other = world["applications"][:2]
-    own = {"resource": RESOURCE} if mount == AUTH else {"subscription_id": world["subscriptions"][0]}
-    credentials = {name: application[name] for name in ("client_id", "client_secret")}
-    service.must("POST", f"{mount}/config", {"tenant_id": world["tenant"], **own, **credentials, **fields})
     if mount == AUTH:
-        service.must("POST", "auth/cloud/role/web", {"bound_subscription_ids": world["subscriptions"]})
+        service.must("POST", f"{mount}/config", {**login_config(service), **fields})
+        service.must("POST", "auth/cloud/role/web", {"bound_subscription_ids": service.scene["subscriptions"]})
     else:
+        service.must("POST", f"{mount}/config", {**engine_config(service), **fields})
+        other = service.scene["applications"][1]
         service.must("POST", "cloud/roles/web", {"application_object_id": other["object_id"]})
     return service
 
@@ -36,29 +35,12 @@ def use(service: Installation, mount: str) -> int:
     """The status of a request that needs the provider: a login, or credentials."""
     if mount == ENGINE:
         return service.ask("GET", "cloud/creds/web").status
-    machine = service.cloud("GET", "/simulator/world")["machines"][0]
-    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token?api-version=2018-02-01&resource={RESOURCE}"
-    form = {
-        "role": "web",
-        "jwt": service.cloud("GET", path)["access_token"],
-        "subscription_id": machine["subscription"],
-        "resource_group_name": machine["resource_group"],
-        "vm_name": machine["name"],
-    }
+    form = login_form(service, service.scene["machines"][0], role="web")
     return service.ask("POST", "auth/cloud/login", form).status
 
 
 def status(service: Installation, mount: str) -> Any:
     return service.must("GET", f"{mount}/rotation").data
-
-
-def wait(service: Installation, seconds: float) -> None:
-    """Let the time go by, with the background work that is due in it."""
-    until = service.clock + seconds
-    while service.clock < until:
-        again = service.tick()
-        service.advance(min(max(1.0, again - service.clock), until - service.clock))
-    service.tick()
 
 
 @pytest.mark.contract(
@@ -97,12 +79,12 @@ def test_identity_tokens_stand_in_for_a_secret(mount: str, ttl: Any, lifetime: i
 @both
 def test_a_period_rotates(mount: str) -> None:
     service = configured(mount, rotation_period=3600)
-    wait(service, 3500)
+    service.pass_time(3500)
     assert status(service, mount)["last_rotation"] is None
-    wait(service, 200)
+    service.pass_time(200)
     first = status(service, mount)["last_rotation"]
     assert first is not None
-    wait(service, 3700)
+    service.pass_time(3700)
     assert status(service, mount)["last_rotation"] > first
     assert use(service, mount) == 200
 
@@ -113,9 +95,9 @@ def test_a_schedule_rotates_at_its_slots(mount: str) -> None:
     """In UTC; the clock starts at eight in the morning."""
     service = configured(mount, rotation_schedule="30 9 * * *")
     assert status(service, mount)["next_rotation"].endswith("T09:30:00Z")
-    wait(service, 89 * 60)
+    service.pass_time(89 * 60)
     assert status(service, mount)["last_rotation"] is None
-    wait(service, 2 * 60)
+    service.pass_time(2 * 60)
     assert "T09:30:" in status(service, mount)["last_rotation"]
 
 
@@ -123,14 +105,13 @@ def test_a_schedule_rotates_at_its_slots(mount: str) -> None:
 @both
 def test_what_does_not_succeed_in_its_window_waits_for_the_next_slot(mount: str) -> None:
     service = configured(mount, rotation_schedule="0 9 * * *", rotation_window="1h")
-    trouble = {"match": {"family": "graph"}, "times": None, "action": {"status": 503}}
-    service.cloud("POST", "/simulator/faults", [trouble])
-    wait(service, 7500)
-    service.cloud("POST", "/simulator/faults", [])
+    service.fail("graph", status=503)
+    service.pass_time(7500)
+    service.heal()
     assert status(service, mount)["last_error"]
-    wait(service, 12 * 3600)
+    service.pass_time(12 * 3600)
     assert status(service, mount)["last_rotation"] is None
-    wait(service, 12 * 3600)
+    service.pass_time(12 * 3600)
     assert "T09:0" in status(service, mount)["last_rotation"]
 
 
@@ -140,14 +121,14 @@ def test_automated_rotation_can_be_disabled(mount: str) -> None:
     """All that was due is cancelled; a rotation on request still works, and unsetting the field starts anew."""
     service = configured(mount, rotation_period=3600)
     service.must("POST", f"{mount}/config", {"disable_automated_rotation": True})
-    wait(service, 2 * 3600)
+    service.pass_time(2 * 3600)
     assert (status(service, mount)["last_rotation"], status(service, mount)["next_rotation"]) == (None, None)
     assert [key for key in service.store.list(keys.DUE, "", 100) if "rotation" in key] == []
     assert service.ask("POST", f"{mount}/rotate-root").status == 204
-    wait(service, 2 * 3600)
+    service.pass_time(2 * 3600)
     before = status(service, mount)["last_rotation"]
     service.must("POST", f"{mount}/config", {"disable_automated_rotation": False})
-    wait(service, 3700)
+    service.pass_time(3700)
     assert status(service, mount)["last_rotation"] > before
 
 
@@ -158,9 +139,9 @@ def test_a_period_gives_way_to_a_schedule_in_one_write(mount: str) -> None:
     schedule = {"rotation_schedule": "30 9 * * *"}
     assert service.ask("POST", f"{mount}/config", schedule).body["codes"] == ["rotation_conflict"]
     service.must("POST", f"{mount}/config", {**schedule, "rotation_period": 0})
-    wait(service, 4000)
+    service.pass_time(4000)
     assert status(service, mount)["last_rotation"] is None
-    wait(service, 2000)
+    service.pass_time(2000)
     assert "T09:30:" in status(service, mount)["last_rotation"]
 
 

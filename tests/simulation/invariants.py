@@ -18,14 +18,14 @@ from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
 from servers.provider_simulator.engine.ledger import LedgerEntry
 
-from .installation import Installation
+from .recorded import RecordedInstallation
 
 SECRET_TROUBLE: Final = ("secret:", "provider:", "mount:")
 """How the reasons start of an attempt that could not remove the secret."""
 LOCKED_OUT: Final = "every persisted root secret is dead"
 
 
-def check_always(installation: Installation) -> None:
+def check_always(installation: RecordedInstallation) -> None:
     """What holds at every instant, whatever has just gone wrong."""
     assert_not_locked_out(installation)
     assert_no_credential_without_lease(installation)
@@ -34,7 +34,7 @@ def check_always(installation: Installation) -> None:
     assert_identity_tokens_are_believed(installation)
 
 
-def check_in_the_end(installation: Installation) -> None:
+def check_in_the_end(installation: RecordedInstallation) -> None:
     """What holds besides once the faults have stopped and the background has come to an end."""
     check_always(installation)
     assert_all_work_is_done(installation)
@@ -42,14 +42,14 @@ def check_in_the_end(installation: Installation) -> None:
     assert_ended_credentials_are_dead(installation)
 
 
-def assert_all_work_is_done(installation: Installation) -> None:
+def assert_all_work_is_done(installation: RecordedInstallation) -> None:
     """No lease is left that has expired or is being revoked, and no intent."""
     for lease in leases(installation):
         assert lease.is_alive(installation.clock), f"{lease.id} is still there: {lease.reason}"
     assert [key for key in stored_keys(installation) if is_intent(key)] == []
 
 
-def assert_secrets_die_first(installation: Installation) -> None:
+def assert_secrets_die_first(installation: RecordedInstallation) -> None:
     """An attempt that is over and had no trouble with the secret has killed it, whatever else went wrong."""
     for lease in leases(installation):
         answered = installation.answered.get(lease.id)
@@ -58,7 +58,7 @@ def assert_secrets_die_first(installation: Installation) -> None:
             assert not installation.accepts(answered.client_id, answered.client_secret), lease.id
 
 
-def leases(installation: Installation) -> Iterator[Lease]:
+def leases(installation: RecordedInstallation) -> Iterator[Lease]:
     for key in stored_keys(installation):
         if key.startswith(keys.LEASES):
             lease = installation.peek(installation.service.context.records.find_fresh(key, Lease))
@@ -66,7 +66,7 @@ def leases(installation: Installation) -> Iterator[Lease]:
             yield lease.record
 
 
-def stored_keys(installation: Installation) -> tuple[str, ...]:
+def stored_keys(installation: RecordedInstallation) -> tuple[str, ...]:
     return installation.store.list("", "", 100_000)
 
 
@@ -74,7 +74,7 @@ def is_intent(key: str) -> bool:
     return "/intent/" in key and not key.startswith(keys.DUE)
 
 
-def assert_nothing_leaked(installation: Installation) -> None:
+def assert_nothing_leaked(installation: RecordedInstallation) -> None:
     """Every object that we made at the provider and that lives is held by a lease, a role, or a rotation."""
     held = frozenset(held_ids(installation))
     assert [made for made in installation.simulator.world.ledger.alive() if not is_held(made, held)] == []
@@ -85,34 +85,34 @@ def is_held(made: LedgerEntry, held: frozenset[str]) -> bool:
     return made.id in held or (made.kind in ("principal", "password") and not held.isdisjoint(made.of))
 
 
-def assert_no_credential_without_lease(installation: Installation) -> None:
+def assert_no_credential_without_lease(installation: RecordedInstallation) -> None:
     """Credentials that reached a client have a lease for as long as it may use them."""
     for answered in installation.answered.values():
         if not answered.given_back and installation.clock < answered.until:
             assert installation.store.read(keys.lease(answered.lease_id)), f"no lease {answered.lease_id}"
 
 
-def assert_ended_credentials_are_dead(installation: Installation) -> None:
+def assert_ended_credentials_are_dead(installation: RecordedInstallation) -> None:
     """Credentials whose lease is gone no longer work."""
     for answered in installation.answered.values():
         if installation.store.read(keys.lease(answered.lease_id)) is None:
             assert not installation.accepts(answered.client_id, answered.client_secret), answered.lease_id
 
 
-def assert_credentials_live_as_long_as_promised(installation: Installation) -> None:
+def assert_credentials_live_as_long_as_promised(installation: RecordedInstallation) -> None:
     """Nobody's credentials die early."""
     for answered in installation.answered.values():
         if not answered.given_back and installation.clock < answered.until:
             assert installation.accepts(answered.client_id, answered.client_secret), answered.lease_id
 
 
-def assert_not_locked_out(installation: Installation) -> None:
+def assert_not_locked_out(installation: RecordedInstallation) -> None:
     """Of the root secrets that are persisted for a mount, the provider accepts at least one."""
     for client_id, secrets in root_secrets(installation):
         assert any(installation.accepts(client_id, secret) for secret in secrets), LOCKED_OUT
 
 
-def assert_identity_tokens_are_believed(installation: Installation) -> None:
+def assert_identity_tokens_are_believed(installation: RecordedInstallation) -> None:
     """No key signs before the cloud can know it, and none goes before the tokens that it signed."""
     assert installation.disbelieved == 0, "a key signed before it was known"
     found = installation.peek(find_signing_keys(installation.service.context.records))
@@ -123,7 +123,7 @@ def assert_identity_tokens_are_believed(installation: Installation) -> None:
             assert accepted["kid"] in published, "a token outlives its key"
 
 
-def root_secrets(installation: Installation) -> Iterator[tuple[str, list[str]]]:
+def root_secrets(installation: RecordedInstallation) -> Iterator[tuple[str, list[str]]]:
     """For each configured mount its client id, and every secret of it that is persisted."""
     records = installation.service.context.records
     mounts = installation.peek(records.find(keys.MOUNTS, MountTable))
@@ -138,7 +138,7 @@ def root_secrets(installation: Installation) -> Iterator[tuple[str, list[str]]]:
         yield config.record.client_id, [secret.reveal() for secret in (config.record.client_secret, *known)]
 
 
-def held_ids(installation: Installation) -> Iterator[str]:
+def held_ids(installation: RecordedInstallation) -> Iterator[str]:
     """The ids of everything at the provider that one of our records accounts for."""
     records = installation.service.context.records
     roots = installation.taken_over.union(*(secrets for _, secrets in root_secrets(installation)))
@@ -163,7 +163,7 @@ def held_ids(installation: Installation) -> Iterator[str]:
             yield from (key.id for key in rotation.record.known_keys)
 
 
-def _is_engine(installation: Installation, key: str) -> bool:
+def _is_engine(installation: RecordedInstallation, key: str) -> bool:
     mounts = installation.peek(installation.service.context.records.find(keys.MOUNTS, MountTable))
     assert mounts is not None
     mount = mounts.record.by_id.get(key.split("/")[1])

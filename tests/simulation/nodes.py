@@ -12,16 +12,17 @@ from typing import Any, Final, TypeVar, cast
 
 from attrs import evolve
 
-from cloudid_core import Response, Service, open_service
+from cloudid_core import Response, Service, Settings, open_service
 from cloudid_core.effects import CallProvider, Commit, Effect, Host, Instant, ListKeys, Program, ReadEntry
 from cloudid_core.errors import CloudidError
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Crashed, FaultKind
 from cloudid_core.testing.turns import Task
 from servers.provider_simulator import Simulator
+from tests.installation import START, Reply
 
-from .installation import SETTINGS, START, Installation, Reply
 from .operations import DUTY
+from .recorded import RecordedInstallation
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ class NodeHost:
         return await self._world.shared(f"{self.number} {key}", program)
 
 
-class Nodes(Installation):
+class Nodes(RecordedInstallation):
     """An installation of `count` nodes. A request, or a round of background work, is the next node's."""
 
     def __init__(
@@ -87,13 +88,13 @@ class Nodes(Installation):
         for number in range(1, count):
             self.hosts.append(NodeHost(self, number))
             self.turn = number
-            self.service = self.perform(open_service(SETTINGS))
+            self.service = self.perform(open_service(self.settings))
         for _ in range(2):  # once to be seen, and once to see all
             for self.turn in range(count):
                 self.perform(self.service.upkeep())
 
     @classmethod
-    def over(cls, original: Installation, seed: int = 0, count: int = 2) -> Nodes:
+    def over(cls, original: RecordedInstallation, seed: int = 0, count: int = 2) -> Nodes:
         """Nodes in the state of an installation, of which one has taken over the leadership."""
         twin = cls(seed, original.store.copy(), original.simulator, original.clock, count)
         twin.answered = dict(original.answered)
@@ -127,12 +128,12 @@ class Nodes(Installation):
         tasks = []
         for path in paths:
             self.next_turn()
-            tasks.append(self.spawn(self.handling("GET", path)))
+            tasks.append(self.spawn(self.asking("GET", path)))
         self.next_turn()
         background = self.spawn(self.service.tick())
         self.settle()
         for task in tasks:
-            self._answer(task.result())
+            task.result()
         with suppress(CloudidError):
             background.result()
 
@@ -153,12 +154,12 @@ class Nodes(Installation):
             raise failures[0]
         return max(min(again), self.clock + PAUSE)
 
-    def restart(self) -> None:
+    def restart(self, **settings: Any) -> None:
         """The node that was killed does not come back, unless it was the last: the others go on without it."""
         self.crash()
         if len(self.hosts) == 1:
             self.hosts = [NodeHost(self, self.hosts[0].number)]
-            super().restart()
+            super().restart(**settings)
             return
         del self.hosts[self.turn], self.services[self.turn]
         self.turn %= len(self.hosts)
@@ -175,12 +176,12 @@ class Nodes(Installation):
         self.turn = len(self.services)
         while len(self.services) < len(self.hosts):
             with suppress(CloudidError, Crashed):
-                self.services.append(self.perform(open_service(SETTINGS)))
+                self.services.append(self.perform(open_service(self.settings)))
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         if self.newcomer_at is not None and len(self.trace) >= self.newcomer_at:
             self.newcomer_at = None
-            self.newcomer = self.spawn(_start_and_lead(), host=cast(Host, NodeHost(self, len(self.hosts))))
+            self.newcomer = self.spawn(_start_and_lead(self.settings), host=cast(Host, NodeHost(self, len(self.hosts))))
         if self.stops_at is not None and len(self.trace) >= self.stops_at:
             self.stops_at, self.stopped = None, self.service
             self.spawn(self.service.stop())
@@ -189,9 +190,9 @@ class Nodes(Installation):
             return FaultKind.FAIL
         return super().fault_for(effect)
 
-    def _answer(self, response: Response) -> Reply:
+    def receive(self, response: Response) -> Reply:
         """A node whose clock is ahead may end a lease that much sooner than its client thinks."""
-        reply = super()._answer(response)
+        reply = super().receive(response)
         lease_id = reply.body.get("lease_id") if reply.body and reply.status == 200 else None
         if lease_id:
             answered = self.answered[lease_id]
@@ -204,8 +205,8 @@ class Nodes(Installation):
             host.unreachable, host.stalled_until = (), 0.0
 
 
-async def _start_and_lead() -> Service:
-    service = await open_service(SETTINGS)
+async def _start_and_lead(settings: Settings) -> Service:
+    service = await open_service(settings)
     with suppress(CloudidError):
         await service.tick()
     return service

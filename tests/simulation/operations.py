@@ -9,43 +9,44 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from .installation import ISSUER, Installation
-from .invariants import root_secrets
+from tests.engines import engine_config, grants
+from tests.installation import ISSUER
+from tests.logins import login_config
 
-Operation: TypeAlias = Callable[[Installation], object]
+from .invariants import root_secrets
+from .recorded import RecordedInstallation
+
+Operation: TypeAlias = Callable[[RecordedInstallation], object]
 ROLES: Final = ("fresh", "existing", "kept")
 DUTY: Final = 150.0
 """Seconds after which the duty of a host that is gone has run out."""
 
 
 @cache
-def furnished() -> Installation:
+def furnished() -> RecordedInstallation:
     """An installation whose engine is configured, with a role of each kind; to be copied, not to be used."""
-    installation = Installation()
-    write_configuration(installation, installation.cloud("GET", "/simulator/world")["applications"][0]["client_secret"])
+    installation = RecordedInstallation()
+    write_configuration(installation, installation.scene["applications"][0]["client_secret"])
     for role in ROLES:
         installation.must("GET", f"cloud/roles/{role}")
     installation.converge()
     return installation
 
 
-def write_configuration(installation: Installation, secret: str) -> None:
+def write_configuration(installation: RecordedInstallation, secret: str) -> None:
     """Configure the engine, and write a role of each kind."""
-    world = installation.cloud("GET", "/simulator/world")
-    application, other = world["applications"][:2]
-    subscription = f"/subscriptions/{world['subscriptions'][0]}"
-    config = {"client_id": application["client_id"], "client_secret": secret}
-    config |= {"tenant_id": world["tenant"], "subscription_id": world["subscriptions"][0]}
-    roles = msgspec.json.encode([{"role_name": "Reader", "scope": subscription}]).decode()
+    world = installation.scene
+    other = world["applications"][1]
+    roles = msgspec.json.encode(grants(installation)).decode()
     groups = msgspec.json.encode([{"object_id": world["groups"][0]["id"]}]).decode()
-    installation.ask("POST", "cloud/config", config)
+    installation.ask("POST", "cloud/config", {**engine_config(installation), "client_secret": secret})
     installation.ask("POST", "cloud/roles/fresh", {"azure_roles": roles, "azure_groups": groups, "ttl": "1h"})
     installation.ask("POST", "cloud/roles/existing", {"application_object_id": other["object_id"], "ttl": "1h"})
     installation.ask("POST", "cloud/roles/kept", {"azure_roles": roles, "persist_app": True, "ttl": "1h"})
 
 
 @cache
-def with_leases() -> Installation:
+def with_leases() -> RecordedInstallation:
     """The same with a lease of each kind."""
     installation = copy_of(furnished())
     for role in ROLES:
@@ -54,18 +55,15 @@ def with_leases() -> Installation:
 
 
 @cache
-def login_method() -> Installation:
+def login_method() -> RecordedInstallation:
     """An installation whose authentication method is configured."""
-    installation = Installation()
-    world = installation.cloud("GET", "/simulator/world")
-    config = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
-    config |= {"tenant_id": world["tenant"], "resource": "https://management.azure.com/"}
-    installation.must("POST", "auth/cloud/config", config)
+    installation = RecordedInstallation()
+    installation.must("POST", "auth/cloud/config", login_config(installation))
     return installation
 
 
 @cache
-def planned() -> Installation:
+def planned() -> RecordedInstallation:
     """The furnished installation, whose root secret is rotated every day."""
     installation = copy_of(furnished())
     installation.must("POST", "cloud/config", {"rotation_period": 86_400})
@@ -73,28 +71,27 @@ def planned() -> Installation:
 
 
 @cache
-def planned_twice() -> Installation:
+def planned_twice() -> RecordedInstallation:
     """Both components use the same application with secrets of their own, and rotate them every day."""
     installation = copy_of(planned())
-    world = installation.cloud("GET", "/simulator/world")
+    world = installation.scene
     directory = installation.simulator.world.directory
     application = directory.application_of(world["applications"][0]["client_id"])
     assert application is not None
     now = installation.clock
     password = directory.add_password(application, "operator", now, now + 10**8)
-    config = {"tenant_id": world["tenant"], "resource": "https://management.azure.com/", "rotation_period": 86_400}
-    secret = {"client_id": application.client_id, "client_secret": password.secret}
-    installation.must("POST", "auth/cloud/config", {**config, **secret})
+    own = {"client_secret": password.secret, "rotation_period": 86_400}
+    installation.must("POST", "auth/cloud/config", {**login_config(installation), **own})
     return installation
 
 
 @cache
-def federated() -> Installation:
+def federated() -> RecordedInstallation:
     """The engine has no secret: it proves itself with identity tokens."""
     installation = copy_of(furnished())
     mount = installation.must("GET", "sys/mounts").data["cloud/"]
     federation = {
-        "client_id": installation.cloud("GET", "/simulator/world")["applications"][0]["client_id"],
+        "client_id": installation.scene["applications"][0]["client_id"],
         "issuer": f"{ISSUER}/v1/identity/oidc/plugins",
         "subject": f"plugin-identity:root:secret:{mount['accessor']}",
         "audience": "api://AzureADTokenExchange",
@@ -106,9 +103,9 @@ def federated() -> Installation:
     return installation
 
 
-def copy_of(original: Installation, seed: int = 0) -> Installation:
+def copy_of(original: RecordedInstallation, seed: int = 0) -> RecordedInstallation:
     """An independent installation in the same state, whose host has just started and taken over the duty."""
-    twin = Installation(seed, original.store.copy(), original.simulator, original.clock)
+    twin = RecordedInstallation.copy_of(original, seed)
     twin.answered = dict(original.answered)
     twin.advance(DUTY)
     twin.tick()
@@ -119,62 +116,62 @@ def issue(role: str) -> Operation:
     return lambda installation: installation.ask("GET", f"cloud/creds/{role}")
 
 
-def issue_to_nobody(installation: Installation) -> None:
+def issue_to_nobody(installation: RecordedInstallation) -> None:
     """The answer could not be written: its host says so."""
     installation.ask_and_hang_up("cloud/creds/fresh")
     installation.tick()
 
 
-def disable(installation: Installation) -> None:
+def disable(installation: RecordedInstallation) -> None:
     """Take the whole engine away, with all that it holds."""
     installation.disable("cloud")
     installation.advance(200)
     installation.tick()
 
 
-def rotate_login_method(installation: Installation) -> None:
+def rotate_login_method(installation: RecordedInstallation) -> None:
     installation.ask("POST", "auth/cloud/rotate-root")
     installation.advance(400)
     installation.tick()
 
 
-def revoke(installation: Installation) -> None:
+def revoke(installation: RecordedInstallation) -> None:
     """Revoke everything that was answered."""
     for lease_id in installation.answered:
         installation.revoke(lease_id)
     installation.tick()
 
 
-def revoke_in_the_background(installation: Installation) -> None:
+def revoke_in_the_background(installation: RecordedInstallation) -> None:
     """Have everything revoked that was answered, and work it off."""
     for lease_id in installation.answered:
         installation.revoke(lease_id, {"sync": False})
     installation.tick()
 
 
-def revoke_below_a_path(installation: Installation) -> None:
+def revoke_below_a_path(installation: RecordedInstallation) -> None:
     installation.revoke_below("cloud/creds")
     installation.tick()
 
 
-def revoke_while_the_resource_manager_hangs(installation: Installation) -> None:
+def revoke_while_the_resource_manager_hangs(installation: RecordedInstallation) -> None:
     """The directory works: secrets are dead after the first attempt, although no answer is a success."""
-    installation.break_down("arm", delay=1000, drop=True)
+    installation.fail("arm", delay=1000, drop=True)
     for lease_id in installation.answered:
         if "/fresh/" in lease_id:
             installation.give_back(lease_id)
-            reply = installation.ask("PUT", f"sys/leases/revoke/{lease_id}", seconds=20)
+            reply = installation.ask("PUT", f"sys/leases/revoke/{lease_id}", x_service_deadline="20")
             assert reply.status >= 300
     installation.heal()
 
 
-def disable_while_the_cloud_refuses(installation: Installation) -> None:
+def disable_while_the_cloud_refuses(installation: RecordedInstallation) -> None:
     """The path is free at once. A new root secret is written where the mount is retiring, and all is removed."""
     mounts = installation.ask("GET", "sys/mounts")
     secret = next(iter(root_secrets(installation)))[1][0]
     accessor = mounts.data["cloud/"]["accessor"] if mounts.status == 200 else ""
     installation.give_back("")
-    installation.break_down("arm", "graph", status=403, code="Denied")
+    installation.fail("arm", "graph", status=403, code="Denied")
     reply = installation.ask("DELETE", "sys/mounts/cloud")
     assert reply.status != 204
     installation.ask("POST", "sys/mounts/cloud", {"type": "cloud"})
@@ -184,25 +181,25 @@ def disable_while_the_cloud_refuses(installation: Installation) -> None:
     installation.tick()
 
 
-def expire(installation: Installation) -> None:
+def expire(installation: RecordedInstallation) -> None:
     """Let all leases run out, and work them off."""
     installation.advance(3700)
     installation.tick()
 
 
-def renew(installation: Installation) -> None:
+def renew(installation: RecordedInstallation) -> None:
     for lease_id in installation.answered:
         installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": 7200})
 
 
-def rotate(installation: Installation) -> None:
+def rotate(installation: RecordedInstallation) -> None:
     """Rotate the root secret, and let the old one go."""
     installation.ask("POST", "cloud/rotate-root")
     installation.advance(400)
     installation.tick()
 
 
-def follow_plans(installation: Installation) -> None:
+def follow_plans(installation: RecordedInstallation) -> None:
     """Let the root secrets be rotated by their plans, and the old ones go."""
     installation.advance(86_401)
     installation.tick()
@@ -210,7 +207,7 @@ def follow_plans(installation: Installation) -> None:
     installation.tick()
 
 
-def roll_over(installation: Installation) -> None:
+def roll_over(installation: RecordedInstallation) -> None:
     """Let a day go by, in which a signing key is followed by the next one, and prove it to the cloud."""
     installation.give_back("")
     installation.advance(86_401)
@@ -218,9 +215,9 @@ def roll_over(installation: Installation) -> None:
     installation.ask("GET", "cloud/creds/existing")
 
 
-def kept_role(installation: Installation, subscriptions: tuple[int, ...], name: str = "kept") -> None:
+def kept_role(installation: RecordedInstallation, subscriptions: tuple[int, ...], name: str = "kept") -> None:
     """Write a persisted role that reads some of the subscriptions, and is in a group if it reads the second."""
-    world = installation.cloud("GET", "/simulator/world")
+    world = installation.scene
     scopes = [f"/subscriptions/{world['subscriptions'][number]}" for number in subscriptions]
     groups = [{"object_id": world["groups"][0]["id"]}] if 1 in subscriptions else []
     role = {
@@ -232,36 +229,36 @@ def kept_role(installation: Installation, subscriptions: tuple[int, ...], name: 
     installation.ask("POST", f"cloud/roles/{name}", role)
 
 
-def change_kept_role(installation: Installation) -> None:
+def change_kept_role(installation: RecordedInstallation) -> None:
     """Another assignment and a group, and the old assignment goes."""
     kept_role(installation, (1,))
     installation.tick()
 
 
-def new_kept_role(installation: Installation) -> None:
+def new_kept_role(installation: RecordedInstallation) -> None:
     kept_role(installation, (0,), "another")
 
 
-def delete_kept_role(installation: Installation) -> None:
+def delete_kept_role(installation: RecordedInstallation) -> None:
     """Give up a role with its application, and so all passwords of it."""
     installation.give_back("/kept/")
     installation.ask("DELETE", "cloud/roles/kept")
     installation.tick()
 
 
-def end_token(installation: Installation) -> None:
+def end_token(installation: RecordedInstallation) -> None:
     """Revoke the token that asked for credentials."""
     created = installation.ask("POST", "auth/token/create", {"policies": ["root"]})
     if created.status != 200:
         return
-    token = created.body["auth"]["client_token"]
+    token = created.auth["client_token"]
     installation.ask("GET", "cloud/creds/fresh", token=token)
     installation.give_back("")
     installation.ask("POST", "auth/token/revoke", {"token": token})
     installation.tick()
 
 
-OPERATIONS: Final[Mapping[str, tuple[Callable[[], Installation], Operation]]] = MappingProxyType(
+OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operation]]] = MappingProxyType(
     {
         "issue a fresh principal": (furnished, issue("fresh")),
         "issue a password of an existing application": (furnished, issue("existing")),

@@ -13,19 +13,20 @@ from cloudid_core.events import Event
 from cloudid_core.mounts.table import mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore
+from tests.installation import Reply
 
-from .installation import Installation, Reply
 from .invariants import check_always, check_in_the_end
 from .operations import furnished
+from .recorded import RecordedInstallation
 from .test_login import configured, log_in
 
 FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
 
 
-class Audited(Installation):
+class Audited(RecordedInstallation):
     """Its one device takes some entries only."""
 
-    def __init__(self, store: MemoryStore, original: Installation) -> None:
+    def __init__(self, store: MemoryStore, original: RecordedInstallation) -> None:
         self.taken: list[Entries] = []
         self.fails: Callable[[int], bool] = lambda number: False
         """Whether the device fails to write an entry, by the entry's number."""
@@ -41,7 +42,7 @@ class Audited(Installation):
         await super().record(event)
 
 
-def audited(original: Installation) -> Audited:
+def audited(original: RecordedInstallation) -> Audited:
     """A copy of an installation in which a device is enabled."""
     twin = Audited(original.store.copy(), original)
     twin.advance(150.0)
@@ -52,26 +53,26 @@ def audited(original: Installation) -> Audited:
     return twin
 
 
-def create_token(installation: Installation) -> Reply:
+def create_token(installation: RecordedInstallation) -> Reply:
     return installation.ask("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"})
 
 
-def create_batch_token(installation: Installation) -> Reply:
+def create_batch_token(installation: RecordedInstallation) -> Reply:
     return installation.ask("POST", "auth/token/create", {"type": "batch", "policies": ["default"], "ttl": "1h"})
 
 
-def renew(installation: Installation) -> Reply:
+def renew(installation: RecordedInstallation) -> Reply:
     made = create_token(installation)
     if made.status != 200:
         return made
-    return installation.ask("POST", "auth/token/renew-self", {}, made.body["auth"]["client_token"])
+    return installation.ask("POST", "auth/token/renew-self", {}, made.auth["client_token"])
 
 
-def credentials(installation: Installation) -> Reply:
+def credentials(installation: RecordedInstallation) -> Reply:
     return installation.ask("GET", "cloud/creds/fresh")
 
 
-SCENARIOS: dict[str, tuple[Callable[[], Installation], Callable[[Installation], Reply]]] = {
+SCENARIOS: dict[str, tuple[Callable[[], RecordedInstallation], Callable[[RecordedInstallation], Reply]]] = {
     "login": (configured, log_in),
     "token": (furnished, create_token),
     "batch token": (furnished, create_batch_token),
@@ -81,7 +82,7 @@ SCENARIOS: dict[str, tuple[Callable[[], Installation], Callable[[Installation], 
 }
 
 
-def tokens(installation: Installation) -> list[str]:
+def tokens(installation: RecordedInstallation) -> list[str]:
     return list(installation.store.list(keys.TOKENS, "", 1000))
 
 
@@ -114,7 +115,7 @@ def test_nothing_gets_out_that_is_not_on_record(name: str) -> None:
 def assert_on_record(world: Audited, reply: Reply, told: str) -> None:
     """What a client got is in an entry."""
     (device,) = world.peek(mount_table(world.service.context.records)).record.devices
-    auth: Any = reply.body["auth"]
+    auth: Any = reply.auth
     if auth:
         assert device.hasher.text(auth["client_token"]) in told
     if reply.body["lease_id"]:

@@ -7,9 +7,9 @@ import pytest
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, every_fault
 
-from .installation import Installation
 from .invariants import check_always, check_in_the_end
 from .operations import OPERATIONS, Operation, copy_of
+from .recorded import RecordedInstallation
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -20,7 +20,7 @@ def test_one_fault_anywhere(name: str) -> None:
         go_through(installation, operation)
 
 
-def go_through(installation: Installation, operation: Operation) -> None:
+def go_through(installation: RecordedInstallation, operation: Operation) -> None:
     """Do the operation while something goes wrong, check, restart if it was killed, converge, and check again."""
     try:
         operation(installation)

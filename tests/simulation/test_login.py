@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cloudid_core.effects import PlatformToken
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, every_fault
 from cloudid_core.values.secret import Secret
+from tests.installation import Reply
+from tests.logins import configure_logins, identity, login_form
 
-from .installation import Installation, Reply
+from .recorded import RecordedInstallation
 
-RESOURCE = "https://management.azure.com/"
 CLEAN = {200, 502, 503, 504}
 """A login that could succeed does, or says that something is not available."""
 
 
-def configured() -> Installation:
+def configured() -> RecordedInstallation:
     """A method whose role binds a location, so that a login asks the provider."""
-    installation = Installation()
-    world = installation.cloud("GET", "/simulator/world")
-    config = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
-    installation.must("POST", "auth/cloud/config", {**config, "tenant_id": world["tenant"], "resource": RESOURCE})
-    installation.must("POST", "auth/cloud/role/web", {"bound_locations": world["machines"][0]["location"]})
+    installation = RecordedInstallation()
+    configure_logins(installation, bound_locations=installation.scene["machines"][0]["location"])
     return installation
 
 
-def log_in(installation: Installation) -> Reply:
-    machine = installation.cloud("GET", "/simulator/world")["machines"][0]
-    form = {
-        "role": "web",
-        "jwt": identity(installation, machine["name"])["access_token"],
-        "subscription_id": machine["subscription"],
-        "resource_group_name": machine["resource_group"],
-        "vm_name": machine["name"],
-    }
+def log_in(installation: RecordedInstallation) -> Reply:
+    form = login_form(installation, installation.scene["machines"][0])
     return installation.ask("POST", "auth/cloud/login", form, token="")
 
 
-def identity(installation: Installation, machine: str, resource: str = RESOURCE) -> Any:
-    query = f"api-version=2018-02-01&resource={resource}"
-    return installation.cloud("GET", f"/machines/{machine}/metadata/identity/oauth2/token?{query}")
-
-
-def works(installation: Installation, reply: Reply) -> bool:
-    token = reply.body["auth"]["client_token"]
+def works(installation: RecordedInstallation, reply: Reply) -> bool:
+    token = reply.auth["client_token"]
     return installation.ask("GET", "auth/token/lookup-self", token=token).status == 200
 
 

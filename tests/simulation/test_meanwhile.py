@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import msgspec
 import pytest
 
-from cloudid_core import Request, open_service
+from cloudid_core import open_service
 from cloudid_core.testing import World
+from tests.installation import SETTLE_TIME
 
-from .installation import SETTINGS, SETTLE_TIME, Installation
 from .invariants import check_in_the_end
 from .operations import DUTY, furnished
+from .recorded import RecordedInstallation
 
 CREDS: Final = "cloud/creds/fresh"
 LEASE: Final = 1
 """The number of the commit that puts the lease in place of the intent, which is the commit before it."""
 
 
-class Shared(Installation):
+class Shared(RecordedInstallation):
     """An installation whose store another node shares; `meanwhile` happens there right before commit number `at`."""
 
     at: int | None = None
@@ -39,16 +39,14 @@ class Shared(Installation):
     def elsewhere(self, method: str, path: str, body: object = None) -> None:
         """A request to the other node, by the operator. It must succeed."""
         node = World(1, self.simulator.handle, self.store, self.clock)
-        content = b"" if body is None else msgspec.json.encode(body)
-        request = Request(method, f"/v1/{path}", {"x-service-token": "root"}, content, "127.0.0.1")
-        service = node.perform(open_service(SETTINGS))
-        assert node.perform(service.handle(request)).status < 300
+        service = node.perform(open_service(self.settings))
+        assert node.perform(service.handle(self.request(method, path, body))).status < 300
 
 
 @pytest.fixture
 def installation() -> Shared:
     original = furnished()
-    twin = Shared(0, original.store.copy(), original.simulator, original.clock)
+    twin = Shared.copy_of(original)
     twin.advance(DUTY)
     twin.tick()
     return twin
@@ -85,7 +83,7 @@ def test_a_role_or_mount_that_goes_right_before_a_commit_gives_nothing(
 @pytest.mark.parametrize("at", [0, LEASE])
 def test_a_token_that_ends_right_before_a_commit_gets_nothing(installation: Shared, at: int) -> None:
     created = installation.must("POST", "auth/token/create", {"policies": ["root"]})
-    token: str = created.body["auth"]["client_token"]
+    token: str = created.auth["client_token"]
     end = {"token": token}
     assert ask(installation, at, lambda: installation.elsewhere("POST", "auth/token/revoke", end), token) == 403
     assert_nothing_came_of_it(installation)

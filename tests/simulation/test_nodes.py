@@ -11,12 +11,13 @@ import pytest
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
+from tests.installation import SETTLE_TIME
 
 from . import test_random
-from .installation import SETTLE_TIME, Installation
 from .invariants import check_always, check_in_the_end
 from .nodes import CLOUD, STORE, Nodes
 from .operations import OPERATIONS, Operation, furnished, with_leases
+from .recorded import RecordedInstallation
 from .test_exhaustive import go_through
 
 QUICK: Final = ("issue a fresh principal", "revoke", "expire", "rotate the root secret", "delete a persisted role")
@@ -154,7 +155,7 @@ def test_a_node_that_is_cut_off_leaves_the_others_to_work(name: str, lost: tuple
 def test_what_one_node_answers_counts_at_all_others_at_once(count: int) -> None:
     nodes = Nodes.over(furnished(), count=count)
     for _ in range(2 * count + 1):
-        token = nodes.must("POST", "auth/token/create", {"policies": ["default"]}).body["auth"]["client_token"]
+        token = nodes.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
         for _ in range(count):
             assert nodes.ask("GET", "auth/token/lookup-self", token=token).status == 200
         nodes.must("POST", "auth/token/revoke-self", token=token)
@@ -166,7 +167,7 @@ def test_what_one_node_answers_counts_at_all_others_at_once(count: int) -> None:
 def test_a_number_of_uses_is_exact_across_nodes(count: int) -> None:
     nodes = Nodes.over(furnished(), count=count)
     created = nodes.must("POST", "auth/token/create", {"policies": ["default"], "num_uses": 5})
-    token = created.body["auth"]["client_token"]
+    token = created.auth["client_token"]
     used = [nodes.ask("GET", "auth/token/lookup-self", token=token).status for _ in range(4 * count)]
     assert used.count(200) == 5
     assert used[5:] == [403] * (4 * count - 5)
@@ -176,7 +177,7 @@ def live(seed: int) -> Nodes:
     """A whole life of two or three nodes; the same for the same seed."""
     dice = Random(seed)
     nodes = Nodes.over(furnished(), seed, dice.choice([2, 3]))
-    nodes.cloud("POST", "/simulator/behaviour", dice.choice(test_random.CLOUDS))
+    nodes.behave(**dice.choice(test_random.CLOUDS))
     for _ in range(test_random.STEPS):
         if dice.random() < 0.5:
             nodes.trouble = Fault(len(nodes.trace) + dice.randrange(60), dice.choice(list(FaultKind)))
@@ -197,7 +198,7 @@ def live(seed: int) -> Nodes:
     return nodes
 
 
-def stall(installation: Installation, dice: Random) -> None:
+def stall(installation: RecordedInstallation, dice: Random) -> None:
     """One node does nothing for a while, and another one starts in the meantime, perhaps."""
     assert isinstance(installation, Nodes)
     dice.choice(installation.hosts).stalled_until = installation.clock + dice.choice([5.0, 90.0, 600.0])
@@ -205,18 +206,18 @@ def stall(installation: Installation, dice: Random) -> None:
         installation.add_node()
 
 
-def cut_off(installation: Installation, dice: Random) -> None:
+def cut_off(installation: RecordedInstallation, dice: Random) -> None:
     assert isinstance(installation, Nodes)
     dice.choice(installation.hosts).unreachable = dice.choice([STORE, CLOUD, STORE + CLOUD])
 
 
-def start_node(installation: Installation, dice: Random) -> None:
+def start_node(installation: RecordedInstallation, dice: Random) -> None:
     assert isinstance(installation, Nodes)
     if len(installation.hosts) < 4:
         installation.add_node()
 
 
-def stop_node(installation: Installation, dice: Random) -> None:
+def stop_node(installation: RecordedInstallation, dice: Random) -> None:
     """A node that is upgraded, perhaps: another one starts in its place."""
     assert isinstance(installation, Nodes)
     if len(installation.hosts) < 4:
@@ -229,7 +230,7 @@ def stop_node(installation: Installation, dice: Random) -> None:
         installation.remove_node(stopping)
 
 
-LIFE: Final[tuple[Callable[[Installation, Random], object], ...]] = (
+LIFE: Final[tuple[Callable[[RecordedInstallation, Random], object], ...]] = (
     *test_random.LIFE,
     stall,
     cut_off,

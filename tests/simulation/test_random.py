@@ -13,8 +13,8 @@ import pytest
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, Fault, FaultKind
+from tests.installation import SETTLE_TIME
 
-from .installation import SETTLE_TIME, Installation
 from .invariants import check_always, check_in_the_end, root_secrets
 from .operations import (
     ROLES,
@@ -27,6 +27,7 @@ from .operations import (
     rotate,
     write_configuration,
 )
+from .recorded import RecordedInstallation
 
 STEPS: Final = 12
 REPLAY: Final = "pytest tests/simulation/test_random.py --seed {seed}"
@@ -46,14 +47,14 @@ CLOUDS: Final = (
 """The last two are as slow as one may be: a look that finds nothing proves nothing before the settle time. The last one
 has no upsert besides, which would tell the truth at once."""
 
-Step = Callable[[Installation, Random], object]
+Step = Callable[[RecordedInstallation, Random], object]
 
 
-def live(seed: int) -> Installation:
+def live(seed: int) -> RecordedInstallation:
     """A whole life; the same for the same seed."""
     dice = Random(seed)
     installation = copy_of(dice.choice((furnished, furnished, planned_twice, federated))(), seed)
-    installation.cloud("POST", "/simulator/behaviour", dice.choice(CLOUDS))
+    installation.behave(**dice.choice(CLOUDS))
     for _ in range(STEPS):
         if dice.random() < 0.7:
             installation.trouble = Fault(len(installation.trace) + dice.randrange(60), dice.choice(list(FaultKind)))
@@ -72,42 +73,42 @@ def live(seed: int) -> Installation:
     return installation
 
 
-def issue(installation: Installation, dice: Random) -> None:
+def issue(installation: RecordedInstallation, dice: Random) -> None:
     installation.ask("GET", f"cloud/creds/{dice.choice(ROLES)}")
 
 
-def issue_several(installation: Installation, dice: Random) -> None:
+def issue_several(installation: RecordedInstallation, dice: Random) -> None:
     installation.ask_all([f"cloud/creds/{dice.choice(ROLES)}" for _ in range(3)])
 
 
-def revoke_one(installation: Installation, dice: Random) -> None:
+def revoke_one(installation: RecordedInstallation, dice: Random) -> None:
     if installation.answered:
         lease_id = dice.choice(sorted(installation.answered))
         installation.revoke(lease_id, {"sync": dice.random() < 0.7})
 
 
-def renew_one(installation: Installation, dice: Random) -> None:
+def renew_one(installation: RecordedInstallation, dice: Random) -> None:
     if installation.answered:
         lease_id, increment = dice.choice(sorted(installation.answered)), dice.randrange(1, 10_000)
         installation.count_on(lease_id, increment)
         installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": increment})
 
 
-def revoke_all(installation: Installation, dice: Random) -> None:
+def revoke_all(installation: RecordedInstallation, dice: Random) -> None:
     installation.revoke_below("cloud/creds")
 
 
-def break_down(installation: Installation, dice: Random) -> None:
+def break_down(installation: RecordedInstallation, dice: Random) -> None:
     """Parts of the cloud fail or hang until they are healed."""
     families = dice.choice([("arm",), ("graph",), ("arm", "graph")])
-    installation.break_down(*families, **dice.choice(TROUBLES))
+    installation.fail(*families, **dice.choice(TROUBLES))
 
 
-def heal(installation: Installation, dice: Random) -> None:
+def heal(installation: RecordedInstallation, dice: Random) -> None:
     installation.heal()
 
 
-def replace_engine(installation: Installation, dice: Random) -> None:
+def replace_engine(installation: RecordedInstallation, dice: Random) -> None:
     """Disable the engine, and enable another one at its path, with the same credentials and roles."""
     secret = next(reversed([secrets[0] for _, secrets in root_secrets(installation)]), "")  # the last mount is its
     installation.taken_over.add(secret)
@@ -116,29 +117,29 @@ def replace_engine(installation: Installation, dice: Random) -> None:
     write_configuration(installation, secret)
 
 
-def write_role(installation: Installation, dice: Random) -> None:
+def write_role(installation: RecordedInstallation, dice: Random) -> None:
     kept_role(installation, dice.choice([(0,), (1,), (0, 1)]))
 
 
-def delete_role(installation: Installation, dice: Random) -> None:
+def delete_role(installation: RecordedInstallation, dice: Random) -> None:
     delete_kept_role(installation)
 
 
-def rotate_root(installation: Installation, dice: Random) -> None:
+def rotate_root(installation: RecordedInstallation, dice: Random) -> None:
     rotate(installation)
 
 
-def automate(installation: Installation, dice: Random) -> None:
+def automate(installation: RecordedInstallation, dice: Random) -> None:
     installation.ask("POST", "cloud/config", {"rotation_period": dice.choice([0, 60, 3600, 86_400])})
 
 
-def wait(installation: Installation, dice: Random) -> None:
+def wait(installation: RecordedInstallation, dice: Random) -> None:
     """From a second to a day, and a round of background work."""
     installation.advance(dice.choice([1.0, 30.0, 120.0, SETTLE_TIME, 3700.0, 100_000.0]))
     installation.tick()
 
 
-def kill(installation: Installation, dice: Random) -> None:
+def kill(installation: RecordedInstallation, dice: Random) -> None:
     installation.restart()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from cloudid_core import Request, Response
-from tests.simulation.installation import ROOT, Installation
+from tests.installation import ROOT, Installation
 
 NOT_HERE: Final[dict[str, list[str]]] = {"errors": []}
 
@@ -43,5 +43,5 @@ def codes(response: Response) -> list[str]:
 def token_with(service: Installation, policy: str) -> str:
     """A token that may do what a policy says, and what everybody may."""
     service.must("PUT", "sys/policies/acl/some", {"policy": policy})
-    token: str = service.must("POST", "auth/token/create", {"policies": ["some"]}).body["auth"]["client_token"]
+    token: str = service.must("POST", "auth/token/create", {"policies": ["some"]}).auth["client_token"]
     return token

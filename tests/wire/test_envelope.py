@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 from tests.simulation.operations import copy_of, with_leases
 from tests.wire.raw import send, told
 

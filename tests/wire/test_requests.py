@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cloudid_core import Request
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 from tests.simulation.operations import copy_of, with_leases
 from tests.wire.raw import codes, send, token_with, told
 
@@ -167,7 +167,7 @@ def test_an_unknown_namespace_is_named_as_what_is_missing(furnished: Installatio
 
 def test_a_deadline_that_passes_while_the_provider_is_slow_is_504() -> None:
     service = copy_of(with_leases())
-    service.cloud("POST", "/simulator/faults", [{"action": {"delay": 30.0}}])
+    service.fail(delay=30.0)
     response = send(service, "GET", "cloud/creds/fresh", headers={"x-service-deadline": "2"})
     assert (response.status, codes(response)) == (504, ["deadline_passed"])
 

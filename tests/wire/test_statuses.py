@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 from tests.wire.raw import NOT_HERE, codes, send, token_with, told
 
 DENIED = {"errors": ["permission denied"], "codes": ["permission_denied"]}

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core import Request
 from cloudid_core.errors import CloudidError
 from cloudid_core.mounts.table import MountTable
 from cloudid_core.store import keys
 from cloudid_core.testing import Crashed, FaultKind, every_fault
-from tests.simulation.installation import SETTINGS, Installation
+from tests.engines import engine_config
+from tests.logins import configure_logins, log_in
 from tests.simulation.invariants import check_in_the_end
 from tests.simulation.operations import copy_of, furnished, with_leases
+from tests.simulation.recorded import RecordedInstallation
 from tests.simulation.test_random import live
 
 CRASHES = frozenset({FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER})
 
 
-def table(service: Installation) -> MountTable:
+def table(service: RecordedInstallation) -> MountTable:
     found = service.peek(service.service.context.records.find(keys.MOUNTS, MountTable))
     assert found is not None
     return found.record
 
 
-def disable(service: Installation, path: str = "sys/mounts/cloud") -> None:
+def disable(service: RecordedInstallation, path: str = "sys/mounts/cloud") -> None:
     service.give_back("")
     service.must("DELETE", path)
 
 
-def assert_wiped(service: Installation, mount_id: str) -> None:
+def assert_wiped(service: RecordedInstallation, mount_id: str) -> None:
     assert service.store.list(keys.mount(mount_id), "", 10) == ()
     assert table(service).with_storage(mount_id) is None
     check_in_the_end(service)
@@ -51,12 +52,12 @@ def test_leases_and_kept_applications_go_before_the_storage() -> None:
 
 
 def test_nothing_is_wiped_while_a_request_may_be_alive_that_found_the_mount() -> None:
-    service = Installation()
+    service = RecordedInstallation()
     mount = table(service).by_path["cloud"]
     disable(service)
     service.tick()
     assert mount.id in table(service).retired
-    service.advance(SETTINGS.request_deadline)
+    service.advance(service.settings.request_deadline)
     service.tick()
     assert mount.id in table(service).retired
     service.converge()
@@ -88,7 +89,7 @@ def test_the_tokens_of_an_authentication_method_end_with_it() -> None:
     )
     service.must("PUT", "sys/policies/acl/app", {"policy": rule})
     token = login(service)
-    child = service.must("POST", "auth/token/create", {}, token).body["auth"]["client_token"]
+    child = service.must("POST", "auth/token/create", {}, token).auth["client_token"]
     for each in (token, child):
         service.must("GET", "cloud/creds/fresh", token=each)
     mount = table(service).by_path["auth/cloud"]
@@ -101,29 +102,14 @@ def test_the_tokens_of_an_authentication_method_end_with_it() -> None:
     assert service.ask("LIST", "sys/leases/lookup").status == 404
 
 
-def login(service: Installation) -> str:
-    """The token of a machine, under a role that is made for it."""
-    world = service.cloud("GET", "/simulator/world")
-    machine = world["machines"][0]
-    resource = "https://management.azure.com/"
-    credentials = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
-    service.must("POST", "auth/cloud/config", {"tenant_id": world["tenant"], "resource": resource, **credentials})
-    role = {"bound_subscription_ids": world["subscriptions"], "token_policies": "app"}
-    service.must("POST", "auth/cloud/role/app", role)
-    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
-    jwt = service.cloud("GET", f"{path}?api-version=2018-02-01&resource={resource}")["access_token"]
-    form = {
-        "role": "app",
-        "jwt": jwt,
-        "subscription_id": machine["subscription"],
-        "resource_group_name": machine["resource_group"],
-        "vm_name": machine["name"],
-    }
-    token: str = service.must("POST", "auth/cloud/login", form, token="").body["auth"]["client_token"]
+def login(service: RecordedInstallation) -> str:
+    """The token of a machine."""
+    machine = configure_logins(service, token_policies="app")
+    token: str = log_in(service, machine)["client_token"]
     return token
 
 
-def disable_and_wipe(service: Installation) -> None:
+def disable_and_wipe(service: RecordedInstallation) -> None:
     disable(service)
     for _ in range(6):
         again = service.tick()
@@ -132,7 +118,7 @@ def disable_and_wipe(service: Installation) -> None:
 
 def test_a_crash_anywhere_only_delays_it() -> None:
     """After a restart the background goes on where it was; no provider object is left, and no entry."""
-    start = Installation()
+    start = RecordedInstallation()
     configured(start)
     for number, service in enumerate(every_fault(disable_and_wipe, lambda: copy_of(start), kinds=CRASHES)):
         mount_id = table(service).by_path["cloud"].id
@@ -149,14 +135,10 @@ def test_a_crash_anywhere_only_delays_it() -> None:
     assert number > 50
 
 
-def configured(service: Installation) -> None:
+def configured(service: RecordedInstallation) -> None:
     """One role that keeps an application, and one lease."""
-    world = service.cloud("GET", "/simulator/world")
-    application = world["applications"][0]
-    config = {name: application[name] for name in ("client_id", "client_secret")}
-    config |= {"tenant_id": world["tenant"], "subscription_id": world["subscriptions"][0]}
-    service.must("POST", "cloud/config", config)
-    role = {"application_object_id": world["applications"][1]["object_id"], "ttl": "1h"}
+    service.must("POST", "cloud/config", engine_config(service))
+    role = {"application_object_id": service.scene["applications"][1]["object_id"], "ttl": "1h"}
     service.must("POST", "cloud/roles/existing", role)
     service.must("GET", "cloud/creds/existing")
     service.converge()
@@ -169,9 +151,8 @@ def test_a_rotation_that_is_given_up_while_its_mount_is_wiped_leaves_no_secret()
 
 def test_disabling_a_mount_twice_ends_it_once() -> None:
     """Somebody else was faster: nothing more is to be done."""
-    service = Installation()
-    request = Request("DELETE", "/v1/sys/mounts/cloud", {"x-service-token": "root"}, b"", "127.0.0.1")
-    first, second = (service.spawn(service.service.handle(request)) for _ in range(2))
+    service = RecordedInstallation()
+    first, second = (service.spawn(service.asking("DELETE", "sys/mounts/cloud")) for _ in range(2))
     service.settle()
     assert (first.result().status, second.result().status) == (204, 204)
     assert len([key for key in service.store.list(keys.DUE, "", 10) if "/mount/" in key]) == 1

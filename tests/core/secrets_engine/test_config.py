@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from cloudid_core.values.secret import Secret
-
-from .engine import CONFIG, CREDS, DAY, ROLE, Engine, codes
+from tests.engines import CONFIG, CREDS, DAY, ROLE, SecretsEngine, configured_engine
 
 EMPTY = {
     "client_id": "",
@@ -27,40 +26,46 @@ NIGHTLY = {"rotation_schedule": "0 3 * * *"}
 
 
 @pytest.fixture
-def bare() -> Engine:
-    return Engine(configured=False)
+def bare() -> SecretsEngine:
+    return SecretsEngine()
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
-def with_lease() -> Engine:
-    engine = Engine()
+def with_lease() -> SecretsEngine:
+    engine = configured_engine()
     engine.role()
     engine.must("GET", CREDS)
     return engine
 
 
-def with_intent() -> Engine:
+def with_intent() -> SecretsEngine:
     """An engine whose issue was interrupted."""
-    engine = Engine()
+    engine = configured_engine()
     engine.role()
-    engine.fault("POST", "/graph/v1.0/applications/[^/]+/addPassword", status=403, code="Authorization_RequestDenied")
+    engine.fail(
+        method="POST",
+        path="/graph/v1.0/applications/[^/]+/addPassword",
+        times=1,
+        status=403,
+        code="Authorization_RequestDenied",
+    )
     engine.behave(delays={"writes": [30, 30]})
-    assert engine.whole("GET", CREDS, headers={"x-service-deadline": "5"}).status >= 500
-    engine.well()
+    assert engine.ask("GET", CREDS, x_service_deadline="5").status >= 500
+    engine.heal()
     assert engine.intents()
     return engine
 
 
-def test_without_a_configuration_everything_is_empty(bare: Engine) -> None:
+def test_without_a_configuration_everything_is_empty(bare: SecretsEngine) -> None:
     """Not the defaults, as if somebody had written them; and not even then is there a secret."""
     assert bare.must("GET", CONFIG).data == {**EMPTY, "identity_token_ttl": 0, "root_password_ttl": 0}
 
 
-def test_everything_but_the_secret_is_read_back(bare: Engine) -> None:
+def test_everything_but_the_secret_is_read_back(bare: SecretsEngine) -> None:
     fields = {
         "subscription_id": "0000000A-0000-0000-0000-000000000001",
         "tenant_id": "t",
@@ -88,16 +93,16 @@ def test_everything_but_the_secret_is_read_back(bare: Engine) -> None:
 
 
 @pytest.mark.parametrize("missing", ["subscription_id", "tenant_id"])
-def test_what_is_required_may_come_from_the_environment(bare: Engine, missing: str) -> None:
+def test_what_is_required_may_come_from_the_environment(bare: SecretsEngine, missing: str) -> None:
     fields = {name: value for name, value in bare.config.items() if name != missing}
-    assert bare.codes(CONFIG, fields) == ["field_required"]
+    assert bare.refused("POST", CONFIG, fields) == (400, "field_required")
     for variable in ("CLOUD_", "AZURE_"):
-        bare.reopen({f"{variable}{missing.upper()}": bare.config[missing]})
+        bare.restart(environment={f"{variable}{missing.upper()}": Secret(bare.config[missing])})
         bare.must("POST", CONFIG, fields)
         assert bare.must("GET", CONFIG).data[missing] == ""
 
 
-def test_a_write_keeps_what_it_does_not_name(engine: Engine) -> None:
+def test_a_write_keeps_what_it_does_not_name(engine: SecretsEngine) -> None:
     before = engine.must("GET", CONFIG).data
     engine.must("POST", CONFIG, {"root_password_ttl": "10d"})
     assert engine.must("GET", CONFIG).data == {**before, "root_password_ttl": 10 * DAY}
@@ -106,22 +111,22 @@ def test_a_write_keeps_what_it_does_not_name(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["CloudPublicCloud", "cloudusgovernmentcloud", "AzureGermanCloud", ""])
-def test_an_environment_is_read_back_as_it_was_written(bare: Engine, spelling: str) -> None:
+def test_an_environment_is_read_back_as_it_was_written(bare: SecretsEngine, spelling: str) -> None:
     bare.must("POST", CONFIG, {**bare.config, "environment": spelling})
     assert bare.must("GET", CONFIG).data["environment"] == spelling
 
 
-def test_an_unknown_environment_is_refused(bare: Engine) -> None:
-    assert bare.codes(CONFIG, {**bare.config, "environment": "CloudMoonCloud"}) == ["field_invalid"]
+def test_an_unknown_environment_is_refused(bare: SecretsEngine) -> None:
+    assert bare.refused("POST", CONFIG, {**bare.config, "environment": "CloudMoonCloud"}) == (400, "field_invalid")
 
 
-def test_secret_and_identity_token_exclude_each_other_on_what_counts(engine: Engine) -> None:
+def test_secret_and_identity_token_exclude_each_other_on_what_counts(engine: SecretsEngine) -> None:
     """One after the other too, and where one comes from the environment; one write can change from one to the other."""
-    assert engine.codes(CONFIG, {"identity_token_audience": "api://exchange"}) == ["fields_exclusive"]
+    assert engine.refused("POST", CONFIG, {"identity_token_audience": "api://exchange"}) == (400, "fields_exclusive")
     engine.must("POST", CONFIG, {"identity_token_audience": "api://exchange", "client_secret": ""})
-    assert engine.codes(CONFIG, {"client_secret": "secret"}) == ["fields_exclusive"]
-    engine.reopen({"CLOUD_CLIENT_SECRET": "secret"})
-    assert engine.codes(CONFIG, {"identity_token_ttl": 60}) == ["fields_exclusive"]
+    assert engine.refused("POST", CONFIG, {"client_secret": "secret"}) == (400, "fields_exclusive")
+    engine.restart(environment={"CLOUD_CLIENT_SECRET": Secret("secret")})
+    assert engine.refused("POST", CONFIG, {"identity_token_ttl": 60}) == (400, "fields_exclusive")
 
 
 @pytest.mark.parametrize(
@@ -139,24 +144,24 @@ def test_secret_and_identity_token_exclude_each_other_on_what_counts(engine: Eng
     ],
 )
 def test_rules_of_rotation_hold_for_what_was_written_at_any_time(
-    engine: Engine, first: dict[str, Any], second: dict[str, Any], code: str
+    engine: SecretsEngine, first: dict[str, Any], second: dict[str, Any], code: str
 ) -> None:
     engine.must("POST", CONFIG, first)
     before = engine.must("GET", CONFIG).data
-    assert code in engine.codes(CONFIG, second)
+    assert code in engine.refused("POST", CONFIG, second)
     assert engine.must("GET", CONFIG).data == before
 
 
-def test_a_schedule_can_take_the_place_of_a_period(engine: Engine) -> None:
+def test_a_schedule_can_take_the_place_of_a_period(engine: SecretsEngine) -> None:
     engine.must("POST", CONFIG, {"rotation_period": 60})
     engine.must("POST", CONFIG, {"rotation_period": 0, "rotation_schedule": "0 3 * * *"})
 
 
-def test_a_broken_environment_variable_is_named(bare: Engine) -> None:
+def test_a_broken_environment_variable_is_named(bare: SecretsEngine) -> None:
     """It is no bug of ours; and its value may be a secret that went to the wrong place."""
-    bare.reopen({"CLOUD_ENVIRONMENT": "hunter2"})
+    bare.restart(environment={"CLOUD_ENVIRONMENT": Secret("hunter2")})
     reply = bare.ask("POST", CONFIG, bare.config)
-    assert codes(reply) == ["field_invalid"]
+    assert (reply.status, reply.codes) == (400, ["field_invalid"])
     assert "CLOUD_ENVIRONMENT" in reply.body["errors"][0]
     assert "hunter2" not in str(reply.body)
 
@@ -174,7 +179,7 @@ def test_leases_and_intents_are_not_stranded_without_force(make: Any, method: st
     engine = make()
     before = engine.must("GET", CONFIG).data
     reply = engine.ask(method, path, fields)
-    assert codes(reply, 409) == ["leases_alive"]
+    assert (reply.status, reply.codes) == (409, ["leases_alive"])
     holders = (*engine.leases(), *(intent.id for intent in engine.intents()))
     assert all(holder in reply.body["errors"][0] for holder in holders)
     assert "force=true" in reply.body["errors"][0]
@@ -188,7 +193,7 @@ def test_leases_and_intents_are_not_stranded_without_force(make: Any, method: st
 
 
 @pytest.mark.parametrize("method, path, fields", STRANDING)
-def test_nothing_alive_nothing_stranded(engine: Engine, method: str, path: str, fields: Any) -> None:
+def test_nothing_alive_nothing_stranded(engine: SecretsEngine, method: str, path: str, fields: Any) -> None:
     assert engine.ask(method, path, fields).status == 204
 
 
@@ -196,7 +201,7 @@ def test_another_spelling_is_no_other_place() -> None:
     """Neither is another stored value where the environment has its own."""
     engine = with_lease()
     engine.must("POST", CONFIG, {"tenant_id": engine.config["tenant_id"].upper(), "environment": "azurepubliccloud"})
-    engine.reopen({"CLOUD_TENANT_ID": engine.config["tenant_id"]})
+    engine.restart(environment={"CLOUD_TENANT_ID": Secret(engine.config["tenant_id"])})
     engine.must("POST", CONFIG, {"tenant_id": "another"})
     engine.must("POST", CONFIG, {"root_password_ttl": "9d"})
 
@@ -233,17 +238,17 @@ def test_another_tenant_is_not_asked_about_the_objects_of_this_one() -> None:
     assert not engine.alive()
 
 
-def test_deleting_no_configuration_is_well(bare: Engine) -> None:
+def test_deleting_no_configuration_is_well(bare: SecretsEngine) -> None:
     assert bare.ask("DELETE", CONFIG).status == 204
 
 
 @pytest.mark.parametrize("method, path", [("POST", ROLE), ("POST", "cloud/rotate-root")])
-def test_without_a_configuration_nothing_can_be_done(bare: Engine, method: str, path: str) -> None:
-    assert codes(bare.ask(method, path, {"azure_roles": bare.grants()})) == ["config_missing"]
+def test_without_a_configuration_nothing_can_be_done(bare: SecretsEngine, method: str, path: str) -> None:
+    assert bare.refused(method, path, {"azure_roles": bare.grants()}) == (400, "config_missing")
 
 
 @pytest.mark.parametrize("mount", ["cloud", "auth/cloud"])
-def test_the_end_of_a_rotated_secret_is_shown(bare: Engine, mount: str) -> None:
+def test_the_end_of_a_rotated_secret_is_shown(bare: SecretsEngine, mount: str) -> None:
     """Only while it is the one that counts: of a secret that somebody wrote, no end is known."""
     bare.must("POST", f"{mount}/config", {**bare.config, "resource": "r", "root_password_ttl": "10d"})
     assert "root_password_expiration_date" not in bare.must("GET", f"{mount}/config").data
@@ -255,15 +260,15 @@ def test_the_end_of_a_rotated_secret_is_shown(bare: Engine, mount: str) -> None:
     assert "root_password_expiration_date" not in bare.must("GET", f"{mount}/config").data
 
 
-def test_unknown_fields_are_named_in_a_warning(engine: Engine) -> None:
+def test_unknown_fields_are_named_in_a_warning(engine: SecretsEngine) -> None:
     reply = engine.must("POST", CONFIG, {"root_pasword_ttl": "1d"})
     assert reply.status == 200
     assert "root_pasword_ttl" in reply.body["warnings"][0]
 
 
-def test_two_writes_at_once_both_count(engine: Engine) -> None:
+def test_two_writes_at_once_both_count(engine: SecretsEngine) -> None:
     writes = ({"root_password_ttl": "9d"}, {"rotation_period": 3600}, {"identity_token_ttl": 60})
-    writing = [engine.spawn(engine.service.handle(engine.request("POST", CONFIG, fields))) for fields in writes]
+    writing = [engine.spawn(engine.asking("POST", CONFIG, fields)) for fields in writes]
     engine.advance(5)
     assert [each.result().status for each in writing] == [204] * 3
     shown = engine.must("GET", CONFIG).data
@@ -271,11 +276,11 @@ def test_two_writes_at_once_both_count(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("subscription", ["s", "..", "0000000A-0000-0000-0000-00000000000", "{guid}", "a/b"])
-def test_a_subscription_is_a_guid(bare: Engine, subscription: str) -> None:
-    assert bare.codes(CONFIG, {**bare.config, "subscription_id": subscription}) == ["field_invalid"]
+def test_a_subscription_is_a_guid(bare: SecretsEngine, subscription: str) -> None:
+    assert bare.refused("POST", CONFIG, {**bare.config, "subscription_id": subscription}) == (400, "field_invalid")
 
 
-def test_the_mask_of_a_secret_is_no_secret(engine: Engine) -> None:
+def test_the_mask_of_a_secret_is_no_secret(engine: SecretsEngine) -> None:
     engine.role()
     engine.must("POST", CONFIG, {"client_secret": Secret.MASK})
     assert engine.ask("GET", CREDS).status == 200

@@ -14,24 +14,23 @@ from cloudid_core.errors import RecordFailed
 from cloudid_core.testing import Fault, FaultKind
 from cloudid_core.values import rfc3339
 from servers.provider_simulator import Answer
-
-from .engine import CONFIG, CREDS, DAY, ROLE, Engine, codes
+from tests.engines import CONFIG, CREDS, DAY, ROLE, SecretsEngine, configured_engine
 
 YEAR = 365 * DAY
 MARGIN = 3600
 
 
-def fresh(engine: Engine, **fields: Any) -> None:
+def fresh(engine: SecretsEngine, **fields: Any) -> None:
     """A role with a principal for each lease."""
     engine.role(**{"azure_groups": engine.groups(0), **fields})
 
 
-def existing(engine: Engine, **fields: Any) -> None:
+def existing(engine: SecretsEngine, **fields: Any) -> None:
     """A role with an application that was there before."""
     engine.role(application_object_id=engine.other_application["object_id"], **fields)
 
 
-def kept(engine: Engine, **fields: Any) -> None:
+def kept(engine: SecretsEngine, **fields: Any) -> None:
     """A role that keeps an application."""
     engine.role(**{"azure_groups": engine.groups(0), "persist_app": True, **fields})
 
@@ -40,19 +39,19 @@ WAYS = pytest.mark.parametrize("way", [fresh, existing, kept])
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
-def token(engine: Engine, **fields: Any) -> str:
+def token(engine: SecretsEngine, **fields: Any) -> str:
     """A token that may ask for credentials."""
     engine.must("PUT", "sys/policies/acl/app", {"policy": 'path "cloud/creds/*" { capabilities = ["read"] }'})
     made = engine.must("POST", "auth/token/create", {"policies": ["app"], **fields})
-    text: str = made.body["auth"]["client_token"]
+    text: str = made.auth["client_token"]
     return text
 
 
-def password_ends_at(engine: Engine) -> float:
+def password_ends_at(engine: SecretsEngine) -> float:
     """When the provider's newest secret of ours ends."""
     (password,) = (
         password
@@ -67,7 +66,7 @@ def password_ends_at(engine: Engine) -> float:
 
 
 @WAYS
-def test_the_answer(engine: Engine, way: Callable[..., None]) -> None:
+def test_the_answer(engine: SecretsEngine, way: Callable[..., None]) -> None:
     way(engine, ttl=600)
     reply = engine.must("GET", CREDS)
     assert set(reply.data) == {"client_id", "client_secret"}
@@ -78,30 +77,30 @@ def test_the_answer(engine: Engine, way: Callable[..., None]) -> None:
 
 
 @WAYS
-def test_every_answer_is_another_secret(engine: Engine, way: Callable[..., None]) -> None:
+def test_every_answer_is_another_secret(engine: SecretsEngine, way: Callable[..., None]) -> None:
     way(engine)
     first, second = (engine.must("GET", CREDS) for _ in range(2))
     assert first.data["client_secret"] != second.data["client_secret"]
     assert first.body["lease_id"] != second.body["lease_id"]
 
 
-def test_unknown_roles_are_not_found_with_a_message(engine: Engine) -> None:
+def test_unknown_roles_are_not_found_with_a_message(engine: SecretsEngine) -> None:
     """Whether or not there is a configuration."""
-    for bare in (engine, Engine(configured=False)):
+    for bare in (engine, SecretsEngine()):
         reply = bare.ask("GET", "cloud/creds/nobody")
         assert reply.status == 404
         assert "role" in reply.body["errors"][0]
 
 
-def test_only_a_read_gives_credentials(engine: Engine) -> None:
+def test_only_a_read_gives_credentials(engine: SecretsEngine) -> None:
     """A HEAD must not make anything."""
     engine.role()
     for method in ("HEAD", "POST", "PUT", "LIST", "DELETE"):
-        assert engine.whole(method, CREDS).status == 405
+        assert engine.ask(method, CREDS).status == 405
     assert engine.is_over()
 
 
-def test_tags_and_audience_are_passed_on(engine: Engine) -> None:
+def test_tags_and_audience_are_passed_on(engine: SecretsEngine) -> None:
     engine.role(tags="b,a", sign_in_audience="CloudADMultipleOrgs")
     engine.must("GET", CREDS)
     (made,) = engine.alive("application")
@@ -111,7 +110,7 @@ def test_tags_and_audience_are_passed_on(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("purge", [False, True])
-def test_what_is_purged_is_decided_at_the_issue(engine: Engine, purge: bool) -> None:
+def test_what_is_purged_is_decided_at_the_issue(engine: SecretsEngine, purge: bool) -> None:
     engine.role(permanently_delete=purge)
     engine.must("GET", CREDS)
     engine.role(permanently_delete=not purge)
@@ -124,7 +123,7 @@ def test_what_is_purged_is_decided_at_the_issue(engine: Engine, purge: bool) -> 
 
 
 @WAYS
-def test_a_secret_is_answered_once_the_provider_accepts_it(engine: Engine, way: Callable[..., None]) -> None:
+def test_a_secret_is_answered_once_the_provider_accepts_it(engine: SecretsEngine, way: Callable[..., None]) -> None:
     engine.behave(delays={"sign_in": 12})
     way(engine)
     started = engine.clock
@@ -134,19 +133,19 @@ def test_a_secret_is_answered_once_the_provider_accepts_it(engine: Engine, way: 
 
 
 @WAYS
-def test_a_secret_that_is_not_accepted_in_time_is_not_answered(engine: Engine, way: Callable[..., None]) -> None:
+def test_a_secret_that_is_not_accepted_in_time_is_not_answered(engine: SecretsEngine, way: Callable[..., None]) -> None:
     way(engine)
     before = engine.alive()
     engine.behave(delays={"sign_in": 600})
-    response = engine.whole("GET", CREDS, headers={"x-service-deadline": "10"})
+    response = engine.ask("GET", CREDS, x_service_deadline="10")
     assert response.status == 504
     assert engine.leases() == []
     engine.converge()
     assert engine.alive() == before
 
 
-def test_the_proof_can_be_left_out(engine: Engine) -> None:
-    engine.reopen(verify_credentials=False)
+def test_the_proof_can_be_left_out(engine: SecretsEngine) -> None:
+    engine.restart(verify_credentials=False)
     engine.behave(delays={"sign_in": 12})
     engine.role()
     assert not engine.signs_in(**engine.must("GET", CREDS).data)
@@ -169,7 +168,7 @@ def test_the_proof_can_be_left_out(engine: Engine) -> None:
 )
 @WAYS
 def test_lease_and_secret_end_as_the_role_says(
-    engine: Engine, way: Callable[..., None], fields: Any, duration: int, end: int
+    engine: SecretsEngine, way: Callable[..., None], fields: Any, duration: int, end: int
 ) -> None:
     """The secret an hour after the longest lease, but never past an explicit cap."""
     way(engine, **fields)
@@ -179,13 +178,13 @@ def test_lease_and_secret_end_as_the_role_says(
     assert password_ends_at(engine) == asked_at + end
 
 
-def test_a_wish_that_is_cut_short_is_told(engine: Engine) -> None:
+def test_a_wish_that_is_cut_short_is_told(engine: SecretsEngine) -> None:
     engine.role(ttl=YEAR)
     reply = engine.must("GET", CREDS)
     assert "capped" in reply.body["warnings"][0]
 
 
-def test_ten_years_are_the_longest(engine: Engine) -> None:
+def test_ten_years_are_the_longest(engine: SecretsEngine) -> None:
     engine.must("POST", "sys/mounts/cloud/tune", {"max_lease_ttl": 20 * YEAR, "default_lease_ttl": 20 * YEAR})
     engine.role()
     asked_at = engine.clock
@@ -193,7 +192,7 @@ def test_ten_years_are_the_longest(engine: Engine) -> None:
     assert password_ends_at(engine) == asked_at + 10 * YEAR
 
 
-def test_time_that_the_issue_took_is_not_promised(engine: Engine) -> None:
+def test_time_that_the_issue_took_is_not_promised(engine: SecretsEngine) -> None:
     """A lease never ends after its secret."""
     engine.behave(delays={"sign_in": 12})
     engine.role(ttl=60, explicit_max_ttl=60)
@@ -205,16 +204,16 @@ def test_time_that_the_issue_took_is_not_promised(engine: Engine) -> None:
     assert reply.body["lease_duration"] <= lease.expires_at - engine.clock + 1
 
 
-def test_a_life_that_is_used_up_before_it_begins_is_none(engine: Engine) -> None:
-    engine.reopen(verify_credentials=False)
+def test_a_life_that_is_used_up_before_it_begins_is_none(engine: SecretsEngine) -> None:
+    engine.restart(verify_credentials=False)
     engine.behave(delays={"assignments": 12})
     engine.role(explicit_max_ttl=5)
-    assert codes(engine.ask("GET", CREDS), 504) == ["deadline_passed"]
+    assert engine.refused("GET", CREDS) == (504, "deadline_passed")
     engine.converge()
     assert engine.is_clean()
 
 
-def test_no_renewal_goes_past_the_end_of_the_secret(engine: Engine) -> None:
+def test_no_renewal_goes_past_the_end_of_the_secret(engine: SecretsEngine) -> None:
     """Not even when the role has become more generous since."""
     engine.role(ttl=600, max_ttl=1200)
     asked_at = engine.clock
@@ -226,7 +225,7 @@ def test_no_renewal_goes_past_the_end_of_the_secret(engine: Engine) -> None:
     assert lease.expires_at <= asked_at + 1200 + MARGIN
 
 
-def test_a_provider_that_cuts_a_secret_short_cuts_its_lease_short(engine: Engine) -> None:
+def test_a_provider_that_cuts_a_secret_short_cuts_its_lease_short(engine: SecretsEngine) -> None:
     """Some tenants do not allow long ones."""
     engine.role(ttl=600)
     honest = engine.simulator.handle
@@ -246,7 +245,7 @@ def test_a_provider_that_cuts_a_secret_short_cuts_its_lease_short(engine: Engine
 
 
 @WAYS
-def test_a_lease_ends_with_the_token_that_asked(engine: Engine, way: Callable[..., None]) -> None:
+def test_a_lease_ends_with_the_token_that_asked(engine: SecretsEngine, way: Callable[..., None]) -> None:
     way(engine)
     before = engine.alive()
     shown = token(engine)
@@ -258,7 +257,7 @@ def test_a_lease_ends_with_the_token_that_asked(engine: Engine, way: Callable[..
     assert engine.alive() == before
 
 
-def test_a_lease_ends_when_the_token_runs_out(engine: Engine) -> None:
+def test_a_lease_ends_when_the_token_runs_out(engine: SecretsEngine) -> None:
     engine.role(ttl="10h")
     engine.must("GET", CREDS, token=token(engine, ttl="1h"))
     engine.advance(3700)
@@ -266,7 +265,7 @@ def test_a_lease_ends_when_the_token_runs_out(engine: Engine) -> None:
     assert engine.is_over()
 
 
-def test_a_lease_of_a_batch_token_ends_no_later_than_the_token(engine: Engine) -> None:
+def test_a_lease_of_a_batch_token_ends_no_later_than_the_token(engine: SecretsEngine) -> None:
     """Renewed or not."""
     engine.role(ttl="10h")
     shown = token(engine, ttl="1h", type="batch")
@@ -279,32 +278,32 @@ def test_a_lease_of_a_batch_token_ends_no_later_than_the_token(engine: Engine) -
     assert engine.is_over()
 
 
-def test_a_batch_token_that_hangs_on_another_takes_its_leases_along(engine: Engine) -> None:
+def test_a_batch_token_that_hangs_on_another_takes_its_leases_along(engine: SecretsEngine) -> None:
     engine.role()
     policy = 'path "auth/token/create" { capabilities = ["update"] } path "cloud/creds/*" { capabilities = ["read"] }'
     engine.must("PUT", "sys/policies/acl/parent", {"policy": policy})
-    parent = engine.must("POST", "auth/token/create", {"policies": ["parent"]}).body["auth"]["client_token"]
-    batch = engine.must("POST", "auth/token/create", {"type": "batch"}, token=parent).body["auth"]["client_token"]
+    parent = engine.must("POST", "auth/token/create", {"policies": ["parent"]}).auth["client_token"]
+    batch = engine.must("POST", "auth/token/create", {"type": "batch"}, token=parent).auth["client_token"]
     engine.must("GET", CREDS, token=batch)
     engine.must("POST", "auth/token/revoke-self", token=parent)
     engine.converge()
     assert engine.is_over()
 
 
-def test_the_last_use_of_a_token_gets_no_credentials(engine: Engine) -> None:
+def test_the_last_use_of_a_token_gets_no_credentials(engine: SecretsEngine) -> None:
     """They would be dead at once; nothing is made for that."""
     engine.role()
     since = len(engine.trace)
-    assert codes(engine.ask("GET", CREDS, token=token(engine, num_uses=1))) == ["token_used_up"]
-    assert engine.asked(since) == []
+    assert engine.refused("GET", CREDS, token=token(engine, num_uses=1)) == (400, "token_used_up")
+    assert engine.calls(since) == []
     assert engine.ask("GET", CREDS, token=token(engine, num_uses=2)).status == 200
 
 
-def test_a_token_that_is_revoked_meanwhile_gets_nothing(engine: Engine) -> None:
+def test_a_token_that_is_revoked_meanwhile_gets_nothing(engine: SecretsEngine) -> None:
     engine.role()
     engine.behave(delays={"sign_in": 12})
     shown = token(engine)
-    asking = engine.spawn(engine.service.handle(engine.request("GET", CREDS, headers={"x-service-token": shown})))
+    asking = engine.spawn(engine.asking("GET", CREDS, token=shown))
     engine.advance(5)
     engine.must("POST", "auth/token/revoke-self", token=shown)
     engine.advance(30)
@@ -315,10 +314,10 @@ def test_a_token_that_is_revoked_meanwhile_gets_nothing(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("method, path", [("DELETE", ROLE), ("DELETE", "sys/mounts/cloud")])
-def test_a_role_or_mount_that_goes_meanwhile_gives_nothing(engine: Engine, method: str, path: str) -> None:
+def test_a_role_or_mount_that_goes_meanwhile_gives_nothing(engine: SecretsEngine, method: str, path: str) -> None:
     engine.role()
     engine.behave(delays={"sign_in": 12})
-    asking = engine.spawn(engine.service.handle(engine.request("GET", CREDS)))
+    asking = engine.spawn(engine.asking("GET", CREDS))
     engine.advance(5)
     engine.must(method, path)
     engine.advance(30)
@@ -331,15 +330,15 @@ def test_a_role_or_mount_that_goes_meanwhile_gives_nothing(engine: Engine, metho
 # The root application
 
 
-def test_a_role_that_has_come_to_point_at_the_root_application_gives_nothing(engine: Engine) -> None:
+def test_a_role_that_has_come_to_point_at_the_root_application_gives_nothing(engine: SecretsEngine) -> None:
     """The configuration was changed after the role was written. What it gave before can be revoked all the same."""
     existing(engine)
     engine.must("GET", CREDS)
     other = engine.other_application
     engine.must("POST", CONFIG, {name: other[name] for name in ("client_id", "client_secret")})
     since = len(engine.trace)
-    assert codes(engine.ask("GET", CREDS), 403) == ["self_target"]
-    assert engine.asked(since) == []
+    assert engine.refused("GET", CREDS) == (403, "self_target")
+    assert engine.calls(since) == []
     engine.must("POST", CONFIG, engine.config)
     engine.revoke_all()
     assert not engine.alive()
@@ -358,35 +357,35 @@ CALLS = [
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("method, path", CALLS)
-def test_an_issue_that_fails_leaves_nothing(engine: Engine, method: str, path: str, after: bool) -> None:
+def test_an_issue_that_fails_leaves_nothing(engine: SecretsEngine, method: str, path: str, after: bool) -> None:
     """Not even among the deleted items, which count against a quota."""
     fresh(engine)
-    engine.fault(method, path, times=None, after=after, status=403, code="Forbidden")
-    assert codes(engine.ask("GET", CREDS), 502) == ["provider_permission_denied"]
+    engine.fail(method=method, path=path, after_work=after, status=403, code="Forbidden")
+    assert engine.refused("GET", CREDS) == (502, "provider_permission_denied")
     assert engine.leases() == []
-    engine.well()
+    engine.heal()
     engine.converge()
     assert engine.is_clean()
     assert engine.intents() == []
 
 
 @WAYS
-def test_a_password_whose_answer_is_lost_is_removed(engine: Engine, way: Callable[..., None]) -> None:
+def test_a_password_whose_answer_is_lost_is_removed(engine: SecretsEngine, way: Callable[..., None]) -> None:
     """Nobody knows its text; it is found by its name."""
     way(engine)
     before = engine.alive()
-    engine.fault("POST", "/graph/v1.0/applications/[^/]+/addPassword", after=True, drop=True)
-    assert codes(engine.ask("GET", CREDS), 503) == ["provider_unreachable"]
+    engine.fail(method="POST", path="/graph/v1.0/applications/[^/]+/addPassword", times=1, after_work=True, drop=True)
+    assert engine.refused("GET", CREDS) == (503, "provider_unreachable")
     engine.converge()
     assert engine.alive() == before
 
 
-def test_the_deadline_of_the_caller_holds(engine: Engine) -> None:
+def test_the_deadline_of_the_caller_holds(engine: SecretsEngine) -> None:
     """What cannot finish in time is undone later."""
     fresh(engine)
     engine.behave(delays={"assignments": 60})
     started = engine.clock
-    assert engine.whole("GET", CREDS, headers={"x-service-deadline": "8"}).status in (502, 504)
+    assert engine.ask("GET", CREDS, x_service_deadline="8").status in (502, 504)
     assert engine.clock <= started + 9
     assert engine.alive("application")
     engine.converge()
@@ -394,12 +393,19 @@ def test_the_deadline_of_the_caller_holds(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("retry_after, waits", [(7, True), (40, True), (1000, False)])
-def test_throttling_is_honoured(engine: Engine, retry_after: int, waits: bool) -> None:
+def test_throttling_is_honoured(engine: SecretsEngine, retry_after: int, waits: bool) -> None:
     """As long as the caller can wait for it; otherwise the caller is told when to come again."""
     engine.role()
-    engine.fault("PATCH", "/graph/v1.0/applications", status=429, code="TooManyRequests", retry_after=retry_after)
+    engine.fail(
+        method="PATCH",
+        path="/graph/v1.0/applications",
+        times=1,
+        status=429,
+        code="TooManyRequests",
+        retry_after=retry_after,
+    )
     started = engine.clock
-    response = engine.whole("GET", CREDS)
+    response = engine.ask("GET", CREDS).response
     if waits:
         assert response.status == 200
         assert engine.clock >= started + retry_after
@@ -413,37 +419,37 @@ def test_throttling_is_honoured(engine: Engine, retry_after: int, waits: bool) -
     "quota, role",
     [("applications", fresh), ("assignments", fresh)],
 )
-def test_a_quota_at_the_provider_is_told_as_such(engine: Engine, quota: str, role: Callable[..., None]) -> None:
+def test_a_quota_at_the_provider_is_told_as_such(engine: SecretsEngine, quota: str, role: Callable[..., None]) -> None:
     role(engine)
     engine.behave(quotas={quota: 0})
-    assert codes(engine.ask("GET", CREDS), 502) == ["provider_quota_exceeded"]
+    assert engine.refused("GET", CREDS) == (502, "provider_quota_exceeded")
     engine.converge()
     assert engine.is_clean()
 
 
 @pytest.mark.parametrize("action", [{"status": 500}, {"drop": True}])
-def test_a_provider_that_is_not_there_is_no_bug_of_ours(engine: Engine, action: Any) -> None:
+def test_a_provider_that_is_not_there_is_no_bug_of_ours(engine: SecretsEngine, action: Any) -> None:
     engine.role()
-    engine.fault("PATCH", "/graph/v1.0/applications", times=None, **action)
-    response = engine.whole("GET", CREDS)
+    engine.fail(method="PATCH", path="/graph/v1.0/applications", **action)
+    response = engine.ask("GET", CREDS).response
     assert response.status == 503
     assert "retry-after" in response.headers
 
 
-def test_many_at_once_with_one_token(engine: Engine) -> None:
+def test_many_at_once_with_one_token(engine: SecretsEngine) -> None:
     """Each of them wants to be the first lease of the token."""
     engine.role()
     headers = {"x-service-token": token(engine)}
-    asking = [engine.spawn(engine.service.handle(engine.request("GET", CREDS, headers=headers))) for _ in range(5)]
+    asking = [engine.spawn(engine.asking("GET", CREDS, **headers)) for _ in range(5)]
     engine.advance(30)
     assert [each.result().status for each in asking] == [200] * 5
     assert len(engine.leases()) == 5
 
 
-def test_a_role_that_changes_while_an_issue_begins_is_read_again(engine: Engine) -> None:
+def test_a_role_that_changes_while_an_issue_begins_is_read_again(engine: SecretsEngine) -> None:
     engine.role()
-    first = engine.spawn(engine.service.handle(engine.request("GET", CREDS)))
-    second = engine.spawn(engine.service.handle(engine.request("POST", ROLE, {"ttl": 60})))
+    first = engine.spawn(engine.asking("GET", CREDS))
+    second = engine.spawn(engine.asking("POST", ROLE, {"ttl": 60}))
     engine.advance(30)
     assert (first.result().status, second.result().status) == (200, 204)
 
@@ -451,33 +457,33 @@ def test_a_role_that_changes_while_an_issue_begins_is_read_again(engine: Engine)
 # An answer that nobody gets
 
 
-def test_what_an_undelivered_answer_held_is_revoked(engine: Engine) -> None:
+def test_what_an_undelivered_answer_held_is_revoked(engine: SecretsEngine) -> None:
     engine.role()
-    response = engine.whole("GET", CREDS)
+    response = engine.ask("GET", CREDS).response
     assert engine.leases() == [response.holds]
     engine.perform(engine.service.undelivered(response))
     engine.converge()
     assert engine.is_over()
 
 
-def test_an_undelivered_answer_that_held_nothing_is_well(engine: Engine) -> None:
-    engine.perform(engine.service.undelivered(engine.whole("GET", CONFIG)))
+def test_an_undelivered_answer_that_held_nothing_is_well(engine: SecretsEngine) -> None:
+    engine.perform(engine.service.undelivered(engine.ask("GET", CONFIG).response))
 
 
 def last(kind: type[Effect[Any]]) -> int:
     """The number of the last effect of a kind when a new engine gives its first credentials."""
-    engine = Engine()
+    engine = configured_engine()
     engine.role()
     engine.must("GET", CREDS)
     return max(number for number, (_, effect) in enumerate(engine.trace) if type(effect) is kind)
 
 
-def test_a_lease_that_may_have_been_written_is_ended(engine: Engine) -> None:
+def test_a_lease_that_may_have_been_written_is_ended(engine: SecretsEngine) -> None:
     """The store does not say whether it was, and then says nothing at all."""
     engine.role()
     written = last(Commit)
     engine.inject(Fault(written, FaultKind.LOST_ANSWER), Fault(written + 1, FaultKind.FAIL))
-    assert codes(engine.ask("GET", CREDS), 503) == ["store_unavailable"]
+    assert engine.refused("GET", CREDS) == (503, "store_unavailable")
     (lease_id,) = engine.leases()
     lease = engine.lease(lease_id)
     assert lease is not None
@@ -486,18 +492,18 @@ def test_a_lease_that_may_have_been_written_is_ended(engine: Engine) -> None:
     assert engine.is_over()
 
 
-def test_an_answer_that_cannot_be_recorded_is_not_given(engine: Engine) -> None:
+def test_an_answer_that_cannot_be_recorded_is_not_given(engine: SecretsEngine) -> None:
     """Nor is the lease left behind that nobody knows of."""
     engine.role()
     engine.inject(Fault(last(Record), FaultKind.FAIL))
-    response = engine.whole("GET", CREDS)
+    response = engine.ask("GET", CREDS).response
     assert (response.status, type(response.failure)) == (503, RecordFailed)
     engine.converge()
     assert engine.is_over()
 
 
 @WAYS
-def test_no_secret_is_stored(engine: Engine, way: Callable[..., None]) -> None:
+def test_no_secret_is_stored(engine: SecretsEngine, way: Callable[..., None]) -> None:
     """The lease can do without it."""
     way(engine)
     reply = engine.must("GET", CREDS)

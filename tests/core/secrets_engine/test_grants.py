@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 
 from cloudid_core.secrets_engine.grants import GROUP_GRANTS, MOST, ROLE_GRANTS
 from servers.provider_simulator.world.role_definitions import AMBIGUOUS
-
-from .engine import NOBODY, READER, ROLE, Engine
+from tests.engines import NO_ID, ROLE, SecretsEngine, configured_engine
 
 SCOPE = "/subscriptions/00000000-0000-4000-8000-000000000001"
-ENTRY = {"role_name": READER, "scope": SCOPE}
+ENTRY = {"role_name": "Reader", "scope": SCOPE}
 
 
 @pytest.fixture(scope="module")
-def engine() -> Engine:
+def engine() -> SecretsEngine:
     """For writes that are refused, or of one role."""
-    return Engine()
+    return configured_engine()
 
 
 @pytest.mark.parametrize("kind, entry", [(ROLE_GRANTS, ENTRY), (GROUP_GRANTS, {"group_name": "a"})])
@@ -77,7 +76,7 @@ def test_whatever_is_written_is_taken_or_refused(kind: Any, raw: object) -> None
             assert kind.parse(kind.show(kind.parse(spelling))) == kind.parse(spelling)
 
 
-@pytest.mark.parametrize("entry", [{"role_name": READER}, {"role_name": READER, "scope": ""}])
+@pytest.mark.parametrize("entry", [{"role_name": "Reader"}, {"role_name": "Reader", "scope": ""}])
 def test_the_error_for_an_entry_without_a_scope_says_so(entry: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r'^needs "scope" in each element$'):
         ROLE_GRANTS.parse([entry])
@@ -89,7 +88,7 @@ def test_the_error_for_an_entry_without_a_scope_says_so(entry: dict[str, str]) -
 )
 def test_a_scope_is_a_scope(scope: str) -> None:
     with pytest.raises(ValueError, match=r'^has an element whose "scope" must be'):
-        ROLE_GRANTS.parse([{"role_name": READER, "scope": scope}])
+        ROLE_GRANTS.parse([{"role_name": "Reader", "scope": scope}])
 
 
 @pytest.mark.parametrize(
@@ -102,15 +101,15 @@ def test_a_scope_is_a_scope(scope: str) -> None:
     ],
 )
 def test_scopes_of_every_kind(scope: str) -> None:
-    (grant,) = ROLE_GRANTS.parse([{"role_name": READER, "scope": scope}])
+    (grant,) = ROLE_GRANTS.parse([{"role_name": "Reader", "scope": scope}])
     assert grant.scope == scope
 
 
-def test_names_and_ids_are_found_out(engine: Engine) -> None:
+def test_names_and_ids_are_found_out(engine: SecretsEngine) -> None:
     """The id decides, whatever name comes with it; a name is the one that people read, not that of the resource."""
     engine.role()
     (by_name,) = engine.shown_role()["azure_roles"]
-    assert by_name["role_name"] == READER
+    assert by_name["role_name"] == "Reader"
     assert by_name["role_id"].startswith(f"{engine.scope}/providers/Microsoft.Authorization/roleDefinitions/")
     engine.role(azure_roles=[{"role_id": by_name["role_id"], "role_name": "Owner", "scope": engine.scope}])
     assert engine.shown_role()["azure_roles"] == [by_name]
@@ -126,11 +125,11 @@ def test_names_and_ids_are_found_out(engine: Engine) -> None:
         {"role_name": "Nobody"},
         {"role_name": "Reader' or '1' eq '1"},
         {"role_id": "reader"},
-        {"role_id": f"/providers/Microsoft.Authorization/roleDefinitions/{NOBODY}"},
-        {"role_id": f"/subscriptions/{NOBODY}/../providers/Microsoft.Authorization/roleDefinitions/{NOBODY}"},
+        {"role_id": f"/providers/Microsoft.Authorization/roleDefinitions/{NO_ID}"},
+        {"role_id": f"/subscriptions/{NO_ID}/../providers/Microsoft.Authorization/roleDefinitions/{NO_ID}"},
     ],
 )
-def test_roles_that_are_not_there_are_refused(engine: Engine, entry: dict[str, str]) -> None:
+def test_roles_that_are_not_there_are_refused(engine: SecretsEngine, entry: dict[str, str]) -> None:
     wanted = [*engine.grants(), {**entry, "scope": engine.scope}]
     reply = engine.ask("POST", ROLE, {"azure_roles": wanted})
     assert (reply.status, reply.body["codes"]) == (400, ["reference_not_found"])
@@ -138,40 +137,43 @@ def test_roles_that_are_not_there_are_refused(engine: Engine, entry: dict[str, s
 
 
 @pytest.mark.parametrize(
-    "entry", [{"group_name": "nobody"}, {"group_name": "o'brien"}, {"object_id": NOBODY}, {"object_id": "../x"}]
+    "entry", [{"group_name": "nobody"}, {"group_name": "o'brien"}, {"object_id": NO_ID}, {"object_id": "../x"}]
 )
-def test_groups_that_are_not_there_are_refused(engine: Engine, entry: dict[str, str]) -> None:
+def test_groups_that_are_not_there_are_refused(engine: SecretsEngine, entry: dict[str, str]) -> None:
     fields = {"azure_roles": engine.grants(), "azure_groups": [entry]}
-    assert engine.codes(ROLE, fields) == ["reference_not_found"]
+    assert engine.refused("POST", ROLE, fields) == (400, "reference_not_found")
 
 
-def test_a_name_of_several_is_refused(engine: Engine) -> None:
+def test_a_name_of_several_is_refused(engine: SecretsEngine) -> None:
     """Where a role is concerned, only those count that can be assigned at the scope."""
-    assert engine.codes(ROLE, {"azure_roles": engine.grants(AMBIGUOUS)}) == ["reference_ambiguous"]
+    assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(AMBIGUOUS)}) == (400, "reference_ambiguous")
     engine.role(azure_roles=engine.grants(AMBIGUOUS, scope=engine.other_scope))
     directory = engine.simulator.world.directory
     twin = directory.group("twin").id
-    directory.groups.put(NOBODY, evolve(directory.group("twin"), id=NOBODY))
+    directory.groups.put(NO_ID, evolve(directory.group("twin"), id=NO_ID))
     fields = {"azure_roles": engine.grants(), "azure_groups": [{"group_name": "twin"}]}
-    assert engine.codes(ROLE, fields) == ["reference_ambiguous"]
+    assert engine.refused("POST", ROLE, fields) == (400, "reference_ambiguous")
     engine.role(azure_groups=[{"object_id": twin}])
 
 
-def test_the_same_twice_is_refused(engine: Engine) -> None:
+def test_the_same_twice_is_refused(engine: SecretsEngine) -> None:
     """Also when it is spelt in two ways; one role at two scopes is not the same."""
     (by_name,) = engine.grants()
     engine.role()
     (resolved,) = engine.shown_role()["azure_roles"]
     for twice in ([by_name, by_name], [by_name, resolved]):
-        assert engine.codes(ROLE, {"azure_roles": twice}) == ["field_invalid"]
+        assert engine.refused("POST", ROLE, {"azure_roles": twice}) == (400, "field_invalid")
     engine.role(azure_roles=[*engine.grants(), *engine.grants(scope=f"{engine.scope}/resourceGroups/prod")])
     group = engine.group(0)
     twice = [{"object_id": group["id"]}, {"group_name": group["display_name"]}]
-    assert engine.codes(ROLE, {"azure_roles": engine.grants(), "azure_groups": twice}) == ["field_invalid"]
+    assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(), "azure_groups": twice}) == (
+        400,
+        "field_invalid",
+    )
 
 
 @pytest.mark.parametrize("field", ["azure_roles", "azure_groups"])
-def test_a_refusal_does_not_repeat_what_was_written(engine: Engine, field: str) -> None:
+def test_a_refusal_does_not_repeat_what_was_written(engine: SecretsEngine, field: str) -> None:
     for raw in ('{"hunter2": 1}', '[{"hunter2": 1}]', '[{"role_name": "hunter2", "scope": "hunter2"}]', "hunter2"):
         reply = engine.ask("POST", ROLE, {field: raw})
         assert reply.status == 400

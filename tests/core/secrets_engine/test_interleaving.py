@@ -10,15 +10,14 @@ from typing import Final
 
 import pytest
 
-from cloudid_core import Request
-from tests.simulation.installation import Installation
 from tests.simulation.invariants import check_always, check_in_the_end
 from tests.simulation.operations import copy_of, furnished
+from tests.simulation.recorded import RecordedInstallation
 
 from .interleaving import interleaved, raced
 
 ROLES: Final = ("fresh", "existing", "kept")
-EVENTS: Final[dict[str, Callable[[Installation, str], object]]] = {
+EVENTS: Final[dict[str, Callable[[RecordedInstallation, str], object]]] = {
     "revocation of all leases": lambda world, _: world.ask("PUT", "sys/leases/revoke-prefix/cloud"),
     "forced revocation of all leases": lambda world, _: world.ask("PUT", "sys/leases/revoke-force/cloud"),
     "deletion of the role": lambda world, role: world.ask("DELETE", f"cloud/roles/{role}"),
@@ -36,9 +35,9 @@ SPACING: Final = 4
 def test_nothing_is_lost_or_leaked(event: str, role: str) -> None:
     for at in count(ROLES.index(role), SPACING):
         world = copy_of(furnished())
-        request = Request("GET", f"/v1/cloud/creds/{role}", {"x-service-token": "root"}, b"", "127.0.0.1")
         happen = partial(EVENTS[event], world, role)
-        response, effects = interleaved(world, world.service.handle(request), {at: [happen]})
+        issue = world.service.handle(world.request("GET", f"cloud/creds/{role}"))
+        response, effects = interleaved(world, issue, {at: [happen]})
         if at >= effects:
             break
         if response.status == 200 and event not in HARMLESS:
@@ -57,18 +56,18 @@ def test_nothing_is_lost_or_leaked(event: str, role: str) -> None:
 
 CALLER: Final = "caller"
 ALL: Final = 'path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }'
-RACES: Final[dict[str, Callable[[Installation, str], object]]] = {
+RACES: Final[dict[str, Callable[[RecordedInstallation, str], object]]] = {
     "the role is deleted": lambda world, role: world.must("DELETE", f"cloud/roles/{role}"),
     "the mount is disabled": lambda world, _: world.must("DELETE", "sys/mounts/cloud"),
     "the token is revoked": lambda world, _: world.must("PUT", "auth/token/revoke", {"token": CALLER}),
 }
-CHANGES: Final[dict[str, Callable[[Installation, str], object]]] = {
+CHANGES: Final[dict[str, Callable[[RecordedInstallation, str], object]]] = {
     "the role is written": lambda world, role: world.must("POST", f"cloud/roles/{role}", {"ttl": "2h"}),
     "the configuration is written": lambda world, _: world.must("POST", "cloud/config", {"root_password_ttl": "60d"}),
 }
 
 
-def with_caller() -> Installation:
+def with_caller() -> RecordedInstallation:
     """A world with a token that is not the root's."""
     world = copy_of(furnished())
     world.must("PUT", "sys/policies/acl/all", {"policy": ALL})
@@ -80,7 +79,7 @@ def with_caller() -> Installation:
 @pytest.mark.parametrize("race", RACES)
 def test_a_lease_is_made_only_while_all_that_it_rests_on_stands(race: str, role: str) -> None:
     world = with_caller()
-    issue = world.handling("GET", f"cloud/creds/{role}", token=CALLER)
+    issue = world.service.handle(world.request("GET", f"cloud/creds/{role}", token=CALLER))
     response, conflicts = raced(world, issue, "lease/", partial(RACES[race], world, role))
     assert (response.status, conflicts) == (403 if race == "the token is revoked" else 404, 1)
     world.converge()
@@ -92,7 +91,7 @@ def test_a_lease_is_made_only_while_all_that_it_rests_on_stands(race: str, role:
 @pytest.mark.parametrize("change", CHANGES)
 def test_an_issue_begins_under_the_present_role_and_configuration(change: str, role: str) -> None:
     world = with_caller()
-    issue = world.handling("GET", f"cloud/creds/{role}", token=CALLER)
+    issue = world.service.handle(world.request("GET", f"cloud/creds/{role}", token=CALLER))
     response, conflicts = raced(world, issue, "/intent/", partial(CHANGES[change], world, role))
     assert (response.status, conflicts) == (200, 1)
     hours = 2 if change == "the role is written" else 1
@@ -102,7 +101,7 @@ def test_an_issue_begins_under_the_present_role_and_configuration(change: str, r
 @pytest.mark.parametrize("role", ROLES)
 def test_an_issue_does_not_begin_in_a_mount_that_is_disabled(role: str) -> None:
     world = with_caller()
-    issue = world.handling("GET", f"cloud/creds/{role}", token=CALLER)
+    issue = world.service.handle(world.request("GET", f"cloud/creds/{role}", token=CALLER))
     response, conflicts = raced(world, issue, "/intent/", partial(RACES["the mount is disabled"], world, role))
     assert (response.status, conflicts) == (404, 1)
     world.converge()
@@ -113,9 +112,9 @@ def test_an_issue_does_not_begin_in_a_mount_that_is_disabled(role: str) -> None:
 def test_a_role_is_written_under_the_present_configuration(role: str) -> None:
     """What it refers to was looked up as the configuration says."""
     world = with_caller()
-    writing = world.handling("POST", f"cloud/roles/{role}", {"ttl": "2h"}, CALLER)
+    writing = world.service.handle(world.request("POST", f"cloud/roles/{role}", {"ttl": "2h"}, CALLER))
     response, conflicts = raced(
         world, writing, f"/role/{role}", partial(CHANGES["the configuration is written"], world, role)
     )
     assert (response.status, conflicts) == (204, 1)
-    assert world.must("GET", f"cloud/roles/{role}").body["data"]["ttl"] == 7200
+    assert world.must("GET", f"cloud/roles/{role}").data["ttl"] == 7200

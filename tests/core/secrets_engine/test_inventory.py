@@ -21,20 +21,19 @@ from cloudid_core.secrets_engine.inventory import (
     provisioned_of,
 )
 from cloudid_core.tokens.encoding import time_ordered_id
-
-from .engine import Engine
+from tests.engines import SecretsEngine, configured_engine
 
 PREFIX = "cloudid-0011223344556677-"
 ID = time_ordered_id(1_800_000_000.125, bytes(range(10)))
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
-def client(engine: Engine) -> Client:
-    context = engine.service.context
+def client(engine: SecretsEngine) -> Client:
+    context = engine.context
     mount = engine.perform(mount_table(context.records)).record.by_path["cloud"]
     return engine.perform(config.client(context, mount, Deadline(engine.clock + 60)))
 
@@ -51,7 +50,7 @@ def test_other_names_are_no_markers(name: str) -> None:
     assert marked_at(PREFIX, name) is None
 
 
-def test_case_counts(engine: Engine) -> None:
+def test_case_counts(engine: SecretsEngine) -> None:
     """The provider's filter does not distinguish it."""
     assert marked_at(PREFIX, (PREFIX + ID).upper()) is None
     assert marked_at(PREFIX, PREFIX.upper() + ID) is None
@@ -81,7 +80,7 @@ def test_objects_without_ids_cannot_be_looked_up() -> None:
     assert list(objects_of(Provisioned(made_at=0.0, unique_name="n", password_on="a", password_name="n"))) == []
 
 
-def test_looking_around_finds_marked_objects_and_the_holders_of_passwords(engine: Engine) -> None:
+def test_looking_around_finds_marked_objects_and_the_holders_of_passwords(engine: SecretsEngine) -> None:
     directory = engine.simulator.world.directory
     marked = directory.add_application(PREFIX + ID)
     directory.add_application("another")
@@ -105,7 +104,7 @@ def test_looking_around_finds_marked_objects_and_the_holders_of_passwords(engine
     assert all(shown.has(one) for one in found)
 
 
-def test_looking_up_asks_for_each_object_once_and_for_a_few_at_a_time(engine: Engine) -> None:
+def test_looking_up_asks_for_each_object_once_and_for_a_few_at_a_time(engine: SecretsEngine) -> None:
     directory = engine.simulator.world.directory
     applications = [directory.add_application(f"application {number}") for number in range(2 * LANES + 1)]
     objects = [

@@ -25,8 +25,8 @@ from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.values.secret import Secret
+from tests.engines import SecretsEngine, configured_engine
 
-from .engine import Engine
 from .interleaving import interleaved
 
 HELD: Final = Provisioned(made_at=0.0, unique_name="name", application_id="application", client_id="client")
@@ -35,18 +35,18 @@ PASSWORD: Final = Object(kind=ObjectKind.PASSWORD, id="key", name="name", made_a
 
 
 @pytest.fixture(scope="module")
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
 @pytest.fixture
-def mount(engine: Engine) -> Mount:
-    return engine.perform(mount_table(engine.service.context.records)).record.by_path["cloud"]
+def mount(engine: SecretsEngine) -> Mount:
+    return engine.perform(mount_table(engine.context.records)).record.by_path["cloud"]
 
 
-def call(engine: Engine, mount: Mount, seconds: float = 60.0) -> Call:
+def call(engine: SecretsEngine, mount: Mount, seconds: float = 60.0) -> Call:
     return Call(
-        context=engine.service.context,
+        context=engine.context,
         mount=mount,
         captures={},
         given=NOTHING_GIVEN,
@@ -59,11 +59,11 @@ def call(engine: Engine, mount: Mount, seconds: float = 60.0) -> Call:
     )
 
 
-def write(engine: Engine, puts: Mapping[str, object], *deletes: str) -> None:
-    engine.perform(engine.service.context.records.commit(Changes({}, puts, deletes)))
+def write(engine: SecretsEngine, puts: Mapping[str, object], *deletes: str) -> None:
+    engine.perform(engine.context.records.commit(Changes({}, puts, deletes)))
 
 
-def accounts_with(engine: Engine, mount: Mount, puts: Mapping[str, object]) -> Ownership:
+def accounts_with(engine: SecretsEngine, mount: Mount, puts: Mapping[str, object]) -> Ownership:
     """The accounts of an installation that has some more records."""
     write(engine, puts)
     try:
@@ -113,7 +113,7 @@ def role(provisioned: Provisioned) -> Role:
     ],
 )
 def test_what_is_held_is_accounted_for(
-    engine: Engine, mount: Mount, held: Provisioned, one: Object, accounted: bool
+    engine: SecretsEngine, mount: Mount, held: Provisioned, one: Object, accounted: bool
 ) -> None:
     """By its id; by its name as long as the id is not known. By a lease, a role and an intent alike."""
     for puts in (
@@ -124,7 +124,7 @@ def test_what_is_held_is_accounted_for(
         assert accounts_with(engine, mount, puts).covers(one) is accounted
 
 
-def test_an_application_that_a_role_points_to_is_used(engine: Engine, mount: Mount) -> None:
+def test_an_application_that_a_role_points_to_is_used(engine: SecretsEngine, mount: Mount) -> None:
     puts = {keys.role(mount.id, "web"): Role(application_object_id="application")}
     assert accounts_with(engine, mount, puts).covers(APPLICATION)
 
@@ -139,9 +139,9 @@ def test_an_application_that_a_role_points_to_is_used(engine: Engine, mount: Mou
     ],
 )
 def test_a_rotation_of_either_kind_of_mount_accounts_for_its_keys(
-    engine: Engine, mount: Mount, rotation: Rotation, accounted: bool
+    engine: SecretsEngine, mount: Mount, rotation: Rotation, accounted: bool
 ) -> None:
-    login = engine.perform(mount_table(engine.service.context.records)).record.by_path["auth/cloud"]
+    login = engine.perform(mount_table(engine.context.records)).record.by_path["auth/cloud"]
     for each in (mount, login):
         puts = {keys.rotation(each.id): evolve(rotation, mount_id=each.id)}
         assert accounts_with(engine, mount, puts).covers(PASSWORD) is accounted
@@ -158,7 +158,7 @@ def test_a_rotation_of_either_kind_of_mount_accounts_for_its_keys(
     ],
 )
 def test_a_secret_that_may_be_in_use_is_accounted_for(
-    engine: Engine, mount: Mount, client_id: str, hint: str, accounted: bool
+    engine: SecretsEngine, mount: Mount, client_id: str, hint: str, accounted: bool
 ) -> None:
     """On a root application, if it starts as the configured one does, or does not tell; however the id is spelt."""
     used = engine.config["client_secret"][:3]
@@ -170,7 +170,7 @@ def test_a_secret_that_may_be_in_use_is_accounted_for(
     assert accounts_with(engine, mount, {}).covers(one) is accounted
 
 
-def test_leases_and_roles_are_those_of_the_mount(engine: Engine, mount: Mount) -> None:
+def test_leases_and_roles_are_those_of_the_mount(engine: SecretsEngine, mount: Mount) -> None:
     other = lease(evolve(mount, id="other"), HELD)
     puts: dict[str, object] = {
         keys.lease("cloud/creds/web/1"): lease(mount, HELD),
@@ -182,7 +182,7 @@ def test_leases_and_roles_are_those_of_the_mount(engine: Engine, mount: Mount) -
     assert set(accounts.roles) == {"web"}
 
 
-def test_it_ends_with_the_request(engine: Engine, mount: Mount) -> None:
+def test_it_ends_with_the_request(engine: SecretsEngine, mount: Mount) -> None:
     write(engine, {keys.role(mount.id, "web"): role(HELD)})
     with pytest.raises(Refused, match="deadline"):
         engine.perform(read_ownership(call(engine, mount, seconds=0.0)))
@@ -193,22 +193,22 @@ def test_it_ends_with_the_request(engine: Engine, mount: Mount) -> None:
 
 
 @pytest.mark.parametrize("home", ["lease", "role"])
-def test_nothing_is_missed_on_its_way(engine: Engine, mount: Mount, home: str) -> None:
+def test_nothing_is_missed_on_its_way(engine: SecretsEngine, mount: Mount, home: str) -> None:
     """An intent becomes a lease or a role, and that an intent again, at whichever two points of the reading."""
-    records = engine.service.context.records
+    records = engine.context.records
     begin = abandoned_intent("1", mount.id, HELD, 0.0).puts
     held = lease(mount, HELD)
     role_key = keys.role(mount.id, "web")
 
     def account() -> None:
-        found = engine.perform(find_intent(engine.service.context, mount.id, "1"))
+        found = engine.perform(find_intent(engine.context, mount.id, "1"))
         assert found is not None
         puts: Mapping[str, object] = held.creation.puts if home == "lease" else {role_key: role(HELD)}
         engine.perform(records.commit(Changes(found.expected, puts, tuple(begin))))
 
     def give_up() -> None:
         if home == "lease":
-            assert engine.perform(forget_lease(engine.service.context, held.id, held.mount_id, 0.0))
+            assert engine.perform(forget_lease(engine.context, held.id, held.mount_id, 0.0))
         else:
             write(engine, begin, role_key)
 

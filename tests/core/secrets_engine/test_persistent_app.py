@@ -9,29 +9,28 @@ import pytest
 
 from cloudid_core.effects import Commit
 from cloudid_core.testing import Fault, FaultKind
-
-from .engine import CREDS, ROLE, Engine, codes
+from tests.engines import CREDS, ROLE, SecretsEngine, configured_engine
 
 
 @pytest.fixture
-def engine() -> Engine:
+def engine() -> SecretsEngine:
     """With a role that keeps an application with one assignment and one membership."""
-    engine = Engine()
+    engine = configured_engine()
     engine.role(persist_app=True, azure_groups=engine.groups(0))
     return engine
 
 
-def kinds(engine: Engine) -> Counter[str]:
+def kinds(engine: SecretsEngine) -> Counter[str]:
     return Counter(made.kind for made in engine.alive())
 
 
-def settle(engine: Engine) -> None:
+def settle(engine: SecretsEngine) -> None:
     """Give the background the time that it needs to be certain."""
     engine.converge()
     assert engine.intents() == []
 
 
-def wait(engine: Engine) -> None:
+def wait(engine: SecretsEngine) -> None:
     """Let two minutes pass, as a server does."""
     for _ in range(3):
         engine.tick()
@@ -41,14 +40,14 @@ def wait(engine: Engine) -> None:
 WHOLE = Counter(application=1, principal=1, assignment=1, membership=1)
 
 
-def test_it_is_made_with_the_role_and_without_a_password(engine: Engine) -> None:
+def test_it_is_made_with_the_role_and_without_a_password(engine: SecretsEngine) -> None:
     assert kinds(engine) == WHOLE
     assert engine.intents() == []
     (application,) = engine.alive("application")
     assert engine.shown_role()["application_object_id"] == application.id
 
 
-def test_all_credentials_are_passwords_of_it(engine: Engine) -> None:
+def test_all_credentials_are_passwords_of_it(engine: SecretsEngine) -> None:
     got = [engine.must("GET", CREDS).data for _ in range(2)]
     assert len({each["client_id"] for each in got}) == 1
     assert len({each["client_secret"] for each in got}) == 2
@@ -58,15 +57,15 @@ def test_all_credentials_are_passwords_of_it(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"ttl": 60}, {}, {"permanently_delete": True}, {"persist_app": True}])
-def test_what_does_not_concern_it_does_not_touch_it(engine: Engine, fields: dict[str, Any]) -> None:
+def test_what_does_not_concern_it_does_not_touch_it(engine: SecretsEngine, fields: dict[str, Any]) -> None:
     """The provider is only asked whether what the role refers to still exists."""
     before, since = engine.simulator.ledger.as_json(), len(engine.trace)
     engine.must("POST", ROLE, fields)
     assert engine.simulator.ledger.as_json() == before
-    assert all(each.startswith("GET ") for each in engine.asked(since))
+    assert all(each.startswith("GET ") for each in engine.calls(since))
 
 
-def test_only_the_difference_is_made(engine: Engine) -> None:
+def test_only_the_difference_is_made(engine: SecretsEngine) -> None:
     """New grants come first; the old ones go afterwards; what stays is not touched."""
     (kept,) = engine.alive("assignment")
     roles = [*engine.grants(), *engine.grants("Contributor")]
@@ -82,7 +81,7 @@ def test_only_the_difference_is_made(engine: Engine) -> None:
     assert membership.id.startswith(engine.group(1)["id"])
 
 
-def test_tags_and_audience_reach_it(engine: Engine) -> None:
+def test_tags_and_audience_reach_it(engine: SecretsEngine) -> None:
     engine.must("POST", ROLE, {"tags": "new", "sign_in_audience": "CloudADMultipleOrgs"})
     (made,) = engine.alive("application")
     application = engine.simulator.world.directory.applications.get(made.id)
@@ -93,7 +92,7 @@ def test_tags_and_audience_reach_it(engine: Engine) -> None:
 
 @pytest.mark.parametrize("purge", [False, True])
 @pytest.mark.parametrize("end", ["delete", "turn off"])
-def test_it_goes_with_the_role(engine: Engine, end: str, purge: bool) -> None:
+def test_it_goes_with_the_role(engine: SecretsEngine, end: str, purge: bool) -> None:
     """Or when the role no longer wants it. What is purged is decided by the role as it was last."""
     engine.must("POST", ROLE, {"permanently_delete": purge})
     engine.must("GET", CREDS)
@@ -109,7 +108,7 @@ def test_it_goes_with_the_role(engine: Engine, end: str, purge: bool) -> None:
     assert engine.leases() == []
 
 
-def test_it_comes_anew_when_it_is_turned_on_again(engine: Engine) -> None:
+def test_it_comes_anew_when_it_is_turned_on_again(engine: SecretsEngine) -> None:
     (first,) = engine.alive("application")
     engine.must("POST", ROLE, {"persist_app": False})
     engine.must("POST", ROLE, {"persist_app": True})
@@ -118,9 +117,9 @@ def test_it_comes_anew_when_it_is_turned_on_again(engine: Engine) -> None:
     assert first not in engine.alive("application")
 
 
-def test_an_application_of_ones_own_takes_its_place(engine: Engine) -> None:
+def test_an_application_of_ones_own_takes_its_place(engine: SecretsEngine) -> None:
     other = engine.other_application
-    assert engine.codes(ROLE, {"application_object_id": other["object_id"]}) == ["fields_exclusive"]
+    assert engine.refused("POST", ROLE, {"application_object_id": other["object_id"]}) == (400, "fields_exclusive")
     engine.must("POST", ROLE, {"application_object_id": other["object_id"], "persist_app": False})
     settle(engine)
     assert not engine.alive()
@@ -138,34 +137,34 @@ CALLS = [
 @pytest.mark.parametrize("method, path", CALLS)
 def test_a_role_that_cannot_have_its_application_is_not_stored(method: str, path: str) -> None:
     """Everything that was made for it goes, and is not even kept among the deleted items."""
-    engine = Engine()
-    engine.fault(method, path, times=None, after=True, status=403, code="Forbidden")
+    engine = configured_engine()
+    engine.fail(method=method, path=path, after_work=True, status=403, code="Forbidden")
     reply = engine.write_role(azure_roles=engine.grants(), azure_groups=engine.groups(0), persist_app=True)
-    assert codes(reply, 502) == ["provider_permission_denied"]
+    assert (reply.status, reply.codes) == (502, ["provider_permission_denied"])
     assert engine.ask("GET", ROLE).status == 404
-    engine.well()
+    engine.heal()
     wait(engine)
     assert engine.is_clean()
     settle(engine)
 
 
 @pytest.mark.parametrize("method, path", CALLS[2:])
-def test_a_change_that_fails_leaves_everything_as_it_was(engine: Engine, method: str, path: str) -> None:
+def test_a_change_that_fails_leaves_everything_as_it_was(engine: SecretsEngine, method: str, path: str) -> None:
     before, shown = engine.alive(), engine.shown_role()
-    engine.fault(method, path, times=None, after=True, status=403, code="Forbidden")
+    engine.fail(method=method, path=path, after_work=True, status=403, code="Forbidden")
     roles = [*engine.grants(), *engine.grants("Contributor")]
     assert engine.write_role(azure_roles=roles, azure_groups=engine.groups(0, 1)).status == 502
     assert engine.shown_role() == shown
-    engine.well()
+    engine.heal()
     wait(engine)
     assert engine.alive() == before
     settle(engine)
 
 
-def test_a_change_waits_until_an_earlier_one_is_through(engine: Engine) -> None:
+def test_a_change_waits_until_an_earlier_one_is_through(engine: SecretsEngine) -> None:
     """What the earlier one removes could otherwise be what the later one has just made."""
     engine.must("POST", ROLE, {"azure_groups": engine.groups(1)})
-    response = engine.whole("POST", ROLE, {"azure_groups": engine.groups(0)})
+    response = engine.ask("POST", ROLE, {"azure_groups": engine.groups(0)}).response
     assert (response.status, response.headers["retry-after"]) == (503, "30")
     engine.must("POST", ROLE, {"ttl": 60})
     engine.tick()
@@ -175,14 +174,14 @@ def test_a_change_waits_until_an_earlier_one_is_through(engine: Engine) -> None:
     assert membership.id.startswith(engine.group(0)["id"])
 
 
-def test_it_can_be_given_up_while_a_change_is_open(engine: Engine) -> None:
+def test_it_can_be_given_up_while_a_change_is_open(engine: SecretsEngine) -> None:
     engine.must("POST", ROLE, {"azure_groups": engine.groups(1), "azure_roles": engine.grants("Contributor")})
     engine.must("DELETE", ROLE)
     settle(engine)
     assert not engine.alive()
 
 
-def test_it_may_have_been_deleted_by_somebody_else(engine: Engine) -> None:
+def test_it_may_have_been_deleted_by_somebody_else(engine: SecretsEngine) -> None:
     """Then the role can still be deleted, and its leases end."""
     engine.must("GET", CREDS)
     directory = engine.simulator.world.directory
@@ -197,17 +196,17 @@ def test_it_may_have_been_deleted_by_somebody_else(engine: Engine) -> None:
     assert (engine.leases(), engine.alive()) == ([], [])
 
 
-def test_it_is_given_time_while_it_is_fresh(engine: Engine) -> None:
+def test_it_is_given_time_while_it_is_fresh(engine: SecretsEngine) -> None:
     """Later on, an application that the provider does not know is gone."""
     missing: dict[str, Any] = {"status": 404, "code": "Request_ResourceNotFound"}
-    engine.fault("POST", "/graph/v1.0/applications/[^/]+/addPassword", times=2, **missing)
+    engine.fail(method="POST", path="/graph/v1.0/applications/[^/]+/addPassword", times=2, **missing)
     engine.must("GET", CREDS)
     engine.advance(3600)
-    engine.fault("POST", "/graph/v1.0/applications/[^/]+/addPassword", **missing)
-    assert codes(engine.ask("GET", CREDS), 502) == ["provider_refused"]
+    engine.fail(method="POST", path="/graph/v1.0/applications/[^/]+/addPassword", times=1, **missing)
+    assert engine.refused("GET", CREDS) == (502, "provider_refused")
 
 
-def test_two_roles_do_not_share_one(engine: Engine) -> None:
+def test_two_roles_do_not_share_one(engine: SecretsEngine) -> None:
     engine.must("POST", "cloud/roles/other", {"azure_roles": engine.grants(), "persist_app": True})
     engine.must("DELETE", ROLE)
     settle(engine)
@@ -216,8 +215,8 @@ def test_two_roles_do_not_share_one(engine: Engine) -> None:
 
 def test_a_commit_that_fails_leaves_nothing() -> None:
     """The application was made, but the role could not be stored."""
-    engine = Engine()
-    probe = Engine()
+    engine = configured_engine()
+    probe = configured_engine()
     probe.role(persist_app=True)
     last = max(number for number, (_, effect) in enumerate(probe.trace) if type(effect) is Commit)
     engine.inject(Fault(last, FaultKind.FAIL))

@@ -9,16 +9,15 @@ import pytest
 from cloudid_core.secrets_engine.grants import RoleGrant
 from cloudid_core.secrets_engine.provisioning import paths_of, plan_assignments
 from cloudid_core.testing import World
-
-from .engine import CREDS, Engine
+from tests.engines import CREDS, SecretsEngine, configured_engine
 
 TROUBLES = [{"status": 500}, {"status": 503}, {"status": 429, "retry_after": 2}, {"drop": True}]
 SCOPE = "/subscriptions/00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
 def test_assignments_get_ids_of_our_own() -> None:
@@ -43,11 +42,11 @@ def test_assignments_get_ids_of_our_own() -> None:
     ],
 )
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_call_whose_answer_is_lost_is_made_again(engine: Engine, method: str, path: str, trouble: Any) -> None:
+def test_a_call_whose_answer_is_lost_is_made_again(engine: SecretsEngine, method: str, path: str, trouble: Any) -> None:
     """Nothing is made twice by that, whether or not its work was done."""
     engine.role(azure_groups=engine.groups(0))
     for after in (False, True):
-        engine.fault(method, path, after=after and trouble.get("status") != 429, **trouble)
+        engine.fail(method=method, path=path, times=1, after_work=after and trouble.get("status") != 429, **trouble)
         engine.must("GET", CREDS)
     kinds = ("application", "principal", "assignment", "membership", "password")
     assert {kind: len(engine.made(kind)) for kind in kinds} == dict.fromkeys(kinds, 2)
@@ -56,10 +55,10 @@ def test_a_call_whose_answer_is_lost_is_made_again(engine: Engine, method: str, 
 
 
 @pytest.mark.parametrize("answer", [400, 501])
-def test_where_there_is_no_upsert_objects_are_found_by_their_marker(engine: Engine, answer: int) -> None:
+def test_where_there_is_no_upsert_objects_are_found_by_their_marker(engine: SecretsEngine, answer: int) -> None:
     engine.behave(upsert=answer)
     engine.role(tags="mine")
-    engine.fault("POST", "/graph/v1.0/applications$", after=True, drop=True)
+    engine.fail(method="POST", path="/graph/v1.0/applications$", times=1, after_work=True, drop=True)
     engine.must("GET", CREDS)
     (application,) = engine.made("application")
     found = engine.simulator.world.directory.applications.get(application.id)
@@ -70,8 +69,8 @@ def test_where_there_is_no_upsert_objects_are_found_by_their_marker(engine: Engi
     assert not engine.alive()
 
 
-def test_everything_bears_the_marker_of_this_installation(engine: Engine) -> None:
-    prefix = engine.service.context.marker_prefix
+def test_everything_bears_the_marker_of_this_installation(engine: SecretsEngine) -> None:
+    prefix = engine.context.marker_prefix
     engine.role()
     engine.must("GET", CREDS)
     engine.role(application_object_id=engine.other_application["object_id"])
@@ -81,7 +80,7 @@ def test_everything_bears_the_marker_of_this_installation(engine: Engine) -> Non
     assert all(name.startswith(prefix) for name in names)
 
 
-def test_fresh_objects_are_given_time(engine: Engine) -> None:
+def test_fresh_objects_are_given_time(engine: SecretsEngine) -> None:
     """The directory needs a while to know them everywhere; that is no error."""
     engine.behave(preset="realistic")
     engine.role(azure_groups=engine.groups(0), ttl="1h")

@@ -16,9 +16,9 @@ from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import Found
 from cloudid_core.tokens.encoding import time_ordered_id
 from cloudid_core.values import rfc3339
-from tests.simulation.installation import SETTLE_TIME
+from tests.engines import CREDS, NO_ID, ROLE, SecretsEngine, configured_engine
+from tests.installation import SETTLE_TIME
 
-from .engine import CREDS, NOBODY, ROLE, Engine, codes
 from .interleaving import interleaved
 
 RECONCILE = "cloud/reconcile"
@@ -26,64 +26,64 @@ TEAM = "team/reconcile"
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
-def settle(engine: Engine) -> None:
+def settle(engine: SecretsEngine) -> None:
     engine.advance(SETTLE_TIME + 1)
 
 
-def report(engine: Engine, path: str = RECONCILE) -> dict[str, Any]:
+def report(engine: SecretsEngine, path: str = RECONCILE) -> dict[str, Any]:
     data: dict[str, Any] = engine.must("GET", path).data
     return data
 
 
-def found(engine: Engine, what: str = "unaccounted", path: str = RECONCILE) -> list[tuple[str, str]]:
+def found(engine: SecretsEngine, what: str = "unaccounted", path: str = RECONCILE) -> list[tuple[str, str]]:
     """Kinds and ids of what is reported."""
     return [(each["kind"], each["id"]) for each in report(engine, path)[what]]
 
 
-def is_clean(engine: Engine, path: str = RECONCILE) -> bool:
+def is_clean(engine: SecretsEngine, path: str = RECONCILE) -> bool:
     told = report(engine, path)
     return not (told["unaccounted"] or told["missing"] or told["too_fresh"] or told["unexamined"])
 
 
-def repair(engine: Engine, path: str = RECONCILE, **fields: Any) -> dict[str, Any]:
+def repair(engine: SecretsEngine, path: str = RECONCILE, **fields: Any) -> dict[str, Any]:
     reply = engine.ask("POST", path, fields)
     assert reply.status == 202, reply.body
     data: dict[str, Any] = reply.data
     return data
 
 
-def issue(engine: Engine) -> str:
+def issue(engine: SecretsEngine) -> str:
     lease_id: str = engine.must("GET", CREDS).body["lease_id"]
     return lease_id
 
 
-def lose(engine: Engine, lease_id: str) -> Provisioned:
+def lose(engine: SecretsEngine, lease_id: str) -> Provisioned:
     """Lose a lease, as the service never does; what it held."""
-    records = engine.service.context.records
-    lease = engine.perform(find_lease(engine.service.context, lease_id))
+    records = engine.context.records
+    lease = engine.perform(find_lease(engine.context, lease_id))
     assert lease is not None
     engine.perform(records.commit(lease.record.removal))
     return lease.record.provisioned
 
 
-def second_mount(engine: Engine) -> None:
+def second_mount(engine: SecretsEngine) -> None:
     """Another engine of the same service, in the same tenant, under the same root application."""
     engine.must("POST", "sys/mounts/team", {"type": "cloud"})
     engine.must("POST", "team/config", engine.config)
 
 
-def leak(engine: Engine, number: int = 0) -> str:
+def leak(engine: SecretsEngine, number: int = 0) -> str:
     """An application with our marker, made long ago."""
     made_at = engine.clock - 10 * SETTLE_TIME + number
-    name = f"{engine.service.context.marker_prefix}{time_ordered_id(made_at, bytes(10))}"
+    name = f"{engine.context.marker_prefix}{time_ordered_id(made_at, bytes(10))}"
     return engine.simulator.world.directory.add_application(name).id
 
 
-def existing(engine: Engine) -> None:
+def existing(engine: SecretsEngine) -> None:
     engine.role(application_object_id=engine.other_application["object_id"])
 
 
@@ -91,7 +91,7 @@ def existing(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("preset", ["immediate", "realistic"])
-def test_what_is_accounted_for_is_not_reported(engine: Engine, preset: str) -> None:
+def test_what_is_accounted_for_is_not_reported(engine: SecretsEngine, preset: str) -> None:
     """Neither in the beginning, nor once it has settled; by none of the mounts of a service."""
     engine.behave(preset=preset)
     second_mount(engine)
@@ -106,7 +106,7 @@ def test_what_is_accounted_for_is_not_reported(engine: Engine, preset: str) -> N
         settle(engine)
 
 
-def test_an_application_that_nothing_accounts_for_is_reported_once_it_has_settled(engine: Engine) -> None:
+def test_an_application_that_nothing_accounts_for_is_reported_once_it_has_settled(engine: SecretsEngine) -> None:
     """With its principal, which is not mentioned by itself."""
     engine.role()
     held = lose(engine, issue(engine))
@@ -125,7 +125,7 @@ def test_an_application_that_nothing_accounts_for_is_reported_once_it_has_settle
     ]
 
 
-def test_a_password_that_nothing_accounts_for_is_reported_with_its_application(engine: Engine) -> None:
+def test_a_password_that_nothing_accounts_for_is_reported_with_its_application(engine: SecretsEngine) -> None:
     existing(engine)
     kept, lost = issue(engine), issue(engine)
     held = lose(engine, lost)
@@ -136,7 +136,7 @@ def test_a_password_that_nothing_accounts_for_is_reported_with_its_application(e
     assert engine.lease(kept) is not None
 
 
-def test_passwords_of_persisted_applications_are_searched(engine: Engine) -> None:
+def test_passwords_of_persisted_applications_are_searched(engine: SecretsEngine) -> None:
     engine.role(persist_app=True)
     issue(engine)
     held = lose(engine, issue(engine))
@@ -144,8 +144,8 @@ def test_passwords_of_persisted_applications_are_searched(engine: Engine) -> Non
     assert found(engine) == [("password", held.password_key_id)]
 
 
-def test_a_principal_without_application_is_reported(engine: Engine) -> None:
-    name = f"{engine.service.context.marker_prefix}{time_ordered_id(engine.clock, bytes(10))}"
+def test_a_principal_without_application_is_reported(engine: SecretsEngine) -> None:
+    name = f"{engine.context.marker_prefix}{time_ordered_id(engine.clock, bytes(10))}"
     directory = engine.simulator.world.directory
     principal = directory.add_principal(name, "Application")
     settle(engine)
@@ -155,7 +155,7 @@ def test_a_principal_without_application_is_reported(engine: Engine) -> None:
     assert directory.principals.get(principal.id) is None
 
 
-def test_a_namesake_of_what_is_held_is_reported(engine: Engine) -> None:
+def test_a_namesake_of_what_is_held_is_reported(engine: SecretsEngine) -> None:
     """A lease holds the application that it knows by its id, not all of that name."""
     engine.role()
     lease = engine.lease(issue(engine))
@@ -165,7 +165,7 @@ def test_a_namesake_of_what_is_held_is_reported(engine: Engine) -> None:
     assert found(engine) == [("application", twin.id)]
 
 
-def test_a_report_changes_nothing(engine: Engine) -> None:
+def test_a_report_changes_nothing(engine: SecretsEngine) -> None:
     engine.role()
     lose(engine, issue(engine))
     settle(engine)
@@ -173,17 +173,17 @@ def test_a_report_changes_nothing(engine: Engine) -> None:
     before, since, ledger = engine.store.copy(), len(engine.trace), engine.simulator.ledger.as_json()
     report(engine)
     assert engine.simulator.ledger.as_json() == ledger
-    assert all(each.startswith("GET ") for each in engine.asked(since))
+    assert all(each.startswith("GET ") for each in engine.calls(since))
     names = before.list("", "", 10_000)
     assert engine.store.list("", "", 10_000) == names
     assert [engine.store.read(name) for name in names] == [before.read(name) for name in names]
 
 
-def test_what_cannot_be_searched_is_told(engine: Engine) -> None:
+def test_what_cannot_be_searched_is_told(engine: SecretsEngine) -> None:
     assert report(engine)["not_searched"] == ["assignment", "membership", "deleted item"]
 
 
-def test_what_was_just_removed_and_is_still_listed_is_not_reported(engine: Engine) -> None:
+def test_what_was_just_removed_and_is_still_listed_is_not_reported(engine: SecretsEngine) -> None:
     engine.role()
     issue(engine)
     settle(engine)
@@ -193,12 +193,12 @@ def test_what_was_just_removed_and_is_still_listed_is_not_reported(engine: Engin
     assert is_clean(engine)
 
 
-def test_an_open_intent_accounts_for_what_it_may_have_made(engine: Engine) -> None:
+def test_an_open_intent_accounts_for_what_it_may_have_made(engine: SecretsEngine) -> None:
     """Also when it knows nothing but a name, and cannot be undone."""
     engine.role()
-    engine.fault("POST", "/graph/v1.0/applications/[^/]+/addPassword", times=None, status=500, code="Trouble")
+    engine.fail(method="POST", path="/graph/v1.0/applications/[^/]+/addPassword", status=500, code="Trouble")
     assert engine.ask("GET", CREDS).status >= 500
-    engine.fault("DELETE", "/graph/.*", times=None, status=403, code="Authorization_RequestDenied")
+    engine.fail(method="DELETE", path="/graph/.*", status=403, code="Authorization_RequestDenied")
     settle(engine)
     assert engine.alive("application")
     assert engine.intents()
@@ -209,9 +209,9 @@ def test_an_open_intent_accounts_for_what_it_may_have_made(engine: Engine) -> No
     "name",
     ["cloudid-0123456789abcdef-{id}", "{prefix}web", "x{prefix}{id}", "{prefix}{id}0", "{prefix}{prefix}{id}", "{id}"],
 )
-def test_other_names_are_never_touched(engine: Engine, name: str) -> None:
+def test_other_names_are_never_touched(engine: SecretsEngine, name: str) -> None:
     """Those of other installations, nor those that only look like ours."""
-    prefix, new_id = engine.service.context.marker_prefix, time_ordered_id(engine.clock, bytes(10))
+    prefix, new_id = engine.context.marker_prefix, time_ordered_id(engine.clock, bytes(10))
     text = name.format(prefix=prefix, id=new_id)
     directory = engine.simulator.world.directory
     application = directory.add_application(text)
@@ -225,9 +225,9 @@ def test_other_names_are_never_touched(engine: Engine, name: str) -> None:
     assert directory.applications.get(application.id) is not None
 
 
-def test_a_marker_from_the_future_is_too_fresh(engine: Engine) -> None:
+def test_a_marker_from_the_future_is_too_fresh(engine: SecretsEngine) -> None:
     """Whatever made it: times that no calendar has do no harm."""
-    engine.simulator.world.directory.add_application(f"{engine.service.context.marker_prefix}{'f' * 32}")
+    engine.simulator.world.directory.add_application(f"{engine.context.marker_prefix}{'f' * 32}")
     (told,) = report(engine)["too_fresh"]
     assert told["made_at"] == "9999-12-31T23:59:59Z"
 
@@ -235,7 +235,7 @@ def test_a_marker_from_the_future_is_too_fresh(engine: Engine) -> None:
 # What is missing
 
 
-def remove_application(engine: Engine, held: Provisioned) -> tuple[str, str]:
+def remove_application(engine: SecretsEngine, held: Provisioned) -> tuple[str, str]:
     directory = engine.simulator.world.directory
     application = directory.applications.get(held.application_id or held.password_on)
     assert application is not None
@@ -243,7 +243,7 @@ def remove_application(engine: Engine, held: Provisioned) -> tuple[str, str]:
     return ("application", application.id) if held.application_id else ("password", held.password_key_id)
 
 
-def remove_principal(engine: Engine, held: Provisioned) -> tuple[str, str]:
+def remove_principal(engine: SecretsEngine, held: Provisioned) -> tuple[str, str]:
     directory = engine.simulator.world.directory
     principal = directory.principals.get(held.principal_id)
     assert principal is not None
@@ -251,7 +251,7 @@ def remove_principal(engine: Engine, held: Provisioned) -> tuple[str, str]:
     return "principal", principal.id
 
 
-def remove_password(engine: Engine, held: Provisioned) -> tuple[str, str]:
+def remove_password(engine: SecretsEngine, held: Provisioned) -> tuple[str, str]:
     directory = engine.simulator.world.directory
     application = directory.applications.get(held.password_on)
     assert application is not None
@@ -268,7 +268,9 @@ def remove_password(engine: Engine, held: Provisioned) -> tuple[str, str]:
         ("existing", remove_password),
     ],
 )
-def test_a_lease_whose_object_is_gone_is_reported_and_ended_on_request(engine: Engine, way: str, remove: Any) -> None:
+def test_a_lease_whose_object_is_gone_is_reported_and_ended_on_request(
+    engine: SecretsEngine, way: str, remove: Any
+) -> None:
     engine.role(**({"application_object_id": engine.other_application["object_id"]} if way == "existing" else {}))
     lease_id = issue(engine)
     other = issue(engine) if remove is not remove_application else ""
@@ -286,7 +288,7 @@ def test_a_lease_whose_object_is_gone_is_reported_and_ended_on_request(engine: E
     assert engine.leases() == ([other] if other else [])
 
 
-def test_a_role_whose_application_is_gone_is_reported(engine: Engine) -> None:
+def test_a_role_whose_application_is_gone_is_reported(engine: SecretsEngine) -> None:
     """It can be deleted and written anew; a repair leaves it alone."""
     engine.role(persist_app=True)
     kept = engine.stored_role().persistent_app
@@ -304,7 +306,7 @@ def test_a_role_whose_application_is_gone_is_reported(engine: Engine) -> None:
     assert is_clean(engine)
 
 
-def test_what_was_renamed_is_not_missing(engine: Engine) -> None:
+def test_what_was_renamed_is_not_missing(engine: SecretsEngine) -> None:
     """Somebody has given an application another name, under which no list of ours shows it."""
     engine.role()
     lease = engine.lease(issue(engine))
@@ -320,10 +322,10 @@ def test_what_was_renamed_is_not_missing(engine: Engine) -> None:
     settle(engine)
     since = len(engine.trace)
     assert is_clean(engine)
-    assert f"GET {path}" in engine.asked(since)
+    assert f"GET {path}" in engine.calls(since)
 
 
-def test_what_is_being_revoked_is_not_missing(engine: Engine) -> None:
+def test_what_is_being_revoked_is_not_missing(engine: SecretsEngine) -> None:
     """Nor is it asked for."""
     engine.role()
     lease = engine.lease(issue(engine))
@@ -333,17 +335,17 @@ def test_what_is_being_revoked_is_not_missing(engine: Engine) -> None:
     engine.must("PUT", "sys/leases/revoke", {"lease_id": lease.id})
     since = len(engine.trace)
     assert is_clean(engine)
-    assert f"GET /graph/v1.0/applications/{object_id}" not in engine.asked(since)
+    assert f"GET /graph/v1.0/applications/{object_id}" not in engine.calls(since)
 
 
-def test_what_is_revoked_meanwhile_is_not_missing(engine: Engine) -> None:
+def test_what_is_revoked_meanwhile_is_not_missing(engine: SecretsEngine) -> None:
     """At whichever point of the report. The application is one that must be looked up: its role is gone."""
     existing(engine)
     lease = engine.lease(issue(engine))
     assert lease is not None
     engine.must("DELETE", ROLE)
     settle(engine)
-    directory, context = engine.simulator.world.directory, engine.service.context
+    directory, context = engine.simulator.world.directory, engine.context
     application = directory.applications.get(lease.provisioned.password_on)
     assert application is not None
 
@@ -365,13 +367,13 @@ def test_what_is_revoked_meanwhile_is_not_missing(engine: Engine) -> None:
         assert b'"missing":[]' in response.body, step
 
 
-def test_what_is_in_another_tenant_is_not_missing(engine: Engine) -> None:
+def test_what_is_in_another_tenant_is_not_missing(engine: SecretsEngine) -> None:
     """The mount cannot see it: it was configured for another one before."""
     engine.role()
     lease = engine.lease(issue(engine))
     assert lease is not None
-    elsewhere = evolve(lease, provisioned=evolve(lease.provisioned, tenant=NOBODY))
-    engine.perform(engine.service.context.records.commit(Changes({}, {lease.key: elsewhere})))
+    elsewhere = evolve(lease, provisioned=evolve(lease.provisioned, tenant=NO_ID))
+    engine.perform(engine.context.records.commit(Changes({}, {lease.key: elsewhere})))
     remove_application(engine, lease.provisioned)
     settle(engine)
     assert is_clean(engine)
@@ -380,14 +382,14 @@ def test_what_is_in_another_tenant_is_not_missing(engine: Engine) -> None:
 # Repairs
 
 
-def test_a_repair_removes_what_nothing_accounts_for_and_nothing_else(engine: Engine) -> None:
+def test_a_repair_removes_what_nothing_accounts_for_and_nothing_else(engine: SecretsEngine) -> None:
     engine.role()
     kept = engine.must("GET", CREDS)
     held = lose(engine, issue(engine))
     settle(engine)
     since = len(engine.trace)
     assert repair(engine) == {"repaired": 1, "left": 0}
-    assert all(each.startswith("GET ") for each in engine.asked(since) if "/graph/" in each), "the journal removes it"
+    assert all(each.startswith("GET ") for each in engine.calls(since) if "/graph/" in each), "the journal removes it"
     assert is_clean(engine), "an intent accounts for it"
     engine.converge()
     assert is_clean(engine)
@@ -398,7 +400,7 @@ def test_a_repair_removes_what_nothing_accounts_for_and_nothing_else(engine: Eng
     assert engine.alive("application", "principal", "password") == []
 
 
-def test_a_repair_removes_exactly_one_password(engine: Engine) -> None:
+def test_a_repair_removes_exactly_one_password(engine: SecretsEngine) -> None:
     existing(engine)
     kept = engine.must("GET", CREDS)
     lost = engine.must("GET", CREDS)
@@ -411,7 +413,7 @@ def test_a_repair_removes_exactly_one_password(engine: Engine) -> None:
     assert is_clean(engine)
 
 
-def test_a_repair_does_no_more_than_it_was_told(engine: Engine) -> None:
+def test_a_repair_does_no_more_than_it_was_told(engine: SecretsEngine) -> None:
     """What is unaccounted for goes first, then come leases; what is left can be repaired next time."""
     engine.role()
     for _ in range(3):
@@ -430,20 +432,20 @@ def test_a_repair_does_no_more_than_it_was_told(engine: Engine) -> None:
     assert engine.leases() == []
 
 
-def test_ten_repairs_are_the_usual(engine: Engine) -> None:
+def test_ten_repairs_are_the_usual(engine: SecretsEngine) -> None:
     for number in range(12):
         leak(engine, number)
     assert repair(engine) == {"repaired": 10, "left": 2}
 
 
-def test_a_repair_asks_for_the_next_round_now(engine: Engine) -> None:
+def test_a_repair_asks_for_the_next_round_now(engine: SecretsEngine) -> None:
     leak(engine)
-    assert engine.perform(engine.service.handle(engine.request("POST", RECONCILE))).wake_at == engine.clock
-    assert engine.perform(engine.service.handle(engine.request("GET", RECONCILE))).wake_at is None
+    assert engine.ask("POST", RECONCILE).response.wake_at == engine.clock
+    assert engine.ask("GET", RECONCILE).response.wake_at is None
 
 
 def test_one_request_examines_a_limited_number_and_counts_the_others(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconcile, "MOST_EXAMINED", 2)
     for number in range(5):
@@ -452,7 +454,7 @@ def test_one_request_examines_a_limited_number_and_counts_the_others(
     assert (len(told["unaccounted"]), told["unexamined"]) == (2, 3)
 
 
-def test_a_repair_is_written_in_pages(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_is_written_in_pages(engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconcile, "PAGE", 2)
     for number in range(5):
         leak(engine, number)
@@ -462,7 +464,7 @@ def test_a_repair_is_written_in_pages(engine: Engine, monkeypatch: pytest.Monkey
     assert [len(commit.puts) for commit in commits] == [4, 4, 2], "an intent and its due entry each"
 
 
-def test_records_are_read_in_pages(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_read_in_pages(engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is on a later page accounts for its objects too."""
     monkeypatch.setattr(ownership, "PAGE", 2)
     existing(engine)
@@ -472,7 +474,7 @@ def test_records_are_read_in_pages(engine: Engine, monkeypatch: pytest.MonkeyPat
     assert is_clean(engine)
 
 
-def test_two_repairs_at_once_do_no_harm(engine: Engine) -> None:
+def test_two_repairs_at_once_do_no_harm(engine: SecretsEngine) -> None:
     """Wherever the one comes in while the other is under way."""
     request = engine.request("POST", RECONCILE)
     _, steps = interleaved(engine, engine.service.handle(request), {})
@@ -485,11 +487,11 @@ def test_two_repairs_at_once_do_no_harm(engine: Engine) -> None:
         assert engine.intents() == []
 
 
-def test_a_repair_leaves_nothing_in_a_mount_that_is_gone_meanwhile(engine: Engine) -> None:
+def test_a_repair_leaves_nothing_in_a_mount_that_is_gone_meanwhile(engine: SecretsEngine) -> None:
     """Wherever the mount is wiped, which it is only while it has no intents."""
     second_mount(engine)
     leak(engine)
-    context, request = engine.service.context, engine.request("POST", TEAM)
+    context, request = engine.context, engine.request("POST", TEAM)
     before = engine.store.copy()
     table = engine.perform(mount_table(context.records)).record
     without = table.without(table.by_path["team"].id)
@@ -507,37 +509,37 @@ def test_a_repair_leaves_nothing_in_a_mount_that_is_gone_meanwhile(engine: Engin
 
 
 @pytest.mark.parametrize("most", [0, 1001, -1, "many"])
-def test_the_number_of_repairs_is_bounded(engine: Engine, most: Any) -> None:
-    assert engine.codes(RECONCILE, {"max": most}) == ["field_invalid"]
+def test_the_number_of_repairs_is_bounded(engine: SecretsEngine, most: Any) -> None:
+    assert engine.refused("POST", RECONCILE, {"max": most}) == (400, "field_invalid")
 
 
 def test_it_needs_a_configuration() -> None:
-    bare = Engine(configured=False)
+    bare = SecretsEngine()
     for method in ("GET", "POST"):
-        assert codes(bare.ask(method, RECONCILE), 400) == ["config_missing"]
+        assert bare.refused(method, RECONCILE) == (400, "config_missing")
 
 
-def test_to_report_takes_read_and_to_repair_takes_update(engine: Engine) -> None:
+def test_to_report_takes_read_and_to_repair_takes_update(engine: SecretsEngine) -> None:
     engine.must("PUT", "sys/policies/acl/see", {"policy": f'path "{RECONCILE}" {{ capabilities = ["read"] }}'})
-    token = engine.must("POST", "auth/token/create", {"policies": ["see"]}).body["auth"]["client_token"]
+    token = engine.must("POST", "auth/token/create", {"policies": ["see"]}).auth["client_token"]
     assert engine.ask("GET", RECONCILE, token=token).status == 200
     assert engine.ask("POST", RECONCILE, {}, token=token).status == 403
 
 
-def test_a_provider_that_does_not_list_is_not_believed_to_be_empty(engine: Engine) -> None:
+def test_a_provider_that_does_not_list_is_not_believed_to_be_empty(engine: SecretsEngine) -> None:
     engine.role()
     issue(engine)
     settle(engine)
-    engine.fault("GET", "/graph/v1.0/applications", times=None, status=403, code="Authorization_RequestDenied")
+    engine.fail(method="GET", path="/graph/v1.0/applications", status=403, code="Authorization_RequestDenied")
     for method in ("GET", "POST"):
-        assert codes(engine.ask(method, RECONCILE), 502) == ["provider_permission_denied"]
+        assert engine.refused(method, RECONCILE) == (502, "provider_permission_denied")
     assert not engine.intents()
 
 
 # Several mounts, and rotation
 
 
-def test_what_is_unaccounted_for_is_seen_by_every_mount_and_repaired_by_one(engine: Engine) -> None:
+def test_what_is_unaccounted_for_is_seen_by_every_mount_and_repaired_by_one(engine: SecretsEngine) -> None:
     second_mount(engine)
     engine.role()
     held = lose(engine, issue(engine))
@@ -551,20 +553,20 @@ def test_what_is_unaccounted_for_is_seen_by_every_mount_and_repaired_by_one(engi
     assert engine.alive("application") == []
 
 
-def test_a_mount_that_was_disabled_accounts_for_what_it_still_has_to_remove(engine: Engine) -> None:
+def test_a_mount_that_was_disabled_accounts_for_what_it_still_has_to_remove(engine: SecretsEngine) -> None:
     second_mount(engine)
     engine.role()
     issue(engine)
     engine.must("POST", ROLE, {"persist_app": True})
     settle(engine)
-    engine.fault("DELETE", "/graph/.*", times=None, status=403, code="Authorization_RequestDenied")
+    engine.fail(method="DELETE", path="/graph/.*", status=403, code="Authorization_RequestDenied")
     engine.must("DELETE", "sys/mounts/cloud")
     assert is_clean(engine, TEAM)
     engine.tick()
     assert is_clean(engine, TEAM)
 
 
-def test_leases_of_other_mounts_are_theirs_to_report(engine: Engine) -> None:
+def test_leases_of_other_mounts_are_theirs_to_report(engine: SecretsEngine) -> None:
     second_mount(engine)
     engine.role()
     lease = engine.lease(issue(engine))
@@ -575,7 +577,7 @@ def test_leases_of_other_mounts_are_theirs_to_report(engine: Engine) -> None:
     assert is_clean(engine, TEAM)
 
 
-def test_a_rotation_accounts_for_its_secrets_at_every_stage(engine: Engine) -> None:
+def test_a_rotation_accounts_for_its_secrets_at_every_stage(engine: SecretsEngine) -> None:
     """Of every mount with that root application."""
     second_mount(engine)
     for path in ("cloud", "team"):
@@ -590,7 +592,7 @@ def test_a_rotation_accounts_for_its_secrets_at_every_stage(engine: Engine) -> N
         assert is_clean(engine, TEAM)
 
 
-def test_a_root_secret_that_nothing_accounts_for_is_reported(engine: Engine) -> None:
+def test_a_root_secret_that_nothing_accounts_for_is_reported(engine: SecretsEngine) -> None:
     """One of a mount that is gone."""
     second_mount(engine)
     engine.must("POST", "team/rotate-root", {"force": True})
@@ -607,23 +609,23 @@ def test_a_root_secret_that_nothing_accounts_for_is_reported(engine: Engine) -> 
     assert engine.signs_in(engine.config["client_id"], engine.config["client_secret"])
 
 
-def test_a_root_secret_that_is_used_is_never_reported(engine: Engine) -> None:
+def test_a_root_secret_that_is_used_is_never_reported(engine: SecretsEngine) -> None:
     """Although no rotation knows it any more."""
     engine.must("POST", "cloud/rotate-root")
     settle(engine)
     engine.converge()
     (rotation,) = (key for key in engine.store.list("mount/", "", 1000) if key.endswith("/rotation"))
-    engine.perform(engine.service.context.records.commit(Changes({}, deletes=(rotation,))))
+    engine.perform(engine.context.records.commit(Changes({}, deletes=(rotation,))))
     assert engine.alive("password")
     assert is_clean(engine)
 
 
-def test_the_root_application_of_a_mount_is_never_reported(engine: Engine) -> None:
+def test_the_root_application_of_a_mount_is_never_reported(engine: SecretsEngine) -> None:
     """Whatever its name."""
     directory = engine.simulator.world.directory
     root = directory.application_of(engine.config["client_id"])
     assert root is not None
-    name = f"{engine.service.context.marker_prefix}{time_ordered_id(engine.clock, bytes(10))}"
+    name = f"{engine.context.marker_prefix}{time_ordered_id(engine.clock, bytes(10))}"
     directory.replace(evolve(root, display_name=name))
     settle(engine)
     assert is_clean(engine)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from .engine import CONFIG, CREDS, NOBODY, ROLE, Engine, codes
+from cloudid_core import Secret
+from tests.engines import CONFIG, CREDS, NO_ID, ROLE, SecretsEngine, configured_engine
 
 DEFAULTS = {
     "azure_groups": [],
@@ -24,11 +25,11 @@ DEFAULTS = {
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
-def test_every_field_is_read_back(engine: Engine) -> None:
+def test_every_field_is_read_back(engine: SecretsEngine) -> None:
     fields = {
         "azure_roles": json.dumps(engine.grants()),
         "azure_groups": json.dumps(engine.groups(0)),
@@ -56,7 +57,7 @@ def test_every_field_is_read_back(engine: Engine) -> None:
     }
 
 
-def test_what_was_read_can_be_written_back(engine: Engine) -> None:
+def test_what_was_read_can_be_written_back(engine: SecretsEngine) -> None:
     """Also for a role that keeps an application, whose id is shown."""
     for fields in ({"ttl": 60, "tags": ["a"]}, {"persist_app": True}):
         engine.role(**fields)
@@ -65,14 +66,14 @@ def test_what_was_read_can_be_written_back(engine: Engine) -> None:
         assert engine.shown_role() == shown
 
 
-def test_a_write_keeps_what_it_does_not_name(engine: Engine) -> None:
+def test_a_write_keeps_what_it_does_not_name(engine: SecretsEngine) -> None:
     engine.role(ttl=60, max_ttl=120, permanently_delete=True, tags="a", sign_in_audience="AzureADMyOrg")
     before = engine.shown_role()
     engine.must("POST", ROLE, {"ttl": 90})
     assert engine.shown_role() == {**before, "ttl": 90}
 
 
-def test_null_clears_a_field_or_says_nothing(engine: Engine) -> None:
+def test_null_clears_a_field_or_says_nothing(engine: SecretsEngine) -> None:
     """A duration that is null was not given; the others are cleared."""
     others = {"permanently_delete": True, "tags": "a", "sign_in_audience": "AzureADMyOrg"}
     engine.role(ttl=60, azure_groups=engine.groups(0), **others)
@@ -81,23 +82,23 @@ def test_null_clears_a_field_or_says_nothing(engine: Engine) -> None:
     assert {**engine.shown_role(), "azure_roles": None} == {**DEFAULTS, "azure_roles": None, "ttl": 60}
 
 
-def test_something_must_be_given(engine: Engine) -> None:
+def test_something_must_be_given(engine: SecretsEngine) -> None:
     """Groups alone are nothing; and what a role needs cannot be taken away."""
-    assert engine.codes(ROLE, {}) == ["field_required"]
-    assert engine.codes(ROLE, {"azure_groups": engine.groups(0)}) == ["field_required"]
+    assert engine.refused("POST", ROLE, {}) == (400, "field_required")
+    assert engine.refused("POST", ROLE, {"azure_groups": engine.groups(0)}) == (400, "field_required")
     engine.role()
-    assert engine.codes(ROLE, {"azure_roles": "[]"}) == ["field_required"]
+    assert engine.refused("POST", ROLE, {"azure_roles": "[]"}) == (400, "field_required")
 
 
-def test_names_are_case_insensitive(engine: Engine) -> None:
+def test_names_are_case_insensitive(engine: SecretsEngine) -> None:
     engine.must("POST", "cloud/roles/Web.Prod-1", {"azure_roles": engine.grants()})
     assert engine.must("LIST", "cloud/roles").data == {"keys": ["web.prod-1"]}
     assert engine.ask("GET", "cloud/roles/WEB.prod-1").status == 200
     assert engine.ask("GET", "cloud/creds/WEB.prod-1").status == 200
-    assert engine.codes("cloud/roles/-web", {"azure_roles": engine.grants()}) == ["name_invalid"]
+    assert engine.refused("POST", "cloud/roles/-web", {"azure_roles": engine.grants()}) == (400, "name_invalid")
 
 
-def test_list_and_delete(engine: Engine) -> None:
+def test_list_and_delete(engine: SecretsEngine) -> None:
     assert engine.ask("LIST", "cloud/roles").status == 404
     for name in ("b", "a"):
         engine.must("POST", f"cloud/roles/{name}", {"azure_roles": engine.grants()})
@@ -121,17 +122,17 @@ def test_list_and_delete(engine: Engine) -> None:
         ({"max_ttl": 60}, {"explicit_max_ttl": 59}, 1),
     ],
 )
-def test_a_shorter_life_is_not_longer(engine: Engine, first: Any, second: Any, problems: int) -> None:
+def test_a_shorter_life_is_not_longer(engine: SecretsEngine, first: Any, second: Any, problems: int) -> None:
     """Equal is fine, and so is none; what was written at any time counts."""
     engine.role(**first)
-    assert engine.codes(ROLE, second) == ["ttl_exceeds_max"] * problems
+    assert engine.refused("POST", ROLE, second) == (400, *["ttl_exceeds_max"] * problems)
     engine.role(ttl=60, max_ttl=60, explicit_max_ttl=60)
     engine.role(ttl=101, max_ttl=0, explicit_max_ttl=0)
 
 
 @pytest.mark.parametrize("bad", [{"ttl": -1}, {"max_ttl": "soon"}, {"explicit_max_ttl": []}, {"ttl": "1 hour"}])
-def test_durations_are_durations(engine: Engine, bad: dict[str, Any]) -> None:
-    assert engine.codes(ROLE, {"azure_roles": engine.grants(), **bad}) == ["field_invalid"]
+def test_durations_are_durations(engine: SecretsEngine, bad: dict[str, Any]) -> None:
+    assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(), **bad}) == (400, "field_invalid")
 
 
 @pytest.mark.parametrize(
@@ -144,97 +145,102 @@ def test_durations_are_durations(engine: Engine, bad: dict[str, Any]) -> None:
         ("env:prod", ["env:prod"]),
     ],
 )
-def test_tags(engine: Engine, written: Any, shown: list[str]) -> None:
+def test_tags(engine: SecretsEngine, written: Any, shown: list[str]) -> None:
     engine.role(tags=written)
     assert engine.shown_role()["tags"] == shown
 
 
 @pytest.mark.parametrize("tags", ["x" * 257, "two words", "two\twords", "two\u00a0words", {"a": "b"}, [["a"]]])
-def test_what_is_no_tag(engine: Engine, tags: Any) -> None:
-    assert engine.codes(ROLE, {"azure_roles": engine.grants(), "tags": tags}) == ["field_invalid"]
+def test_what_is_no_tag(engine: SecretsEngine, tags: Any) -> None:
+    assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(), "tags": tags}) == (400, "field_invalid")
 
 
 @pytest.mark.parametrize("audience", ["CloudADMultipleOrgs", "AzureADMultipleOrgs"])
-def test_audiences_are_read_back_as_written_and_can_be_cleared(engine: Engine, audience: str) -> None:
+def test_audiences_are_read_back_as_written_and_can_be_cleared(engine: SecretsEngine, audience: str) -> None:
     for written in (audience, ""):
         engine.role(sign_in_audience=written)
         assert engine.shown_role()["sign_in_audience"] == written
-    assert engine.codes(ROLE, {"sign_in_audience": "cloudadmultipleorgs"}) == ["field_invalid"]
+    assert engine.refused("POST", ROLE, {"sign_in_audience": "cloudadmultipleorgs"}) == (400, "field_invalid")
 
 
-def test_an_existing_application(engine: Engine) -> None:
+def test_an_existing_application(engine: SecretsEngine) -> None:
     """Roles and groups are stored, and otherwise ignored: they need not exist."""
     other = engine.other_application
     ignored = [{"role_name": "Nobody", "scope": engine.scope}]
-    groups = [{"object_id": NOBODY}]
+    groups = [{"object_id": NO_ID}]
     engine.role(application_object_id=other["object_id"], azure_roles=ignored, azure_groups=groups)
     shown = engine.shown_role()
     assert shown["application_object_id"] == other["object_id"]
     assert shown["azure_roles"] == [{"role_name": "Nobody", "role_id": "", "scope": engine.scope}]
-    assert shown["azure_groups"] == [{"group_name": "", "object_id": NOBODY}]
+    assert shown["azure_groups"] == [{"group_name": "", "object_id": NO_ID}]
     assert engine.must("GET", CREDS).data["client_id"] == other["client_id"]
     assert [made.kind for made in engine.alive()] == ["password"]
-    assert engine.codes(ROLE, {"application_object_id": ""}) == ["reference_not_found"]
+    assert engine.refused("POST", ROLE, {"application_object_id": ""}) == (400, "reference_not_found")
 
 
-@pytest.mark.parametrize("missing", [NOBODY, "nonsense", "../groups", "."])
-def test_an_existing_application_exists(engine: Engine, missing: str) -> None:
-    assert engine.codes(ROLE, {"application_object_id": missing}) == ["reference_not_found"]
+@pytest.mark.parametrize("missing", [NO_ID, "nonsense", "../groups", "."])
+def test_an_existing_application_exists(engine: SecretsEngine, missing: str) -> None:
+    assert engine.refused("POST", ROLE, {"application_object_id": missing}) == (400, "reference_not_found")
 
 
 @pytest.mark.parametrize("flag", ["persist_app", "permanently_delete"])
-def test_an_existing_application_is_neither_made_nor_deleted(engine: Engine, flag: str) -> None:
+def test_an_existing_application_is_neither_made_nor_deleted(engine: SecretsEngine, flag: str) -> None:
     """Whichever is written first."""
     fields = {"application_object_id": engine.other_application["object_id"]}
-    assert engine.codes(ROLE, {**fields, flag: True}) == ["fields_exclusive"]
+    assert engine.refused("POST", ROLE, {**fields, flag: True}) == (400, "fields_exclusive")
     engine.role(**fields)
-    assert engine.codes(ROLE, {flag: True}) == ["fields_exclusive"]
+    assert engine.refused("POST", ROLE, {flag: True}) == (400, "fields_exclusive")
     engine.must("POST", ROLE, {"application_object_id": "", "azure_roles": engine.grants(), flag: True})
-    assert engine.codes(ROLE, fields) == ["fields_exclusive"]
+    assert engine.refused("POST", ROLE, fields) == (400, "fields_exclusive")
     engine.must("POST", ROLE, {**fields, flag: False})
 
 
-def test_a_role_does_not_point_at_the_root_application(engine: Engine) -> None:
+def test_a_role_does_not_point_at_the_root_application(engine: SecretsEngine) -> None:
     """Whether its id comes from the configuration or from the environment."""
     own = {"application_object_id": engine.root_application["object_id"]}
-    assert codes(engine.write_role(**own), 403) == ["self_target"]
+    assert engine.refused("POST", ROLE, own) == (403, "self_target")
     other = engine.other_application
-    engine.reopen({"CLOUD_CLIENT_ID": other["client_id"].upper(), "CLOUD_CLIENT_SECRET": other["client_secret"]})
+    engine.restart(
+        environment={
+            "CLOUD_CLIENT_ID": Secret(other["client_id"].upper()),
+            "CLOUD_CLIENT_SECRET": Secret(other["client_secret"]),
+        }
+    )
     engine.simulator.world.writers.update(p.id for p in engine.simulator.world.directory.principals.all())
     engine.simulator.world.readers.update(engine.simulator.world.writers)
-    assert codes(engine.write_role(application_object_id=other["object_id"]), 403) == ["self_target"]
+    assert engine.refused("POST", ROLE, {"application_object_id": other["object_id"]}) == (403, "self_target")
 
 
-def test_no_role_without_a_configuration(engine: Engine) -> None:
+def test_no_role_without_a_configuration(engine: SecretsEngine) -> None:
     """But it can be read, listed and deleted."""
     engine.role()
     engine.must("DELETE", CONFIG)
-    assert engine.codes(ROLE, {"ttl": 5}) == ["config_missing"]
+    assert engine.refused("POST", ROLE, {"ttl": 5}) == (400, "config_missing")
     assert engine.shown_role()["ttl"] == 0
     engine.must("LIST", "cloud/roles")
     engine.must("DELETE", ROLE)
 
 
-def test_a_look_up_that_the_provider_denies_is_told_as_such(engine: Engine) -> None:
-    engine.fault("GET", "/graph/v1.0/applications", status=403, code="Authorization_RequestDenied")
+def test_a_look_up_that_the_provider_denies_is_told_as_such(engine: SecretsEngine) -> None:
+    engine.fail(method="GET", path="/graph/v1.0/applications", times=1, status=403, code="Authorization_RequestDenied")
     reply = engine.write_role(application_object_id=engine.other_application["object_id"])
-    assert codes(reply, 502) == ["provider_permission_denied"]
+    assert (reply.status, reply.codes) == (502, ["provider_permission_denied"])
 
 
-def test_of_two_deletions_at_once_one_finds_nothing(engine: Engine) -> None:
+def test_of_two_deletions_at_once_one_finds_nothing(engine: SecretsEngine) -> None:
     engine.role(persist_app=True)
-    deleting = [engine.spawn(engine.service.handle(engine.request("DELETE", ROLE))) for _ in range(2)]
+    deleting = [engine.spawn(engine.asking("DELETE", ROLE)) for _ in range(2)]
     engine.advance(5)
     assert sorted(each.result().status for each in deleting) == [204, 404]
     engine.converge()
     assert engine.is_over()
 
 
-def test_two_writes_at_once_both_count(engine: Engine) -> None:
+def test_two_writes_at_once_both_count(engine: SecretsEngine) -> None:
     """The later one starts again from what the earlier one stored."""
     engine.role()
-    first = engine.spawn(engine.service.handle(engine.request("POST", ROLE, {"ttl": 60})))
-    second = engine.spawn(engine.service.handle(engine.request("POST", ROLE, {"max_ttl": 120})))
+    first = engine.spawn(engine.asking("POST", ROLE, {"ttl": 60}))
+    second = engine.spawn(engine.asking("POST", ROLE, {"max_ttl": 120}))
     engine.advance(5)
     assert (first.result().status, second.result().status) == (204, 204)
     assert (engine.shown_role()["ttl"], engine.shown_role()["max_ttl"]) == (60, 120)

@@ -6,8 +6,7 @@ import pytest
 
 from cloudid_core.api.routing import Operation
 from cloudid_core.secrets_engine.routes import COMPONENT
-
-from .engine import CONFIG, CREDS, ROLE, Engine
+from tests.engines import CONFIG, CREDS, ROLE, SecretsEngine, configured_engine
 
 OFFERED = {
     "config": "read update delete",
@@ -19,8 +18,8 @@ OFFERED = {
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine()
+def engine() -> SecretsEngine:
+    return configured_engine()
 
 
 @pytest.mark.parametrize("path", OFFERED)
@@ -30,29 +29,29 @@ def test_what_is_offered(path: str, operation: Operation) -> None:
     assert isinstance(found, tuple) is (operation.value in OFFERED[path].split())
 
 
-def test_nothing_is_public(engine: Engine) -> None:
+def test_nothing_is_public(engine: SecretsEngine) -> None:
     assert not any(route.public for route in COMPONENT.routes.routes)
     for method, path in (("GET", CONFIG), ("POST", ROLE), ("GET", CREDS), ("POST", "cloud/rotate-root")):
         assert engine.ask(method, path, token="").status == 403
 
 
 @pytest.mark.parametrize("path", [CONFIG, ROLE])
-def test_to_make_and_to_change_are_different_rights(engine: Engine, path: str) -> None:
-    engine = Engine(configured=path == ROLE)
+def test_to_make_and_to_change_are_different_rights(engine: SecretsEngine, path: str) -> None:
+    engine = configured_engine() if path == ROLE else SecretsEngine()
     fields = {"azure_roles": engine.grants()} if path == ROLE else engine.config
     tokens = {}
     for capability in ("create", "update"):
         policy = f'path "{path}" {{ capabilities = ["{capability}"] }}'
         engine.must("PUT", f"sys/policies/acl/{capability}", {"policy": policy})
         made = engine.must("POST", "auth/token/create", {"policies": [capability]})
-        tokens[capability] = made.body["auth"]["client_token"]
+        tokens[capability] = made.auth["client_token"]
     assert engine.ask("POST", path, fields, token=tokens["update"]).status == 403
     assert engine.ask("POST", path, fields, token=tokens["create"]).status == 204
     assert engine.ask("POST", path, fields, token=tokens["create"]).status == 403
     assert engine.ask("POST", path, fields, token=tokens["update"]).status == 204
 
 
-def test_any_other_path_and_several_at_once(engine: Engine) -> None:
+def test_any_other_path_and_several_at_once(engine: SecretsEngine) -> None:
     """Each mount has its own configuration, roles and leases."""
     engine.must("POST", "sys/mounts/team/cloud", {"type": "cloud"})
     assert engine.must("GET", "team/cloud/config").data["tenant_id"] == ""
@@ -64,7 +63,7 @@ def test_any_other_path_and_several_at_once(engine: Engine) -> None:
     engine.must("DELETE", CONFIG)
 
 
-def test_a_mount_that_goes_leaves_nothing(engine: Engine) -> None:
+def test_a_mount_that_goes_leaves_nothing(engine: SecretsEngine) -> None:
     """Neither its leases nor the applications that its roles keep."""
     engine.role(persist_app=True)
     engine.must("POST", "cloud/roles/plain", {"azure_roles": engine.grants()})

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from .engine import CONFIG, CREDS, ROLE, Engine
+from tests.engines import CONFIG, CREDS, ROLE, SecretsEngine
 
 
-def fields_of(engine: Engine, way: str) -> dict[str, Any]:
+def fields_of(engine: SecretsEngine, way: str) -> dict[str, Any]:
     if way == "an existing application":
         return {"application_object_id": engine.other_application["object_id"]}
     fields = {"azure_roles": engine.grants(), "azure_groups": engine.groups(0), "permanently_delete": True}
@@ -20,7 +20,7 @@ def fields_of(engine: Engine, way: str) -> dict[str, Any]:
 @pytest.mark.parametrize("way", ["a fresh principal", "an existing application", "a persisted application"])
 @pytest.mark.parametrize("end", ["revocation", "expiry"])
 def test_from_the_configuration_to_an_empty_ledger(way: str, end: str, preset: str) -> None:
-    engine = Engine(configured=False)
+    engine = SecretsEngine()
     engine.behave(preset=preset)
     engine.must("POST", CONFIG, engine.config)
     engine.must("POST", ROLE, {**fields_of(engine, way), "ttl": "1h", "max_ttl": "4h"})

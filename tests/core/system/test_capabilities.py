@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 
 POLICY = """
 path "cloud/creds/*" { capabilities = ["update", "read"] }
@@ -33,7 +33,7 @@ def service() -> Installation:
 
 @pytest.fixture
 def auth(service: Installation) -> Any:
-    return service.must("POST", "auth/token/create", {"policies": ["app"]}).body["auth"]
+    return service.must("POST", "auth/token/create", {"policies": ["app"]}).auth
 
 
 def test_a_caller_learns_its_own(service: Installation, auth: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cloudid_core.version import VERSION
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 
 KINDS = ("auth", "mounts")
 GUID = "00000000-0000-0000-0000-000000000001"
@@ -238,7 +238,7 @@ def test_what_needs_sudo_and_what_does_not(service: Installation) -> None:
     """All below `sys/auth/`, but not its older spelling for tuning, nor `sys/mounts/`."""
     rule = '{ capabilities = ["read", "update", "delete"] }'
     service.must("PUT", "sys/policies/acl/ops", {"policy": f'path "sys/*" {rule}'})
-    token = service.must("POST", "auth/token/create", {"policies": ["ops"]}).body["auth"]["client_token"]
+    token = service.must("POST", "auth/token/create", {"policies": ["ops"]}).auth["client_token"]
     assert service.ask("GET", "sys/auth", token=token).status == 200
     assert service.ask("POST", "sys/auth/new", {"type": "cloud"}, token).status == 403
     assert service.ask("GET", "sys/auth/cloud/tune", token=token).status == 403
@@ -266,7 +266,7 @@ def test_an_authentication_method_is_not_changed_below_sys_mounts(
     if token_may:
         rule = json.dumps({"path": {"sys/mounts/*": {"capabilities": token_may}}})
         service.must("PUT", "sys/policies/acl/some", {"policy": rule})
-        token = service.must("POST", "auth/token/create", {"policies": ["some"]}).body["auth"]["client_token"]
+        token = service.must("POST", "auth/token/create", {"policies": ["some"]}).auth["client_token"]
     reply = service.ask(method, f"sys/mounts/{path}", {"type": "cloud"} if method == "POST" else None, token)
     assert reply.status == 403
     assert set(service.must("GET", "sys/auth").data) == {"cloud/", "token/"}

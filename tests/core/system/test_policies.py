@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 
 TEXT = 'path "cloud/creds/*" { capabilities = ["read"] }'
 
@@ -115,7 +115,7 @@ def test_tokens_and_roles_take_no_name_under_which_no_policy_can_be_written(serv
 
 def test_globs_of_a_token_role_are_names_with_stars(service: Installation) -> None:
     service.must("POST", "auth/token/roles/web", {"allowed_policies_glob": "team/*, *-app", "token_type": "service"})
-    assert service.must("POST", "auth/token/create/web", {"policies": ["team/x"]}).body["auth"]["policies"]
+    assert service.must("POST", "auth/token/create/web", {"policies": ["team/x"]}).auth["policies"]
     assert service.ask("POST", "auth/token/roles/web", {"disallowed_policies_glob": "a b*"}).status == 400
 
 

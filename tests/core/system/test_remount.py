@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 from tests.simulation.operations import copy_of, with_leases
 
 CONFIG = {"tenant_id": "t", "resource": "r"}
@@ -82,6 +82,6 @@ def test_an_unknown_move_has_no_status(service: Installation) -> None:
 def test_a_move_needs_sudo_but_not_its_status(service: Installation) -> None:
     rule = '{ capabilities = ["read", "update"] }'
     service.must("PUT", "sys/policies/acl/ops", {"policy": f'path "sys/*" {rule}'})
-    token = service.must("POST", "auth/token/create", {"policies": ["ops"]}).body["auth"]["client_token"]
+    token = service.must("POST", "auth/token/create", {"policies": ["ops"]}).auth["client_token"]
     assert service.ask("POST", "sys/remount", {"from": "cloud", "to": "new"}, token).status == 403
     assert service.ask("GET", "sys/remount/status/x", token=token).status == 404

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.installation import Installation
+from tests.installation import Installation
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def test_without_a_token_only_what_was_made_visible_is_seen(service: Installatio
     service.must("POST", "sys/auth/cloud/tune", {"listing_visibility": "unauth", "description": "West"})
     reply = service.must("GET", "sys/internal/ui/mounts", token="")
     assert reply.data["auth"] == {"cloud/": {"type": "cloud", "description": "West", "options": None}}
-    assert reply.body["auth"] is None
+    assert reply.auth is None
     assert reply.body["secret"] == {}
 
 
@@ -34,7 +34,7 @@ def test_the_mount_of_a_path(service: Installation, path: str, mount: str) -> No
 def token_with(service: Installation, policy: str) -> str:
     service.must("PUT", "sys/policies/acl/some", {"policy": policy})
     body = {"policies": ["some"], "no_default_policy": True}
-    token: str = service.must("POST", "auth/token/create", body).body["auth"]["client_token"]
+    token: str = service.must("POST", "auth/token/create", body).auth["client_token"]
     return token
 
 

@@ -1,0 +1,120 @@
+"""An installation that records which credentials its clients received: they have them, whatever crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from cloudid_core import HttpRequest, Response
+from cloudid_core.effects import Effect, Instant
+from cloudid_core.errors import CloudidError
+from cloudid_core.testing import Answer, Fault, FaultKind
+from cloudid_core.testing.faults import troubles_of
+from tests.installation import Installation, Reply
+
+
+@frozen
+class Answered:
+    """Credentials that reached a client, and until when it may use them as far as it knows."""
+
+    lease_id: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    until: Instant = 0.0
+    given_back: bool = False
+    """The client has asked for their end, or for that of what they rest on."""
+
+
+class RecordedInstallation(Installation):
+    """Also records what else a simulation has to know to judge the outcome."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        self.disbelieved = 0
+        """How many client assertions named a key that the cloud did not know."""
+        self.answered: dict[str, Answered] = {}
+        self.taken_over: set[str] = set()
+        """Root secrets that operators have taken from the service: they outlive its configuration."""
+        self.trouble: Fault | None = None
+        """Something that goes wrong at that effect, or at the first one after it that knows this kind of fault."""
+        super().__init__(*given, **settings)
+
+    def call_cloud(self, request: HttpRequest) -> Answer:
+        answer = super().call_cloud(request)
+        self.disbelieved += b"AADSTS700027" in answer.response.body
+        return answer
+
+    def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
+        trouble = self.trouble
+        if trouble is None or len(self.trace) < trouble.at or trouble.kind not in troubles_of(effect):
+            return super().fault_for(effect)
+        self.trouble = None
+        return trouble.kind
+
+    def receive(self, response: Response) -> Reply:
+        reply = super().receive(response)
+        lease_id = reply.body.get("lease_id") if reply.body and reply.status == 200 else None
+        if lease_id:
+            until = self.clock + reply.body["lease_duration"]
+            known = Answered(lease_id, **reply.data) if reply.data else self.answered[lease_id]
+            self.answered[lease_id] = evolve(known, until=until)
+        return reply
+
+    # What clients do
+
+    def ask_all(self, paths: Sequence[str]) -> None:
+        """Several reads at the same time, with background work between."""
+        tasks = [self.spawn(self.asking("GET", path)) for path in paths]
+        background = self.spawn(self.service.tick())
+        self.settle()
+        for task in tasks:
+            task.result()
+        with suppress(CloudidError):
+            background.result()
+
+    def ask_and_hang_up(self, path: str) -> None:
+        """A read whose answer cannot be written, because its client is gone."""
+        response = self.perform(self.service.handle(self.request("GET", path)))
+        self.perform(self.service.undelivered(response))
+
+    def revoke(self, lease_id: str, body: object = None) -> None:
+        """A client revokes a lease. An answer of 204 is true: the secret is dead by then."""
+        self.give_back(lease_id)
+        if self.ask("PUT", f"sys/leases/revoke/{lease_id}", body).status == 204:
+            self.assert_dead(lease_id)
+
+    def revoke_below(self, path: str) -> None:
+        """An operator revokes all leases below a path. An answer of 204 is true: the secrets are dead by then."""
+        listed = self.counted_on(f"{path}/")
+        self.give_back(f"{path}/")
+        if self.ask("PUT", f"sys/leases/revoke-prefix/{path}").status == 204:
+            self.assert_dead(*listed)
+
+    def disable(self, path: str) -> None:
+        """An operator disables an engine. An answer of 204 is true: nothing is left of it."""
+        listed = self.counted_on(f"{path}/")
+        self.give_back(f"{path}/")
+        if self.ask("DELETE", f"sys/mounts/{path}").status == 204:
+            self.assert_dead(*listed)
+
+    def counted_on(self, start: str) -> list[str]:
+        """The leases with such ids whose end no client has asked for. Others may be those of an earlier mount."""
+        return [key for key, answered in self.answered.items() if key.startswith(start) and not answered.given_back]
+
+    def assert_dead(self, *lease_ids: str) -> None:
+        for lease_id in lease_ids:
+            answered = self.answered[lease_id]
+            assert not self.accepts(answered.client_id, answered.client_secret), f"204, but {lease_id} is alive"
+
+    def give_back(self, part_of_id: str) -> None:
+        """Clients ask for the end of leases, so from now on they count on nothing."""
+        for lease_id, answered in self.answered.items():
+            if part_of_id in lease_id:
+                self.answered[lease_id] = evolve(answered, given_back=True)
+
+    def count_on(self, lease_id: str, seconds: float) -> None:
+        """A client asks that a lease end so many seconds from now; whatever the answer, it counts on no more."""
+        answered = self.answered[lease_id]
+        self.answered[lease_id] = evolve(answered, until=min(answered.until, self.clock + seconds))
