@@ -20,8 +20,8 @@ from cloudid_core.events import (
     RotationChanged,
 )
 from cloudid_core.store.changes import Changes
+from tests.engines import engine_with_roles
 
-from .engine import engine
 from .never_waits import NeverWaits
 from .rotation.rotating import rotating
 from .service_world import ServiceWorld
@@ -122,10 +122,10 @@ def test_a_login_tells_its_accessor_and_no_token() -> None:
 
 
 def test_the_life_of_a_lease_is_told() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     world.must("POST", "sys/leases/renew", {"lease_id": lease_id})
-    world.fail(times=1, status=403)
+    world.fail("graph", times=1, status=403)
     world.must("POST", "sys/leases/revoke", {"lease_id": lease_id, "sync": False})
     world.pass_time(2000)
     told = [(event.state, bool(event.reason)) for event in world.events if isinstance(event, LeaseChanged)]
@@ -140,10 +140,10 @@ def test_the_life_of_a_lease_is_told() -> None:
 
 def test_the_life_of_an_intent_is_told() -> None:
     """Its request gives up, attempts to undo it fail, and then it is undone."""
-    world = engine()
-    world.fail("/arm/", status=403)
+    world = engine_with_roles()
+    world.fail("arm", status=403)
     assert world.ask("GET", "cloud/creds/fresh").status == 502
-    world.fail(status=403)
+    world.fail("graph", status=403)
     world.pass_time(60)
     world.heal()
     world.pass_time(4000)
@@ -157,7 +157,7 @@ def test_the_life_of_a_rotation_is_told() -> None:
     """So is each attempt to remove the old secret that fails in the background, with its reason."""
     world = rotating()
     assert world.rotate() == 204
-    world.fail("/graph/v1.0/applications/.*/removePassword", status=403, code="Denied", times=3)
+    world.fail(path="/graph/v1.0/applications/.*/removePassword", status=403, code="Denied", times=3)
     world.pass_time(1000)
     phases = [
         (event.phase, "403 Denied" in event.reason) for event in world.events if isinstance(event, RotationChanged)

@@ -23,8 +23,8 @@ from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import Found
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import Crashed, Fault, FaultKind
-
-from ..engine import SETTLE_TIME, Engine, engine
+from tests.engines import SecretsEngine, engine_with_roles
+from tests.installation import SETTLE_TIME
 
 GUARD: Final = "guard"
 RECORD: Final = "record"
@@ -61,25 +61,25 @@ async def make(context: Context, mount_id: str) -> None:
         raise
 
 
-def story(world: Engine) -> None:
+def story(world: SecretsEngine) -> None:
     world.perform(make(world.context, world.mount().id))
 
 
-def opened(world: Engine) -> Found[Intent]:
+def opened(world: SecretsEngine) -> Found[Intent]:
     return world.perform(begin(world.context, world.mount().id, world.clock))
 
 
-def made_and_abandoned(world: Engine) -> Engine:
+def made_and_abandoned(world: SecretsEngine) -> SecretsEngine:
     world.perform(abandon(world.context, made(world), world.clock))
     return world
 
 
-def found(world: Engine) -> Intent | None:
+def found(world: SecretsEngine) -> Intent | None:
     intent = world.perform(find_intent(world.context, world.mount().id, "i"))
     return intent.record if intent else None
 
 
-def made(world: Engine) -> Found[Intent]:
+def made(world: SecretsEngine) -> Found[Intent]:
     """An application whose request died."""
     intent = opened(world)
     client = world.perform(mount_client(world.context, world.mount().id, Deadline(world.clock + DEADLINE)))
@@ -89,7 +89,7 @@ def made(world: Engine) -> Found[Intent]:
 
 
 def test_an_intent_is_written_before_the_provider_is_touched() -> None:
-    world = engine()
+    world = engine_with_roles()
     story(world)
     kinds = [type(effect).__name__ for _, effect in world.trace]
     assert kinds.index("Commit") < kinds.index("CallProvider")
@@ -98,7 +98,7 @@ def test_an_intent_is_written_before_the_provider_is_touched() -> None:
 
 
 def test_no_intent_where_what_it_rests_on_has_changed() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.perform(world.context.records.commit(Changes({}, {GUARD: Due()})))
     with pytest.raises(Conflict):
         opened(world)
@@ -106,7 +106,7 @@ def test_no_intent_where_what_it_rests_on_has_changed() -> None:
 
 
 def test_an_intent_of_a_dead_request_waits_until_that_can_no_longer_live() -> None:
-    world = engine()
+    world = engine_with_roles()
     made(world)
     world.pass_time(DEADLINE + GRACE - 5)
     assert world.alive("application")
@@ -115,7 +115,7 @@ def test_an_intent_of_a_dead_request_waits_until_that_can_no_longer_live() -> No
 
 
 def test_what_was_certainly_removed_is_done_at_once() -> None:
-    world = engine()
+    world = engine_with_roles()
     intent = made(world)
     world.perform(abandon(world.context, intent, world.clock))
     world.tick()
@@ -123,7 +123,7 @@ def test_what_was_certainly_removed_is_done_at_once() -> None:
 
 
 def test_what_is_not_shown_is_looked_for_until_the_directory_has_settled() -> None:
-    world = engine()
+    world = engine_with_roles()
     intent = opened(world)
     world.perform(abandon(world.context, intent, world.clock))
     world.pass_time(SETTLE_TIME - 10)
@@ -136,8 +136,8 @@ def test_what_is_not_shown_is_looked_for_until_the_directory_has_settled() -> No
 
 def test_an_object_that_shows_late_is_removed() -> None:
     """The answer was lost, and the directory does not show it yet when it is looked for first."""
-    world = engine()
-    world.cloud("POST", "behaviour", {"delays": {"reads": 100, "writes": 100, "lists": 100}})
+    world = engine_with_roles()
+    world.behave(delays={"reads": 100, "writes": 100, "lists": 100})
     intent = made(world)
     world.perform(abandon(world.context, intent, world.clock))
     world.pass_time(50)
@@ -147,8 +147,8 @@ def test_an_object_that_shows_late_is_removed() -> None:
 
 
 def test_failures_are_kept_with_their_reason_and_tried_again_later_and_later() -> None:
-    world = engine()
-    world.fail(status=403, code="Authorization_RequestDenied")
+    world = engine_with_roles()
+    world.fail("graph", status=403, code="Authorization_RequestDenied")
     world.perform(abandon(world.context, opened(world), world.clock))
     attempts = []
     for _ in range(5):
@@ -165,7 +165,7 @@ def test_failures_are_kept_with_their_reason_and_tried_again_later_and_later() -
 
 
 def test_without_a_configuration_it_waits_for_one() -> None:
-    world = engine()
+    world = engine_with_roles()
     intent = made(world)
     config = world.store.read(keys.config(world.mount().id))
     assert config is not None
@@ -181,7 +181,7 @@ def test_without_a_configuration_it_waits_for_one() -> None:
 
 
 def test_nothing_is_taken_for_gone_because_another_tenant_does_not_know_it() -> None:
-    world = engine()
+    world = engine_with_roles()
     intent = opened(world)
     elsewhere = evolve(intent.record, provisioned=evolve(intent.record.provisioned, tenant="elsewhere"))
     world.perform(world.context.records.commit(Changes(intent.expected) | elsewhere.changes))
@@ -193,7 +193,7 @@ def test_nothing_is_taken_for_gone_because_another_tenant_does_not_know_it() -> 
 
 def test_abandoning_an_intent_does_not_hide_the_failure_of_its_request() -> None:
     """Neither when the background has the intent already, nor when the store is gone."""
-    world = engine()
+    world = engine_with_roles()
     intent = made(world)
     world.perform(
         world.context.records.commit(Changes(intent.expected, {intent.key: evolve(intent.record, attempts=1)}))
@@ -205,7 +205,7 @@ def test_abandoning_an_intent_does_not_hide_the_failure_of_its_request() -> None
     assert found(world) == again.record
 
 
-def opened_again(world: Engine) -> Found[Intent]:
+def opened_again(world: SecretsEngine) -> Found[Intent]:
     intent = world.perform(find_intent(world.context, world.mount().id, "i"))
     assert intent is not None
     return intent
@@ -213,18 +213,18 @@ def opened_again(world: Engine) -> Found[Intent]:
 
 def test_a_request_that_is_late_finds_its_intent_taken() -> None:
     """It cannot account any more for what the background is removing."""
-    world = engine()
+    world = engine_with_roles()
     intent = made(world)
-    world.fail(status=403)
+    world.fail("graph", status=403)
     world.pass_time(DEADLINE + GRACE + 1)
     with pytest.raises(Conflict):
         world.perform(world.context.records.commit(Changes(puts={RECORD: Due()}) | closing(intent)))
 
 
 def test_a_node_that_lost_the_leadership_does_not_touch_the_provider() -> None:
-    world = engine()
+    world = engine_with_roles()
     intent = opened_again(made_and_abandoned(world))
-    calls = len(world.calls)
+    calls = len(world.calls())
     job = Job(
         context=world.context,
         key=intent.record.due_key,
@@ -236,26 +236,26 @@ def test_a_node_that_lost_the_leadership_does_not_touch_the_provider() -> None:
     )
     with pytest.raises(Conflict):
         world.perform(undo(job, intent))
-    assert len(world.calls) == calls
+    assert len(world.calls()) == calls
     assert found(world) == intent.record
 
 
 def test_no_fault_at_a_request_leaves_anything_behind() -> None:
     """Made and accounted for, or neither; whatever goes wrong where."""
-    for world in every_fault(story, engine, kinds=KINDS):
+    for world in every_fault(story, engine_with_roles, kinds=KINDS):
         with suppress(Crashed, CloudidError):
             story(world)
         check_accounted(world)
-        world.start()
+        world.restart()
         world.pass_time(DEADLINE + GRACE + 3 * SETTLE_TIME)
         recorded = world.store.read(RECORD) is not None
         assert (len(world.alive("application")) == 1) == recorded, world
         assert (found(world), world.due(queue.INTENT)) == (None, []), world
 
 
-def check_accounted(world: Engine) -> None:
+def check_accounted(world: SecretsEngine) -> None:
     """At every instant: what is alive has an intent or a record, and an intent has its due entry."""
-    world.start()
+    world.restart()
     intent = found(world)
     if world.alive("application"):
         assert intent is not None or world.store.read(RECORD) is not None
@@ -263,7 +263,7 @@ def check_accounted(world: Engine) -> None:
 
 
 def test_no_fault_at_an_undoing_forgets_anything() -> None:
-    for world in every_fault(Engine.tick, lambda: made_and_abandoned(engine()), kinds=KINDS):
+    for world in every_fault(SecretsEngine.tick, lambda: made_and_abandoned(engine_with_roles()), kinds=KINDS):
         with suppress(Crashed, StoreFailed, ProviderProblem, Refused):
             world.tick()
         check_accounted(world)
@@ -272,7 +272,7 @@ def test_no_fault_at_an_undoing_forgets_anything() -> None:
 
 
 def test_a_stale_due_entry_is_dropped_and_does_nothing() -> None:
-    world = engine()
+    world = engine_with_roles()
     made(world)
     stale = keys.due(world.clock - 5, queue.INTENT, world.mount().id, "i")
     unknown = keys.due(world.clock - 5, queue.INTENT, world.mount().id, "unknown")

@@ -27,8 +27,8 @@ from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.sealing import RESERVE
 from cloudid_core.testing.faults import Fault, FaultKind
+from tests.engines import SecretsEngine, engine_with_roles
 
-from ..engine import Engine, engine
 from ..provider.cloud import START, Setting
 
 KIND: Final = "kind"
@@ -245,8 +245,8 @@ def test_only_the_leader_works() -> None:
 
 
 def test_every_node_keeps_its_reserve_of_seals() -> None:
-    world = engine()
-    Engine.tick(world)
+    world = engine_with_roles()
+    SecretsEngine.tick(world)
     standby = engine_beside(world)
     standby.context.records.sealer.left = 0
     for _ in range(2):
@@ -255,14 +255,14 @@ def test_every_node_keeps_its_reserve_of_seals() -> None:
     assert standby.context.records.sealer.left > RESERVE // 2
 
 
-def engine_beside(world: Engine) -> Engine:
+def engine_beside(world: SecretsEngine) -> SecretsEngine:
     """Another node over the same store."""
     return type(world)(1, world.store, world.simulator)
 
 
 def test_every_commit_of_the_background_is_fenced() -> None:
     """But those that keep the duty and the key ring themselves."""
-    world = engine()
+    world = engine_with_roles()
     world.issue()
     world.issue("fresh")
     world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
@@ -273,12 +273,12 @@ def test_every_commit_of_the_background_is_fenced() -> None:
     assert all(set(commit.puts) <= {keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL} for commit in unfenced)
 
 
-def commits(world: Engine, start: int) -> Iterator[Commit]:
+def commits(world: SecretsEngine, start: int) -> Iterator[Commit]:
     return (effect for _, effect in world.trace[start:] if isinstance(effect, Commit))
 
 
 def test_every_attempt_is_claimed_before_the_provider_is_asked_to_change_anything() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.issue("fresh")
     world.must("PUT", "sys/leases/revoke-prefix/cloud", {"sync": False})
     start = len(world.trace)
@@ -297,7 +297,7 @@ def kind_of(effect: Any) -> str:
 
 def test_a_store_that_cannot_be_listed_is_reported() -> None:
     """The host hears of it, and comes again."""
-    world = engine()
+    world = engine_with_roles()
     world.tick()
     world.inject(Fault(len(world.trace) + 3, FaultKind.FAIL))
     with pytest.raises(StoreFailed):

@@ -22,14 +22,16 @@ from cloudid_core.testing.faults import Crashed, FaultKind
 from cloudid_core.tokens.authenticate import find_token
 from cloudid_core.tokens.hierarchy import revoke, tie
 from cloudid_core.tokens.record import Token
-
-from ..engine import SETTLE_TIME, Engine, engine
+from tests.engines import SecretsEngine, engine_with_roles
+from tests.installation import SETTLE_TIME
 
 KINDS = frozenset(FaultKind) - {FaultKind.CRASH_BEFORE}
 """A crash before an effect is one after the effect before it, or nothing has happened yet."""
 
 
-def token(world: Engine, name: str = "t", *, parent: str = "", ttl: float | None = 600.0, leases: int = 1) -> None:
+def token(
+    world: SecretsEngine, name: str = "t", *, parent: str = "", ttl: float | None = 600.0, leases: int = 1
+) -> None:
     """A token, with leases that hang on it."""
     made = Token(
         id=name,
@@ -53,7 +55,7 @@ def token(world: Engine, name: str = "t", *, parent: str = "", ttl: float | None
         give(world, world.issue(), name)
 
 
-def give(world: Engine, lease_id: str, name: str) -> None:
+def give(world: SecretsEngine, lease_id: str, name: str) -> None:
     """Have a lease hang on another token."""
     lease = world.lease(lease_id)
     owner = world.perform(find_token(world.context, name))
@@ -64,18 +66,18 @@ def give(world: Engine, lease_id: str, name: str) -> None:
     world.perform(world.context.records.commit(Changes(deletes=(index,)) | tied.creation | tie(owner)))
 
 
-def leases(world: Engine) -> int:
+def leases(world: SecretsEngine) -> int:
     return len(world.store.list(keys.LEASES, "", 10_000))
 
 
-def left(world: Engine) -> list[str]:
+def left(world: SecretsEngine) -> list[str]:
     """All entries that hang on tokens."""
     prefixes = ("token-lease/", "child/")
     return [key for key in world.store.list("", "", 100_000) if key.startswith(prefixes)]
 
 
 def test_a_lease_ends_when_it_expires() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     world.pass_time(3590)
     assert world.lease(lease_id)
@@ -85,19 +87,19 @@ def test_a_lease_ends_when_it_expires() -> None:
 
 
 def test_expiry_survives_a_restart_however_long() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.issue()
     world.issue("fresh")
-    world.start()
+    world.restart()
     world.advance(10**6)
-    world.start()
+    world.restart()
     world.tick()
     assert leases(world) == 0
     assert world.alive("application") == world.alive("password") == []
 
 
 def test_a_renewed_lease_is_left_alone_at_its_old_time() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     old = world.due(queue.LEASE)
     world.pass_time(1800)
@@ -111,7 +113,7 @@ def test_a_renewed_lease_is_left_alone_at_its_old_time() -> None:
 
 @pytest.mark.parametrize("kind", [queue.LEASE, queue.INTENT, queue.TOKEN, queue.ROTATION])
 def test_a_due_entry_that_no_record_knows_is_dropped(kind: str) -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     ref = lease_id if kind == queue.LEASE else "unknown"
     stale = keys.due(world.clock - 1, kind, world.mount().id, ref)
@@ -124,7 +126,7 @@ def test_a_due_entry_that_no_record_knows_is_dropped(kind: str) -> None:
 
 
 def test_leases_end_with_a_token_that_expires() -> None:
-    world = engine()
+    world = engine_with_roles()
     token(world, leases=3)
     other = world.issue()
     world.pass_time(590)
@@ -137,7 +139,7 @@ def test_leases_end_with_a_token_that_expires() -> None:
 
 
 def test_leases_end_with_a_token_that_is_revoked() -> None:
-    world = engine()
+    world = engine_with_roles()
     token(world, ttl=None, leases=2)
     assert world.due(queue.TOKEN) == []
     world.perform(revoke(world.context, "t", world.clock))
@@ -146,7 +148,7 @@ def test_leases_end_with_a_token_that_is_revoked() -> None:
 
 
 def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
-    world = engine()
+    world = engine_with_roles()
     token(world)
     found = world.perform(find_token(world.context, "t"))
     assert found is not None
@@ -160,7 +162,7 @@ def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
 
 
 def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
-    world = engine()
+    world = engine_with_roles()
     token(world)
     found = world.perform(find_token(world.context, "t"))
     assert found is not None
@@ -169,7 +171,7 @@ def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
     assert (leases(world), world.due(queue.TOKEN)) == (1, [])
 
 
-def family(world: Engine) -> None:
+def family(world: SecretsEngine) -> None:
     """Three generations, each with a lease."""
     token(world, "a", ttl=None)
     token(world, "b", parent="a", ttl=None)
@@ -177,7 +179,7 @@ def family(world: Engine) -> None:
 
 
 def test_children_end_with_their_parent_and_so_do_their_leases() -> None:
-    world = engine()
+    world = engine_with_roles()
     family(world)
     world.perform(revoke(world.context, "a", world.clock))
     world.pass_time(5)
@@ -187,7 +189,7 @@ def test_children_end_with_their_parent_and_so_do_their_leases() -> None:
 
 def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "PAGE", 2)
-    world = engine()
+    world = engine_with_roles()
     token(world, ttl=None, leases=7)
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(5)
@@ -197,7 +199,7 @@ def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
 def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """The due entry of the token stays until all its leases are ending."""
     monkeypatch.setattr(expiry, "PAGE", 2)
-    world = engine()
+    world = engine_with_roles()
     token(world, leases=5)
     world.advance(600)
 
@@ -216,7 +218,7 @@ def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatc
 
 
 def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:
-    world = engine()
+    world = engine_with_roles()
     token(world, ttl=None)
     world.perform(world.context.records.commit(Changes({}, {keys.token_lease("t", "cloud/creds/x/gone"): Due()})))
     world.perform(revoke(world.context, "t", world.clock))
@@ -224,18 +226,18 @@ def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:
     assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])
 
 
-def revoked_family() -> Engine:
-    world = engine()
+def revoked_family() -> SecretsEngine:
+    world = engine_with_roles()
     family(world)
     world.perform(revoke(world.context, "a", world.clock))
     return world
 
 
 def test_no_fault_leaves_a_lease_or_a_child_behind() -> None:
-    for world in every_fault(Engine.tick, revoked_family, kinds=KINDS):
+    for world in every_fault(SecretsEngine.tick, revoked_family, kinds=KINDS):
         with suppress(Crashed, CloudidError):
             world.tick()
-        world.start()
+        world.restart()
         world.pass_time(2 * SETTLE_TIME)
         assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], []), world
         assert world.alive("password") == [], world

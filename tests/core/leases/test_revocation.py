@@ -16,26 +16,26 @@ from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import Crashed, Fault, FaultKind
-
-from ..engine import SETTLE_TIME, Engine, engine
+from tests.engines import SecretsEngine, engine_with_roles
+from tests.installation import SETTLE_TIME
 
 KINDS = frozenset(FaultKind) - {FaultKind.CRASH_BEFORE}
 """A crash before an effect is one after the effect before it, or nothing has happened yet."""
 
 
-def end(world: Engine, lease_id: str) -> bool:
+def end(world: SecretsEngine, lease_id: str) -> bool:
     return world.perform(end_lease(world.context, lease_id, world.clock))
 
 
-def ending(role: str) -> tuple[Engine, str]:
+def ending(role: str) -> tuple[SecretsEngine, str]:
     """A world with a lease that was told to end."""
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue(role)
     end(world, lease_id)
     return world, lease_id
 
 
-def entries(world: Engine, lease_id: str) -> list[str]:
+def entries(world: SecretsEngine, lease_id: str) -> list[str]:
     """Every entry of the store that names a lease."""
     return [key for key in world.store.list("", "", 100_000) if lease_id in key]
 
@@ -50,7 +50,7 @@ def test_nothing_is_left_of_a_lease_that_has_ended(role: str) -> None:
 
 
 def test_ending_an_unknown_lease_does_nothing() -> None:
-    world = engine()
+    world = engine_with_roles()
     assert not end(world, "cloud/creds/existing/unknown")
     world.perform(end_leases(world.context, ["unknown"], world.clock))
     assert not world.perform(forget_lease(world.context, "unknown", "m", world.clock))
@@ -66,7 +66,7 @@ def test_a_lease_that_ends_is_dead_at_once() -> None:
 
 def test_a_lease_that_cannot_be_removed_stays_listed_with_its_reason() -> None:
     world, lease_id = ending("existing")
-    world.fail(status=403, code="Authorization_RequestDenied")
+    world.fail("graph", status=403, code="Authorization_RequestDenied")
     for hours in range(30):
         world.pass_time(LONGEST_PAUSE)
         lease = world.lease(lease_id)
@@ -83,7 +83,7 @@ def test_a_lease_that_cannot_be_removed_stays_listed_with_its_reason() -> None:
 
 def test_ending_a_lease_again_makes_it_due_at_once() -> None:
     world, lease_id = ending("existing")
-    world.fail(status=403)
+    world.fail("graph", status=403)
     world.pass_time(3 * LONGEST_PAUSE)
     world.heal()
     end(world, lease_id)
@@ -96,7 +96,7 @@ def test_an_attempt_that_was_cut_short_shows() -> None:
     world.slow(20)
     tick = world.spawn(world.service.tick())
     world.advance(5)
-    world.start()
+    world.restart()
     lease = world.lease(lease_id)
     assert tick.is_done
     assert lease is not None
@@ -131,7 +131,7 @@ def test_an_attempt_stores_what_it_has_done_although_another_request_is_faster()
 def test_what_was_removed_is_not_tried_again() -> None:
     """Only what is left of the holdings."""
     world, lease_id = ending("fresh")
-    world.fail("/graph/v1.0/applications/", status=403)
+    world.fail(path="/graph/v1.0/applications/", status=403)
     world.pass_time(5)
     lease = world.lease(lease_id)
     assert lease is not None
@@ -145,7 +145,7 @@ def test_what_was_removed_is_not_tried_again() -> None:
 
 def test_absence_is_believed_only_when_the_directory_has_settled() -> None:
     world, lease_id = ending("existing")
-    world.fail(status=404, code="Request_ResourceNotFound")
+    world.fail("graph", status=404, code="Request_ResourceNotFound")
     world.pass_time(SETTLE_TIME / 2)
     assert world.lease(lease_id)
     world.pass_time(2 * SETTLE_TIME)
@@ -153,7 +153,7 @@ def test_absence_is_believed_only_when_the_directory_has_settled() -> None:
 
 
 def test_many_end_in_one_commit() -> None:
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue() for _ in range(5)]
     before = world.store.revision
     world.perform(end_leases(world.context, [*leases, "unknown"], world.clock))
@@ -164,7 +164,7 @@ def test_many_end_in_one_commit() -> None:
 
 
 def test_many_end_although_one_of_them_changes_at_the_same_time() -> None:
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue() for _ in range(3)]
     tasks = [world.spawn(end_leases(world.context, leases, world.clock + n)) for n in range(3)]
     world.settle()
@@ -174,7 +174,7 @@ def test_many_end_although_one_of_them_changes_at_the_same_time() -> None:
 
 
 def test_a_fence_is_expected() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     stale = {keys.LEADER_TERM: 99}
     with pytest.raises(CloudidError):
@@ -187,9 +187,9 @@ def test_a_fence_is_expected() -> None:
 
 
 def test_a_lease_that_is_dropped_leaves_its_objects_to_the_journal() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("fresh")
-    world.fail(status=403)
+    world.fail("graph", status=403)
     assert world.perform(forget_lease(world.context, lease_id, world.mount().id, world.clock))
     assert entries(world, lease_id) == []
     world.pass_time(600)
@@ -216,10 +216,10 @@ def test_a_lease_may_be_dropped_while_it_is_being_revoked() -> None:
 
 @pytest.mark.parametrize("role", ["existing", "fresh"])
 def test_no_fault_loses_a_lease_or_leaves_an_object(role: str) -> None:
-    for world in every_fault(Engine.tick, lambda: ending(role)[0], kinds=KINDS):
+    for world in every_fault(SecretsEngine.tick, lambda: ending(role)[0], kinds=KINDS):
         with suppress(Crashed, CloudidError):
             world.tick()
-        world.start()
+        world.restart()
         leases = world.store.list(keys.LEASES, "", 10)
         made = [kind for kind in ("application", "principal", "password", "assignment") if world.alive(kind)]
         assert leases or not made, world
@@ -234,7 +234,7 @@ def test_no_fault_loses_a_lease_or_leaves_an_object(role: str) -> None:
 
 
 def test_a_revocation_gives_up_after_too_many_conflicts() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     guard = {"guard": 7}
     world.perform(world.context.records.commit(Changes({}, {"guard": Due()})))

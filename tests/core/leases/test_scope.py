@@ -7,16 +7,15 @@ import pytest
 from cloudid_core.leases.scope import local_path, scopes_of
 from cloudid_core.mounts.table import AUTH, MountTable, new_mount
 from cloudid_core.tokens.record import Token
-
-from ..engine import Engine, engine
+from tests.engines import SecretsEngine, engine_with_roles
 
 NAMES = ("auth/foo", "auth/foobar")
 PREFIXES = ("sys/leases/revoke-prefix", "sys/leases/revoke-force")
 
 
-def moved() -> tuple[Engine, str]:
+def moved() -> tuple[SecretsEngine, str]:
     """A lease whose mount was moved away, and another mount where it was."""
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("fresh")
     world.must("POST", "sys/remount", {"from": "cloud", "to": "elsewhere"})
     world.must("POST", "sys/mounts/cloud", {"type": "cloud"})
@@ -47,7 +46,7 @@ def test_a_path_reaches_the_leases_of_a_mount_that_was_moved_there(route: str, p
 
 
 def test_a_path_ends_where_a_segment_ends() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("existing")
     for path in ("cloud/creds/exist", "clou", "cloud/cred"):
         world.must("PUT", f"sys/leases/revoke-prefix/{path}")
@@ -114,6 +113,6 @@ def test_rights_on_a_path_do_not_reach_the_leases_of_a_mount_that_was_moved_away
     rules = [f'path "sys/leases/{action}/{path}/*" {{ capabilities = ["update"] }}' for path in {"cloud", where}]
     world.must("PUT", "sys/policies/acl/operator", {"policy": "\n".join(rules)})
     wanted = {"policies": ["operator"], "no_default_policy": True}
-    token = world.must("POST", "auth/token/create", wanted).body["auth"]["client_token"]
+    token = world.must("POST", "auth/token/create", wanted).auth["client_token"]
     reply = world.ask("PUT", f"sys/leases/{action}/{lease_id}", token=token)
     assert reply.status == (204 if (status, action) == (200, "revoke") else status)

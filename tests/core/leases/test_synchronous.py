@@ -7,13 +7,13 @@ from attrs import evolve
 from cloudid_core.effects import Commit
 from cloudid_core.leases.synchronous import PAGE
 from cloudid_core.store import keys
+from tests.engines import SecretsEngine, engine_with_roles
+from tests.installation import SETTLE_TIME, START
 
-from ..engine import SETTLE_TIME, START, Engine, engine
 
-
-def with_many(count: int) -> tuple[Engine, list[str]]:
+def with_many(count: int) -> tuple[SecretsEngine, list[str]]:
     """A world with copies of one lease."""
-    world = engine()
+    world = engine_with_roles()
     original = world.lease(world.issue("existing"))
     assert original is not None
     copies = [evolve(original, id=f"{original.id}{number:05}") for number in range(count)]
@@ -55,12 +55,12 @@ def test_all_that_can_be_done_is_done_before_the_answer() -> None:
 
 def test_leases_that_are_marked_are_worked_off_by_another_node() -> None:
     """The request ends in a crash, after which another host starts."""
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue("existing") for _ in range(3)]
     world.slow(50)
     task = world.spawn(world.service.handle(world.request("PUT", "sys/leases/revoke-prefix/cloud")))
     world.advance(2)
-    world.start()
+    world.restart()
     assert task.is_done
     world.heal()
     world.pass_time(4000)

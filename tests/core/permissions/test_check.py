@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cloudid_core.effects import HttpResponse
+from tests.engines import SecretsEngine, engine_config, engine_with_roles
 
-from ..engine import Engine, config, engine
 from ..service_world import ServiceWorld
 
 
@@ -16,15 +16,15 @@ def missing(data: Any) -> set[tuple[str, str]]:
     return {(each["any_of"][0], each["scope"]) for each in data["missing"]}
 
 
-def root_principal(world: Engine) -> str:
-    client_id = config(world)["client_id"]
+def root_principal(world: SecretsEngine) -> str:
+    client_id = engine_config(world)["client_id"]
     principal = world.simulator.world.directory.principal_of(client_id)
     assert principal is not None
     return principal.id
 
 
 def test_a_credential_that_may_do_everything_lacks_nothing() -> None:
-    world = engine()
+    world = engine_with_roles()
     data = world.must("GET", "cloud/permissions").data
     assert data["missing"] == []
     assert "Application.ReadWrite.All" in data["directory"]
@@ -33,10 +33,10 @@ def test_a_credential_that_may_do_everything_lacks_nothing() -> None:
 
 
 def test_what_is_missing_is_named_with_its_scope() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.simulator.world.writers.discard(root_principal(world))
-    data = world.must("GET", "cloud/permissions?scope=/subscriptions/" + config(world)["subscription_id"]).data
-    scope = f"/subscriptions/{config(world)['subscription_id']}"
+    data = world.must("GET", "cloud/permissions?scope=/subscriptions/" + engine_config(world)["subscription_id"]).data
+    scope = f"/subscriptions/{engine_config(world)['subscription_id']}"
     assert missing(data) == {
         ("Application.ReadWrite.OwnedBy", ""),
         ("Application.ReadWrite.All", ""),
@@ -49,8 +49,8 @@ def test_what_is_missing_is_named_with_its_scope() -> None:
 
 
 def test_the_resource_manager_is_asked_where_roles_make_assignments() -> None:
-    world = engine()
-    subscription = config(world)["subscription_id"]
+    world = engine_with_roles()
+    subscription = engine_config(world)["subscription_id"]
     assert world.must("GET", "cloud/permissions").data["scopes"] == [f"/subscriptions/{subscription}"]
     scope = f"/subscriptions/{subscription}/resourceGroups/prod"
     role = {"azure_roles": [{"role_name": "Reader", "scope": scope}]}
@@ -59,7 +59,7 @@ def test_the_resource_manager_is_asked_where_roles_make_assignments() -> None:
 
 
 def test_a_provider_that_does_not_answer_leaves_it_open() -> None:
-    world = engine()
+    world = engine_with_roles()
     cloud = world.simulator.handle
 
     def broken(request: Any) -> Any:
@@ -77,7 +77,7 @@ def test_a_provider_that_does_not_answer_leaves_it_open() -> None:
 
 
 def test_a_credential_that_may_not_even_ask_has_nothing_there() -> None:
-    world = engine()
+    world = engine_with_roles()
     principal = root_principal(world)
     world.simulator.world.readers.discard(principal)
     world.simulator.world.writers.discard(principal)
@@ -88,7 +88,7 @@ def test_a_credential_that_may_not_even_ask_has_nothing_there() -> None:
 
 @pytest.mark.parametrize("scope", ["nonsense", "/subscriptions/x", "/subscriptions/../y"])
 def test_a_text_that_is_no_scope_is_refused(scope: str) -> None:
-    reply = engine().ask("GET", f"cloud/permissions?scope={scope}")
+    reply = engine_with_roles().ask("GET", f"cloud/permissions?scope={scope}")
     assert (reply.status, reply.codes) == (400, ["field_invalid"])
 
 
@@ -107,7 +107,7 @@ def test_it_needs_a_configuration() -> None:
 
 
 def test_no_access_token_is_in_the_answer_or_in_an_event() -> None:
-    world = engine()
+    world = engine_with_roles()
     reply = world.must("GET", "cloud/permissions")
     assert b"eyJ" not in reply.response.body
     assert "eyJ" not in repr(world.events)

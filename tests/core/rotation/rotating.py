@@ -1,40 +1,40 @@
-"""A world in which root secrets are rotated, and in which nobody may ever be locked out."""
+"""An installation in which root secrets are rotated, and in which the service may never be locked out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from attrs import evolve
 
-from cloudid_core import HttpRequest, Request
+from cloudid_core import HttpRequest
 from cloudid_core.auth_method.config import Config as AuthConfig
 from cloudid_core.mounts.table import MountTable
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.store import keys
 from cloudid_core.store.records import converter
+from cloudid_core.testing import Answer
 from servers.provider_simulator.world.objects import Application
-
-from ..engine import Engine, config, engine
+from tests.engines import SecretsEngine, engine_config, engine_with_roles
 
 OVERLAP_AND_MORE = 330.0
 
 
-class Rotating(Engine):
+class Rotating(SecretsEngine):
     """After every call to the provider, of the secrets that are stored for a mount one must work."""
 
-    def __init__(self, *given: Any, **settings: Any) -> None:
-        super().__init__(*given, **settings)
-        self.provider = self._watched
-
-    def _watched(self, request: HttpRequest) -> Any:
-        answer = self.simulator.handle(request)
+    def call_cloud(self, request: HttpRequest) -> Answer:
+        answer = super().call_cloud(request)
         if request.method != "GET":
             for secrets in self.stored_secrets():
-                assert any(map(self.accepts, secrets)), "locked out"
+                assert any(map(self.knows, secrets)), "locked out"
         return answer
+
+    def knows(self, secret: str) -> bool:
+        """Whether a secret is that of an application, whatever the token endpoint makes of it at the moment."""
+        applications = self.simulator.world.directory.applications.all()
+        return any(password.secret == secret for application in applications for password in application.passwords)
 
     def stored_secrets(self) -> Iterator[list[str]]:
         """For every mount with a root secret, all that are stored for it."""
@@ -90,15 +90,9 @@ class Rotating(Engine):
         (password,) = (password for password in self.root.passwords if password.secret == secret)
         self.simulator.world.directory.remove_password(self.root, password.key_id)
 
-    def rotation_request(self, path: str = "cloud") -> Request:
-        return Request("POST", f"/v1/{path}/rotate-root", {"x-service-token": "root"})
-
-    def config_request(self, **fields: object) -> Request:
-        return Request("POST", "/v1/cloud/config", {"x-service-token": "root"}, msgspec.json.encode(fields))
-
     def promoted_application(self) -> dict[str, str]:
         """The credentials of another application that may do what the root application may."""
-        other = self.cloud("GET", "world")["applications"][1]
+        other = self.scene["applications"][1]
         principal = self.simulator.world.directory.principal_of(other["client_id"])
         assert principal is not None
         self.simulator.world.readers.add(principal.id)
@@ -111,15 +105,12 @@ class Rotating(Engine):
 
 def rotating() -> Rotating:
     """A world whose secrets engine has the root secret that its operator gave it."""
-    furnished = engine()
-    world = Rotating(furnished.seed, furnished.store.copy(), furnished.simulator)
-    world.clock = furnished.clock
-    return world
+    return Rotating.copy_of(engine_with_roles())
 
 
 def with_auth_method(world: Rotating, **fields: object) -> Rotating:
     """The world with the same root secret in the authentication method, or another one."""
-    given = config(world)
+    given = engine_config(world)
     del given["subscription_id"]
     world.must("POST", "auth/cloud/config", {**given, "resource": "https://service", **fields})
     return world

@@ -10,8 +10,8 @@ from cloudid_core.rotation.add import UNIDENTIFIED, give_up
 from cloudid_core.rotation.record import Phase, Rotation
 from cloudid_core.rotation.root_credential import ROOT_PASSWORD_TTL
 from cloudid_core.store import keys
+from tests.installation import SETTLE_TIME
 
-from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
 
 ADD = "/graph/v1.0/applications/.*/addPassword"
@@ -24,7 +24,7 @@ def check_nothing_is_left(world: Rotating, keys_before: list[str]) -> None:
     assert world.key_ids == keys_before
     assert world.rotation().is_idle
     assert (world.due(queue.INTENT), world.due(queue.ROTATION)) == ([], [])
-    assert world.accepts(world.configured())
+    assert world.knows(world.configured())
 
 
 def test_the_new_secret_lives_as_long_as_is_configured() -> None:
@@ -51,7 +51,7 @@ def test_the_new_secret_bears_our_marker() -> None:
 def test_a_refusal_leaves_nothing(status: int, answer: int) -> None:
     world = rotating()
     before = world.key_ids
-    world.fail(ADD, status=status)
+    world.fail(path=ADD, status=status)
     assert world.rotate() == answer
     assert world.rotation().is_idle
     assert str(status) in world.status()["last_error"]
@@ -62,7 +62,7 @@ def test_a_lost_answer_leaves_nothing() -> None:
     """The password is there, but nobody knows its text: it is found by its name and removed."""
     world = rotating()
     before = world.key_ids
-    world.cloud("POST", "faults", [{"match": {"path": ADD}, "times": 1, "action": {"drop": True, "after_work": True}}])
+    world.fail(path=ADD, times=1, drop=True, after_work=True)
     assert world.rotate() == 503
     assert len(world.key_ids) == len(before) + 1
     check_nothing_is_left(world, before)
@@ -70,7 +70,7 @@ def test_a_lost_answer_leaves_nothing() -> None:
 
 def test_concurrent_changes_of_the_application_are_waited_for() -> None:
     world = rotating()
-    world.fail(ADD, status=409, code="Directory_ConcurrencyViolation", times=2)
+    world.fail(path=ADD, status=409, code="Directory_ConcurrencyViolation", times=2)
     assert world.rotate() == 204
 
 
@@ -78,10 +78,10 @@ def test_a_crash_while_the_secret_is_made_leaves_nothing() -> None:
     world = rotating()
     before = world.key_ids
     world.slow(5)
-    world.spawn(world.asking(world.rotation_request()))
+    world.spawn(world.asking("POST", "cloud/rotate-root"))
     world.advance(8)
     assert len(world.key_ids) == len(before) + 1
-    world.start()
+    world.restart()
     assert world.rotation().phase is Phase.ADDING
     assert world.rotate() == 202
     check_nothing_is_left(world, before)
@@ -92,18 +92,18 @@ def test_a_configuration_that_changes_first_wins() -> None:
     """The rotation begins with what is configured then."""
     world = rotating()
     fresh = world.add_secret()
-    rotation = world.spawn(world.asking(world.rotation_request()))
-    write = world.spawn(world.asking(world.config_request(client_secret=fresh)))
+    rotation = world.spawn(world.asking("POST", "cloud/rotate-root"))
+    write = world.spawn(world.asking("POST", "cloud/config", {"client_secret": fresh}))
     world.settle()
     assert write.result().status == 204
     assert rotation.result().status in (204, 503)
     world.pass_time(4 * SETTLE_TIME)
-    assert world.accepts(world.configured())
+    assert world.knows(world.configured())
 
 
 def test_a_root_application_without_rights_is_told_so() -> None:
     world = rotating()
-    other = world.cloud("GET", "world")["applications"][1]
+    other = world.scene["applications"][1]
     world.must("POST", "cloud/config", {"client_id": other["client_id"], "client_secret": other["client_secret"]})
     world.must("DELETE", "cloud/roles/existing")
     reply = world.ask("POST", "cloud/rotate-root")
@@ -128,7 +128,7 @@ def test_a_secret_whose_key_cannot_be_told_is_left_and_that_is_said() -> None:
     world.pass_time(OVERLAP_AND_MORE)
     assert world.rotation().is_idle
     assert world.status()["note"] == UNIDENTIFIED
-    assert all(map(world.accepts, (old, twin, world.configured())))
+    assert all(map(world.knows, (old, twin, world.configured())))
 
 
 def test_a_second_rotation_removes_what_the_first_has_made() -> None:
@@ -146,7 +146,7 @@ def test_keys_of_others_are_never_touched() -> None:
     for _ in range(2):
         world.rotate()
         world.pass_time(OVERLAP_AND_MORE)
-    assert all(map(world.accepts, theirs))
+    assert all(map(world.knows, theirs))
     assert len(world.key_ids) == 3
 
 
@@ -162,14 +162,14 @@ def test_keys_on_a_former_root_application_are_given_up() -> None:
     world.must("POST", "cloud/config", other)
     assert world.rotate() == 204
     world.pass_time(OVERLAP_AND_MORE)
-    assert not world.accepts(ours)
-    assert world.accepts(operators)
+    assert not world.knows(ours)
+    assert world.knows(operators)
 
 
 def test_a_node_that_no_longer_leads_does_not_give_up_a_rotation() -> None:
     """The secret that it would abandon may be the one that the next leader switches to."""
     world = rotating()
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": 30}})
+    world.behave(delays={"sign_in": 30})
     world.ask("POST", "cloud/rotate-root", x_service_deadline="5")
     found = world.perform(world.context.records.find(keys.rotation(world.mount_ids["cloud"]), Rotation))
     assert found is not None

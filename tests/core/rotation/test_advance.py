@@ -12,8 +12,8 @@ from cloudid_core.rotation.record import Phase
 from cloudid_core.store.changes import Changes
 from cloudid_core.testing.exhaustive import every_fault
 from cloudid_core.testing.faults import Crashed, FaultKind
+from tests.installation import SETTLE_TIME
 
-from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
 
 KINDS = frozenset(FaultKind) - {FaultKind.CRASH_BEFORE}
@@ -34,7 +34,7 @@ def overlapping() -> Rotating:
 
 def proving() -> Rotating:
     world = rotating()
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": 30}})
+    world.behave(delays={"sign_in": 30})
     world.ask("POST", "cloud/rotate-root", x_service_deadline="5")
     world.advance(60)
     return world
@@ -54,10 +54,10 @@ def test_no_fault_locks_out_or_leaves_a_key(story: object, make: object) -> None
     for world in every_fault(story, make, kinds=KINDS):
         with suppress(Crashed, CloudidError):
             story(world)
-        world.start()
-        assert any(map(world.accepts, next(world.stored_secrets()))), world
+        world.restart()
+        assert any(map(world.knows, next(world.stored_secrets()))), world
         world.pass_time(LONG)
-        assert world.accepts(world.configured()), world
+        assert world.knows(world.configured()), world
         assert len(world.key_ids) == 1, world
         assert world.status()["phase"] == "idle", world
         assert (world.due(queue.INTENT), world.due(queue.ROTATION)) == ([], []), world
@@ -65,7 +65,7 @@ def test_no_fault_locks_out_or_leaves_a_key(story: object, make: object) -> None
 
 def test_a_failure_is_noted_and_tried_again_later() -> None:
     world = overlapping()
-    world.fail(status=503)
+    world.fail("graph", status=503)
     world.tick()
     first = world.rotation()
     assert (first.phase, first.attempts) == (Phase.OVERLAPPING, 1)

@@ -16,13 +16,12 @@ from cloudid_core.rotation.record import Phase
 from cloudid_core.secrets_engine.config import Config
 from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
+from tests.engines import SecretsEngine, engine_config
 
-from ..engine import Engine, config
 from .rotating import Rotating, rotating, with_auth_method
 
 DAY: Final = 86_400.0
 HOUR: Final = 3600.0
-LOGIN_FAILS: Final = [{"match": {"family": "login"}, "times": None, "action": {"status": 500}}]
 
 
 def planned(**fields: object) -> Rotating:
@@ -31,11 +30,11 @@ def planned(**fields: object) -> Rotating:
     return world
 
 
-def due(world: Engine) -> list[str]:
+def due(world: SecretsEngine) -> list[str]:
     return [key for key in world.store.list(keys.DUE, "", 100) if f"/{queue.ROTATION_PLAN}/" in key]
 
 
-def risks(world: Engine) -> list[str]:
+def risks(world: SecretsEngine) -> list[str]:
     return [event.reason for event in world.events if isinstance(event, RootSecretAtRisk)]
 
 
@@ -50,7 +49,7 @@ def test_a_period_rotates_again_and_again() -> None:
     assert world.status()["phase"] == "overlapping"
     world.pass_time(HOUR)
     assert world.configured() not in (first, second)
-    assert not world.accepts(first)
+    assert not world.knows(first)
     assert len(due(world)) == 1
 
 
@@ -82,7 +81,7 @@ def test_a_rotation_on_request_counts_as_one() -> None:
 def test_rotation_survives_a_restart_and_a_change_of_node() -> None:
     world = planned(rotation_period=3600)
     first = world.configured()
-    world.start()
+    world.restart()
     world.pass_time(HOUR + 60)
     assert world.configured() != first
 
@@ -90,7 +89,7 @@ def test_rotation_survives_a_restart_and_a_change_of_node() -> None:
 def test_what_fails_is_tried_again_and_warned_about() -> None:
     world = planned(rotation_period=3600)
     first = world.configured()
-    world.fail("/graph/v1.0/applications/", status=503, times=None)
+    world.fail(path="/graph/v1.0/applications/", status=503)
     world.pass_time(HOUR + 600)
     assert world.configured() == first
     assert world.status()["last_error"]
@@ -106,7 +105,7 @@ def test_what_fails_is_tried_again_and_warned_about() -> None:
 def test_a_window_that_ends_gives_the_new_secret_up_until_the_next_slot() -> None:
     world = planned(rotation_schedule="0 3 * * *", rotation_window=3600)
     first = world.configured()
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": 86_400}})
+    world.behave(delays={"sign_in": 86_400})
     world.pass_time(slot_after(world, 3) - world.clock + HOUR - 120)
     assert world.rotation().phase is Phase.PROVING
     world.pass_time(2 * HOUR)
@@ -114,14 +113,14 @@ def test_a_window_that_ends_gives_the_new_secret_up_until_the_next_slot() -> Non
     assert world.rotation().phase is Phase.IDLE
     assert world.status()["last_error"] == WINDOW_OVER
     assert len(world.key_ids) == 1, "the key that was given up is removed"
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": 0}})
+    world.behave(delays={"sign_in": 0})
     world.pass_time(20 * HOUR)
     assert world.configured() == first
     world.pass_time(2 * HOUR)
     assert world.configured() != first
 
 
-def slot_after(world: Engine, hour: int) -> float:
+def slot_after(world: SecretsEngine, hour: int) -> float:
     """The next full hour of a day."""
     midnight = world.clock // DAY * DAY
     return midnight + hour * HOUR + (DAY if world.clock >= midnight + hour * HOUR else 0)
@@ -148,8 +147,8 @@ def test_a_slot_that_was_missed_waits_for_the_next() -> None:
 def test_a_root_secret_that_is_not_stored_cannot_be_rotated_and_warns(
     environment: dict[str, Secret], fields: dict[str, str]
 ) -> None:
-    world = Engine(environment=environment)
-    reply = world.ask("POST", "cloud/config", {**config(world), "rotation_period": 60, **fields})
+    world = SecretsEngine(environment=environment)
+    reply = world.ask("POST", "cloud/config", {**engine_config(world), "rotation_period": 60, **fields})
     assert (reply.status, len(reply.body["warnings"])) == (200, 1)
     world.pass_time(120)
     assert "not stored here" in world.ask("GET", "cloud/rotation").data["last_error"]
@@ -172,15 +171,15 @@ def test_two_mounts_of_one_application_rotate_side_by_side() -> None:
     for path in ("cloud", "auth/cloud"):
         world.must("POST", f"{path}/config", {"rotation_period": 1800})
     world.pass_time(2 * HOUR)
-    assert not any(world.accepts(secret) for secret in firsts)
-    assert all(world.accepts(world.configured(path)) for path in ("cloud", "auth/cloud"))
+    assert not any(world.knows(secret) for secret in firsts)
+    assert all(world.knows(world.configured(path)) for path in ("cloud", "auth/cloud"))
     assert len(world.key_ids) <= 4
 
 
 def test_a_short_period_never_has_more_than_eight_living_secrets() -> None:
     world = planned(rotation_period=5)
     first = world.configured()
-    world.fail("/graph/v1.0/applications/[^/]+/removePassword", status=500, times=None)
+    world.fail(path="/graph/v1.0/applications/[^/]+/removePassword", status=500)
     world.pass_time(HOUR)
     ours = len(world.key_ids) - 1
     assert 2 <= ours <= 8
@@ -188,7 +187,7 @@ def test_a_short_period_never_has_more_than_eight_living_secrets() -> None:
     world.heal()
     world.pass_time(4 * HOUR)
     assert len(world.key_ids) <= 3
-    assert not world.accepts(first)
+    assert not world.knows(first)
 
 
 def test_a_minute_of_rotations_every_five_seconds() -> None:
@@ -198,9 +197,9 @@ def test_a_minute_of_rotations_every_five_seconds() -> None:
     for _ in range(60):
         world.pass_time(1)
         most = max(most, len(world.key_ids))
-        assert world.accepts(world.configured())
+        assert world.knows(world.configured())
     assert 2 <= most <= 8
-    assert not world.accepts(first)
+    assert not world.knows(first)
 
 
 def test_a_secret_that_is_about_to_expire_warns_once_a_day_without_any_rule() -> None:
@@ -221,9 +220,9 @@ def test_a_store_from_before_gets_its_plan_when_it_is_kept() -> None:
     world = planned(rotation_period=3600)
     mount = world.mount_ids["cloud"]
     world.store.commit({}, {}, (keys.rotation_plan(mount), *due(world)))
-    world.do(world.service.upkeep())
+    world.perform(world.service.upkeep())
     assert len(due(world)) == 1
-    world.do(world.service.upkeep())
+    world.perform(world.service.upkeep())
     assert len(due(world)) == 1
 
 
@@ -233,7 +232,7 @@ def test_a_clock_that_was_set_back_does_not_put_rotation_off_for_ever() -> None:
     world.clock += 300 * DAY
     world.must("POST", "cloud/config", {"rotation_period": 3600})
     world.clock -= 300 * DAY
-    world.do(world.service.upkeep())
+    world.perform(world.service.upkeep())
     world.pass_time(2 * HOUR)
     assert world.configured() != first
 
@@ -257,7 +256,7 @@ def test_trouble_while_the_secret_is_proven_does_not_start_another_rotation() ->
     world.pass_time(HOUR - 30)
     world.issue()
     before: Any = world.key_ids
-    world.cloud("POST", "faults", LOGIN_FAILS)
+    world.fail("login", status=500)
     world.pass_time(600)
     assert len(world.key_ids) <= len(before) + 1
     world.heal()
@@ -270,7 +269,7 @@ def test_every_commit_of_an_automated_rotation_expects_the_leadership(is_refused
     """Also when the new secret is given up."""
     world = planned(rotation_period=3600)
     if is_refused:
-        world.fail("/graph/v1.0/applications/[^/]+/addPassword", status=403, times=None)
+        world.fail(path="/graph/v1.0/applications/[^/]+/addPassword", status=403)
     world.advance(3601)
     start = len(world.trace)
     world.tick()
@@ -285,7 +284,7 @@ def test_a_damaged_configuration_does_not_stop_the_plans_of_others() -> None:
     mount = world.mount_ids["auth/cloud"]
     world.store.commit({}, {keys.config(mount): b"damaged"}, (keys.rotation_plan(mount), *due(world)))
     world.store.commit({}, {}, (keys.rotation_plan(world.mount_ids["cloud"]),))
-    world.do(world.service.upkeep())
+    world.perform(world.service.upkeep())
     assert len(due(world)) == 1
 
 
@@ -297,7 +296,7 @@ def test_a_combination_that_locks_out_is_rotated_early_where_it_is_stored_alread
     def combine(stored: Config | None) -> Config | None:
         return stored and evolve(stored, root_password_ttl=182, rotation_period=864_000)
 
-    world.do(world.context.records.update(key, Config, combine))
+    world.perform(world.context.records.update(key, Config, combine))
     assert world.rotate() == 204
     first = world.configured()
     (warning,) = world.ask("GET", "cloud/config").body["warnings"]

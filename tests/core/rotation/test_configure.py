@@ -8,16 +8,17 @@ import pytest
 from attrs import evolve
 
 from cloudid_core.values.secret import Secret
-
-from ..engine import Engine, config
+from tests.engines import SecretsEngine, engine_config
 
 AUDIENCE: dict[str, Any] = {"client_secret": "", "identity_token_audience": "api://exchange"}
 
 
-def configured(environment: dict[str, str] | None = None, issuer: str = "https://id.test", **fields: Any) -> Engine:
+def configured(
+    environment: dict[str, str] | None = None, issuer: str = "https://id.test", **fields: Any
+) -> SecretsEngine:
     secrets = {name: Secret(value) for name, value in (environment or {}).items()}
-    world = Engine(environment=secrets, issuer=issuer)
-    world.must("POST", "cloud/config", {**config(world), **fields})
+    world = SecretsEngine(environment=secrets, issuer=issuer)
+    world.must("POST", "cloud/config", {**engine_config(world), **fields})
     return world
 
 
@@ -59,7 +60,7 @@ def test_an_audience_without_a_client_id_warns() -> None:
 def test_a_client_secret_that_the_environment_adds_later_is_not_used_and_warns() -> None:
     world = configured(**AUDIENCE)
     world.settings = evolve(world.settings, environment={"CLOUD_CLIENT_SECRET": Secret("outer")})
-    world.start()
+    world.restart()
     reply = world.must("GET", "cloud/rotation")
     assert reply.data["credential_source"] == "identity_token"
     assert "of the environment is not" in reply.body["warnings"][0]

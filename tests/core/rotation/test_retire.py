@@ -25,37 +25,37 @@ def overlapping() -> tuple[Rotating, str]:
 def test_both_secrets_live_through_the_overlap_and_then_only_the_new_one() -> None:
     world, old = overlapping()
     world.pass_time(LONGEST_OVERLAP - 10)
-    assert world.accepts(old)
+    assert world.knows(old)
     assert world.rotation().phase is Phase.OVERLAPPING
     world.pass_time(40)
-    assert not world.accepts(old)
-    assert world.accepts(world.configured())
+    assert not world.knows(old)
+    assert world.knows(world.configured())
     assert (world.rotation().phase, world.due(queue.ROTATION)) == (Phase.IDLE, [])
 
 
 def test_a_removal_that_fails_is_tried_again_and_shows() -> None:
     world, old = overlapping()
-    world.fail(REMOVE, status=403, code="Authorization_RequestDenied")
+    world.fail(path=REMOVE, status=403, code="Authorization_RequestDenied")
     world.pass_time(2000)
-    assert world.accepts(old)
+    assert world.knows(old)
     assert "403 Authorization_RequestDenied" in world.status()["last_error"]
     world.heal()
     world.pass_time(2 * queue.LONGEST_PAUSE)
-    assert not world.accepts(old)
+    assert not world.knows(old)
     assert (world.status()["phase"], world.status()["last_error"]) == ("idle", "")
 
 
 def test_a_rotation_that_is_stuck_does_not_stand_in_the_way_of_the_next() -> None:
     """And what it could not remove goes with the next one."""
     world, old = overlapping()
-    world.fail(REMOVE, status=403)
+    world.fail(path=REMOVE, status=403)
     world.pass_time(OVERLAP_AND_MORE)
     second = world.configured()
     assert world.rotate() == 204
     assert world.configured() != second
     world.heal()
     world.pass_time(OVERLAP_AND_MORE)
-    assert not any(map(world.accepts, (old, second)))
+    assert not any(map(world.knows, (old, second)))
     assert len(world.key_ids) == 1
 
 
@@ -74,12 +74,12 @@ def test_nothing_is_removed_when_the_operator_has_configured_another_secret(back
     world.must("POST", "cloud/config", {"client_secret": theirs})
     world.pass_time(OVERLAP_AND_MORE)
     assert world.status()["note"] == OVERRULED
-    assert all(map(world.accepts, (old, ours, theirs)))
+    assert all(map(world.knows, (old, ours, theirs)))
     assert world.rotate() == 204
     world.pass_time(OVERLAP_AND_MORE)
-    assert not any(map(world.accepts, (ours, theirs)))
-    assert world.accepts(old) == (not back_to_old)
-    assert world.accepts(world.configured())
+    assert not any(map(world.knows, (ours, theirs)))
+    assert world.knows(old) == (not back_to_old)
+    assert world.knows(world.configured())
 
 
 def test_nothing_is_removed_when_the_configuration_is_gone() -> None:
@@ -87,7 +87,7 @@ def test_nothing_is_removed_when_the_configuration_is_gone() -> None:
     world.must("DELETE", "cloud/config")
     world.pass_time(OVERLAP_AND_MORE)
     assert world.rotation().is_idle
-    assert world.accepts(old)
+    assert world.knows(old)
 
 
 def test_nothing_is_removed_when_the_mount_proves_itself_as_another_application() -> None:
@@ -96,7 +96,7 @@ def test_nothing_is_removed_when_the_mount_proves_itself_as_another_application(
     world.must("POST", "cloud/config", {"client_id": other["client_id"]})
     world.pass_time(OVERLAP_AND_MORE)
     assert world.rotation().is_idle
-    assert world.accepts(old)
+    assert world.knows(old)
 
 
 def test_a_secret_that_another_mount_uses_stays_until_that_one_is_rotated_too() -> None:
@@ -106,11 +106,11 @@ def test_a_secret_that_another_mount_uses_stays_until_that_one_is_rotated_too() 
     world.pass_time(OVERLAP_AND_MORE)
     assert world.status()["note"] == SHARED
     assert world.configured("auth/cloud") == old
-    assert world.accepts(old)
+    assert world.knows(old)
     assert world.rotate("auth/cloud") == 204
     world.pass_time(OVERLAP_AND_MORE)
-    assert not world.accepts(old)
-    assert all(world.accepts(world.configured(path)) for path in ("cloud", "auth/cloud"))
+    assert not world.knows(old)
+    assert all(world.knows(world.configured(path)) for path in ("cloud", "auth/cloud"))
 
 
 def test_mounts_that_share_an_application_remove_only_their_own_keys() -> None:
@@ -120,7 +120,7 @@ def test_mounts_that_share_an_application_remove_only_their_own_keys() -> None:
         for path in ("cloud", "auth/cloud"):
             assert world.rotate(path) == 204
             world.pass_time(OVERLAP_AND_MORE)
-            assert all(world.accepts(world.configured(each)) for each in ("cloud", "auth/cloud"))
+            assert all(world.knows(world.configured(each)) for each in ("cloud", "auth/cloud"))
     assert len(world.key_ids) == 2
 
 
@@ -132,8 +132,8 @@ def test_a_secret_of_ours_that_was_copied_to_another_mount_stays() -> None:
     with_auth_method(world, client_secret=copied)
     world.rotate(force=True)
     world.pass_time(OVERLAP_AND_MORE)
-    assert world.accepts(copied)
+    assert world.knows(copied)
     assert copied in [key.secret.reveal() for key in world.rotation().known_keys]
     world.rotate("auth/cloud")
     world.pass_time(OVERLAP_AND_MORE)
-    assert not world.accepts(copied)
+    assert not world.knows(copied)

@@ -14,8 +14,8 @@ from cloudid_core.provider.client import Credentials
 from cloudid_core.rotation.root import find_root, hinted_key, is_managed, is_used_elsewhere, root_application
 from cloudid_core.secrets_engine.config import Config
 from cloudid_core.values.secret import Secret
+from tests.engines import SecretsEngine, engine_config
 
-from ..engine import Engine, config
 from ..provider.cloud import Setting, reply
 from .rotating import rotating, with_auth_method
 
@@ -57,7 +57,7 @@ def test_the_stored_configuration_is_found_for_both_components() -> None:
 
 def test_a_secret_is_used_elsewhere_if_another_mount_is_configured_with_it() -> None:
     world = rotating()
-    secret = Secret(config(world)["client_secret"])
+    secret = Secret(engine_config(world)["client_secret"])
     engine_id = world.mount().id
     assert not world.perform(is_used_elsewhere(world.context, engine_id, secret))
     with_auth_method(world)
@@ -66,14 +66,14 @@ def test_a_secret_is_used_elsewhere_if_another_mount_is_configured_with_it() -> 
 
 
 def test_a_secret_is_used_elsewhere_if_the_environment_supplies_it_there() -> None:
-    world = Engine(environment={"AZURE_CLIENT_SECRET": Secret("platform's")})
+    world = SecretsEngine(environment={"AZURE_CLIENT_SECRET": Secret("platform's")})
     assert world.perform(is_used_elsewhere(world.context, world.mount().id, Secret("platform's")))
 
 
 def test_only_a_stored_secret_that_counts_is_ours_to_replace() -> None:
     stored, none = Config(client_secret=Secret("x")), Config()
-    plain, overriding = Engine().context, Engine(environment={"CLOUD_CLIENT_SECRET": Secret("y")}).context
-    filling = Engine(environment={"AZURE_CLIENT_SECRET": Secret("y")}).context
+    plain, overriding = SecretsEngine().context, SecretsEngine(environment={"CLOUD_CLIENT_SECRET": Secret("y")}).context
+    filling = SecretsEngine(environment={"AZURE_CLIENT_SECRET": Secret("y")}).context
     assert [is_managed(context, stored) for context in (plain, overriding, filling)] == [True, False, True]
     assert not any(is_managed(context, none) for context in (plain, overriding, filling))
 

@@ -6,8 +6,8 @@ import pytest
 
 from cloudid_core.rotation.record import Phase
 from cloudid_core.values.secret import Secret
+from tests.engines import SecretsEngine, engine_config
 
-from ..engine import Engine, config
 from .rotating import OVERLAP_AND_MORE, rotating, with_auth_method
 
 BOTH = pytest.mark.parametrize("path", ["cloud", "auth/cloud"])
@@ -34,13 +34,13 @@ def test_a_rotation_from_its_beginning_to_its_end(path: str) -> None:
     assert (seen["phase"], seen["last_rotation"] is None, seen["note"]) == ("overlapping", False, "")
     world.pass_time(OVERLAP_AND_MORE)
     assert world.status(path)["phase"] == "idle"
-    assert not world.accepts(old)
-    assert world.accepts(world.configured(path))
+    assert not world.knows(old)
+    assert world.knows(world.configured(path))
 
 
 @BOTH
 def test_without_a_configuration_there_is_nothing_to_rotate(path: str) -> None:
-    world = Engine()
+    world = SecretsEngine()
     reply = world.ask("POST", f"{path}/rotate-root")
     assert (reply.status, reply.codes) == (400, ["config_missing"])
     assert world.must("GET", f"{path}/rotation").data == IDLE
@@ -48,8 +48,8 @@ def test_without_a_configuration_there_is_nothing_to_rotate(path: str) -> None:
 
 @BOTH
 def test_without_a_root_secret_there_is_nothing_to_rotate(path: str) -> None:
-    world = Engine()
-    given = config(world)
+    world = SecretsEngine()
+    given = engine_config(world)
     del given["client_secret"]
     more = {"resource": "https://service"} if path != "cloud" else {}
     if more:
@@ -60,8 +60,8 @@ def test_without_a_root_secret_there_is_nothing_to_rotate(path: str) -> None:
 
 
 def test_a_root_secret_of_the_environment_is_not_ours_to_rotate() -> None:
-    world = Engine(environment={"CLOUD_CLIENT_SECRET": Secret("from outside")})
-    world.must("POST", "cloud/config", config(world))
+    world = SecretsEngine(environment={"CLOUD_CLIENT_SECRET": Secret("from outside")})
+    world.must("POST", "cloud/config", engine_config(world))
     reply = world.ask("POST", "cloud/rotate-root")
     assert (reply.status, reply.codes) == (400, ["root_secret_unmanaged"])
     assert world.alive("password") == []
@@ -78,7 +78,7 @@ def test_a_shared_secret_is_rotated_only_by_force(path: str) -> None:
 
 def test_when_the_deadline_comes_first_the_answer_says_where_to_look() -> None:
     world = rotating()
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": 100}})
+    world.behave(delays={"sign_in": 100})
     reply = world.ask("POST", "cloud/rotate-root", x_service_deadline="10")
     assert (reply.status, reply.data) == (202, {"rotation": "cloud/rotation"})
     assert reply.response.wake_at is not None
@@ -87,7 +87,7 @@ def test_when_the_deadline_comes_first_the_answer_says_where_to_look() -> None:
 
 def test_a_call_while_a_rotation_is_under_way_goes_on_with_it() -> None:
     world = rotating()
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": 30}})
+    world.behave(delays={"sign_in": 30})
     assert world.ask("POST", "cloud/rotate-root", x_service_deadline="5").status == 202
     key = world.rotation().known_keys[0].id
     assert world.rotate() == 204
@@ -109,7 +109,7 @@ def test_a_call_after_the_overlap_rotates_again() -> None:
 def test_trouble_while_the_secret_is_proven_is_no_failure_of_the_rotation() -> None:
     world = rotating()
     world.issue()  # there is an access token already
-    world.cloud("POST", "faults", [{"match": {"family": "login"}, "times": None, "action": {"status": 500}}])
+    world.fail("login", status=500)
     assert world.rotate() == 202
     assert world.rotation().phase is Phase.PROVING
     assert "500" in world.status()["last_error"]

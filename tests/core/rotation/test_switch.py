@@ -9,15 +9,15 @@ from cloudid_core.background import queue
 from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
 from cloudid_core.rotation.switch import CHANGED, STOPPED_WORKING
+from tests.installation import SETTLE_TIME
 
-from ..engine import SETTLE_TIME
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
 
 
 def proving() -> Rotating:
     """A rotation whose new secret the provider does not accept yet."""
     world = rotating()
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": 200}})
+    world.behave(delays={"sign_in": 200})
     assert world.ask("POST", "cloud/rotate-root", x_service_deadline="10").status == 202
     assert world.rotation().phase is Phase.PROVING
     return world
@@ -27,10 +27,10 @@ def test_a_secret_is_proven_several_times_before_it_is_configured() -> None:
     world = rotating()
     old, start = world.configured(), world.clock
     world.rotate()
-    assert [call for call in world.calls if "/token" in call][1:] == 3 * [world.calls[0]]
+    assert [call for call in world.calls() if "/token" in call][1:] == 3 * [world.calls()[0]]
     assert world.clock >= start + 3
     assert world.configured() != old
-    assert world.accepts(old)
+    assert world.knows(old)
 
 
 def test_until_it_is_proven_the_old_secret_is_used() -> None:
@@ -46,18 +46,18 @@ def test_the_background_goes_on_with_what_a_request_did_not_finish() -> None:
     old = world.configured()
     world.pass_time(600)
     assert world.configured() != old
-    assert world.accepts(world.configured())
+    assert world.knows(world.configured())
     assert world.status()["last_error"] == ""
 
 
 def test_a_secret_that_flaps_is_not_configured() -> None:
     """Some front-ends of the token endpoint know it, others do not yet."""
     world = rotating()
-    world.cloud("POST", "behaviour", {"delays": {"sign_in": [0, 120]}, "front_ends": 4})
+    world.behave(delays={"sign_in": [0, 120]}, front_ends=4)
     world.ask("POST", "cloud/rotate-root", x_service_deadline="30")
     world.pass_time(OVERLAP_AND_MORE + 600)
     assert world.rotation().is_idle
-    assert world.accepts(world.configured())
+    assert world.knows(world.configured())
     assert len(world.key_ids) == 1
 
 
@@ -91,8 +91,8 @@ def test_a_configuration_that_was_removed_meanwhile_leaves_no_secret_behind() ->
     world.pass_time(600)
     assert world.rotation().is_idle
     assert world.due(queue.INTENT) != []  # it waits for a configuration
-    root = world.cloud("GET", "world")["applications"][0]
-    subscription = world.cloud("GET", "world")["subscriptions"][0]
+    root = world.scene["applications"][0]
+    subscription = world.scene["subscriptions"][0]
     given = {"tenant_id": world.simulator.world.tenant_id, "subscription_id": subscription}
     world.must("POST", "cloud/config", {**given, "client_id": root["client_id"], "client_secret": secret})
     world.pass_time(2 * queue.LONGEST_PAUSE)
@@ -121,7 +121,7 @@ def test_a_new_secret_that_stops_working_gives_its_place_back() -> None:
     assert world.status()["note"] == STOPPED_WORKING
     world.pass_time(LONGEST_OVERLAP + 4 * SETTLE_TIME)
     assert world.rotation().is_idle
-    assert world.accepts(old)
+    assert world.knows(old)
     assert world.rotate() == 204
 
 
@@ -130,7 +130,7 @@ def test_when_neither_is_accepted_nothing_is_removed(status: int) -> None:
     world = rotating()
     world.rotate()
     before = world.key_ids
-    world.cloud("POST", "faults", [{"match": {"family": "login"}, "times": None, "action": {"status": status}}])
+    world.fail("login", status=status)
     world.pass_time(1000)
     assert world.key_ids == before
     assert world.status()["last_error"]
@@ -142,7 +142,7 @@ def test_when_neither_is_accepted_nothing_is_removed(status: int) -> None:
 
 def test_two_provers_switch_once() -> None:
     world = rotating()
-    rotations = [world.spawn(world.asking(world.rotation_request())) for _ in range(4)]
+    rotations = [world.spawn(world.asking("POST", "cloud/rotate-root")) for _ in range(4)]
     world.settle()
     assert {rotation.result().status for rotation in rotations} <= {202, 204}
     assert len(world.key_ids) == 2

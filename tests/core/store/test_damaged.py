@@ -8,11 +8,10 @@ from cloudid_core.background.journal import abandoned_intent
 from cloudid_core.mounts.table import TOKEN
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
+from tests.engines import SecretsEngine, engine_config, engine_with_roles
 
-from ..engine import Engine, config, engine
 
-
-def damage(world: Engine, key: str) -> str:
+def damage(world: SecretsEngine, key: str) -> str:
     """Spoil an entry; the digest of its key."""
     entry = world.store.read(key)
     assert entry is not None
@@ -21,7 +20,7 @@ def damage(world: Engine, key: str) -> str:
 
 
 def test_a_damaged_entry_is_refused_with_the_digest_of_its_key() -> None:
-    world = engine()
+    world = engine_with_roles()
     digest = damage(world, keys.role(world.mount().id, "existing"))
     reply = world.ask("GET", "cloud/roles/existing")
     assert (reply.status, reply.codes) == (503, ["entry_damaged"])
@@ -30,30 +29,30 @@ def test_a_damaged_entry_is_refused_with_the_digest_of_its_key() -> None:
 
 
 def test_a_damaged_configuration_can_be_deleted() -> None:
-    world = engine()
+    world = engine_with_roles()
     damage(world, keys.config(world.mount().id))
     assert world.ask("DELETE", "cloud/config").status == 204
     assert world.ask("GET", "cloud/config").status == 200
 
 
 def test_a_damaged_configuration_can_be_written_anew() -> None:
-    world = engine()
+    world = engine_with_roles()
     damage(world, keys.config(world.mount().id))
-    world.must("POST", "cloud/config", config(world))
+    world.must("POST", "cloud/config", engine_config(world))
     world.issue("existing")
 
 
 def test_a_damaged_role_can_be_written_anew() -> None:
-    world = engine()
+    world = engine_with_roles()
     damage(world, keys.role(world.mount().id, "existing"))
-    application = world.cloud("GET", "world")["applications"][1]["object_id"]
+    application = world.scene["applications"][1]["object_id"]
     world.must("POST", "cloud/roles/existing", {"application_object_id": application})
     world.issue("existing")
 
 
 def test_background_work_passes_over_a_damaged_lease() -> None:
     """It is recorded once, and the other leases end."""
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue("existing") for _ in range(3)]
     damage(world, keys.lease(leases[0]))
     world.advance(3601)
@@ -69,7 +68,7 @@ def test_background_work_passes_over_a_damaged_lease() -> None:
 
 
 def test_a_damaged_lease_can_only_be_dropped_by_force() -> None:
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue("existing") for _ in range(2)]
     damage(world, keys.lease(leases[0]))
     assert world.ask("PUT", "sys/leases/revoke", {"lease_id": leases[0]}).status == 503
@@ -83,14 +82,14 @@ def test_a_damaged_lease_can_only_be_dropped_by_force() -> None:
 
 
 def test_a_damaged_role_can_be_deleted() -> None:
-    world = engine()
+    world = engine_with_roles()
     damage(world, keys.role(world.mount().id, "existing"))
     assert world.ask("DELETE", "cloud/roles/existing").status == 200
     assert world.ask("GET", "cloud/roles/existing").status == 404
 
 
 def test_a_damaged_role_of_the_authentication_method_can_be_written_anew_and_deleted() -> None:
-    world = engine()
+    world = engine_with_roles()
     mount_id = world.mount("auth/cloud").id
     fields = {"bound_service_principal_ids": "*"}
     for method, status in (("POST", 204), ("DELETE", 204)):
@@ -102,8 +101,8 @@ def test_a_damaged_role_of_the_authentication_method_can_be_written_anew_and_del
 
 
 def test_a_damaged_configuration_of_the_authentication_method_can_be_written_anew() -> None:
-    world = engine()
-    fields = {name: config(world)[name] for name in ("tenant_id", "client_id", "client_secret")}
+    world = engine_with_roles()
+    fields = {name: engine_config(world)[name] for name in ("tenant_id", "client_id", "client_secret")}
     fields["resource"] = "https://management.azure.com/"
     world.must("POST", "auth/cloud/config", fields)
     damage(world, keys.config(world.mount("auth/cloud").id))
@@ -113,7 +112,7 @@ def test_a_damaged_configuration_of_the_authentication_method_can_be_written_ane
 
 
 def test_a_damaged_role_of_the_token_store_can_be_written_anew_and_deleted() -> None:
-    world = engine()
+    world = engine_with_roles()
     for method in ("POST", "DELETE"):
         world.must("POST", "auth/token/roles/web", {})
         damage(world, keys.role(TOKEN.id, "web"))
@@ -124,10 +123,10 @@ def test_a_damaged_role_of_the_token_store_can_be_written_anew_and_deleted() -> 
 
 def test_a_damaged_policy_refuses_its_tokens_until_it_is_written_anew() -> None:
     """Without the policy nothing says what its tokens must not do."""
-    world = engine()
+    world = engine_with_roles()
     policy = {"policy": 'path "cloud/roles/*" { capabilities = ["read"] }'}
     world.must("POST", "sys/policies/acl/web", policy)
-    token = world.must("POST", "auth/token/create", {"policies": ["web"]}).body["auth"]["client_token"]
+    token = world.must("POST", "auth/token/create", {"policies": ["web"]}).auth["client_token"]
     damage(world, keys.policy("web"))
     reply = world.ask("GET", "cloud/roles/existing", token=token)
     assert (reply.status, reply.codes) == (503, ["entry_damaged"])
@@ -139,7 +138,7 @@ def test_a_damaged_policy_refuses_its_tokens_until_it_is_written_anew() -> None:
 
 
 def test_the_token_sweep_passes_over_a_damaged_token_and_reports_it_once() -> None:
-    world = engine()
+    world = engine_with_roles()
     before = world.store.list(keys.TOKENS, "", 100)
     for _ in range(3):
         world.must("POST", "auth/token/create", {"ttl": "60s"})
@@ -154,8 +153,8 @@ def test_the_token_sweep_passes_over_a_damaged_token_and_reports_it_once() -> No
 
 
 def test_a_damaged_token_is_revoked_by_its_accessor_with_what_hangs_on_it() -> None:
-    world = engine()
-    auth = world.must("POST", "auth/token/create", {"policies": ["root"]}).body["auth"]
+    world = engine_with_roles()
+    auth = world.must("POST", "auth/token/create", {"policies": ["root"]}).auth
     lease_id = world.issue("existing", auth["client_token"])
     (index_key,) = [key for key in world.store.list("token-lease/", "", 100) if lease_id in key]
     damage(world, keys.token(index_key.split("/")[1]))
@@ -168,8 +167,8 @@ def test_a_damaged_token_is_revoked_by_its_accessor_with_what_hangs_on_it() -> N
 
 
 def test_a_damaged_child_ends_with_its_parent() -> None:
-    world = engine()
-    parent = world.must("POST", "auth/token/create", {"policies": ["root"]}).body["auth"]["client_token"]
+    world = engine_with_roles()
+    parent = world.must("POST", "auth/token/create", {"policies": ["root"]}).auth["client_token"]
     before = world.store.list("child/", "", 100)
     world.must("POST", "auth/token/create", {}, token=parent)
     (index_key,) = set(world.store.list("child/", "", 100)) - set(before)
@@ -181,9 +180,9 @@ def test_a_damaged_child_ends_with_its_parent() -> None:
     assert world.store.read(child) is None
 
 
-def retiring_with_damage() -> tuple[Engine, str, str]:
+def retiring_with_damage() -> tuple[SecretsEngine, str, str]:
     """A disabled mount with a lease whose entry is damaged, its accessor, and the id of the lease."""
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("existing")
     accessor = world.mount().accessor
     damage(world, keys.lease(lease_id))
@@ -203,10 +202,10 @@ def test_a_retiring_mount_says_that_entries_are_damaged_and_drops_them_by_force(
 
 
 def test_a_mount_with_a_damaged_intent_can_be_disabled_and_dropped() -> None:
-    world = engine()
+    world = engine_with_roles()
     mount = world.mount()
     intent = abandoned_intent("x", mount.id, Provisioned(made_at=world.clock, application_id="x"), world.clock)
-    world.do(world.context.records.commit(intent))
+    world.perform(world.context.records.commit(intent))
     damage(world, keys.intent(mount.id, "x"))
     assert world.ask("DELETE", "sys/mounts/cloud").status == 202
     told = world.must("GET", f"sys/retiring/{mount.accessor}").data
@@ -218,7 +217,7 @@ def test_a_mount_with_a_damaged_intent_can_be_disabled_and_dropped() -> None:
 
 def test_a_mount_with_a_damaged_role_stays_in_sight_until_it_is_dropped() -> None:
     """The role may keep an application, so the mount is not wiped in silence."""
-    world = engine()
+    world = engine_with_roles()
     mount = world.mount()
     damage(world, keys.role(mount.id, "existing"))
     world.ask("DELETE", "sys/mounts/cloud")
@@ -230,17 +229,17 @@ def test_a_mount_with_a_damaged_role_stays_in_sight_until_it_is_dropped() -> Non
 
 
 def test_a_mount_with_a_damaged_configuration_can_be_disabled() -> None:
-    world = engine()
+    world = engine_with_roles()
     damage(world, keys.config(world.mount().id))
     assert world.ask("DELETE", "sys/mounts/cloud").status == 204
 
 
 def test_reconcile_lists_damaged_entries_and_repairs_nothing_until_they_are_dropped() -> None:
     """What a damaged lease lists is in use for all that is known."""
-    world = engine()
+    world = engine_with_roles()
     mount = world.mount()
     lease_id = world.issue("existing")
-    world.do(world.context.records.commit(abandoned_intent("x", mount.id, Provisioned(made_at=0.0), world.clock)))
+    world.perform(world.context.records.commit(abandoned_intent("x", mount.id, Provisioned(made_at=0.0), world.clock)))
     digests = {
         "lease": (lease_id, damage(world, keys.lease(lease_id))),
         "intent": ("x", damage(world, keys.intent(mount.id, "x"))),
@@ -260,7 +259,7 @@ def test_reconcile_lists_damaged_entries_and_repairs_nothing_until_they_are_drop
 
 
 def test_force_does_not_repair_over_a_damaged_role_which_may_keep_an_application() -> None:
-    world = engine()
+    world = engine_with_roles()
     digest = damage(world, keys.role(world.mount().id, "existing"))
     reply = world.ask("POST", "cloud/reconcile", {"force": True})
     assert (reply.status, reply.codes) == (503, ["entry_damaged"])
@@ -270,9 +269,9 @@ def test_force_does_not_repair_over_a_damaged_role_which_may_keep_an_application
 
 
 def test_reconcile_does_not_name_the_damaged_entries_of_other_mounts() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.must("POST", "sys/mounts/team", {"type": "cloud"})
-    world.must("POST", "team/config", config(world))
+    world.must("POST", "team/config", engine_config(world))
     damage(world, keys.lease(world.issue("existing")))
     (damaged,) = world.must("GET", "team/reconcile").data["damaged"]
     assert (damaged["kind"], damaged["id"]) == ("lease", "")

@@ -6,39 +6,38 @@ from typing import Any
 
 import pytest
 
-from cloudid_core import Request
 from cloudid_core.background import queue
 from cloudid_core.background.queue import LONGEST_PAUSE
 from cloudid_core.effects import Commit
 from cloudid_core.leases import synchronous
 from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
-
-from ..engine import START, Engine, engine
+from tests.engines import SecretsEngine, engine_with_roles
+from tests.installation import START
 
 LOOK_UP = "sys/leases/lookup"
 ACTIONS = ("renew", "revoke")
 
 
-def look_up(world: Engine, lease_id: str) -> Any:
+def look_up(world: SecretsEngine, lease_id: str) -> Any:
     return world.must("POST", LOOK_UP, {"lease_id": lease_id}).data
 
 
-def listed(world: Engine, path: str = "") -> Any:
+def listed(world: SecretsEngine, path: str = "") -> Any:
     return world.must("LIST", f"{LOOK_UP}/{path}").data["keys"]
 
 
-def child(world: Engine, **wish: object) -> str:
+def child(world: SecretsEngine, **wish: object) -> str:
     """A token that was made by the root token."""
-    token: str = world.must("POST", "auth/token/create", wish).body["auth"]["client_token"]
+    token: str = world.must("POST", "auth/token/create", wish).auth["client_token"]
     return token
 
 
-def forget_role(world: Engine, name: str = "existing") -> None:
+def forget_role(world: SecretsEngine, name: str = "existing") -> None:
     world.must("DELETE", f"cloud/roles/{name}")
 
 
-def write_role(world: Engine, **fields: object) -> None:
+def write_role(world: SecretsEngine, **fields: object) -> None:
     world.must("POST", "cloud/roles/existing", fields)
 
 
@@ -46,7 +45,7 @@ def write_role(world: Engine, **fields: object) -> None:
 
 
 def test_a_look_up_returns_the_lifetime_of_a_lease() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     world.advance(60)
     assert look_up(world, lease_id) == {
@@ -60,12 +59,12 @@ def test_a_look_up_returns_the_lifetime_of_a_lease() -> None:
 
 
 def test_a_lease_id_starts_with_the_path_that_was_read() -> None:
-    assert engine().issue().startswith("cloud/creds/existing/")
+    assert engine_with_roles().issue().startswith("cloud/creds/existing/")
 
 
 @pytest.mark.parametrize("body", [{"lease_id": "cloud/creds/existing/unknown"}, {"lease_id": "../x"}])
 def test_an_unknown_lease_cannot_be_looked_up_or_renewed(body: dict[str, str]) -> None:
-    world = engine()
+    world = engine_with_roles()
     for path in (LOOK_UP, "sys/leases/renew"):
         reply = world.ask("PUT", path, body)
         assert (reply.status, reply.codes) == (400, ["lease_not_found"])
@@ -73,7 +72,7 @@ def test_an_unknown_lease_cannot_be_looked_up_or_renewed(body: dict[str, str]) -
 
 @pytest.mark.parametrize("path", [LOOK_UP, *(f"sys/leases/{action}" for action in ACTIONS)])
 def test_a_request_without_a_lease_id_is_refused(path: str) -> None:
-    reply = engine().ask("PUT", path, {})
+    reply = engine_with_roles().ask("PUT", path, {})
     assert (reply.status, reply.codes) == (400, ["field_required"])
 
 
@@ -81,7 +80,7 @@ def test_a_request_without_a_lease_id_is_refused(path: str) -> None:
 
 
 def test_a_renewal_grants_the_default_ttl() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     world.advance(1800)
     reply = world.must("PUT", "sys/leases/renew", {"lease_id": lease_id})
@@ -92,7 +91,7 @@ def test_a_renewal_grants_the_default_ttl() -> None:
 
 
 def test_the_host_is_asked_to_come_back_when_a_lease_ends() -> None:
-    world = engine()
+    world = engine_with_roles()
     issued = world.must("GET", "cloud/creds/existing")
     assert issued.response.wake_at == START + 3600
     world.advance(100)
@@ -101,7 +100,7 @@ def test_the_host_is_asked_to_come_back_when_a_lease_ends() -> None:
 
 
 def test_an_increment_counts_from_now_and_may_be_shorter() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     assert (
         world.must("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": "90s"}).body["lease_duration"] == 90
@@ -111,7 +110,7 @@ def test_an_increment_counts_from_now_and_may_be_shorter() -> None:
 
 
 def test_a_renewal_ends_with_the_maximum_of_the_role() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     for _ in range(4):
         world.advance(3500)
@@ -121,7 +120,7 @@ def test_a_renewal_ends_with_the_maximum_of_the_role() -> None:
 
 
 def test_a_renewal_takes_the_values_that_the_role_has_now() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     write_role(world, ttl="10m")
     assert world.must("PUT", "sys/leases/renew", {"lease_id": lease_id}).body["lease_duration"] == 600
@@ -132,7 +131,7 @@ def test_a_renewal_takes_the_values_that_the_role_has_now() -> None:
 
 def test_no_renewal_outlives_the_secret_at_the_provider() -> None:
     """Whatever the role says by now."""
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     lease = world.lease(lease_id)
     assert lease is not None
@@ -143,7 +142,7 @@ def test_no_renewal_outlives_the_secret_at_the_provider() -> None:
 
 
 def test_an_explicit_maximum_is_never_passed() -> None:
-    world = engine()
+    world = engine_with_roles()
     write_role(world, ttl="1h", max_ttl="1h", explicit_max_ttl="1h")
     lease_id = world.issue()
     write_role(world, ttl="1h", max_ttl="10h", explicit_max_ttl="0")
@@ -153,7 +152,7 @@ def test_an_explicit_maximum_is_never_passed() -> None:
 
 @pytest.mark.parametrize("how", ["expired", "revoked"])
 def test_a_lease_that_is_over_cannot_be_renewed(how: str) -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     if how == "expired":
         world.advance(3600)
@@ -164,7 +163,7 @@ def test_a_lease_that_is_over_cannot_be_renewed(how: str) -> None:
 
 
 def test_a_lease_of_a_role_that_is_gone_lives_on_but_is_not_renewed() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     forget_role(world)
     reply = world.ask("PUT", "sys/leases/renew", {"lease_id": lease_id})
@@ -174,7 +173,7 @@ def test_a_lease_of_a_role_that_is_gone_lives_on_but_is_not_renewed() -> None:
 
 def test_a_lease_of_a_dead_token_is_not_renewed() -> None:
     """Even before the background has noticed."""
-    world = engine()
+    world = engine_with_roles()
     token = child(world, ttl="10m")
     lease_id = world.issue(token=token)
     world.advance(601)
@@ -183,7 +182,7 @@ def test_a_lease_of_a_dead_token_is_not_renewed() -> None:
 
 
 def test_a_renewal_rests_on_lease_token_mounts_and_role() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     lease = world.lease(lease_id)
     assert lease is not None
@@ -194,17 +193,16 @@ def test_a_renewal_rests_on_lease_token_mounts_and_role() -> None:
 
 
 def test_a_renewal_that_loses_against_a_revocation_is_refused() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
-    renewals = [world.spawn(world.asking(request(path, lease_id))) for path in ("renew", "revoke", "renew", "renew")]
+    renewals = [
+        world.spawn(world.asking("PUT", f"sys/leases/{action}/{lease_id}"))
+        for action in ("renew", "revoke", "renew", "renew")
+    ]
     world.settle()
     assert renewals[1].result().status == 204
     assert world.lease(lease_id) is None
     assert world.due(queue.LEASE) == []
-
-
-def request(action: str, lease_id: str) -> Any:
-    return Request("PUT", f"/v1/sys/leases/{action}/{lease_id}", {"x-service-token": "root"})
 
 
 # Revocation
@@ -213,7 +211,7 @@ def request(action: str, lease_id: str) -> Any:
 @pytest.mark.parametrize("action", ["revoke", "revoke-prefix"])
 @pytest.mark.parametrize("role", ["fresh", "existing"])
 def test_a_revoked_lease_is_gone_with_its_objects_when_the_answer_comes(action: str, role: str) -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue(role)
     assert world.must("PUT", f"sys/leases/{action}/{lease_id}").status == 204
     assert world.ask("PUT", LOOK_UP, {"lease_id": lease_id}).status == 400
@@ -222,7 +220,7 @@ def test_a_revoked_lease_is_gone_with_its_objects_when_the_answer_comes(action: 
 
 @pytest.mark.parametrize("action", ["revoke", "revoke-prefix"])
 def test_a_revocation_in_the_background_is_accepted_and_done_by_the_next_round(action: str) -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("fresh")
     reply = world.must("PUT", f"sys/leases/{action}/{lease_id}", {"sync": False})
     assert (reply.status, reply.response.wake_at) == (202, world.clock)
@@ -235,9 +233,9 @@ def test_a_revocation_in_the_background_is_accepted_and_done_by_the_next_round(a
 
 def test_the_secret_is_dead_although_the_resource_manager_hangs() -> None:
     """The answer is no success, because an assignment is left."""
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("fresh")
-    world.fail("/arm/", delay=1000)
+    world.fail("arm", status=503, delay=1000)
     reply = world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}, x_service_deadline="20")
     assert (reply.status, reply.codes) == (503, ["revocation_pending", "provider_unreachable"])
     assert world.clock <= START + 20
@@ -261,9 +259,9 @@ def test_the_secret_is_dead_although_the_resource_manager_hangs() -> None:
 def test_a_revocation_that_the_provider_does_not_do_is_no_success(
     action: str, trouble: dict[str, Any], status: int, code: str
 ) -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("existing")
-    world.fail(**trouble)
+    world.fail("graph", **trouble)
     reply = world.ask("PUT", f"sys/leases/{action}/{lease_id}")
     assert (reply.status, reply.codes) == (status, ["revocation_pending", code])
     assert look_up(world, lease_id)["revoke_error"]
@@ -273,7 +271,7 @@ def test_a_revocation_that_the_provider_does_not_do_is_no_success(
 
 
 def test_a_revocation_that_has_no_time_left_is_answered_in_time() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("existing")
     world.slow(1000)
     reply = world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}, x_service_deadline="20")
@@ -282,18 +280,18 @@ def test_a_revocation_that_has_no_time_left_is_answered_in_time() -> None:
 
 
 def test_a_secret_that_does_not_show_yet_is_not_taken_for_dead() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("existing")
-    world.fail(status=404, code="Request_ResourceNotFound")
+    world.fail("graph", status=404, code="Request_ResourceNotFound")
     reply = world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
     assert (reply.status, reply.codes) == (503, ["revocation_pending"])
 
 
 def test_an_assignment_that_waits_for_the_settle_time_is_no_failure() -> None:
     """The lease stays listed until it is certainly gone."""
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("fresh")
-    world.fail("/arm/", status=404, code="RoleAssignmentNotFound", times=1)
+    world.fail(path="/arm/", status=404, code="RoleAssignmentNotFound", times=1)
     assert world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}).status == 204
     assert "settle time" in look_up(world, lease_id)["revoke_error"]
     assert world.alive("password") == []
@@ -303,12 +301,12 @@ def test_an_assignment_that_waits_for_the_settle_time_is_no_failure() -> None:
 
 def test_a_crash_during_a_revocation_loses_nothing() -> None:
     """The attempt is due again when the request is certainly over."""
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("existing")
     world.slow(30)
-    world.spawn(world.asking(request("revoke", lease_id)))
+    world.spawn(world.asking("PUT", f"sys/leases/revoke/{lease_id}"))
     world.advance(1)
-    world.start()
+    world.restart()
     world.heal()
     lease = world.lease(lease_id)
     assert lease is not None
@@ -319,7 +317,7 @@ def test_a_crash_during_a_revocation_loses_nothing() -> None:
 
 
 def test_a_revocation_does_not_wait_for_an_attempt_of_the_background() -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue("existing")
     world.must("PUT", "sys/leases/revoke", {"lease_id": lease_id, "sync": False})
     world.slow(20)
@@ -336,7 +334,7 @@ def test_a_revocation_does_not_wait_for_an_attempt_of_the_background() -> None:
 
 def test_many_leases_are_marked_first_and_the_answer_counts_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synchronous, "PAGE", 4)
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue() for _ in range(12)]
     world.slow(1000)
     reply = world.ask("PUT", "sys/leases/revoke-prefix/cloud/creds", x_service_deadline="20")
@@ -352,7 +350,7 @@ def test_many_leases_are_marked_first_and_the_answer_counts_what_is_left(monkeyp
 
 
 def test_an_unknown_lease_is_ignored() -> None:
-    world = engine()
+    world = engine_with_roles()
     for path in ("sys/leases/revoke", "sys/revoke"):
         assert world.ask("PUT", path, {"lease_id": "cloud/creds/existing/unknown"}).status == 204
 
@@ -361,7 +359,7 @@ def test_an_unknown_lease_is_ignored() -> None:
 @pytest.mark.parametrize("place", ["sys/leases/", "sys/"])
 @pytest.mark.parametrize("in_path", [True, False])
 def test_every_spelling_of_renewal_and_revocation(verb: str, place: str, in_path: bool) -> None:
-    world = engine()
+    world = engine_with_roles()
     lease_id = world.issue()
     for action, status in zip(ACTIONS, (200, 204), strict=True):
         path, body = (f"{place}{action}/{lease_id}", {}) if in_path else (f"{place}{action}", {"lease_id": lease_id})
@@ -371,7 +369,7 @@ def test_every_spelling_of_renewal_and_revocation(verb: str, place: str, in_path
 
 @pytest.mark.parametrize("place", ["sys/leases/", "sys/"])
 def test_a_prefix_ends_all_below_it_and_nothing_beside_it(place: str) -> None:
-    world = engine()
+    world = engine_with_roles()
     world.must("POST", "cloud/roles/existing2", {"application_object_id": "x"} | role_of(world))
     inside = [world.issue() for _ in range(3)]
     outside = world.issue("existing2")
@@ -381,13 +379,13 @@ def test_a_prefix_ends_all_below_it_and_nothing_beside_it(place: str) -> None:
     assert world.lease(outside)
 
 
-def role_of(world: Engine) -> dict[str, str]:
-    return {"application_object_id": world.cloud("GET", "world")["applications"][1]["object_id"]}
+def role_of(world: SecretsEngine) -> dict[str, str]:
+    return {"application_object_id": world.scene["applications"][1]["object_id"]}
 
 
 def test_a_prefix_ends_more_leases_than_a_page_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synchronous, "PAGE", 3)
-    world = engine()
+    world = engine_with_roles()
     for _ in range(8):
         world.issue()
     world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
@@ -399,7 +397,7 @@ def test_a_prefix_ends_more_leases_than_a_page_holds(monkeypatch: pytest.MonkeyP
 def test_a_prefix_that_takes_too_long_can_be_ended_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was ended stays so."""
     monkeypatch.setattr(synchronous, "PAGE", 2)
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue() for _ in range(6)]
 
     async def slow(*args: Any, **more: Any) -> None:
@@ -416,7 +414,7 @@ def test_a_prefix_that_takes_too_long_can_be_ended_again(monkeypatch: pytest.Mon
 
 
 def test_the_tokens_of_an_authentication_method_end_with_its_prefix() -> None:
-    world = engine()
+    world = engine_with_roles()
     token = child(world, ttl="1h", no_parent=True)
     lease_id = world.issue(token=token)
     world.must("PUT", "sys/leases/revoke-prefix/auth/token/create", {})
@@ -427,9 +425,9 @@ def test_the_tokens_of_an_authentication_method_end_with_its_prefix() -> None:
 
 
 def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
-    world = engine()
+    world = engine_with_roles()
     leases = [world.issue(), world.issue("fresh")]
-    world.fail(status=403)
+    world.fail("graph", status=403)
     assert world.ask("PUT", "sys/leases/revoke-prefix/cloud").status == 502
     reply = world.must("PUT", "sys/leases/revoke-force/cloud", {})
     assert reply.status == 200
@@ -443,14 +441,14 @@ def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
 
 
 def test_force_without_leases_changes_nothing() -> None:
-    assert engine().ask("PUT", "sys/revoke-force/cloud", {}).status == 204
+    assert engine_with_roles().ask("PUT", "sys/revoke-force/cloud", {}).status == 204
 
 
 # Lists
 
 
 def test_leases_are_listed_level_by_level() -> None:
-    world = engine()
+    world = engine_with_roles()
     leases = sorted([world.issue() for _ in range(3)])
     world.issue("fresh")
     assert listed(world) == ["cloud/"]
@@ -460,7 +458,7 @@ def test_leases_are_listed_level_by_level() -> None:
 
 
 def test_a_level_is_listed_without_what_is_below_it() -> None:
-    world = engine()
+    world = engine_with_roles()
     for _ in range(20):
         world.issue()
     world.issue("fresh")
@@ -470,10 +468,10 @@ def test_a_level_is_listed_without_what_is_below_it() -> None:
 
 
 def test_leases_that_cannot_be_revoked_are_listed_and_counted() -> None:
-    world = engine()
+    world = engine_with_roles()
     stuck = [world.issue() for _ in range(3)]
     world.issue("fresh")
-    world.fail(status=403, code="Authorization_RequestDenied")
+    world.fail("graph", status=403, code="Authorization_RequestDenied")
     assert world.ask("PUT", "sys/leases/revoke-prefix/cloud/creds/existing").status == 502
     data = world.must("GET", "sys/leases?type=irrevocable").data
     assert data["lease_count"] == 3
@@ -488,20 +486,20 @@ def test_leases_that_cannot_be_revoked_are_listed_and_counted() -> None:
 
 
 def test_only_irrevocable_leases_can_be_listed() -> None:
-    assert engine().ask("GET", "sys/leases?type=all").status == 400
+    assert engine_with_roles().ask("GET", "sys/leases?type=all").status == 400
 
 
 # Leases of a mount that was moved
 
 
-def move(world: Engine, source: str, target: str) -> None:
+def move(world: SecretsEngine, source: str, target: str) -> None:
     world.must("POST", "sys/remount", {"from": source, "to": target})
     world.tick()
 
 
 def test_leases_are_listed_where_their_mount_is() -> None:
     """Not where it was: another mount may be there now, and other people have rights there."""
-    world = engine()
+    world = engine_with_roles()
     before = world.issue()
     move(world, "cloud", "team/cloud")
     after = world.must("GET", "team/cloud/creds/existing").body["lease_id"]
@@ -519,7 +517,7 @@ def test_leases_are_listed_where_their_mount_is() -> None:
 
 def test_what_is_listed_can_be_looked_up_and_revoked() -> None:
     """Both by its id, and by the path that it is listed at."""
-    world = engine()
+    world = engine_with_roles()
     lease_ids = [world.issue() for _ in range(2)]
     move(world, "cloud", "team/cloud")
     for lease_id in lease_ids:
@@ -532,7 +530,7 @@ def test_what_is_listed_can_be_looked_up_and_revoked() -> None:
 
 
 def test_a_level_of_leases_with_two_former_paths_is_listed_without_what_is_below_it() -> None:
-    world = engine()
+    world = engine_with_roles()
     for _ in range(20):
         world.issue()
     move(world, "cloud", "team/cloud")

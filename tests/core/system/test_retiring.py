@@ -8,30 +8,29 @@ import pytest
 from cloudid_core.background import queue
 from cloudid_core.effects import Commit
 from cloudid_core.store import keys
-
-from ..engine import Engine, config, engine
+from tests.engines import SecretsEngine, engine_config, engine_with_roles
 
 DISABLE = "sys/mounts/cloud"
 KINDS = ("application", "principal", "password", "assignment")
 
 
-def stuck() -> tuple[Engine, str]:
+def stuck() -> tuple[SecretsEngine, str]:
     """A disabled mount whose directory refuses everything; its accessor."""
-    world = engine()
+    world = engine_with_roles()
     for role in ("fresh", "existing"):
         world.issue(role)
     accessor = world.mount().accessor
-    world.fail(status=403, code="Authorization_RequestDenied")
+    world.fail("graph", status=403, code="Authorization_RequestDenied")
     assert world.ask("DELETE", DISABLE).status == 202
     return world, accessor
 
 
-def is_clean(world: Engine) -> bool:
+def is_clean(world: SecretsEngine) -> bool:
     return not any(world.alive(kind) for kind in KINDS)
 
 
 def test_a_mount_whose_leases_can_be_removed_is_gone_when_the_answer_comes() -> None:
-    world = engine()
+    world = engine_with_roles()
     for role in ("fresh", "existing"):
         world.issue(role)
     assert world.ask("DELETE", DISABLE).status == 204
@@ -41,14 +40,14 @@ def test_a_mount_whose_leases_can_be_removed_is_gone_when_the_answer_comes() -> 
 
 @pytest.mark.parametrize("path", ["sys/mounts/cloud", "sys/auth/cloud"])
 def test_a_mount_that_made_nothing_is_gone_at_once(path: str) -> None:
-    world = engine()
+    world = engine_with_roles()
     assert world.ask("DELETE", path).status == 204
     assert world.ask("LIST", "sys/retiring").status == 404
 
 
 def test_an_application_that_a_role_keeps_is_removed_with_the_mount() -> None:
-    world = engine()
-    scope = f"/subscriptions/{world.cloud('GET', 'world')['subscriptions'][0]}"
+    world = engine_with_roles()
+    scope = f"/subscriptions/{world.scene['subscriptions'][0]}"
     role = {"azure_roles": [{"role_name": "Reader", "scope": scope}], "persist_app": True}
     world.must("POST", "cloud/roles/kept", role)
     assert world.ask("DELETE", DISABLE).status == 204
@@ -66,10 +65,10 @@ def test_what_is_left_is_listed_with_its_reasons() -> None:
 
 
 def test_the_answer_says_what_is_left_and_where_to_look() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.issue("existing")
     accessor = world.mount().accessor
-    world.fail(status=403, code="Denied")
+    world.fail("graph", status=403, code="Denied")
     reply = world.ask("DELETE", DISABLE)
     assert (reply.status, reply.data["left"], reply.data["path"]) == (202, 1, f"sys/retiring/{accessor}")
     assert "403 Denied" in reply.data["reasons"][0]
@@ -84,17 +83,17 @@ def test_the_path_is_free_at_once_and_lists_show_only_the_new_mount() -> None:
 
 
 def test_a_request_that_does_not_wait_is_answered_at_once() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.issue("existing")
-    calls = len(world.calls)
+    calls = len(world.calls())
     assert world.ask("DELETE", f"{DISABLE}?sync=false").status == 202
-    assert len(world.calls) == calls
+    assert len(world.calls()) == calls
     world.pass_time(600)
     assert is_clean(world)
 
 
 def test_a_hanging_provider_is_answered_in_time() -> None:
-    world = engine()
+    world = engine_with_roles()
     world.issue("existing")
     world.slow(1000)
     started_at = world.clock
@@ -108,7 +107,7 @@ def test_a_hanging_provider_is_answered_in_time() -> None:
 
 def test_a_root_secret_that_does_not_work_is_mended_where_the_mount_is_retiring() -> None:
     """The whole story: the secret is wrong, nothing can be removed, a new one is written, all is removed."""
-    world = engine()
+    world = engine_with_roles()
     for role in ("fresh", "existing"):
         world.issue(role)
     world.must("POST", "cloud/config", {"client_secret": "wrong"})
@@ -117,9 +116,9 @@ def test_a_root_secret_that_does_not_work_is_mended_where_the_mount_is_retiring(
     world.must("POST", DISABLE, {"type": "cloud"})
     path = f"sys/retiring/{accessor}/config"
     shown = world.must("GET", path).data
-    assert shown["client_id"] == config(world)["client_id"]
+    assert shown["client_id"] == engine_config(world)["client_id"]
     assert "client_secret" not in shown
-    world.must("POST", path, {"client_secret": config(world)["client_secret"]})
+    world.must("POST", path, {"client_secret": engine_config(world)["client_secret"]})
     world.pass_time(8000)
     assert is_clean(world)
     assert world.ask("LIST", "sys/retiring").status == 404
@@ -137,8 +136,8 @@ def test_what_is_left_can_be_dropped_and_is_named() -> None:
     data = world.must("DELETE", f"{path}?force=true").data
     assert (data["lease_count"], data["intent_count"]) == (2, 0)
     (application,) = world.alive("application")
-    assert application in [each.get("application_object_id") for each in data["leases"]]
-    assert {each["password_key_id"] for each in data["leases"]} == set(world.alive("password"))
+    assert application.id in [each.get("application_object_id") for each in data["leases"]]
+    assert {each["password_key_id"] for each in data["leases"]} == {made.id for made in world.alive("password")}
     assert world.ask("GET", path).status == 404
     assert world.ask("LIST", "sys/leases/lookup").status == 404
     world.heal()
@@ -156,15 +155,15 @@ def test_nothing_is_issued_from_a_retiring_mount_and_no_move_sees_it() -> None:
 
 @pytest.mark.parametrize("path", ["", "/x", "/x/config"])
 def test_sudo_is_needed(path: str) -> None:
-    world = engine()
+    world = engine_with_roles()
     rule = 'path "sys/retiring*" { capabilities = ["read", "list", "update", "delete"] }'
     world.must("PUT", "sys/policies/acl/weak", {"policy": rule})
-    token = world.must("POST", "auth/token/create", {"policies": ["weak"]}).body["auth"]["client_token"]
+    token = world.must("POST", "auth/token/create", {"policies": ["weak"]}).auth["client_token"]
     assert world.ask("GET" if path else "LIST", f"sys/retiring{path}", token=token).status == 403
 
 
 def test_the_commit_that_disables_changes_the_configuration() -> None:
-    world = engine()
+    world = engine_with_roles()
     mount_id = world.mount().id
     before = world.store.read(keys.config(mount_id))
     world.must("DELETE", DISABLE)
@@ -185,7 +184,7 @@ def test_policies_know_the_fields_of_the_configuration_of_a_disabled_mount() -> 
     rule = {"capabilities": ["update", "sudo"], "denied_parameters": {"identity_token_ttl": [60]}}
     policy = msgspec.json.encode({"path": {path: rule}}).decode()
     world.must("POST", "sys/policies/acl/mender", {"policy": policy})
-    token = world.must("POST", "auth/token/create", {"policies": ["mender"]}).body["auth"]["client_token"]
+    token = world.must("POST", "auth/token/create", {"policies": ["mender"]}).auth["client_token"]
     for spelling in (60, "60", "0x3c", "1m"):
         assert world.ask("POST", path, {"identity_token_ttl": spelling}, token).status == 403
     reply = world.ask("POST", path, {"identity_token_ttl": 61, "clientsecret": "x"}, token)

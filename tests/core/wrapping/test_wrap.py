@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,31 +11,34 @@ import pytest
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
+from tests.engines import SecretsEngine, engine_with_roles
+from tests.installation import Reply
 
-from ..engine import Engine, Reply, engine
 from ..service_world import ServiceWorld
 
 CREDS = "cloud/creds/existing"
 TTL = 60
 
 
-def wrapped(world: Engine, path: str = CREDS, method: str = "GET", body: object = None, token: str = "root") -> Any:
+def wrapped(
+    world: SecretsEngine, path: str = CREDS, method: str = "GET", body: object = None, token: str = "root"
+) -> Any:
     """The `wrap_info` of an answer."""
     reply = world.ask(method, path, body, token, x_vault_wrap_ttl=str(TTL))
     assert reply.status == 200, reply.body
     return reply.body["wrap_info"]
 
 
-def unwrapped(world: Engine, token: str) -> Reply:
+def unwrapped(world: SecretsEngine, token: str) -> Reply:
     return world.ask("POST", "sys/wrapping/unwrap", token=token)
 
 
-def lease_ids(world: Engine) -> list[str]:
+def lease_ids(world: SecretsEngine) -> list[str]:
     return [key.removeprefix("lease/") for key in world.store.list("lease/", "", 100)]
 
 
 def test_the_caller_gets_a_token_in_place_of_the_answer() -> None:
-    world = engine()
+    world = engine_with_roles()
     reply = world.ask("GET", CREDS, x_service_wrap_ttl="1m")
     info = reply.body.pop("wrap_info")
     assert reply.body == {
@@ -52,15 +56,15 @@ def test_the_caller_gets_a_token_in_place_of_the_answer() -> None:
 
 
 def test_a_wrapped_lease_lives_on_when_it_was_unwrapped() -> None:
-    world = engine()
+    world = engine_with_roles()
     answer = unwrapped(world, wrapped(world)["token"]).body
     world.pass_time(2 * TTL)
     assert lease_ids(world) == [answer["lease_id"]]
-    assert world.accepts(answer["data"]["client_secret"])
+    assert world.accepts(**answer["data"])
 
 
 def test_a_wrapped_lease_that_is_never_unwrapped_ends_with_its_token() -> None:
-    world = engine()
+    world = engine_with_roles()
     passwords = world.alive("password")
     wrapped(world)
     assert len(lease_ids(world)) == 1
@@ -73,7 +77,7 @@ def test_a_wrapped_lease_that_is_never_unwrapped_ends_with_its_token() -> None:
 
 def test_the_end_of_the_wrapping_token_is_asked_for_in_time() -> None:
     """The host runs the background by then, and does not wait for the end of the lease."""
-    world = engine()
+    world = engine_with_roles()
     reply = world.ask("GET", CREDS, x_vault_wrap_ttl=str(TTL))
     assert reply.response.wake_at is not None
     assert reply.response.wake_at <= world.clock + TTL
@@ -81,7 +85,7 @@ def test_the_end_of_the_wrapping_token_is_asked_for_in_time() -> None:
 
 
 def test_a_wrapping_token_that_is_revoked_takes_its_lease_along() -> None:
-    world = engine()
+    world = engine_with_roles()
     token = wrapped(world)["token"]
     world.must("POST", "auth/token/revoke", {"token": token})
     world.tick()
@@ -91,7 +95,7 @@ def test_a_wrapping_token_that_is_revoked_takes_its_lease_along() -> None:
 
 
 def test_a_wrapped_token_that_is_never_unwrapped_ends() -> None:
-    world = engine()
+    world = engine_with_roles()
     info = wrapped(world, "auth/token/create", "POST", {"policies": ["default"], "ttl": "1h"})
     by_accessor = {"accessor": info["wrapped_accessor"]}
     assert world.ask("POST", "auth/token/lookup-accessor", by_accessor).status == 200
@@ -102,8 +106,8 @@ def test_a_wrapped_token_that_is_never_unwrapped_ends() -> None:
 
 def test_a_wrapped_renewal_ends_nothing() -> None:
     """Its answer repeats a token and a lease that others have already."""
-    world = engine()
-    token = world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"}).body["auth"]["client_token"]
+    world = engine_with_roles()
+    token = world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"}).auth["client_token"]
     lease_id = world.issue()
     wrapped(world, "auth/token/renew-self", "POST", {}, token)
     wrapped(world, "sys/leases/renew", "POST", {"lease_id": lease_id})
@@ -129,10 +133,10 @@ def test_a_wrapped_login_gives_its_token_once() -> None:
 
 def test_nothing_is_left_when_the_wrapping_fails() -> None:
     """The answer cannot be delivered then."""
-    world = engine()
+    world = engine_with_roles()
     world.ask("GET", CREDS, x_vault_wrap_ttl=str(TTL))
     commits = [at for at, (_, effect) in enumerate(world.trace) if type(effect).__name__ == "Commit"]
-    twin = engine()
+    twin = engine_with_roles()
     twin.inject(Fault(commits[-1], FaultKind.FAIL))
     reply = twin.ask("GET", CREDS, x_vault_wrap_ttl=str(TTL))
     assert (reply.status, reply.codes) == (503, ["store_unavailable"])
@@ -140,18 +144,15 @@ def test_nothing_is_left_when_the_wrapping_fails() -> None:
     assert not lease_ids(twin)
 
 
-class Watched(Engine):
+class Watched(SecretsEngine):
     """A world that remembers what its client has seen."""
 
     wrapping_token = ""
-    secret = ""
+    credentials: Mapping[str, str] = {}
 
 
 def watched() -> Watched:
-    ready = engine()
-    world = Watched(ready.seed, ready.store, ready.simulator)
-    world.settings, world.clock = ready.settings, ready.clock
-    return world
+    return Watched.copy_of(engine_with_roles())
 
 
 def look_once(world: Watched) -> None:
@@ -161,20 +162,20 @@ def look_once(world: Watched) -> None:
         world.wrapping_token = reply.body["wrap_info"]["token"]
         shown = unwrapped(world, world.wrapping_token)
         if shown.status == 200:
-            world.secret = shown.data["client_secret"]
+            world.credentials = shown.data
 
 
 def test_whatever_goes_wrong_a_lease_that_nobody_has_seen_ends() -> None:
     """And one that somebody has seen stays. No answer is shown twice."""
-    before = engine().alive("password")
+    before = engine_with_roles().alive("password")
     for world in every_fault(look_once, watched):
         with suppress(Crashed, CloudidError):
             look_once(world)
-        world.start()
-        if world.secret:
+        world.restart()
+        if world.credentials:
             assert unwrapped(world, world.wrapping_token).codes == ["wrapping_token_invalid"]
             world.pass_time(2 * TTL)
-            assert world.accepts(world.secret)
+            assert world.accepts(**world.credentials)
         else:
             is_unwrapped = world.wrapping_token and not world.store.list("wrapped/", "", 1)
             world.pass_time(2 * 3600 if is_unwrapped else 600)  # an answer that was lost on its way lives its time
@@ -183,9 +184,8 @@ def test_whatever_goes_wrong_a_lease_that_nobody_has_seen_ends() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_of_many_who_unwrap_at_the_same_time_one_gets_the_answer(seed: int) -> None:
-    world = Engine(seed, engine().store.copy())
+    world = SecretsEngine.copy_of(engine_with_roles(), seed)
     token = world.ask("POST", "sys/wrapping/wrap", {"a": 1}, x_vault_wrap_ttl="60").body["wrap_info"]["token"]
-    request = world.request("POST", "sys/wrapping/unwrap", token=token)
-    tasks = [world.spawn(world.asking(request)) for _ in range(4)]
+    tasks = [world.spawn(world.asking("POST", "sys/wrapping/unwrap", token=token)) for _ in range(4)]
     world.settle()
     assert sorted(task.result().status for task in tasks) == [200, 400, 400, 400]
