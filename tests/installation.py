@@ -17,7 +17,7 @@ from cloudid_core import HttpRequest, HttpResponse, Request, Response, Secret, S
 from cloudid_core.api.response import ERROR_CODE_HEADER
 from cloudid_core.background import queue
 from cloudid_core.clouds import CLOUDS, Cloud
-from cloudid_core.effects import CallProvider, Instant, Program
+from cloudid_core.effects import CallProvider, Commit, Instant, Program
 from cloudid_core.errors import CloudidError
 from cloudid_core.foundation.context import Context
 from cloudid_core.mounts.table import Mount, mount_table
@@ -80,6 +80,7 @@ class Reply:
 
     @classmethod
     def of(cls, response: Response) -> Reply:
+        assert response.status != 204 or not response.body
         return cls(response, msgspec.json.decode(response.body) if response.body else None)
 
     @property
@@ -260,6 +261,10 @@ class Installation(World):
     def leases(self) -> list[str]:
         """The ids of all leases."""
         return [key.removeprefix(keys.LEASES) for key in self.keys(keys.LEASES)]
+
+    def last_commit(self, task: str) -> int:
+        """The number of the effect that was the last commit of a task."""
+        return max(at for at, (name, effect) in enumerate(self.trace) if name == task and isinstance(effect, Commit))
 
     # The cloud
 

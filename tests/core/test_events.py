@@ -21,10 +21,12 @@ from cloudid_core.events import (
 )
 from cloudid_core.store.changes import Changes
 from tests.engines import engine_with_roles
+from tests.installation import Installation
+from tests.logins import configure_logins, log_in, login_form
+from tests.tokens import create_token, new_token
 
 from .never_waits import NeverWaits
 from .rotation.rotating import rotating
-from .service_world import ServiceWorld
 
 TUNED = MountChanged(mount_accessor="a", path="p", state="tuned")
 CANARY = "c4n4ry-s3cret"
@@ -73,8 +75,8 @@ def test_what_went_wrong_matters_more(event: Event, importance: str) -> None:
 
 def test_an_event_travels_with_its_commit() -> None:
     """It is recorded when the commit has succeeded, and not when it has conflicted."""
-    world = ServiceWorld()
-    records, before = world.service.context.records, len(world.events)
+    world = Installation()
+    records, before = world.context.records, len(world.events)
     with pytest.raises(Conflict):
         world.perform(records.commit(Changes({"x": 7}, events=(TUNED,))))
     assert world.events[before:] == []
@@ -88,17 +90,17 @@ class Deaf(NeverWaits):
 
 
 def test_an_event_that_cannot_be_recorded_does_not_undo_its_commit() -> None:
-    world = ServiceWorld()
-    program = world.service.context.records.commit(Changes({}, deletes=("x",), events=(TUNED,)))
+    world = Installation()
+    program = world.context.records.commit(Changes({}, deletes=("x",), events=(TUNED,)))
     from cloudid_core import run_now
 
     assert run_now(program, Deaf()) == 1
 
 
 def test_a_refused_login_tells_its_codes_role_and_mount() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(bound_subscription_ids="00000000-0000-0000-0000-000000000000")
-    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    world = Installation()
+    machine = configure_logins(world, bound_subscription_ids="00000000-0000-0000-0000-000000000000")
+    world.ask("POST", "auth/cloud/login", login_form(world, machine), token="")
     answered = world.events[-1]
     assert isinstance(answered, RequestAnswered)
     assert (answered.status, answered.codes) == (403, ("bound_subscription_mismatch",))
@@ -107,14 +109,14 @@ def test_a_refused_login_tells_its_codes_role_and_mount() -> None:
 
 def test_a_role_that_is_no_name_is_not_told() -> None:
     """Somebody may send a secret in the wrong field."""
-    world = ServiceWorld()
+    world = Installation()
     world.ask("POST", "auth/cloud/login", {"role": f"{CANARY} !"}, token="")
     assert CANARY not in repr(world.events)
 
 
 def test_a_login_tells_its_accessor_and_no_token() -> None:
-    world = ServiceWorld()
-    auth = world.log_in(world.furnish())
+    world = Installation()
+    auth = log_in(world, configure_logins(world))
     answered = world.events[-1]
     assert isinstance(answered, RequestAnswered)
     assert answered.accessor == auth["accessor"]
@@ -167,7 +169,7 @@ def test_the_life_of_a_rotation_is_told() -> None:
 
 
 def test_the_life_of_a_mount_is_told() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "sys/mounts/team", {"type": "cloud"})
     world.must("POST", "sys/mounts/team/tune", {"description": "ours"})
     world.must("POST", "sys/remount", {"from": "team", "to": "other"})
@@ -182,24 +184,24 @@ def test_events_are_json_objects_with_their_type() -> None:
 
 def test_no_secret_gets_into_an_event() -> None:
     """Canaries wherever a secret can be: in headers, paths, queries, bodies, answers, and in what the provider says."""
-    world = ServiceWorld(verify_credentials=False)
-    machine = world.furnish(token_policies="app")
-    cloud = world.sim("/simulator/world")
+    world = Installation(verify_credentials=False)
+    machine = configure_logins(world, token_policies="app")
+    cloud = world.scene
     application, other = cloud["applications"][:2]
     secrets = [CANARY, application["client_secret"]]
 
     def keep(*found: str) -> None:
         secrets.extend(found)
 
-    login = world.credentials(machine)
-    auth = world.must("POST", "auth/cloud/login", login, token="")["auth"]
+    login = login_form(world, machine)
+    auth = world.must("POST", "auth/cloud/login", login, token="").auth
     keep(str(login["jwt"]), auth["client_token"])
     world.ask("POST", "auth/cloud/login", {**login, "jwt": f"{login['jwt']}x"}, token="")
     world.ask(
         "POST", "auth/cloud/login", {**login, "role": f"{CANARY} !", "vm_name": CANARY, "extra": CANARY}, token=""
     )
-    batch = world.create(type="batch", policies=["default"])["client_token"]
-    keep(batch, world.child(policies=["default"]))
+    batch = create_token(world, type="batch", policies=["default"])["client_token"]
+    keep(batch, new_token(world, policies=["default"]))
     for token in secrets[2:]:
         world.ask("GET", f"auth/token/lookup/{token}", None, token)
     for path in (f"auth/token/lookup-self?token={CANARY}", f"cloud/roles?x={CANARY}"):
@@ -212,19 +214,17 @@ def test_no_secret_gets_into_an_event() -> None:
     world.must("POST", "cloud/config", {**secret, **subscription})
     world.must("POST", "cloud/roles/web", {"application_object_id": other["object_id"], "ttl": "1h"})
     issued = world.must("GET", "cloud/creds/web")
-    keep(issued["data"]["client_secret"])
-    wrapped = world.perform(world.asking("GET", "cloud/creds/web", wrap_ttl="60"))
-    token = msgspec.json.decode(wrapped.body)["wrap_info"]["token"]
-    keep(token, world.must("POST", "sys/wrapping/unwrap", {"token": token})["data"]["client_secret"])
+    keep(issued.data["client_secret"])
+    token = world.must("GET", "cloud/creds/web", x_service_wrap_ttl="60").body["wrap_info"]["token"]
+    keep(token, world.must("POST", "sys/wrapping/unwrap", {"token": token}).data["client_secret"])
     world.ask("POST", "sys/wrapping/unwrap", {"token": token})
     world.must("POST", "cloud/rotate-root", {"force": True})
-    keep(*(p.secret for each in world.cloud.world.directory.applications.all() for p in each.passwords))
-    rule = {"match": {}, "times": None, "action": {"status": 403, "message": f"{CANARY} {secrets[1]}"}}
-    world.sim("/simulator/faults", [rule])
-    world.ask("PUT", "sys/leases/revoke", {"lease_id": issued["lease_id"]})
+    keep(*(p.secret for each in world.simulator.world.directory.applications.all() for p in each.passwords))
+    world.fail(status=403, message=f"{CANARY} {secrets[1]}")
+    world.ask("PUT", "sys/leases/revoke", {"lease_id": issued.body["lease_id"]})
     world.ask("GET", "cloud/creds/web")
     world.advance(4000)
-    world.tick(3)
+    world.pass_time(3)
     events = msgspec.json.encode(world.events).decode() + repr(world.events)
     assert {type(event) for event in world.events} >= {RequestAnswered, LeaseChanged, IntentChanged, RotationChanged}
     assert [each for each in secrets if each in events] == []

@@ -16,8 +16,8 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.foundation.caches import Bounded
 from cloudid_core.mounts.catalog import CATALOG
 from cloudid_core.mounts.table import MountTable, default_mounts
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.logins import configure_logins
 
 MOUNTS: Final = default_mounts(bytes(range(24)))
 WITHOUT_CLOUD: Final = MOUNTS.without(MOUNTS.mounts[0].id)
@@ -86,14 +86,14 @@ def test_what_is_remembered_ends_with_its_table_of_mounts() -> None:
 
 def test_a_mount_that_is_disabled_answers_no_longer() -> None:
     """A mount that was disabled and made again at its path is another one, too."""
-    world = ServiceWorld()
-    assert world.ask("LIST", "auth/cloud/role")[0] == 404
-    world.furnish()
-    assert world.must("LIST", "auth/cloud/role")["data"]["keys"] == ["dev"]
+    world = Installation()
+    assert world.ask("LIST", "auth/cloud/role").status == 404
+    configure_logins(world)
+    assert world.must("LIST", "auth/cloud/role").data["keys"] == ["dev"]
     world.must("DELETE", "sys/auth/cloud")
-    assert world.code("LIST", "auth/cloud/role") == (404, "no_handler")
+    assert world.refused("LIST", "auth/cloud/role") == (404, "no_handler")
     world.must("POST", "sys/auth/cloud", {"type": "cloud"})
-    assert world.code("LIST", "auth/cloud/role")[0] == 404
+    assert world.ask("LIST", "auth/cloud/role").status == 404
 
 
 def test_a_head_of_a_route_with_a_side_effect_leads_nowhere() -> None:

@@ -15,12 +15,13 @@ from cloudid_core.mounts.table import MountTable, default_mounts, mount_table
 from cloudid_core.policies.document import parse
 from cloudid_core.policies.matching import Acl
 from cloudid_core.tokens.record import Caller
+from tests.installation import Installation
+from tests.tokens import new_token, write_policy
 
-from ..service_world import ServiceWorld
 from ..tokens.test_record import token
 
-WORLD = ServiceWorld()
-CONTEXT = WORLD.service.context
+WORLD = Installation()
+CONTEXT = WORLD.context
 MOUNTS = WORLD.perform(mount_table(CONTEXT.records)).record
 
 
@@ -123,23 +124,23 @@ def test_a_request_without_a_caller_is_denied() -> None:
 
 
 def test_policies_check_the_parameters_of_a_request() -> None:
-    world = ServiceWorld()
+    world = Installation()
     text = 'path "auth/token/create" { capabilities = ["update"] denied_parameters = { "ttl" = [] } }'
     world.must("POST", "sys/policies/acl/p", {"policy": text})
-    maker = world.child(policies=["p"])
-    assert world.code("POST", "auth/token/create", {"ttl": 5}, maker) == (403, "permission_denied")
+    maker = new_token(world, policies=["p"])
+    assert world.refused("POST", "auth/token/create", {"ttl": 5}, maker) == (403, "permission_denied")
     world.must("POST", "auth/token/create", {}, maker)
 
 
 def test_creating_and_changing_need_different_capabilities() -> None:
-    world = ServiceWorld()
-    world.policy("creator", ("auth/token/roles/*", ["create"]))
-    world.policy("changer", ("auth/token/roles/*", ["update"]))
-    creator, changer = (world.child(policies=[name]) for name in ("creator", "changer"))
-    assert world.ask("POST", "auth/token/roles/r", {}, changer)[0] == 403
-    assert world.ask("POST", "auth/token/roles/r", {}, creator)[0] == 204
-    assert world.ask("POST", "auth/token/roles/r", {}, creator)[0] == 403
-    assert world.ask("POST", "auth/token/roles/r", {}, changer)[0] == 204
+    world = Installation()
+    write_policy(world, "creator", ("auth/token/roles/*", ["create"]))
+    write_policy(world, "changer", ("auth/token/roles/*", ["update"]))
+    creator, changer = (new_token(world, policies=[name]) for name in ("creator", "changer"))
+    assert world.ask("POST", "auth/token/roles/r", {}, changer).status == 403
+    assert world.ask("POST", "auth/token/roles/r", {}, creator).status == 204
+    assert world.ask("POST", "auth/token/roles/r", {}, creator).status == 403
+    assert world.ask("POST", "auth/token/roles/r", {}, changer).status == 204
 
 
 # The order that clients see
@@ -147,10 +148,11 @@ def test_creating_and_changing_need_different_capabilities() -> None:
 
 @pytest.mark.parametrize("path", ["cloud/config", "cloud/nothing", "nowhere/at/all"])
 def test_without_a_good_token_every_path_answers_alike(path: str) -> None:
-    world = ServiceWorld()
+    world = Installation()
     for token_text in ("", "unknown"):
-        assert world.code("GET", path, token=token_text) == (403, "permission_denied")
-        assert world.last.body == b'{"errors":["permission denied"],"codes":["permission_denied"]}\n'
+        reply = world.ask("GET", path, token=token_text)
+        assert (reply.status, reply.code) == (403, "permission_denied")
+        assert reply.response.body == b'{"errors":["permission denied"],"codes":["permission_denied"]}\n'
 
 
 @pytest.mark.parametrize(
@@ -162,13 +164,13 @@ def test_without_a_good_token_every_path_answers_alike(path: str) -> None:
     ],
 )
 def test_with_permission_an_unknown_path_is_404(method: str, path: str, answer: tuple[int, str]) -> None:
-    world = ServiceWorld()
-    assert world.code(method, path) == answer
-    assert world.code(method, path, None, world.child(policies=["default"])) == (403, "permission_denied")
+    world = Installation()
+    assert world.refused(method, path) == answer
+    assert world.refused(method, path, None, new_token(world, policies=["default"])) == (403, "permission_denied")
 
 
 def test_a_request_that_cannot_be_understood_is_refused_before_its_token_is_looked_at() -> None:
-    assert ServiceWorld().code("GET", "cloud/../sys", token="unknown") == (400, "malformed_path")
+    assert Installation().refused("GET", "cloud/../sys", token="unknown") == (400, "malformed_path")
 
 
 # Fields
@@ -186,29 +188,28 @@ def test_fields_are_read_by_the_form_of_the_route() -> None:
 
 def test_a_misspelt_field_of_a_write_causes_a_warning() -> None:
     """A write that would have had nothing to say then answers 200."""
-    world = ServiceWorld()
-    assert world.ask("POST", "auth/token/roles/r", {"oprhan": True, "beta": 1})[1]["warnings"] == [
-        "Endpoint ignored these unrecognized parameters: [beta oprhan]"
-    ]
-    assert world.last.status == 200
-    assert world.must("GET", "auth/token/roles/r?unknown=1")["warnings"] is None
+    world = Installation()
+    reply = world.ask("POST", "auth/token/roles/r", {"oprhan": True, "beta": 1})
+    assert reply.body["warnings"] == ["Endpoint ignored these unrecognized parameters: [beta oprhan]"]
+    assert reply.status == 200
+    assert world.must("GET", "auth/token/roles/r?unknown=1").body["warnings"] is None
 
 
 @pytest.mark.parametrize("name, warnings", [("r", None), ("other", 1)])
 def test_the_path_beats_a_field_of_the_same_name(name: str, warnings: int | None) -> None:
-    world = ServiceWorld()
-    _, reply = world.ask("POST", "auth/token/roles/r", {"name": name})
-    assert (reply and len(reply["warnings"])) == warnings
-    assert world.must("GET", "auth/token/roles/r")["data"]["name"] == "r"
-    assert world.code("GET", "auth/token/roles/other")[0] == 404
+    world = Installation()
+    body = world.ask("POST", "auth/token/roles/r", {"name": name}).body
+    assert (body and len(body["warnings"])) == warnings
+    assert world.must("GET", "auth/token/roles/r").data["name"] == "r"
+    assert world.ask("GET", "auth/token/roles/other").status == 404
 
 
 # The audit log
 
 
 def test_a_request_and_its_answer_are_recorded_without_secrets() -> None:
-    world = ServiceWorld()
-    world.child(id="s3cret")
+    world = Installation()
+    new_token(world, id="s3cret")
     before = len(world.events)
     world.must("POST", "auth/token/lookup", {"token": "s3cret"})
     request, response = world.events[before:]
@@ -220,13 +221,10 @@ def test_a_request_and_its_answer_are_recorded_without_secrets() -> None:
 
 
 def test_the_last_use_of_a_token_asks_for_background_work() -> None:
-    world = ServiceWorld()
-    limited = world.child(num_uses=2, policies=["default"])
-    visits = []
-    for _ in range(2):
-        world.look_up(limited)
-        visits.append(world.last.wake_at)
-    assert visits == [None, world.clock]
+    world = Installation()
+    limited = new_token(world, num_uses=2, policies=["default"])
+    replies = [world.must("GET", "auth/token/lookup-self", token=limited) for _ in range(2)]
+    assert [reply.response.wake_at for reply in replies] == [None, world.clock]
 
 
 # Lists in pages
@@ -245,18 +243,18 @@ def test_the_last_use_of_a_token_asks_for_background_work() -> None:
     ],
 )
 def test_a_list_is_read_in_pages(query: str, keys: list[str]) -> None:
-    world = ServiceWorld()
+    world = Installation()
     for name in "abcd":
         world.must("POST", f"auth/token/roles/{name}", {})
-    assert world.must("LIST", f"auth/token/roles?{query}")["data"]["keys"] == keys
+    assert world.must("LIST", f"auth/token/roles?{query}").data["keys"] == keys
 
 
 def test_a_client_that_pages_comes_to_an_end() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/a", {})
-    assert world.code("LIST", "auth/token/roles?after=a&limit=1") == (404, "not_found")
-    assert world.code("LIST", "auth/token/roles?limit=some") == (400, "field_invalid")
-    assert world.code("LIST", "auth/token/roles?limit=-2") == (400, "field_invalid")
+    assert world.refused("LIST", "auth/token/roles?after=a&limit=1") == (404, "not_found")
+    assert world.refused("LIST", "auth/token/roles?limit=some") == (400, "field_invalid")
+    assert world.refused("LIST", "auth/token/roles?limit=-2") == (400, "field_invalid")
 
 
 # What a caller without permission learns
@@ -264,18 +262,18 @@ def test_a_client_that_pages_comes_to_an_end() -> None:
 
 @pytest.mark.parametrize("path, body", [("roles/a+b", {}), ("roles/a", {"token_period": "soon"})])
 def test_errors_in_a_request_are_shown_only_to_callers_who_may_make_it(path: str, body: object) -> None:
-    world = ServiceWorld()
-    assert world.code("POST", f"auth/token/{path}", body)[0] == 400
-    assert world.code("POST", f"auth/token/{path}", body, world.child(policies=["default"]))[0] == 403
+    world = Installation()
+    assert world.ask("POST", f"auth/token/{path}", body).status == 400
+    assert world.ask("POST", f"auth/token/{path}", body, new_token(world, policies=["default"])).status == 403
 
 
 def test_a_deprecated_name_does_not_evade_a_denied_parameter() -> None:
-    world = ServiceWorld()
+    world = Installation()
     text = 'path "auth/cloud/role/*" { capabilities = ["create"] denied_parameters = { "token_policies" = ["admin"] } }'
     world.must("POST", "sys/policies/acl/p", {"policy": text})
-    maker = world.child(policies=["p"])
+    maker = new_token(world, policies=["p"])
     for body in ({"policies": "admin"}, {"policies": ["app", "Admin"]}, {"token_policies": "app,admin"}):
-        assert world.code("POST", "auth/cloud/role/x", {"bound_locations": "a", **body}, maker)[0] == 403
+        assert world.ask("POST", "auth/cloud/role/x", {"bound_locations": "a", **body}, maker).status == 403
     world.must("POST", "auth/cloud/role/x", {"bound_locations": "a", "policies": "app"}, maker)
 
 
@@ -292,30 +290,31 @@ def test_a_deprecated_name_does_not_evade_a_denied_parameter() -> None:
 )
 def test_a_405_names_the_methods_that_are_allowed(method: str, path: str, allow: str) -> None:
     """Those of the path; a method that the service does not know is answered with all that it knows."""
-    world = ServiceWorld()
-    assert world.code(method, path) == (405, "unsupported_operation")
-    assert world.last.headers["allow"] == allow
+    world = Installation()
+    reply = world.ask(method, path)
+    assert (reply.status, reply.code, reply.response.headers["allow"]) == (405, "unsupported_operation", allow)
 
 
 @pytest.mark.parametrize("method, status", [("DELETE", 403), ("FROBNICATE", 405)])
 def test_without_a_token_no_answer_reveals_the_methods_of_a_path(method: str, status: int) -> None:
-    world = ServiceWorld()
-    assert world.ask(method, "cloud/creds/web", token="")[0] == status
-    assert world.last.headers.get("allow", METHODS) == METHODS
+    world = Installation()
+    reply = world.ask(method, "cloud/creds/web", token="")
+    assert reply.status == status
+    assert reply.response.headers.get("allow", METHODS) == METHODS
 
 
 @pytest.mark.parametrize("path", ["Cloud/config", "CLOUD/roles/web", "auth/CLOUD/config", "Auth/cloud/config"])
 def test_a_mount_is_found_by_its_path_in_the_case_in_which_it_was_enabled(path: str) -> None:
-    assert ServiceWorld().ask("GET", path)[0] == 404
+    assert Installation().ask("GET", path).status == 404
 
 
 def test_the_case_of_a_mount_is_kept_and_two_do_not_differ_only_in_it() -> None:
     """Policies compare paths without regard to case, so they could not tell the two apart."""
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "sys/mounts/Team/Cloud", {"type": "cloud"})
-    assert "Team/Cloud/" in world.must("GET", "sys/mounts")["data"]
-    assert world.ask("GET", "Team/Cloud/config")[0] == 200
-    assert world.ask("GET", "team/cloud/config")[0] == 404
-    assert world.code("POST", "sys/mounts/team/cloud", {"type": "cloud"}) == (409, "mount_path_in_use")
-    token = world.child(policies=[world.policy("reader", ("team/cloud/config", ["read"]))])
-    assert world.ask("GET", "Team/Cloud/config", None, token)[0] == 200
+    assert "Team/Cloud/" in world.must("GET", "sys/mounts").data
+    assert world.ask("GET", "Team/Cloud/config").status == 200
+    assert world.ask("GET", "team/cloud/config").status == 404
+    assert world.refused("POST", "sys/mounts/team/cloud", {"type": "cloud"}) == (409, "mount_path_in_use")
+    token = new_token(world, policies=[write_policy(world, "reader", ("team/cloud/config", ["read"]))])
+    assert world.ask("GET", "Team/Cloud/config", None, token).status == 200

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cloudid_core.effects import Effect, ReadEntry
+from tests.installation import Installation
+from tests.logins import configure_logins, login_form
+from tests.tokens import new_token
 
-from ..service_world import ServiceWorld
 
-
-def effects_of(world: ServiceWorld, method: str, path: str, token: str = "", body: object = None) -> list[str]:
+def effects_of(world: Installation, method: str, path: str, token: str = "", body: object = None) -> list[str]:
     """The effects of a request that another one like it has gone before, as texts."""
     world.must(method, path, body, token)
     start = len(world.trace)
@@ -24,12 +25,12 @@ def _text(effect: Effect[Any]) -> str:
 
 def test_the_state_of_the_service_takes_one_read() -> None:
     expected = ["RandomBytes", "Now", "ReadEntry mounts", "Record", "Record"]
-    assert effects_of(ServiceWorld(), "GET", "sys/health") == expected
+    assert effects_of(Installation(), "GET", "sys/health") == expected
 
 
 def test_a_token_that_looks_itself_up_is_read_once() -> None:
-    world = ServiceWorld()
-    token = world.child(policies=["default"], no_parent=True)
+    world = Installation()
+    token = new_token(world, policies=["default"], no_parent=True)
     assert effects_of(world, "GET", "auth/token/lookup-self", token) == [
         "RandomBytes",
         "Now",
@@ -42,8 +43,8 @@ def test_a_token_that_looks_itself_up_is_read_once() -> None:
 
 
 def test_a_login_reads_nothing_but_the_mounts() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
+    world = Installation()
+    body = login_form(world, configure_logins(world))
     assert effects_of(world, "POST", "auth/cloud/login", body=body) == [
         "RandomBytes",
         "Now",

@@ -10,15 +10,16 @@ import pytest
 from cloudid_core import open_service
 from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.logins import configure_logins, login_form
+from tests.tokens import create_token, look_up_self, new_token
 
 FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
 CANARY = "c4n4ry-s3cret"
 
 
-def audited(**options: str) -> ServiceWorld:
-    world = ServiceWorld()
+def audited(**options: str) -> Installation:
+    world = Installation()
     world.must("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/a", **options}})
     world.events.clear()
     return world
@@ -30,12 +31,12 @@ def entry(event: Event) -> Any:
     return msgspec.json.decode(text)
 
 
-def entries(world: ServiceWorld) -> list[Any]:
+def entries(world: Installation) -> list[Any]:
     return [entry(event) for event in world.events if event.audit is not None]
 
 
-def hash_of(world: ServiceWorld, text: str) -> str:
-    hashed: str = world.must("PUT", "sys/audit-hash/file", {"input": text})["data"]["hash"]
+def hash_of(world: Installation, text: str) -> str:
+    hashed: str = world.must("PUT", "sys/audit-hash/file", {"input": text}).data["hash"]
     return hashed
 
 
@@ -71,9 +72,9 @@ def test_an_entry_has_the_members_that_tools_know() -> None:
 
 def test_a_token_in_a_request_and_the_same_token_in_a_response_have_one_hash() -> None:
     world = audited()
-    made = world.child()
+    made = new_token(world)
     granted = entries(world)[-1]["response"]["auth"]["client_token"]
-    world.look_up(made)
+    look_up_self(world, made)
     assert entries(world)[-1]["auth"]["client_token"] == granted
 
 
@@ -105,7 +106,7 @@ def test_the_state_of_the_service_is_not_audited(path: str) -> None:
 
 
 def test_without_a_device_nothing_is_made_for_audit() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("GET", "auth/token/lookup-self")
     world.ask("GET", "nowhere")
     assert all(event.audit is None for event in world.events)
@@ -126,7 +127,7 @@ def test_a_mount_can_be_tuned_to_keep_members_clear() -> None:
 
 def test_accessors_are_clear_when_that_is_wanted() -> None:
     world = audited(hmac_accessor="false")
-    auth = world.create()
+    auth = create_token(world)
     assert entries(world)[-1]["response"]["auth"]["accessor"] == auth["accessor"]
 
 
@@ -134,7 +135,7 @@ def test_every_device_has_hashes_of_its_own() -> None:
     world = audited()
     world.must("PUT", "sys/audit/other", FILE)
     world.events.clear()
-    world.look_up("root")
+    look_up_self(world, "root")
     audit = world.events[-1].audit
     assert audit is not None
     one, other = map(msgspec.json.decode, audit.texts)
@@ -142,10 +143,10 @@ def test_every_device_has_hashes_of_its_own() -> None:
 
 
 def test_a_login_is_told_with_its_decision() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(bound_locations=["westus2", "eastus"])
+    world = Installation()
+    machine = configure_logins(world, bound_locations=["westus2", "eastus"])
     world.must("PUT", "sys/audit/file", FILE)
-    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    world.ask("POST", "auth/cloud/login", login_form(world, machine), token="")
     told = entries(world)[-1]
     checks = {check["check"]: check for check in told["decision"]["checks"]}
     assert checks["bound_subscription_ids"]["verdict"] == "passed"
@@ -154,12 +155,14 @@ def test_a_login_is_told_with_its_decision() -> None:
 
 
 def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(
-        bound_resource_groups=["elsewhere"], bound_service_principal_ids=["0" * 8 + "-0000-4000-8000-" + "0" * 12]
+    world = Installation()
+    machine = configure_logins(
+        world,
+        bound_resource_groups=["elsewhere"],
+        bound_service_principal_ids=["0" * 8 + "-0000-4000-8000-" + "0" * 12],
     )
     world.must("PUT", "sys/audit/file", FILE)
-    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    world.ask("POST", "auth/cloud/login", login_form(world, machine), token="")
     told = entries(world)[-1]
     failed = [check["check"] for check in told["decision"]["checks"] if check["verdict"] == "failed"]
     assert told["decision"]["verdict"] == "refused"
@@ -169,10 +172,10 @@ def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
 
 def test_a_check_that_failed_is_told_with_the_hash_of_what_it_found() -> None:
     """An entry tells by which identity a login was tried that was refused."""
-    world = ServiceWorld()
-    machine = world.furnish(bound_service_principal_ids=["nobody"], max_jwt_exp=1)
+    world = Installation()
+    machine = configure_logins(world, bound_service_principal_ids=["nobody"], max_jwt_exp=1)
     world.must("PUT", "sys/audit/file", FILE)
-    world.ask("POST", "auth/cloud/login", world.credentials(machine), token="")
+    world.ask("POST", "auth/cloud/login", login_form(world, machine), token="")
     told = entries(world)[-1]
     checks = {check["check"]: check for check in told["decision"]["checks"]}
     assert checks["bound_service_principal_ids"]["found"] == hash_of(world, machine["principals"][0])
@@ -182,21 +185,21 @@ def test_a_check_that_failed_is_told_with_the_hash_of_what_it_found() -> None:
 
 
 def test_entries_and_explain_tell_the_same_checks() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(bound_locations=["nowhere"], bound_scale_sets=["nowhere"])
+    world = Installation()
+    machine = configure_logins(world, bound_locations=["nowhere"], bound_scale_sets=["nowhere"])
     world.must("PUT", "sys/audit/file", FILE)
-    form = world.credentials(machine)
+    form = login_form(world, machine)
     world.ask("POST", "auth/cloud/login", form, token="")
     told = {check["check"]: check["verdict"] for check in entries(world)[-1]["decision"]["checks"]}
-    explained = world.must("POST", "auth/cloud/explain", form)["data"]["checks"]
+    explained = world.must("POST", "auth/cloud/explain", form).data["checks"]
     assert told == {check["check"]: check["verdict"] for check in explained}
 
 
 def test_what_the_provider_did_not_tell_is_undecided() -> None:
-    world = ServiceWorld()
-    form = world.credentials(world.furnish(bound_locations=["westus2"]))
+    world = Installation()
+    form = login_form(world, configure_logins(world, bound_locations=["westus2"]))
     world.must("PUT", "sys/audit/file", FILE)
-    cloud = world.cloud
+    cloud = world.simulator
 
     def broken(request: HttpRequest) -> Any:
         if "/arm/" in request.url:
@@ -211,10 +214,10 @@ def test_what_the_provider_did_not_tell_is_undecided() -> None:
 
 
 def test_a_decision_on_a_role_that_is_out_of_date_is_not_told() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
+    world = Installation()
+    machine = configure_logins(world)
     world.must("PUT", "sys/audit/file", FILE)
-    form = world.credentials(machine)
+    form = login_form(world, machine)
     world.must("POST", "auth/cloud/login", form, token="")
     other = world.perform(open_service(world.settings))
     this, world.service = world.service, other
@@ -228,8 +231,8 @@ def test_a_decision_on_a_role_that_is_out_of_date_is_not_told() -> None:
 
 def test_a_wrapped_answer_is_told_by_its_wrapping_token() -> None:
     world = audited()
-    response = world.perform(world.asking("GET", "sys/policies/acl/default", wrap_ttl="90"))
-    info = msgspec.json.decode(response.body)["wrap_info"]
+    response = world.ask("GET", "sys/policies/acl/default", x_service_wrap_ttl="90")
+    info = response.body["wrap_info"]
     request, answered = entries(world)
     assert request["request"]["wrap_ttl"] == 90
     told = answered["response"]
@@ -238,7 +241,7 @@ def test_a_wrapped_answer_is_told_by_its_wrapping_token() -> None:
     for name in ("token", "accessor"):
         assert told["wrap_info"][name].startswith("hmac-sha256:")
     world.events.clear()
-    unwrapped = world.must("POST", "sys/wrapping/unwrap", {"token": info["token"]})
+    unwrapped = world.must("POST", "sys/wrapping/unwrap", {"token": info["token"]}).body
     assert set(unwrapped["data"]) == {"name", "policy"}
     told = entries(world)[-1]
     assert told["response"]["data"]["data"]["policy"].startswith("hmac-sha256:")
@@ -247,12 +250,12 @@ def test_a_wrapped_answer_is_told_by_its_wrapping_token() -> None:
 
 def test_no_secret_gets_into_an_entry() -> None:
     """Canaries in every field of every kind of body, as texts and as numbers, in requests and in responses."""
-    world = ServiceWorld()
-    machine = world.furnish()
+    world = Installation()
+    machine = configure_logins(world)
     world.must("PUT", "sys/audit/file", FILE)
     number = 4_815_162_342_108
-    credentials = world.credentials(machine)
-    auth = world.must("POST", "auth/cloud/login", credentials, token="")["auth"]
+    credentials = login_form(world, machine)
+    auth = world.must("POST", "auth/cloud/login", credentials, token="").auth
     world.ask("POST", "auth/cloud/config", {"client_secret": CANARY, "tenant_id": CANARY, "resource": CANARY})
     world.ask("GET", "auth/cloud/config")
     world.ask("POST", "auth/cloud/config", {"client_secret": number, "unknown": {"deep": [CANARY, number]}})

@@ -10,25 +10,25 @@ from cloudid_core import Secret
 from cloudid_core.auth_method.config import Config, find_config
 from cloudid_core.foundation.environment import effective
 from cloudid_core.secrets_engine.config import Config as EngineConfig
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.tokens import new_token, write_policy
 
 PATH = "auth/cloud/config"
 LEAST = {"tenant_id": "tenant", "resource": "https://resource"}
 
 
-def stored(world: ServiceWorld) -> Any:
-    return world.must("GET", PATH)["data"]
+def stored(world: Installation) -> Any:
+    return world.must("GET", PATH).data
 
 
 def test_nothing_is_configured_at_first() -> None:
-    assert ServiceWorld().code("GET", PATH)[0] == 404
+    assert Installation().ask("GET", PATH).status == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_the_least_configuration_reads_back_with_its_defaults(method: str) -> None:
-    world = ServiceWorld()
-    assert world.ask(method, PATH, LEAST) == (204, None)
+    world = Installation()
+    assert world.ask(method, PATH, LEAST).status == 204
     assert stored(world) == {
         "tenant_id": "tenant",
         "resource": "https://resource",
@@ -69,7 +69,7 @@ def test_the_least_configuration_reads_back_with_its_defaults(method: str) -> No
     ],
 )
 def test_every_field_reads_back_and_the_others_stay(field: str, value: object, shown: object) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, LEAST)
     before = stored(world)
     world.must("POST", PATH, {field: value})
@@ -97,35 +97,35 @@ def test_every_field_reads_back_and_the_others_stay(field: str, value: object, s
     ],
 )
 def test_what_cannot_work_is_refused_and_changes_nothing(fields: dict[str, object], code: str) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, LEAST)
     before = stored(world)
-    assert world.code("POST", PATH, fields) == (400, code)
+    assert world.refused("POST", PATH, fields) == (400, code)
     assert stored(world) == before
 
 
 @pytest.mark.parametrize("missing", ["tenant_id", "resource"])
 def test_tenant_and_resource_are_required(missing: str) -> None:
     fields = {name: value for name, value in LEAST.items() if name != missing}
-    assert ServiceWorld().code("POST", PATH, fields) == (400, "field_required")
+    assert Installation().refused("POST", PATH, fields) == (400, "field_required")
 
 
 def test_rules_are_checked_on_what_is_stored_too() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, {**LEAST, "client_secret": "s"})
-    assert world.code("POST", PATH, {"identity_token_audience": "a"}) == (400, "fields_exclusive")
+    assert world.refused("POST", PATH, {"identity_token_audience": "a"}) == (400, "fields_exclusive")
     world.must("POST", PATH, {"identity_token_audience": "a", "client_secret": ""})
 
 
 def test_the_environment_may_supply_what_is_required_and_is_not_stored() -> None:
     environment = {"CLOUD_TENANT_ID": Secret("outer"), "CLOUD_AD_RESOURCE": Secret("https://outer")}
-    world = ServiceWorld(environment=environment)
+    world = Installation(environment=environment)
     world.must("POST", PATH, {"client_id": "id"})
     assert (stored(world)["tenant_id"], stored(world)["client_id"]) == ("", "id")
 
 
 def test_the_client_secret_can_be_masked() -> None:
-    world = ServiceWorld(redact_client_secret=True)
+    world = Installation(redact_client_secret=True)
     world.must("POST", PATH, LEAST)
     assert stored(world)["client_secret"] == ""
     world.must("POST", PATH, {"client_secret": "s3cret"})
@@ -133,26 +133,26 @@ def test_the_client_secret_can_be_masked() -> None:
 
 
 def test_a_deleted_configuration_is_gone_with_its_secret() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, {**LEAST, "client_secret": "s"})
-    assert world.ask("DELETE", PATH) == (204, None)
-    assert world.code("GET", PATH)[0] == 404
-    assert world.ask("DELETE", PATH) == (204, None)
+    assert world.ask("DELETE", PATH).status == 204
+    assert world.ask("GET", PATH).status == 404
+    assert world.ask("DELETE", PATH).status == 204
     world.must("POST", PATH, LEAST)
     assert stored(world)["client_secret"] == ""
 
 
 def test_creating_and_changing_need_different_capabilities() -> None:
-    world = ServiceWorld()
-    world.policy("creator", (PATH, ["create"]))
-    creator = world.child(policies=["creator"])
+    world = Installation()
+    write_policy(world, "creator", (PATH, ["create"]))
+    creator = new_token(world, policies=["creator"])
     world.must("POST", PATH, LEAST, creator)
-    assert world.code("POST", PATH, LEAST, creator)[0] == 403
+    assert world.ask("POST", PATH, LEAST, creator).status == 403
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_two_writes_at_once_lose_no_field(seed: int) -> None:
-    world = ServiceWorld(seed)
+    world = Installation(seed)
     world.must("POST", PATH, LEAST)
     for fields in ({"client_id": "id"}, {"max_retries": 7}):
         world.spawn(world.asking("POST", PATH, fields))
@@ -171,16 +171,16 @@ def test_pauses_are_integers_in_the_unit_that_the_clients_of_a_mount_compute_wit
     type_name: str, shown: tuple[int, int]
 ) -> None:
     """Clients of the other name of the type divide by a thousand million."""
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "sys/auth/other", {"type": type_name})
     world.must("POST", "auth/other/config", LEAST)
-    data = world.must("GET", "auth/other/config")["data"]
+    data = world.must("GET", "auth/other/config").data
     assert (data["retry_delay"], data["max_retry_delay"]) == shown
 
 
 @pytest.mark.parametrize("tenant", ["my-tenant-id", "foo", "example.com", "0000000A-0000-0000-0000-000000000001", "t"])
 def test_a_tenant_is_a_guid_or_a_host_name(tenant: str) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, {**LEAST, "tenant_id": tenant})
     assert stored(world)["tenant_id"] == tenant
 
@@ -189,23 +189,21 @@ def test_a_tenant_is_a_guid_or_a_host_name(tenant: str) -> None:
     "tenant", ["..", ".", "a..b", "a/b", "-a", "a-", "a b", "a\n", "é", "a" * 64, "a." * 130, "%2e"]
 )
 def test_no_other_tenant_is_stored_because_logins_would_fail_with_it(tenant: str) -> None:
-    world = ServiceWorld()
-    assert world.code("POST", PATH, {**LEAST, "tenant_id": tenant}) == (400, "field_invalid")
+    world = Installation()
+    assert world.refused("POST", PATH, {**LEAST, "tenant_id": tenant}) == (400, "field_invalid")
 
 
 @pytest.mark.parametrize("client_id, status", [("my client", 204), ("x" * 128, 204), ("x" * 129, 400), ("a\n", 400)])
 def test_a_client_id_is_bounded_text(client_id: str, status: int) -> None:
-    assert ServiceWorld().ask("POST", PATH, {**LEAST, "client_id": client_id})[0] == status
+    assert Installation().ask("POST", PATH, {**LEAST, "client_id": client_id}).status == status
 
 
 def test_the_mask_of_a_secret_written_back_leaves_the_secret() -> None:
     """Clients read, change one field and write everything."""
-    world = ServiceWorld(redact_client_secret=True)
+    world = Installation(redact_client_secret=True)
     world.must("POST", PATH, {**LEAST, "client_secret": "s3cret"})
     world.must("POST", PATH, {**stored(world), "client_id": "new"})
-    found = world.perform(
-        find_config(world.service.context, next(mount for mount in world.mounts if mount.path == "auth/cloud"))
-    )
+    found = world.perform(find_config(world.context, world.mount("auth/cloud")))
     assert found is not None
     assert (found.record.client_id, found.record.client_secret.reveal()) == ("new", "s3cret")
 
@@ -213,13 +211,13 @@ def test_the_mask_of_a_secret_written_back_leaves_the_secret() -> None:
 @pytest.mark.parametrize("variable", ["AZURE_CLIENT_SECRET", "CLOUD_CLIENT_SECRET"])
 def test_a_variable_beside_its_written_partner(variable: str) -> None:
     """One that overrides contradicts it, and the error names the variable; one that only fills is ignored."""
-    world = ServiceWorld(environment={variable: Secret("x")})
-    status, body = world.ask("POST", PATH, {**LEAST, "client_id": "c", "identity_token_audience": "a"})
+    world = Installation(environment={variable: Secret("x")})
+    reply = world.ask("POST", PATH, {**LEAST, "client_id": "c", "identity_token_audience": "a"})
     if variable.startswith("AZURE"):
-        assert status == 204
+        assert reply.status == 204
     else:
-        assert status == 400
-        assert "the environment variable CLOUD_CLIENT_SECRET" in body["errors"][0]
+        assert reply.status == 400
+        assert "the environment variable CLOUD_CLIENT_SECRET" in reply.body["errors"][0]
 
 
 @pytest.mark.parametrize(

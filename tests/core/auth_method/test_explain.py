@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.effects import CallProvider, HttpResponse
-
-from ..service_world import RESOURCE, ServiceWorld
+from cloudid_core.effects import CallProvider
+from tests.installation import Installation
+from tests.logins import RESOURCE, configure_logins, login_form
+from tests.tokens import new_token, write_policy
 
 EXPLAIN = "auth/cloud/explain"
 
 
-def explained(world: ServiceWorld, body: dict[str, object], token: str = "root") -> Any:
-    return world.must("POST", EXPLAIN, body, token)["data"]
+def explained(world: Installation, body: dict[str, object], token: str = "root") -> Any:
+    return world.must("POST", EXPLAIN, body, token).data
 
 
 def failed(data: Any) -> list[str]:
@@ -38,43 +39,44 @@ def as_data(machine: Any, **changes: object) -> dict[str, object]:
 
 
 def test_the_body_of_a_login_is_explained_and_gives_no_token() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
+    world = Installation()
+    body = login_form(world, configure_logins(world))
     before = world.keys("token/")
-    data = explained(world, body)
-    assert (data["role"], data["verdict"], data["codes"]) == ("dev", "admitted", [])
+    reply = world.must("POST", EXPLAIN, body)
+    assert (reply.data["role"], reply.data["verdict"], reply.data["codes"]) == ("dev", "admitted", [])
     assert world.keys("token/") == before
-    assert str(body["jwt"]).encode() not in world.last.body
-    assert b"client_token" not in world.last.body
+    assert str(body["jwt"]).encode() not in reply.response.body
+    assert b"client_token" not in reply.response.body
 
 
 def test_all_failures_are_told_with_what_was_expected_and_what_was_found() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(bound_locations="elsewhere", bound_resource_groups="another", max_jwt_exp=1)
-    body = world.credentials(machine, vm_name="another")
+    world = Installation()
+    machine = configure_logins(world, bound_locations="elsewhere", bound_resource_groups="another", max_jwt_exp=1)
+    body = login_form(world, machine, vm_name="another")
     data = explained(world, body)
     assert failed(data) == ["max_jwt_exp", "vm_name", "bound_resource_groups", "bound_locations"]
-    assert data["codes"][0] == world.code("POST", "auth/cloud/login", body, "")[1]
+    assert data["codes"][0] == world.refused("POST", "auth/cloud/login", body, "")[1]
     found = {check["check"]: (check["expected"], check["found"]) for check in data["checks"]}
     assert found["bound_resource_groups"] == (["another"], machine["resource_group"].lower())
     assert found["bound_locations"][0] == ["elsewhere"]
 
 
 def test_nothing_is_told_of_a_token_whose_signature_does_not_hold() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    body = world.credentials(machine)
+    world = Installation()
+    machine = configure_logins(world)
+    body = login_form(world, machine)
     head, _, signature = str(body["jwt"]).rpartition(".")
     flipped = ("B" if signature[0] == "A" else "A") + signature[1:]
-    data = explained(world, {**body, "jwt": f"{head}.{flipped}"})
+    reply = world.must("POST", EXPLAIN, {**body, "jwt": f"{head}.{flipped}"})
+    data = reply.data
     assert (data["verdict"], data["codes"], failed(data)) == ("refused", ["login_refused"], ["signature"])
-    assert machine["principals"][0].encode() not in world.last.body
+    assert machine["principals"][0].encode() not in reply.response.body
     assert explained(world, {**body, "jwt": "x"})["codes"] == ["jwt_malformed"]
 
 
 def test_claims_and_facts_can_be_given_as_data() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(bound_locations="westus2")
+    world = Installation()
+    machine = configure_logins(world, bound_locations="westus2")
     assert explained(world, as_data(machine))["verdict"] == "undecided"
     here: dict[str, object] = {"location": "West US 2", "principals": machine["principals"]}
     assert explained(world, as_data(machine, facts={"machine": here}))["verdict"] == "admitted"
@@ -84,8 +86,8 @@ def test_claims_and_facts_can_be_given_as_data() -> None:
 
 
 def test_the_provider_is_asked_nothing_about_claims_that_nothing_proves() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(bound_locations="westus2")
+    world = Installation()
+    machine = configure_logins(world, bound_locations="westus2")
     start = len(world.trace)
     explained(world, as_data(machine))
     asked = [effect.request.url for _, effect in world.trace[start:] if isinstance(effect, CallProvider)]
@@ -94,42 +96,35 @@ def test_the_provider_is_asked_nothing_about_claims_that_nothing_proves() -> Non
 
 
 def test_facts_that_the_provider_does_not_tell_now_are_undecided() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish(bound_locations="westus2"))
-    cloud = world.cloud
-
-    def broken(request: Any) -> Any:
-        if "/arm/" in request.url:
-            return HttpResponse(403, {}, b'{"error": {"code": "AuthorizationFailed", "message": ""}}')
-        return cloud.handle(request)
-
-    world.provider = broken
-    told = world.must("POST", EXPLAIN, body)
-    assert told["data"]["verdict"] == "undecided"
-    assert "denies our credentials" in told["warnings"][0]
+    world = Installation()
+    body = login_form(world, configure_logins(world, bound_locations="westus2"))
+    world.fail("arm", status=403, code="AuthorizationFailed")
+    reply = world.must("POST", EXPLAIN, body)
+    assert reply.data["verdict"] == "undecided"
+    assert "denies our credentials" in reply.body["warnings"][0]
 
 
 def test_the_source_address_is_decided_when_it_is_given() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish(token_bound_cidrs="10.0.0.0/8"))
+    world = Installation()
+    body = login_form(world, configure_logins(world, token_bound_cidrs="10.0.0.0/8"))
     assert explained(world, body)["verdict"] == "undecided"
     assert explained(world, {**body, "remote_address": "10.1.1.1"})["verdict"] == "admitted"
     assert failed(explained(world, {**body, "remote_address": "192.0.2.1"})) == ["token_bound_cidrs"]
 
 
 def test_sudo_is_needed() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
-    world.policy("plain", (EXPLAIN, ["create", "update"]))
-    world.policy("privileged", (EXPLAIN, ["update", "sudo"]))
-    assert world.code("POST", EXPLAIN, body, world.child(policies=["plain"])) == (403, "permission_denied")
-    assert world.ask("POST", EXPLAIN, body, world.child(policies=["privileged"]))[0] == 200
-    assert world.code("POST", EXPLAIN, body, "") == (403, "permission_denied")
+    world = Installation()
+    body = login_form(world, configure_logins(world))
+    write_policy(world, "plain", (EXPLAIN, ["create", "update"]))
+    write_policy(world, "privileged", (EXPLAIN, ["update", "sudo"]))
+    assert world.refused("POST", EXPLAIN, body, new_token(world, policies=["plain"])) == (403, "permission_denied")
+    assert world.ask("POST", EXPLAIN, body, new_token(world, policies=["privileged"])).status == 200
+    assert world.refused("POST", EXPLAIN, body, "") == (403, "permission_denied")
 
 
 def test_the_request_and_its_answer_are_recorded_without_the_token() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
+    world = Installation()
+    body = login_form(world, configure_logins(world))
     start = len(world.events)
     explained(world, body)
     told = [repr(event) for event in world.events[start:]]
@@ -153,19 +148,19 @@ def test_the_request_and_its_answer_are_recorded_without_the_token() -> None:
     ],
 )
 def test_what_cannot_be_explained_is_refused(changes: dict[str, object], refused: str) -> None:
-    world = ServiceWorld()
-    assert world.code("POST", EXPLAIN, as_data(world.furnish(), **changes))[1] == refused
+    world = Installation()
+    assert world.refused("POST", EXPLAIN, as_data(configure_logins(world), **changes))[1] == refused
 
 
 def test_it_needs_a_configuration() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
+    world = Installation()
+    machine = configure_logins(world)
     world.must("DELETE", "auth/cloud/config")
-    assert world.code("POST", EXPLAIN, as_data(machine)) == (400, "config_missing")
+    assert world.refused("POST", EXPLAIN, as_data(machine)) == (400, "config_missing")
 
 
 def test_the_audience_is_that_of_the_mount() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
+    world = Installation()
+    machine = configure_logins(world)
     claims = {"oid": machine["principals"][0], "xms_mirid": resource_of(machine), "aud": RESOURCE + "x"}
     assert failed(explained(world, as_data(machine, claims=claims))) == ["aud"]

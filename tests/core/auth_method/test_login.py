@@ -15,33 +15,34 @@ from cloudid_core.provider.signing_keys import REST
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from servers.provider_simulator.identity.tokens import MAX_GROUPS
-
-from ..service_world import ServiceWorld
+from tests.installation import HOME, Installation, Refusal
+from tests.logins import configure_logins, log_in, login_form
+from tests.tokens import is_valid, look_up_self
 
 LOGIN = "auth/cloud/login"
 
 
-def refused(world: ServiceWorld, body: dict[str, object], address: str = "192.0.2.1") -> tuple[int, str]:
-    return world.code("PUT", LOGIN, body, "", address)
+def refused(world: Installation, body: dict[str, object], address: str = HOME) -> Refusal:
+    return world.refused("PUT", LOGIN, body, "", address)
 
 
 def test_a_machine_gets_a_token_with_the_settings_of_its_role() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(token_policies="dev", token_ttl="1h")
-    told = world.must("PUT", LOGIN, world.credentials(machine), token="")
+    world = Installation()
+    machine = configure_logins(world, token_policies="dev", token_ttl="1h")
+    told = world.must("PUT", LOGIN, login_form(world, machine), token="").body
     auth = told["auth"]
     assert told["data"] is None
     assert (auth["policies"], auth["lease_duration"], auth["renewable"]) == (["default", "dev"], 3600, True)
     assert (auth["token_type"], auth["orphan"], auth["num_uses"]) == ("service", True, 0)
-    seen = world.look_up(auth["client_token"])
+    seen = look_up_self(world, auth["client_token"])
     assert (seen["path"], seen["role"], seen["accessor"]) == ("auth/cloud/login", "dev", auth["accessor"])
     assert seen["display_name"] == f"cloud-{machine['principals'][0]}"
 
 
 def test_the_metadata_are_verified_facts() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    metadata = world.log_in(machine)["metadata"]
+    world = Installation()
+    machine = configure_logins(world)
+    metadata = log_in(world, machine)["metadata"]
     assert metadata["role"] == "dev"
     assert metadata["subscription_id"] == machine["subscription"]
     assert metadata["resource_group_name"] == machine["resource_group"]
@@ -49,28 +50,28 @@ def test_the_metadata_are_verified_facts() -> None:
 
 
 def test_the_token_of_a_request_is_of_no_interest() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    assert world.ask("POST", LOGIN, world.credentials(machine), "unknown")[0] == 200
+    world = Installation()
+    machine = configure_logins(world)
+    assert world.ask("POST", LOGIN, login_form(world, machine), "unknown").status == 200
 
 
 @pytest.mark.parametrize("missing", ["role", "jwt", "subscription_id", "resource_group_name"])
 def test_required_fields(missing: str) -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish(), **{missing: ""})
+    world = Installation()
+    body = login_form(world, configure_logins(world), **{missing: ""})
     assert refused(world, body) == (400, "field_required")
 
 
 def test_without_a_configuration_nobody_logs_in() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
+    world = Installation()
+    body = login_form(world, configure_logins(world))
     world.must("DELETE", "auth/cloud/config")
     assert refused(world, body) == (400, "config_missing")
 
 
 def test_a_text_that_is_no_token_is_told_from_one_that_is_not_signed_well() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
+    world = Installation()
+    body = login_form(world, configure_logins(world))
     jwt = str(body["jwt"])
     assert refused(world, {**body, "jwt": "x"}) == (400, "jwt_malformed")
     head, _, signature = jwt.rpartition(".")
@@ -79,8 +80,8 @@ def test_a_text_that_is_no_token_is_told_from_one_that_is_not_signed_well() -> N
 
 
 def test_nothing_is_said_about_roles_before_the_signature_has_held() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish(), role="nobody")
+    world = Installation()
+    body = login_form(world, configure_logins(world), role="nobody")
     assert refused(world, body) == (400, "role_not_found")
     head, _, signature = str(body["jwt"]).rpartition(".")
     flipped = ("B" if signature[0] == "A" else "A") + signature[1:]
@@ -103,53 +104,54 @@ def test_nothing_is_said_about_roles_before_the_signature_has_held() -> None:
 def test_a_refusal_names_the_check_that_failed_and_no_value(
     role: dict[str, Any], change: dict[str, str], code: str
 ) -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish(**role), **change)
-    assert refused(world, body) == (403, code)
-    assert not any(value.encode() in world.last.body for value in (*map(str, role.values()), *change.values()))
+    world = Installation()
+    body = login_form(world, configure_logins(world, **role), **change)
+    reply = world.ask("PUT", LOGIN, body, "")
+    assert (reply.status, reply.codes) == (403, [code])
+    assert not any(value.encode() in reply.response.body for value in (*map(str, role.values()), *change.values()))
 
 
 def test_a_jwt_for_another_audience_is_refused() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
+    world = Installation()
+    body = login_form(world, configure_logins(world))
     world.must("POST", "auth/cloud/config", {"resource": "https://elsewhere"})
     assert refused(world, body) == (403, "jwt_audience_mismatch")
 
 
 def test_a_jwt_that_has_expired_is_refused() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish())
+    world = Installation()
+    body = login_form(world, configure_logins(world))
     world.advance(10 * 24 * 3600)
     assert refused(world, body) == (403, "jwt_expired")
 
 
 def test_the_mount_may_force_batch_tokens() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(token_ttl=60)
+    world = Installation()
+    machine = configure_logins(world, token_ttl=60)
     world.must("POST", "sys/auth/cloud/tune", {"token_type": "batch"})
     before = world.keys("token/")
-    auth = world.log_in(machine)
+    auth = log_in(world, machine)
     assert (auth["token_type"], auth["accessor"], auth["renewable"], auth["lease_duration"]) == ("batch", "", False, 60)
     assert world.keys("token/") == before
-    assert world.look_up(auth["client_token"])["meta"] == auth["metadata"]
+    assert look_up_self(world, auth["client_token"])["meta"] == auth["metadata"]
 
 
 def test_a_token_is_tied_to_where_its_role_is_bound() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(token_bound_cidrs="192.0.2.0/24")
-    token = world.log_in(machine)["client_token"]
-    assert world.is_good(token)
-    assert world.code("GET", "auth/token/lookup-self", None, token, "10.0.0.1") == (403, "permission_denied")
+    world = Installation()
+    machine = configure_logins(world, token_bound_cidrs="192.0.2.0/24")
+    token = log_in(world, machine)["client_token"]
+    assert is_valid(world, token)
+    assert world.refused("GET", "auth/token/lookup-self", None, token, "10.0.0.1") == (403, "permission_denied")
 
 
 def test_without_client_secret_and_platform_identity_a_login_that_needs_the_provider_says_so() -> None:
-    world = ServiceWorld()
-    body = world.credentials(world.furnish(bound_locations="westus2"))
+    world = Installation()
+    body = login_form(world, configure_logins(world, bound_locations="westus2"))
     world.must("POST", "auth/cloud/config", {"client_secret": ""})
     assert refused(world, body) == (503, "platform_identity_unavailable")
 
 
-def requests_to(world: ServiceWorld, path: str) -> int:
+def requests_to(world: Installation, path: str) -> int:
     """How many requests went to addresses of the provider that contain a text."""
     asked = [effect for _, effect in world.trace if isinstance(effect, CallProvider)]
     return sum(path in call.request.url for call in asked)
@@ -158,66 +160,66 @@ def requests_to(world: ServiceWorld, path: str) -> int:
 @pytest.mark.parametrize("remove_old", [False, True])
 def test_a_login_under_a_key_that_the_tenant_just_began_to_use_is_admitted(remove_old: bool) -> None:
     """The keys are fetched once more, and once only however many logins come."""
-    world = ServiceWorld()
-    machine = world.furnish()
-    before = world.credentials(machine)
-    world.log_in(machine)
+    world = Installation()
+    machine = configure_logins(world)
+    before = login_form(world, machine)
+    log_in(world, machine)
     world.advance(REST)
     fetched = requests_to(world, "/discovery/v2.0/keys")
-    world.sim("/simulator/keys/rotate", {"remove_old": remove_old})
+    world.cloud("POST", "/simulator/keys/rotate", {"remove_old": remove_old})
     for _ in range(3):
-        assert world.log_in(machine)["metadata"]["vm_name"] == machine["name"]
+        assert log_in(world, machine)["metadata"]["vm_name"] == machine["name"]
     assert requests_to(world, "/discovery/v2.0/keys") == fetched + 1
-    status, _ = world.ask("POST", LOGIN, before, "")
-    assert status == (403 if remove_old else 200)
+    assert world.ask("POST", LOGIN, before, "").status == (403 if remove_old else 200)
 
 
 def test_a_login_under_a_key_that_nobody_publishes_is_refused() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    world.log_in(machine)
-    other = ServiceWorld()
-    other.sim("/simulator/keys/rotate", {})
-    foreign = other.credentials(other.furnish())
+    world = Installation()
+    machine = configure_logins(world)
+    log_in(world, machine)
+    other = Installation()
+    other.cloud("POST", "/simulator/keys/rotate", {})
+    foreign = login_form(other, configure_logins(other))
     for _ in range(2):
         assert refused(world, foreign) == (403, "login_refused")
         world.advance(REST)
 
 
 def test_a_login_with_more_groups_than_its_token_holds_is_decided_by_the_directory() -> None:
-    world = ServiceWorld()
+    world = Installation()
     names = [f"team-{number}" for number in range(MAX_GROUPS + 1)]
-    crowd = world.sim("/simulator/machines", {"name": "crowd", "groups": names})
-    groups = {group["display_name"]: group["id"] for group in world.sim("/simulator/world")["groups"]}
-    world.furnish(bound_group_ids=groups["team-200"], bound_subscription_ids=crowd["subscription"])
+    crowd = world.cloud("POST", "/simulator/machines", {"name": "crowd", "groups": names})
+    groups = {group["display_name"]: group["id"] for group in world.scene["groups"]}
+    configure_logins(world, bound_group_ids=groups["team-200"], bound_subscription_ids=crowd["subscription"])
     assert "groups" not in claims_of(world, crowd)
-    assert world.log_in(crowd)["metadata"]["vm_name"] == "crowd"
+    assert log_in(world, crowd)["metadata"]["vm_name"] == "crowd"
     assert requests_to(world, "/getMemberGroups") == 1
     world.must("POST", "auth/cloud/role/dev", {"bound_group_ids": groups["cloud-admins"]})
-    assert refused(world, world.credentials(crowd)) == (403, "bound_group_mismatch")
+    assert refused(world, login_form(world, crowd)) == (403, "bound_group_mismatch")
 
 
 def test_a_login_of_a_principal_that_the_directory_does_not_know_is_refused() -> None:
-    world = ServiceWorld()
-    crowd = world.sim("/simulator/machines", {"name": "crowd", "groups": [f"t{n}" for n in range(MAX_GROUPS + 1)]})
-    world.furnish(bound_group_ids="anything", bound_subscription_ids=crowd["subscription"])
-    gone = {"match": {"path": "/graph/v1.0/directoryObjects/"}, "times": None, "action": {"status": 404, "code": "x"}}
-    world.sim("/simulator/faults", [gone])
-    assert refused(world, world.credentials(crowd)) == (403, "groups_unavailable")
+    world = Installation()
+    crowd = world.cloud(
+        "POST", "/simulator/machines", {"name": "crowd", "groups": [f"t{n}" for n in range(MAX_GROUPS + 1)]}
+    )
+    configure_logins(world, bound_group_ids="anything", bound_subscription_ids=crowd["subscription"])
+    world.fail(path="/graph/v1.0/directoryObjects/", status=404, code="x")
+    assert refused(world, login_form(world, crowd)) == (403, "groups_unavailable")
 
 
-def claims_of(world: ServiceWorld, machine: Any) -> Any:
-    return jwt.decode(str(world.credentials(machine)["jwt"]), options={"verify_signature": False})
+def claims_of(world: Installation, machine: Any) -> Any:
+    return jwt.decode(str(login_form(world, machine)["jwt"]), options={"verify_signature": False})
 
 
 def test_a_machine_claim_that_is_no_machines_id_counts_as_none_and_is_told() -> None:
     """A role that binds principals only admits; nothing of the form is believed, or sent to the provider."""
-    world = ServiceWorld()
-    machine = world.furnish(bound_subscription_ids="", bound_service_principal_ids="*")
+    world = Installation()
+    machine = configure_logins(world, bound_subscription_ids="", bound_service_principal_ids="*")
     extension = f"{machine['resource_id']}/providers/Microsoft.GuestConfiguration/guestConfigurationAssignments/a"
     claims = {**claims_of(world, machine), "xms_az_rid": extension}
-    body = world.credentials(machine, jwt=world.sim("/simulator/tokens", {"claims": claims})["token"])
-    metadata = world.must("POST", LOGIN, body, "")["auth"]["metadata"]
+    body = login_form(world, machine, jwt=world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"])
+    metadata = world.must("POST", LOGIN, body, "").auth["metadata"]
     assert set(metadata) == {"app_id", "role"}
     assert requests_to(world, "/arm/") == 0
     ignored = [event for event in world.events if isinstance(event, MachineClaimIgnored)]
@@ -231,9 +233,9 @@ def test_a_machine_claim_that_is_no_machines_id_counts_as_none_and_is_told() -> 
 @pytest.mark.parametrize("change", ["role", "config"])
 def test_a_login_rests_on_role_and_configuration_to_the_end(seed: int, change: str) -> None:
     """Whatever the order: a role or configuration that is gone when the token would come to be gives none."""
-    world = ServiceWorld(seed)
-    machine = world.furnish()
-    login = world.spawn(world.asking("POST", LOGIN, world.credentials(machine), ""))
+    world = Installation(seed)
+    machine = configure_logins(world)
+    login = world.spawn(world.asking("POST", LOGIN, login_form(world, machine), ""))
     path = "auth/cloud/role/dev" if change == "role" else "auth/cloud/config"
     deletion = world.spawn(world.asking("DELETE", path))
     world.settle()
@@ -244,10 +246,10 @@ def test_a_login_rests_on_role_and_configuration_to_the_end(seed: int, change: s
         assert login.result().status == 400
 
 
-def store_tenant(world: ServiceWorld, tenant: str) -> None:
+def store_tenant(world: Installation, tenant: str) -> None:
     """Store a tenant as an earlier version did, which took any text."""
-    mount = next(mount for mount in world.mounts if mount.path == "auth/cloud")
-    context = world.service.context
+    mount = world.mount("auth/cloud")
+    context = world.context
     found = world.perform(context.records.find(keys.config(mount.id), Config))
     assert found is not None
     broken = evolve(found.record, tenant_id=tenant)
@@ -257,13 +259,14 @@ def store_tenant(world: ServiceWorld, tenant: str) -> None:
 @pytest.mark.parametrize("tenant", ["..", ".", "a/b", "a b", "\u00e9", "x" * 300])
 def test_a_tenant_that_is_no_longer_accepted_is_an_error_of_the_configuration(tenant: str) -> None:
     """It was stored by an earlier version. Logins name the field, and call nothing; a new value repairs them."""
-    world = ServiceWorld()
-    machine = world.furnish()
-    right = world.must("GET", "auth/cloud/config")["data"]["tenant_id"]
+    world = Installation()
+    machine = configure_logins(world)
+    right = world.must("GET", "auth/cloud/config").data["tenant_id"]
     store_tenant(world, tenant)
     before = len(world.trace)
-    assert refused(world, world.credentials(machine)) == (400, "config_invalid")
-    assert b'\\"tenant_id\\"' in world.last.body
+    reply = world.ask("PUT", LOGIN, login_form(world, machine), "")
+    assert (reply.status, reply.codes) == (400, ["config_invalid"])
+    assert '"tenant_id"' in reply.body["errors"][0]
     assert not any(isinstance(effect, CallProvider) for _, effect in world.trace[before:])
     world.must("POST", "auth/cloud/config", {"tenant_id": right})
-    assert world.log_in(machine)
+    assert log_in(world, machine)

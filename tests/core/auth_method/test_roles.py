@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.tokens import new_token, write_policy
 
 PATH = "auth/cloud/role/dev"
 BOUND: dict[str, Any] = {"bound_locations": ["westus2"]}
@@ -30,32 +31,32 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def stored(world: ServiceWorld, path: str = PATH) -> Any:
-    return world.must("GET", path)["data"]
+def stored(world: Installation, path: str = PATH) -> Any:
+    return world.must("GET", path).data
 
 
 def test_a_role_is_written_read_listed_and_deleted() -> None:
-    world = ServiceWorld()
-    assert world.code("GET", PATH)[0] == 404
-    assert world.code("LIST", "auth/cloud/role")[0] == 404
-    assert world.ask("POST", PATH, BOUND) == (204, None)
+    world = Installation()
+    assert world.ask("GET", PATH).status == 404
+    assert world.ask("LIST", "auth/cloud/role").status == 404
+    assert world.ask("POST", PATH, BOUND).status == 204
     assert stored(world) == {**DEFAULTS, **BOUND}
-    assert world.must("GET", "auth/cloud/role?list=true")["data"] == {"keys": ["dev"]}
-    assert world.ask("DELETE", PATH) == (204, None)
-    assert world.code("GET", PATH)[0] == 404
-    assert world.ask("DELETE", PATH) == (204, None)
+    assert world.must("GET", "auth/cloud/role?list=true").data == {"keys": ["dev"]}
+    assert world.ask("DELETE", PATH).status == 204
+    assert world.ask("GET", PATH).status == 404
+    assert world.ask("DELETE", PATH).status == 204
 
 
 def test_names_have_no_case() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/cloud/role/Dev", BOUND)
     assert stored(world, "auth/cloud/role/DEV")["bound_locations"] == ["westus2"]
-    assert world.must("LIST", "auth/cloud/role")["data"]["keys"] == ["dev"]
+    assert world.must("LIST", "auth/cloud/role").data["keys"] == ["dev"]
 
 
 @pytest.mark.parametrize("name", ["-dev", "dev.", "d@v", "x" * 129])
 def test_a_name_must_be_one(name: str) -> None:
-    assert ServiceWorld().code("POST", f"auth/cloud/role/{name}", BOUND) == (400, "name_invalid")
+    assert Installation().refused("POST", f"auth/cloud/role/{name}", BOUND) == (400, "name_invalid")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_a_name_must_be_one(name: str) -> None:
     ],
 )
 def test_every_field_reads_back_and_the_others_stay(field: str, value: object, shown: object) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, BOUND)
     before = stored(world)
     world.must("POST", PATH, {field: value})
@@ -94,7 +95,7 @@ def test_every_field_reads_back_and_the_others_stay(field: str, value: object, s
     [("policies", "token_policies", ["dev"]), ("max_ttl", "token_max_ttl", 60), ("ttl", "token_ttl", 60)],
 )
 def test_deprecated_names_are_understood_and_read_back(old: str, new: str, value: object) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, {**BOUND, old: value})
     assert (stored(world)[old], stored(world)[new]) == (value, value)
 
@@ -116,34 +117,34 @@ def test_deprecated_names_are_understood_and_read_back(old: str, new: str, value
     ],
 )
 def test_what_cannot_work_is_refused_and_changes_nothing(fields: dict[str, object], code: str) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, BOUND)
     before = stored(world)
-    assert world.code("POST", PATH, fields) == (400, code)
+    assert world.refused("POST", PATH, fields) == (400, code)
     assert stored(world) == before
 
 
 def test_a_role_that_binds_nothing_is_refused() -> None:
-    assert ServiceWorld().code("POST", PATH, {"token_policies": "dev"}) == (400, "role_unbound")
+    assert Installation().refused("POST", PATH, {"token_policies": "dev"}) == (400, "role_unbound")
 
 
 def test_a_maximum_above_that_of_the_mount_causes_a_warning() -> None:
-    told = ServiceWorld(max_lease_ttl=100).must("POST", PATH, {**BOUND, "token_max_ttl": 101})
+    told = Installation(max_lease_ttl=100).must("POST", PATH, {**BOUND, "token_max_ttl": 101}).body
     assert len(told["warnings"]) == 1
 
 
 def test_creating_and_changing_need_different_capabilities() -> None:
-    world = ServiceWorld()
-    world.policy("changer", ("auth/cloud/role/*", ["update"]))
-    changer = world.child(policies=["changer"])
-    assert world.code("POST", PATH, BOUND, changer)[0] == 403
+    world = Installation()
+    write_policy(world, "changer", ("auth/cloud/role/*", ["update"]))
+    changer = new_token(world, policies=["changer"])
+    assert world.ask("POST", PATH, BOUND, changer).status == 403
     world.must("POST", PATH, BOUND)
     world.must("POST", PATH, BOUND, changer)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_two_writes_at_once_lose_no_field(seed: int) -> None:
-    world = ServiceWorld(seed)
+    world = Installation(seed)
     world.must("POST", PATH, BOUND)
     for fields in ({"token_ttl": 60}, {"token_num_uses": 7}):
         world.spawn(world.asking("POST", PATH, fields))
@@ -153,7 +154,7 @@ def test_two_writes_at_once_lose_no_field(seed: int) -> None:
 
 def test_many_writers_of_one_role_are_all_served_and_lose_nothing() -> None:
     """Each writes a field of its own; after all of them the role has every field."""
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", PATH, BOUND)
     before = stored(world)
     fields: dict[str, object] = {bound: [bound] for bound in before if bound.startswith("bound_")}

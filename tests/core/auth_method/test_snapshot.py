@@ -11,20 +11,20 @@ from cloudid_core.auth_method.snapshot import cached_snapshot, read_snapshot
 from cloudid_core.effects import CallProvider, ReadEntry
 from cloudid_core.errors import Code, Refused
 from cloudid_core.store import keys
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.logins import configure_logins, login_form
 
 LOGIN = "auth/cloud/login"
 
 
-class TwoNodes(ServiceWorld):
+class TwoNodes(Installation):
     """Two services over one store. The one that logs in remembers; changes are made at the other."""
 
     def __init__(self, **role: Any) -> None:
         super().__init__()
-        self.machine = self.furnish(**role)
+        self.machine = configure_logins(self, **role)
         self.here, self.there = self.service, self.perform(open_service(self.settings))
-        self.body = self.credentials(self.machine)
+        self.body = login_form(self, self.machine)
 
     def change(self, method: str, path: str, body: object = None) -> None:
         self.service = self.there
@@ -35,8 +35,8 @@ class TwoNodes(ServiceWorld):
 
     def try_login(self) -> object:
         """The policies of the token, or the code of the refusal."""
-        status, told = self.ask("POST", LOGIN, self.body, "")
-        return told["auth"]["policies"] if status == 200 else told["codes"][0]
+        reply = self.ask("POST", LOGIN, self.body, "")
+        return reply.auth["policies"] if reply.status == 200 else reply.code
 
 
 CHANGES = {
@@ -67,7 +67,7 @@ def test_a_change_at_another_node_counts_at_once(method: str, path: str, body: o
 )
 def test_nobody_is_refused_on_what_is_out_of_date(path: str, wrong: Any, right: Any) -> None:
     nodes = TwoNodes()
-    secret = nodes.sim("/simulator/world")["applications"][0]["client_secret"]
+    secret = nodes.scene["applications"][0]["client_secret"]
     nodes.change("POST", path, wrong)
     assert isinstance(nodes.try_login(), str)
     nodes.change("POST", path, right or {"client_secret": secret})
@@ -96,20 +96,20 @@ def test_the_provider_is_never_asked_on_what_is_out_of_date() -> None:
 
 
 def test_a_role_that_is_not_there_is_not_remembered() -> None:
-    world = ServiceWorld()
-    world.furnish()
-    mount = next(mount for mount in world.mounts if mount.path == "auth/cloud")
+    world = Installation()
+    configure_logins(world)
+    mount = world.mount("auth/cloud")
     for name in ("nobody", "dev"):
-        world.perform(read_snapshot(world.service.context, mount.id, name))
-    assert cached_snapshot(world.service.context, mount.id, "nobody") is None
-    assert cached_snapshot(world.service.context, mount.id, "dev") is not None
+        world.perform(read_snapshot(world.context, mount.id, name))
+    assert cached_snapshot(world.context, mount.id, "nobody") is None
+    assert cached_snapshot(world.context, mount.id, "dev") is not None
     world.must("DELETE", "auth/cloud/role/dev")
-    world.perform(read_snapshot(world.service.context, mount.id, "dev"))
-    assert cached_snapshot(world.service.context, mount.id, "dev") is None
+    world.perform(read_snapshot(world.context, mount.id, "dev"))
+    assert cached_snapshot(world.context, mount.id, "dev") is None
 
 
 def test_a_mount_that_is_gone_has_no_basis() -> None:
-    world = ServiceWorld()
+    world = Installation()
     with pytest.raises(Refused) as refusal:
-        world.perform(read_snapshot(world.service.context, "gone", "dev"))
+        world.perform(read_snapshot(world.context, "gone", "dev"))
     assert refusal.value.code is Code.NO_HANDLER

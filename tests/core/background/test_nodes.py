@@ -20,11 +20,10 @@ from cloudid_core.settings import Settings
 from cloudid_core.store import keys
 from cloudid_core.testing.faults import Crashed, Fault, FaultKind, troubles_of
 from cloudid_core.values.secret import Secret
+from tests.installation import Installation
 
-from ..service_world import ServiceWorld
 
-
-class Nodes(ServiceWorld):
+class Nodes(Installation):
     """A world with further nodes on its store."""
 
     def node(self, **settings: Any) -> Service:
@@ -51,12 +50,12 @@ def test_nodes_see_each_other_and_every_one_is_active() -> None:
     world.advance(LOOK_PAUSE)
     world.look(one, two)
     for service in (one, two):
-        health = world.at(service).must("GET", "sys/health", token="")
+        health = world.at(service).must("GET", "sys/health", token="").body
         assert (health["standby"], health["node_id"]) == (False, service.context.node.id)
-        leader = world.must("GET", "sys/leader", token="")
+        leader = world.must("GET", "sys/leader", token="").body
         assert (leader["ha_enabled"], leader["is_self"]) == (True, True)
         assert leader["background_node_id"] == two.context.node.id
-        nodes = world.must("GET", "sys/ha-status")["data"]["nodes"]
+        nodes = world.must("GET", "sys/ha-status").data["nodes"]
         assert {node["node_id"] for node in nodes} == {one.context.node.id, two.context.node.id}
         assert [node["hostname"] for node in nodes if node["background_node"]] == ["two"]
         assert all(node["active_node"] for node in nodes)
@@ -65,12 +64,12 @@ def test_nodes_see_each_other_and_every_one_is_active() -> None:
 def test_a_node_that_is_alone_says_so() -> None:
     world = Nodes()
     world.look(world.service)
-    assert world.must("GET", "sys/leader", token="")["ha_enabled"] is False
-    assert len(world.must("GET", "sys/ha-status")["data"]["nodes"]) == 1
+    assert world.must("GET", "sys/leader", token="").body["ha_enabled"] is False
+    assert len(world.must("GET", "sys/ha-status").data["nodes"]) == 1
 
 
 def test_the_list_of_nodes_needs_a_token() -> None:
-    assert Nodes().ask("GET", "sys/ha-status", token="")[0] == 403
+    assert Nodes().ask("GET", "sys/ha-status", token="").status == 403
 
 
 def test_a_silent_node_counts_no_more_and_its_entry_is_removed() -> None:
@@ -113,7 +112,7 @@ def test_settings_that_must_agree_are_compared_by_name(changes: dict[str, Any], 
     other = world.node(**changes)
     world.look(world.service, other, other)
     assert world.differing() == ([names] if names else [])
-    assert world.at(other).must("GET", "sys/health", token="")["settings_that_differ"] == list(names or ())
+    assert world.at(other).must("GET", "sys/health", token="").body["settings_that_differ"] == list(names or ())
 
 
 def test_settings_that_agree_again_are_reported_too() -> None:
@@ -127,7 +126,7 @@ def test_settings_that_agree_again_are_reported_too() -> None:
 
 def test_a_digest_tells_nothing_about_a_secret() -> None:
     world = Nodes()
-    keyring = world.service.context.records.sealer.keyring
+    keyring = world.context.records.sealer.keyring
     settings = Settings(master_key=Secret("5a" * 32), environment={"CLOUD_X": Secret("canary")})
     digest = digests(settings, keyring.token_keys[0].token_hash)
     assert "canary" not in str(digest)
@@ -143,10 +142,10 @@ def test_health_fails_when_clocks_are_apart(offset: float, status: int) -> None:
     world = Nodes()
     world.store_clock = ClockReading(offset, 1.0)
     world.look(world.service)
-    found, health = world.ask("GET", "sys/health", token="")
-    assert found == status
-    assert health["clock_skew_ms"] == offset * 1000
-    assert bool(health["problems"]) == (status == 503)
+    health = world.ask("GET", "sys/health", token="")
+    assert health.status == status
+    assert health.body["clock_skew_ms"] == offset * 1000
+    assert bool(health.body["problems"]) == (status == 503)
 
 
 def test_health_fails_while_the_store_is_lost() -> None:
@@ -155,9 +154,9 @@ def test_health_fails_while_the_store_is_lost() -> None:
     world.inject(Fault(len(world.trace) + 1, FaultKind.FAIL))
     with pytest.raises(HostFailure):
         world.look(world.service)
-    assert world.ask("GET", "sys/health", token="")[0] == 503
+    assert world.ask("GET", "sys/health", token="").status == 503
     world.look(world.service)
-    assert world.must("GET", "sys/health", token="")["store_latency_ms"] == 0
+    assert world.must("GET", "sys/health", token="").body["store_latency_ms"] == 0
 
 
 def test_the_leader_looks_each_second_while_there_are_others() -> None:
@@ -179,8 +178,8 @@ def test_background_work_of_one_node_is_done_by_the_other_within_a_second() -> N
     world.look(one, two)
     world.perform(two.tick())
     world.perform(one.tick())
-    created = world.must("POST", "auth/token/create", {"policies": ["default"]})["auth"]["client_token"]
-    child = world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"}, token="root")
+    created = world.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
+    child = world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"}, token="root").body
     assert child
     world.must("POST", "auth/token/revoke", {"token": created})
     world.advance(POLL)

@@ -10,45 +10,45 @@ import pytest
 from cloudid_core.background import queue
 from cloudid_core.issuer.keys import CLOCK_SKEW, LONGEST_TOKEN, MOST_KEYS
 from cloudid_core.store import keys
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.tokens import identity_token
 
 DAY = 86_400
 KEYS = "identity/oidc/plugins/.well-known/keys"
 
 
-def kids(world: ServiceWorld) -> list[str]:
-    return [key["kid"] for key in world.must("GET", KEYS, token="")["keys"]]
+def kids(world: Installation) -> list[str]:
+    return [key["kid"] for key in world.must("GET", KEYS, token="").body["keys"]]
 
 
-def due(world: ServiceWorld) -> list[str]:
+def due(world: Installation) -> list[str]:
     return [key for key in world.keys(keys.DUE) if f"/{queue.SIGNING_KEY}/" in key]
 
 
 def test_a_new_store_has_one_key_and_the_next_one_is_due() -> None:
-    world = ServiceWorld()
+    world = Installation()
     assert len(kids(world)) == 1
     assert len(due(world)) == 1
 
 
 def test_a_store_from_before_gets_its_first_key_when_it_is_opened() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.store.commit({}, {}, (keys.SIGNING_KEYS, *due(world)))
     assert kids(world) == []
-    world.reopen()
+    world.restart()
     assert len(kids(world)) == 1
     assert len(due(world)) == 1
 
 
 def test_an_opened_store_keeps_its_keys() -> None:
-    world = ServiceWorld()
+    world = Installation()
     before = kids(world)
-    world.reopen()
+    world.restart()
     assert kids(world) == before
 
 
 def test_keys_come_and_go_and_one_is_always_due() -> None:
-    world = ServiceWorld()
+    world = Installation()
     (first,) = kids(world)
     for day in range(1, 8):
         world.advance(DAY)
@@ -61,14 +61,14 @@ def test_keys_come_and_go_and_one_is_always_due() -> None:
 
 
 def test_a_backlog_of_days_adds_one_key() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.advance(30 * DAY)
     world.tick()
     assert len(kids(world)) == 2
 
 
 def test_there_are_never_too_many_keys() -> None:
-    world = ServiceWorld(signing_key_period=600)
+    world = Installation(signing_key_period=600)
     most = 0
     for _ in range((LONGEST_TOKEN + int(CLOCK_SKEW)) // 600 + 10):
         world.advance(600)
@@ -79,6 +79,6 @@ def test_there_are_never_too_many_keys() -> None:
 
 @pytest.mark.parametrize("field", ["alg", "kid"])
 def test_tokens_name_key_and_algorithm(field: str) -> None:
-    world = ServiceWorld(issuer="https://id.test")
-    header: dict[str, Any] = jwt.get_unverified_header(world.identity_token())
+    world = Installation(issuer="https://id.test")
+    header: dict[str, Any] = jwt.get_unverified_header(identity_token(world))
     assert header[field] == {"alg": "RS256", "kid": kids(world)[0]}[field]

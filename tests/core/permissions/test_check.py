@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.effects import HttpResponse
 from tests.engines import SecretsEngine, engine_config, engine_with_roles
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.logins import configure_logins
 
 
 def missing(data: Any) -> set[tuple[str, str]]:
@@ -60,14 +59,7 @@ def test_the_resource_manager_is_asked_where_roles_make_assignments() -> None:
 
 def test_a_provider_that_does_not_answer_leaves_it_open() -> None:
     world = engine_with_roles()
-    cloud = world.simulator.handle
-
-    def broken(request: Any) -> Any:
-        if "/permissions" in request.url:
-            return HttpResponse(404, {}, b'{"error": {"code": "SubscriptionNotFound", "message": ""}}')
-        return cloud(request)
-
-    world.provider = broken
+    world.fail("arm", path=".*/permissions", status=404, code="SubscriptionNotFound")
     reply = world.must("GET", "cloud/permissions")
     assert reply.data["missing"] == []
     assert {feature["feature"]: feature["granted"] for feature in reply.data["features"]}[
@@ -93,17 +85,17 @@ def test_a_text_that_is_no_scope_is_refused(scope: str) -> None:
 
 
 def test_the_authentication_method_looks_at_the_subscriptions_that_its_roles_bind() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    data = world.must("GET", "auth/cloud/permissions")["data"]
+    world = Installation()
+    machine = configure_logins(world)
+    data = world.must("GET", "auth/cloud/permissions").data
     assert data["scopes"] == [f"/subscriptions/{machine['subscription']}"]
     assert data["missing"] == []
     assert data["features"][0] == {"feature": "login with any token", "granted": True, "needs": []}
 
 
 def test_it_needs_a_configuration() -> None:
-    world = ServiceWorld()
-    assert world.code("GET", "auth/cloud/permissions") == (400, "config_missing")
+    world = Installation()
+    assert world.refused("GET", "auth/cloud/permissions") == (400, "config_missing")
 
 
 def test_no_access_token_is_in_the_answer_or_in_an_event() -> None:

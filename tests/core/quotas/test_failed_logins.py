@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from cloudid_core.quotas.failed_logins import ALLOWED, INTERVAL
+from tests.installation import HOME, Installation, Refusal
+from tests.logins import configure_logins, login_form
 
-from ..service_world import HOME, ServiceWorld
 
-
-def failed(world: ServiceWorld, body: dict[str, object], address: str = HOME) -> tuple[int, str]:
-    status, code = world.code("POST", "auth/cloud/login", body, token="", address=address)
-    return status, code
+def failed(world: Installation, body: dict[str, object], address: str = HOME) -> Refusal:
+    return world.refused("POST", "auth/cloud/login", body, token="", address=address)
 
 
 def test_a_source_whose_logins_fail_is_slowed_and_a_good_login_from_it_is_not() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    good = world.credentials(machine)
+    world = Installation()
+    machine = configure_logins(world)
+    good = login_form(world, machine)
     header, claims, signature = str(good["jwt"]).split(".")
     forged = {**good, "jwt": f"{header}.{claims}.{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"}
     for _ in range(int(ALLOWED)):
         assert failed(world, forged) == (403, "login_refused")
-    assert failed(world, forged) == (429, "logins_throttled")
-    assert int(world.last.headers["retry-after"]) >= 1
+    throttled = world.ask("POST", "auth/cloud/login", forged, token="")
+    assert (throttled.status, throttled.codes) == (429, ["logins_throttled"])
+    assert int(throttled.response.headers["retry-after"]) >= 1
     assert failed(world, {**good, "jwt": "junk"}) == (429, "logins_throttled")
     for _ in range(3):
         world.must("POST", "auth/cloud/login", good, token="")
@@ -31,8 +31,8 @@ def test_a_source_whose_logins_fail_is_slowed_and_a_good_login_from_it_is_not() 
 
 
 def test_a_refusal_after_a_valid_signature_does_not_count() -> None:
-    world = ServiceWorld()
-    machine = world.furnish(bound_locations="nowhere")
-    good = world.credentials(machine)
+    world = Installation()
+    machine = configure_logins(world, bound_locations="nowhere")
+    good = login_form(world, machine)
     for _ in range(2 * int(ALLOWED)):
         assert failed(world, good) == (403, "bound_location_mismatch")

@@ -12,13 +12,13 @@ from cloudid_core.audit.device import DeclaredDevice, Device
 from cloudid_core.errors import RecordFailed, Refused
 from cloudid_core.events import DeviceChanged, Event
 from cloudid_core.mounts.table import mount_table
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.tokens import new_token, write_policy
 
 FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
 
 
-class Deaf(ServiceWorld):
+class Deaf(Installation):
     """No audit device of this world can be written."""
 
     async def record(self, event: Event) -> None:
@@ -27,14 +27,14 @@ class Deaf(ServiceWorld):
         await super().record(event)
 
 
-def devices(world: ServiceWorld) -> tuple[Device, ...]:
-    return world.perform(mount_table(world.service.context.records)).record.devices
+def devices(world: Installation) -> tuple[Device, ...]:
+    return world.perform(mount_table(world.context.records)).record.devices
 
 
 def test_a_device_is_enabled_listed_and_disabled() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("PUT", "sys/audit/file", {**FILE, "description": "all"})
-    listed = world.must("GET", "sys/audit")
+    listed = world.must("GET", "sys/audit").body
     assert listed["data"] == {
         "file/": {
             "type": "file",
@@ -48,11 +48,11 @@ def test_a_device_is_enabled_listed_and_disabled() -> None:
     assert listed["file/"] == listed["data"]["file/"], "old clients read it beside the envelope"
     world.must("DELETE", "sys/audit/file")
     world.must("DELETE", "sys/audit/file")
-    assert world.must("GET", "sys/audit")["data"] == {}
+    assert world.must("GET", "sys/audit").data == {}
 
 
 def test_enabling_writes_a_test_entry_first() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("PUT", "sys/audit/file", FILE)
     tried, enabled = [event for event in world.events if isinstance(event, DeviceChanged)]
     assert (tried.state, enabled.state) == ("tried out", "enabled")
@@ -63,13 +63,13 @@ def test_enabling_writes_a_test_entry_first() -> None:
 
 def test_a_device_that_cannot_be_written_is_not_enabled() -> None:
     world = Deaf()
-    assert world.code("PUT", "sys/audit/file", FILE) == (400, "audit_device_unusable")
+    assert world.refused("PUT", "sys/audit/file", FILE) == (400, "audit_device_unusable")
     assert devices(world) == ()
 
 
 def test_all_nodes_learn_of_a_device() -> None:
     """Another service over the same store writes entries from its next request on."""
-    world = ServiceWorld()
+    world = Installation()
     other: Service = world.perform(open_service(world.settings))
     world.must("PUT", "sys/audit/file", FILE)
     world.service = other
@@ -96,47 +96,47 @@ def test_all_nodes_learn_of_a_device() -> None:
 )
 def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str) -> None:
     """Among them what would make a file that can be executed, or one with secrets in it."""
-    world = ServiceWorld()
-    assert world.code("POST", "sys/audit/x", body) == (400, code)
+    world = Installation()
+    assert world.refused("POST", "sys/audit/x", body) == (400, code)
     assert devices(world) == ()
 
 
 def test_a_path_is_taken_once() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("PUT", "sys/audit/file", FILE)
-    assert world.code("PUT", "sys/audit/file", FILE) == (409, "mount_path_in_use")
-    assert world.code("PUT", "sys/audit/.", FILE)[0] == 400
+    assert world.refused("PUT", "sys/audit/file", FILE) == (409, "mount_path_in_use")
+    assert world.ask("PUT", "sys/audit/.", FILE).status == 400
 
 
 def test_devices_are_few() -> None:
-    world = ServiceWorld()
+    world = Installation()
     for number in range(16):
         world.must("PUT", f"sys/audit/d{number}", FILE)
-    assert world.code("PUT", "sys/audit/more", FILE)[0] == 400
+    assert world.ask("PUT", "sys/audit/more", FILE).status == 400
 
 
 def test_sudo_is_needed() -> None:
-    world = ServiceWorld()
-    world.policy("auditor", ("sys/audit*", ["read", "update", "delete"]))
-    token = world.child(policies=["auditor"])
+    world = Installation()
+    write_policy(world, "auditor", ("sys/audit*", ["read", "update", "delete"]))
+    token = new_token(world, policies=["auditor"])
     for method, path in (("GET", "sys/audit"), ("PUT", "sys/audit/file"), ("PUT", "sys/audit-hash/file")):
-        assert world.code(method, path, {}, token) == (403, "permission_denied")
+        assert world.refused(method, path, {}, token) == (403, "permission_denied")
 
 
 def test_a_hash_finds_a_text_in_the_entries() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("PUT", "sys/audit/file", FILE)
-    told = world.must("PUT", "sys/audit-hash/file", {"input": "root"})
+    told = world.must("PUT", "sys/audit-hash/file", {"input": "root"}).body
     assert told["data"]["hash"] == told["hash"]
     assert world.events[-1].audit is not None
     assert f'"client_token":"{told["hash"]}"'.encode() in world.events[-1].audit.texts[0]
-    assert world.code("PUT", "sys/audit-hash/none", {"input": "x"}) == (400, "audit_device_not_found")
+    assert world.refused("PUT", "sys/audit-hash/none", {"input": "x"}) == (400, "audit_device_not_found")
 
 
 # Devices of the settings file
 
 
-def restarted(world: ServiceWorld, *declared: DeclaredDevice) -> None:
+def restarted(world: Installation, *declared: DeclaredDevice) -> None:
     world.settings = type(world.settings)(
         master_key=world.settings.master_key, clouds=world.settings.clouds, audit_devices=declared
     )
@@ -147,7 +147,7 @@ DECLARED = DeclaredDevice(name="main", type="file", options={"file_path": "/var/
 
 
 def test_declared_devices_are_enabled_at_start_and_kept() -> None:
-    world = ServiceWorld()
+    world = Installation()
     restarted(world, DECLARED)
     (device,) = devices(world)
     assert device.declared
@@ -158,9 +158,9 @@ def test_declared_devices_are_enabled_at_start_and_kept() -> None:
 
 
 def test_declared_devices_are_changed_in_the_settings_only() -> None:
-    world = ServiceWorld()
+    world = Installation()
     restarted(world, DECLARED)
-    assert world.code("DELETE", "sys/audit/main") == (400, "audit_device_declared")
+    assert world.refused("DELETE", "sys/audit/main") == (400, "audit_device_declared")
     restarted(world)
     assert devices(world) == ()
 
@@ -171,7 +171,7 @@ def test_a_declared_device_that_cannot_be_written_stops_the_start() -> None:
 
 
 def test_a_declared_device_leaves_others_alone() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("PUT", "sys/audit/file", FILE)
     restarted(world, DECLARED)
     assert [device.name for device in devices(world)] == ["file", "main"]

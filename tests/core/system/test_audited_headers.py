@@ -8,20 +8,20 @@ import msgspec
 import pytest
 
 from cloudid_core import Request
-
-from ..service_world import HOME, ROOT, ServiceWorld
+from tests.installation import HOME, ROOT, Installation
+from tests.tokens import new_token, write_policy
 
 FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
 PATH = "sys/config/auditing/request-headers"
 
 
-def audited() -> ServiceWorld:
-    world = ServiceWorld()
+def audited() -> Installation:
+    world = Installation()
     world.must("PUT", "sys/audit/file", FILE)
     return world
 
 
-def entries(world: ServiceWorld, **headers: str) -> list[Any]:
+def entries(world: Installation, **headers: str) -> list[Any]:
     """Those of one request with these headers."""
     world.events.clear()
     sent = {"x-service-token": ROOT, **{name.replace("_", "-"): value for name, value in headers.items()}}
@@ -31,17 +31,17 @@ def entries(world: ServiceWorld, **headers: str) -> list[Any]:
 
 
 def test_headers_are_written_read_listed_and_deleted() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("PUT", f"{PATH}/X-Forwarded-For", {"hmac": True})
     world.must("POST", f"{PATH}/x-trace")
-    listed = world.must("GET", PATH)
+    listed = world.must("GET", PATH).body
     assert listed["data"] == {"headers": {"x-forwarded-for": {"hmac": True}, "x-trace": {"hmac": False}}}
     assert listed["headers"] == listed["data"]["headers"], "old clients read it beside the envelope"
-    assert world.must("GET", f"{PATH}/X-Forwarded-For")["data"] == {"x-forwarded-for": {"hmac": True}}
+    assert world.must("GET", f"{PATH}/X-Forwarded-For").data == {"x-forwarded-for": {"hmac": True}}
     world.must("DELETE", f"{PATH}/X-Forwarded-For")
     world.must("DELETE", f"{PATH}/X-Forwarded-For")
-    assert world.code("GET", f"{PATH}/X-Forwarded-For") == (400, "audited_header_not_found")
-    assert world.must("GET", PATH)["data"] == {"headers": {"x-trace": {"hmac": False}}}
+    assert world.refused("GET", f"{PATH}/X-Forwarded-For") == (400, "audited_header_not_found")
+    assert world.must("GET", PATH).data == {"headers": {"x-trace": {"hmac": False}}}
 
 
 def test_entries_have_the_headers_that_were_asked_for() -> None:
@@ -52,7 +52,7 @@ def test_entries_have_the_headers_that_were_asked_for() -> None:
     world.must("PUT", f"{PATH}/X-User", {"hmac": True})
     world.must("PUT", f"{PATH}/X-Absent", {"hmac": True})
     request, response = entries(world, x_trace="t1", x_user="somebody", x_other="another")
-    hashed = world.must("PUT", "sys/audit-hash/file", {"input": "somebody"})["data"]["hash"]
+    hashed = world.must("PUT", "sys/audit-hash/file", {"input": "somebody"}).data["hash"]
     assert request["headers"] == response["headers"] == {"x-trace": ["t1"], "x-user": [hashed]}
 
 
@@ -80,35 +80,35 @@ def test_a_request_that_is_not_understood_has_its_headers_too() -> None:
 )
 def test_headers_that_may_hold_a_token_are_never_on_record(name: str, hmac: bool) -> None:
     world = audited()
-    assert world.code("PUT", f"{PATH}/{name}", {"hmac": hmac}) == (400, "name_invalid")
+    assert world.refused("PUT", f"{PATH}/{name}", {"hmac": hmac}) == (400, "name_invalid")
     assert "headers" not in entries(world)[0]
 
 
 @pytest.mark.parametrize("name", ["a%20b", "x:y", "\u00e4"])
 def test_what_is_no_name_of_a_header_is_refused(name: str) -> None:
-    assert ServiceWorld().code("PUT", f"{PATH}/{name}", {"hmac": True})[0] == 400
+    assert Installation().ask("PUT", f"{PATH}/{name}", {"hmac": True}).status == 400
 
 
 def test_headers_are_few() -> None:
-    world = ServiceWorld()
+    world = Installation()
     for number in range(64):
         world.must("PUT", f"{PATH}/x-{number}")
-    assert world.code("PUT", f"{PATH}/x-more") == (400, "malformed_request")
+    assert world.refused("PUT", f"{PATH}/x-more") == (400, "malformed_request")
     world.must("PUT", f"{PATH}/x-1", {"hmac": True})
 
 
 def test_sudo_is_needed() -> None:
-    world = ServiceWorld()
-    world.policy("auditor", ("sys/config/auditing/*", ["create", "read", "update", "delete"]))
-    token = world.child(policies=["auditor"])
+    world = Installation()
+    write_policy(world, "auditor", ("sys/config/auditing/*", ["create", "read", "update", "delete"]))
+    token = new_token(world, policies=["auditor"])
     for method, path in (("GET", PATH), ("PUT", f"{PATH}/x"), ("GET", f"{PATH}/x"), ("DELETE", f"{PATH}/x")):
-        assert world.code(method, path, None, token) == (403, "permission_denied")
+        assert world.refused(method, path, None, token) == (403, "permission_denied")
 
 
 def test_all_nodes_learn_of_a_header() -> None:
     world = audited()
     this = world.service
-    world.reopen()
+    world.restart()
     world.must("PUT", f"{PATH}/x-trace")
     world.service = this
     assert entries(world, x_trace="t1")[0]["headers"] == {"x-trace": ["t1"]}

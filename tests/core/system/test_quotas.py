@@ -9,19 +9,18 @@ import pytest
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, every_fault
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
 
 QUOTA = "sys/quotas/rate-limit/login"
 
 
 def test_a_quota_is_written_read_listed_and_deleted() -> None:
-    world = ServiceWorld()
-    assert world.ask("GET", QUOTA)[0] == 404
-    assert world.ask("LIST", "sys/quotas/rate-limit")[0] == 404
+    world = Installation()
+    assert world.ask("GET", QUOTA).status == 404
+    assert world.ask("LIST", "sys/quotas/rate-limit").status == 404
     body = {"name": "login", "path": "auth/cloud/", "rate": "2.5", "interval": "1m", "role": "Dev"}
-    assert world.ask("POST", QUOTA, body) == (204, None)
-    assert world.must("GET", QUOTA)["data"] == {
+    assert world.ask("POST", QUOTA, body).status == 204
+    assert world.must("GET", QUOTA).data == {
         "name": "login",
         "type": "rate-limit",
         "path": "auth/cloud",
@@ -30,14 +29,14 @@ def test_a_quota_is_written_read_listed_and_deleted() -> None:
         "block_interval": 0,
         "role": "dev",
     }
-    assert world.must("LIST", "sys/quotas/rate-limit")["data"] == {"keys": ["login"]}
+    assert world.must("LIST", "sys/quotas/rate-limit").data == {"keys": ["login"]}
     world.must("POST", QUOTA, {"rate": 7})
     world.must("POST", QUOTA, {"inheritable": True})
-    assert world.must("GET", QUOTA)["data"]["inheritable"] is True
-    assert (world.must("GET", QUOTA)["data"]["rate"], world.must("GET", QUOTA)["data"]["interval"]) == (7.0, 60)
+    assert world.must("GET", QUOTA).data["inheritable"] is True
+    assert (world.must("GET", QUOTA).data["rate"], world.must("GET", QUOTA).data["interval"]) == (7.0, 60)
     for _ in range(2):
-        assert world.ask("DELETE", QUOTA) == (204, None)
-    assert world.ask("GET", QUOTA)[0] == 404
+        assert world.ask("DELETE", QUOTA).status == 204
+    assert world.ask("GET", QUOTA).status == 404
 
 
 @pytest.mark.parametrize(
@@ -56,32 +55,35 @@ def test_a_quota_is_written_read_listed_and_deleted() -> None:
     ],
 )
 def test_a_quota_that_makes_no_sense_is_refused(fields: dict[str, Any], code: str) -> None:
-    assert ServiceWorld().code("POST", QUOTA, fields) == (400, code)
+    assert Installation().refused("POST", QUOTA, fields) == (400, code)
 
 
 def test_a_second_quota_for_the_same_requests_is_refused() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", QUOTA, {"rate": 1000, "path": "cloud"})
-    assert world.code("POST", "sys/quotas/rate-limit/other", {"rate": 2, "path": "/cloud/"}) == (400, "field_invalid")
+    assert world.refused("POST", "sys/quotas/rate-limit/other", {"rate": 2, "path": "/cloud/"}) == (
+        400,
+        "field_invalid",
+    )
 
 
 def test_paths_can_be_exempt() -> None:
-    world = ServiceWorld()
-    assert "sys/health" in world.must("GET", "sys/quotas/config")["data"]["rate_limit_exempt_paths"]
+    world = Installation()
+    assert "sys/health" in world.must("GET", "sys/quotas/config").data["rate_limit_exempt_paths"]
     world.must("POST", "sys/quotas/config", {"rate_limit_exempt_paths": ["sys/mounts", "sys/quotas/config"]})
     world.must("POST", QUOTA, {"rate": 1, "interval": "1h"})
-    assert [world.ask("GET", "sys/mounts")[0] for _ in range(3)] == [200, 200, 200]
-    assert [world.ask("GET", "sys/health", token="")[0] for _ in range(2)] == [200, 429]
+    assert [world.ask("GET", "sys/mounts").status for _ in range(3)] == [200, 200, 200]
+    assert [world.ask("GET", "sys/health", token="").status for _ in range(2)] == [200, 429]
 
 
 def test_a_quota_that_was_answered_is_in_the_store() -> None:
     """Whatever goes wrong on the way, and it can be written again."""
 
-    def scenario(world: ServiceWorld) -> None:
-        if world.ask("POST", QUOTA, {"rate": 1000})[0] == 204:
-            assert world.ask("GET", QUOTA)[0] in (200, 503)
+    def scenario(world: Installation) -> None:
+        if world.ask("POST", QUOTA, {"rate": 1000}).status == 204:
+            assert world.ask("GET", QUOTA).status in (200, 503)
 
-    for world in every_fault(scenario, ServiceWorld):
+    for world in every_fault(scenario, Installation):
         with suppress(Crashed, CloudidError):
             scenario(world)
         world.must("POST", QUOTA, {"rate": 1000})

@@ -8,116 +8,114 @@ import msgspec
 import pytest
 
 from cloudid_core.tokens.encoding import LENGTH
-
-from ..service_world import ROOT, ServiceWorld
+from tests.installation import ROOT, Installation
+from tests.tokens import is_valid, new_token, write_policy
 
 UNWRAP = "sys/wrapping/unwrap"
 INVALID = (400, "wrapping_token_invalid")
 
 
-def wrap(world: ServiceWorld, body: object, ttl: str = "60", token: str = ROOT) -> Any:
-    response = world.perform(world.asking("POST", "sys/wrapping/wrap", body, token, wrap_ttl=ttl))
-    assert response.status == 200, response.body
-    return msgspec.json.decode(response.body)["wrap_info"]
+def wrap(world: Installation, body: object, ttl: str = "60", token: str = ROOT) -> Any:
+    return world.must("POST", "sys/wrapping/wrap", body, token, x_service_wrap_ttl=ttl).body["wrap_info"]
 
 
 def test_a_body_is_wrapped_and_shown_once() -> None:
-    world = ServiceWorld()
+    world = Installation()
     token = wrap(world, {"secret": "c4n4ry"})["token"]
     assert len(token) == LENGTH
-    assert world.must("POST", UNWRAP, {"token": token})["data"] == {"secret": "c4n4ry"}
+    assert world.must("POST", UNWRAP, {"token": token}).data == {"secret": "c4n4ry"}
     for _ in range(2):
-        assert world.code("POST", UNWRAP, {"token": token}) == INVALID
-    assert world.last.body.startswith(b'{"errors":["wrapping token is not valid or does not exist"]')
+        reply = world.ask("POST", UNWRAP, {"token": token})
+        assert (reply.status, reply.code) == INVALID
+        assert reply.body["errors"] == ["wrapping token is not valid or does not exist"]
 
 
 def test_the_token_may_come_in_the_place_of_the_callers() -> None:
-    world = ServiceWorld()
-    assert world.must("PUT", UNWRAP, None, wrap(world, {"a": 1})["token"])["data"] == {"a": 1}
+    world = Installation()
+    assert world.must("PUT", UNWRAP, None, wrap(world, {"a": 1})["token"]).data == {"a": 1}
 
 
 def test_the_envelope_is_as_it_would_have_been() -> None:
-    world = ServiceWorld()
-    world.policy("reader", ("a", ["read"]))
-    response = world.perform(world.asking("GET", "sys/policies/acl/reader", wrap_ttl="1m"))
-    info = msgspec.json.decode(response.body)["wrap_info"]
+    world = Installation()
+    write_policy(world, "reader", ("a", ["read"]))
+    info = world.ask("GET", "sys/policies/acl/reader", x_service_wrap_ttl="1m").body["wrap_info"]
     assert info["creation_path"] == "sys/policies/acl/reader"
-    told, plain = world.must("POST", UNWRAP, {"token": info["token"]}), world.must("GET", "sys/policies/acl/reader")
-    assert told["request_id"]
-    assert {**told, "request_id": ""} == {**plain, "request_id": ""}
-    assert world.last.headers["cache-control"] == "no-store"
+    shown, plain = world.must("POST", UNWRAP, {"token": info["token"]}), world.must("GET", "sys/policies/acl/reader")
+    assert shown.body["request_id"]
+    assert {**shown.body, "request_id": ""} == {**plain.body, "request_id": ""}
+    assert shown.response.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize("route", ["unwrap", "lookup", "rewrap"])
 @pytest.mark.parametrize("token", ["", "cs." + "0" * 64, "root", "x" * 5000, "ü"])
 def test_no_other_token_will_do(route: str, token: str) -> None:
-    world = ServiceWorld()
-    assert world.code("POST", f"sys/wrapping/{route}", {"token": token}, token="") == INVALID
-    assert world.is_good(ROOT)
+    world = Installation()
+    assert world.refused("POST", f"sys/wrapping/{route}", {"token": token}, token="") == INVALID
+    assert is_valid(world, ROOT)
 
 
 def test_a_token_that_has_expired_is_not_valid() -> None:
-    world = ServiceWorld()
+    world = Installation()
     token = wrap(world, {"a": 1}, "10")["token"]
     world.advance(10)
     for route in ("unwrap", "lookup", "rewrap"):
-        assert world.code("POST", f"sys/wrapping/{route}", {"token": token}) == INVALID
-    world.tick(3)
+        assert world.refused("POST", f"sys/wrapping/{route}", {"token": token}) == INVALID
+    world.pass_time(3)
     assert not world.keys("wrapped/")
 
 
 def test_a_look_up_tells_where_an_answer_is_from_and_leaves_it() -> None:
     """It needs no other token."""
-    world = ServiceWorld()
+    world = Installation()
     info = wrap(world, {"a": 1})
     for _ in range(2):
-        told = world.must("POST", "sys/wrapping/lookup", {"token": info["token"]}, token="")["data"]
+        told = world.must("POST", "sys/wrapping/lookup", {"token": info["token"]}, token="").data
         assert told == {
             "creation_ttl": 60,
             "creation_time": info["creation_time"],
             "creation_path": "sys/wrapping/wrap",
         }
-    assert world.must("POST", UNWRAP, {"token": info["token"]})["data"] == {"a": 1}
+    assert world.must("POST", UNWRAP, {"token": info["token"]}).data == {"a": 1}
 
 
 def test_a_new_token_takes_the_place_of_the_old_one() -> None:
-    world = ServiceWorld()
+    world = Installation()
     old = wrap(world, {"a": 1})["token"]
     world.advance(59)
-    new = world.must("POST", "sys/wrapping/rewrap", {"token": old})["wrap_info"]
+    new = world.must("POST", "sys/wrapping/rewrap", {"token": old}).body["wrap_info"]
     assert (new["ttl"], new["creation_path"]) == (60, "sys/wrapping/wrap")
-    assert world.code("POST", UNWRAP, {"token": old}) == INVALID
+    assert world.refused("POST", UNWRAP, {"token": old}) == INVALID
     world.advance(59)
-    assert world.must("POST", UNWRAP, {"token": new["token"]})["data"] == {"a": 1}
+    assert world.must("POST", UNWRAP, {"token": new["token"]}).data == {"a": 1}
 
 
 def test_what_was_wrapped_again_still_ends_by_itself() -> None:
-    world = ServiceWorld()
-    response = world.perform(world.asking("POST", "auth/token/create", {"ttl": "1h"}, wrap_ttl="60"))
-    old = msgspec.json.decode(response.body)["wrap_info"]
+    world = Installation()
+    response = world.ask("POST", "auth/token/create", {"ttl": "1h"}, x_service_wrap_ttl="60")
+    old = response.body["wrap_info"]
     world.advance(50)
     world.must("POST", "sys/wrapping/rewrap", {"token": old["token"]})
     world.advance(50)
-    world.tick(3)
+    world.pass_time(3)
     by_accessor = {"accessor": old["wrapped_accessor"]}
     world.must("POST", "auth/token/lookup-accessor", by_accessor)
     world.advance(20)
-    world.tick(3)
-    assert world.ask("POST", "auth/token/lookup-accessor", by_accessor)[0] >= 400
+    world.pass_time(3)
+    assert world.ask("POST", "auth/token/lookup-accessor", by_accessor).status >= 400
     assert not world.keys("child/")
     assert not [key for key in world.keys("due/") if "signing-key" not in key]
 
 
 def test_a_wrapping_token_opens_nothing_else_and_is_not_used_up_by_trying() -> None:
-    world = ServiceWorld()
+    world = Installation()
     token = wrap(world, {"a": 1})["token"]
     for path in ("auth/token/lookup-self", "sys/policies/acl/default"):
-        assert world.code("GET", path, token=token) == (403, "permission_denied")
-    assert world.must("POST", UNWRAP, {"token": token})["data"] == {"a": 1}
+        assert world.refused("GET", path, token=token) == (403, "permission_denied")
+    assert world.must("POST", UNWRAP, {"token": token}).data == {"a": 1}
 
 
 def test_wrapping_without_a_time_is_refused() -> None:
-    assert ServiceWorld().code("POST", "sys/wrapping/wrap", {"a": 1}) == (400, "malformed_request")
+    assert Installation().refused("POST", "sys/wrapping/wrap", {"a": 1}) == (400, "malformed_request")
 
 
 @pytest.mark.parametrize(
@@ -134,27 +132,27 @@ def test_wrapping_without_a_time_is_refused() -> None:
 )
 def test_policies_say_for_how_long(limits: dict[str, str], ttl: str, status: int) -> None:
     """Under either limit an answer must be wrapped."""
-    world = ServiceWorld()
+    world = Installation()
     rule = {"path": {"sys/policies/acl/default": {"capabilities": ["read"], **limits}}}
     world.must("POST", "sys/policies/acl/wrapping", {"policy": msgspec.json.encode(rule).decode()})
-    token = world.child(policies=["wrapping"])
-    assert world.perform(world.asking("GET", "sys/policies/acl/default", token=token, wrap_ttl=ttl)).status == status
+    token = new_token(world, policies=["wrapping"])
+    assert world.ask("GET", "sys/policies/acl/default", token=token, x_service_wrap_ttl=ttl).status == status
 
 
 def test_refusals_and_empty_answers_are_not_wrapped() -> None:
-    world = ServiceWorld()
+    world = Installation()
     for method, path, status in (
         ("GET", "sys/policies/acl/nothing", 404),
         ("DELETE", "sys/policies/acl/nothing", 204),
         ("GET", "sys/health", 200),
     ):
-        response = world.perform(world.asking(method, path, wrap_ttl="60"))
-        assert (response.status, b"wrap_info" in response.body) == (status, False)
+        reply = world.ask(method, path, x_service_wrap_ttl="60")
+        assert (reply.status, b"wrap_info" in reply.response.body) == (status, False)
     assert not world.keys("wrapped/")
 
 
 def test_what_is_wrapped_is_sealed() -> None:
-    world = ServiceWorld()
+    world = Installation()
     wrap(world, {"a": "c4n4ry"})
     [key] = world.keys("wrapped/")
     entry = world.store.read(key)

@@ -6,8 +6,9 @@ import pytest
 
 from cloudid_core.tokens.authenticate import DEPTH
 from cloudid_core.tokens.record import Token
-
-from ..service_world import ROOT, ServiceWorld
+from tests.installation import ROOT, Installation
+from tests.logins import configure_logins, log_in
+from tests.tokens import create_token, is_valid, look_up_self, new_token, write_policy
 
 DENIED = (403, "permission_denied")
 SELF = "auth/token/lookup-self"
@@ -15,61 +16,62 @@ SELF = "auth/token/lookup-self"
 
 @pytest.mark.parametrize("token", ["", "x", "cs." + "0" * 58, "cb.", "cb.AAAA", "cs.\x00", "x" * 20_000])
 def test_an_unknown_token_is_denied(token: str) -> None:
-    assert ServiceWorld().code("GET", SELF, token=token) == DENIED
+    assert Installation().refused("GET", SELF, token=token) == DENIED
 
 
 def test_all_of_a_token_counts_not_only_its_id() -> None:
-    world = ServiceWorld()
-    token = world.child()
+    world = Installation()
+    token = new_token(world)
     other = token[:-1] + ("A" if token[-1] != "A" else "B")
-    assert world.code("GET", SELF, token=other) == DENIED
+    assert world.refused("GET", SELF, token=other) == DENIED
 
 
 def test_an_expired_token_is_denied() -> None:
-    world = ServiceWorld()
-    token = world.child(ttl=60, policies=["default"])
+    world = Installation()
+    token = new_token(world, ttl=60, policies=["default"])
     world.advance(59)
-    assert world.is_good(token)
+    assert is_valid(world, token)
     world.advance(1)
-    assert world.code("GET", SELF, token=token) == DENIED
+    assert world.refused("GET", SELF, token=token) == DENIED
 
 
 def test_a_token_is_denied_where_it_is_not_bound_to() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/bound", {"token_bound_cidrs": "10.0.0.0/8, ::1"})
-    token = world.create(at="create/bound", policies=["default"])["client_token"]
+    token = create_token(world, at="create/bound", policies=["default"])["client_token"]
     answers = [
-        world.ask("GET", SELF, None, token, address)[0]
+        world.ask("GET", SELF, None, token, address).status
         for address in ("10.1.2.3", "::1", "::ffff:10.1.2.3", "192.0.2.1", "", "nonsense")
     ]
     assert answers == [200, 200, 200, 403, 403, 403]
-    assert world.must("GET", SELF, None, token, "10.1.2.3")["data"]["bound_cidrs"] == ["10.0.0.0/8", "::1/128"]
+    assert world.must("GET", SELF, None, token, "10.1.2.3").data["bound_cidrs"] == ["10.0.0.0/8", "::1/128"]
 
 
 def test_a_token_from_elsewhere_costs_no_use() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/bound", {"token_bound_cidrs": "10.0.0.0/8", "token_num_uses": 1})
-    token = world.create(at="create/bound", policies=["default"])["client_token"]
-    assert world.code("GET", SELF, None, token) == DENIED
+    token = create_token(world, at="create/bound", policies=["default"])["client_token"]
+    assert world.refused("GET", SELF, None, token) == DENIED
     world.must("GET", SELF, None, token, "10.0.0.1")
 
 
 def test_every_use_is_counted_also_one_that_is_denied() -> None:
-    world = ServiceWorld()
-    token = world.child(num_uses=3, policies=["default"])
-    assert world.look_up(token)["num_uses"] == 2
-    assert world.code("GET", "auth/token/accessors", token=token)[0] == 403
-    assert world.look_up(token)["num_uses"] == 0
-    assert world.last.wake_at is not None
-    assert world.code("GET", SELF, token=token) == DENIED
+    world = Installation()
+    token = new_token(world, num_uses=3, policies=["default"])
+    assert look_up_self(world, token)["num_uses"] == 2
+    assert world.ask("GET", "auth/token/accessors", token=token).status == 403
+    last = world.must("GET", SELF, token=token)
+    assert last.data["num_uses"] == 0
+    assert last.response.wake_at is not None
+    assert world.refused("GET", SELF, token=token) == DENIED
     world.tick()
     assert len(world.keys("token/")) == 1
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_last_use_is_granted_once_however_many_ask(seed: int) -> None:
-    world = ServiceWorld(seed)
-    token = world.child(num_uses=2, policies=["default"])
+    world = Installation(seed)
+    token = new_token(world, num_uses=2, policies=["default"])
     tasks = [world.spawn(world.asking("GET", SELF, token=token)) for _ in range(6)]
     world.settle()
     assert sorted(task.result().status for task in tasks) == [200, 200, 403, 403, 403, 403]
@@ -77,65 +79,65 @@ def test_the_last_use_is_granted_once_however_many_ask(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_use_is_lost_or_granted_twice(seed: int) -> None:
-    world = ServiceWorld(seed)
-    token = world.child(num_uses=9, policies=["default"])
+    world = Installation(seed)
+    token = new_token(world, num_uses=9, policies=["default"])
     tasks = [world.spawn(world.asking("GET", SELF, token=token)) for _ in range(5)]
     world.settle()
     assert all(task.result().status == 200 for task in tasks)
-    assert world.look_up(token)["num_uses"] == 3
+    assert look_up_self(world, token)["num_uses"] == 3
 
 
 def test_a_child_is_good_only_as_long_as_all_its_ancestors_are() -> None:
-    world = ServiceWorld()
-    line = [world.child(ttl=100)]
+    world = Installation()
+    line = [new_token(world, ttl=100)]
     for _ in range(3):
-        line.append(world.child(line[-1], ttl=1000))
-    assert all(world.is_good(token) for token in line)
+        line.append(new_token(world, line[-1], ttl=1000))
+    assert all(is_valid(world, token) for token in line)
     world.advance(100)
-    assert not any(world.is_good(token) for token in line)
+    assert not any(is_valid(world, token) for token in line)
 
 
 def test_a_line_of_parents_is_bounded() -> None:
     """What a longer line would need at every use is refused when it is made."""
-    world = ServiceWorld()
+    world = Installation()
     token = ROOT
     for _ in range(DEPTH - 1):
-        token = world.child(token)
-    assert world.is_good(token)
-    assert world.code("POST", "auth/token/create", {}, token)[0] == 400
-    assert world.create(token, no_parent=True)["orphan"]
+        token = new_token(world, token)
+    assert is_valid(world, token)
+    assert world.ask("POST", "auth/token/create", {}, token).status == 400
+    assert create_token(world, token, no_parent=True)["orphan"]
 
 
 def test_a_token_dies_with_its_mount() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    tokens = [world.log_in(machine)["client_token"]]
+    world = Installation()
+    machine = configure_logins(world)
+    tokens = [log_in(world, machine)["client_token"]]
     world.must("POST", "auth/cloud/role/dev", {"token_type": "batch"})
-    tokens.append(world.log_in(machine)["client_token"])
-    assert all(world.is_good(token) for token in tokens)
+    tokens.append(log_in(world, machine)["client_token"])
+    assert all(is_valid(world, token) for token in tokens)
     world.must("DELETE", "sys/auth/cloud")
-    assert not any(world.is_good(token) for token in tokens)
+    assert not any(is_valid(world, token) for token in tokens)
 
 
 def test_a_changed_policy_applies_from_the_next_request() -> None:
-    world = ServiceWorld()
-    world.policy("reader", ("sys/policies/acl/reader", ["read"]))
-    token = world.child(policies=["reader"])
+    world = Installation()
+    write_policy(world, "reader", ("sys/policies/acl/reader", ["read"]))
+    token = new_token(world, policies=["reader"])
     world.must("GET", "sys/policies/acl/reader", token=token)
-    world.policy("reader")
-    assert world.code("GET", "sys/policies/acl/reader", token=token) == DENIED
+    write_policy(world, "reader")
+    assert world.refused("GET", "sys/policies/acl/reader", token=token) == DENIED
 
 
 def test_the_store_has_no_token() -> None:
     """Only a keyed hash of it, and that is sealed."""
-    world = ServiceWorld()
-    shown = [world.child(), world.child(id="chosen")]
+    world = Installation()
+    shown = [new_token(world), new_token(world, id="chosen")]
     for key in world.keys(""):
         entry = world.store.read(key)
         assert entry is not None
         assert not any(token in key or token.encode() in entry.value for token in shown)
         if key.startswith("token/"):
-            found = world.perform(world.service.context.records.find_fresh(key, Token))
+            found = world.perform(world.context.records.find_fresh(key, Token))
             assert found is not None
             assert found.record.mac not in shown
 
@@ -143,8 +145,8 @@ def test_the_store_has_no_token() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_each_of_many_parallel_uses_is_granted_and_none_beyond_the_last(seed: int) -> None:
     """All of them change one entry of the store. Within their deadline each waits for its turn."""
-    world = ServiceWorld(seed)
-    token = world.child(num_uses=200, policies=["default"])
+    world = Installation(seed)
+    token = new_token(world, num_uses=200, policies=["default"])
     asked = [world.spawn(world.asking("GET", "auth/token/lookup-self", None, token)) for _ in range(205)]
     world.settle()
     statuses = [task.result().status for task in asked]

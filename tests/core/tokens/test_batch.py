@@ -14,8 +14,9 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.tokens import batch, encoding
 from cloudid_core.tokens.authenticate import find_by_text
+from tests.installation import Installation
+from tests.tokens import create_token, is_valid, look_up_self, new_token, write_policy
 
-from ..service_world import ServiceWorld
 from .test_record import token
 
 RING = make_keyring(0.0, bytes(range(256))[:KEYRING_BYTES])
@@ -76,10 +77,10 @@ def test_the_longest_batch_token_is_sealed_and_unsealed(monkeypatch: pytest.Monk
 
 def test_every_batch_token_has_an_id_of_its_own() -> None:
     """It sorts by the time of the token, and leases name the token by it."""
-    world = ServiceWorld()
+    world = Installation()
     ids = []
     for _ in range(3):
-        token = world.perform(find_by_text(world.service.context, world.child(type="batch", policies=["default"])))
+        token = world.perform(find_by_text(world.context, new_token(world, type="batch", policies=["default"])))
         assert token is not None
         ids.append(token.id)
         world.advance(1)
@@ -89,38 +90,38 @@ def test_every_batch_token_has_an_id_of_its_own() -> None:
 
 
 def test_a_batch_token_is_nowhere_in_the_store_and_works() -> None:
-    world = ServiceWorld()
+    world = Installation()
     before = world.keys("")
-    auth = world.create(type="batch", policies=["default"], no_parent=True, ttl="1h")
+    auth = create_token(world, type="batch", policies=["default"], no_parent=True, ttl="1h")
     assert world.keys("") == before
     assert (auth["accessor"], auth["renewable"], auth["orphan"], auth["token_type"]) == ("", False, True, "batch")
-    reply = world.look_up(auth["client_token"])
+    reply = look_up_self(world, auth["client_token"])
     assert (reply["type"], reply["accessor"], reply["ttl"], reply["renewable"]) == ("batch", "", 3600, False)
     world.advance(3600)
-    assert not world.is_good(auth["client_token"])
+    assert not is_valid(world, auth["client_token"])
 
 
 def test_the_life_of_a_batch_token_is_capped() -> None:
-    world = ServiceWorld(max_lease_ttl=600)
-    reply = world.must("POST", "auth/token/create", {"type": "batch", "ttl": "1h", "policies": "default"})
+    world = Installation(max_lease_ttl=600)
+    reply = world.must("POST", "auth/token/create", {"type": "batch", "ttl": "1h", "policies": "default"}).body
     assert reply["auth"]["lease_duration"] == 600
     assert "exceeded the effective maximum" in reply["warnings"][0]
 
 
 @pytest.mark.parametrize("path", ["renew-self", "revoke-self", "create", "create-orphan"])
 def test_a_batch_token_cannot_be_renewed_revoked_or_have_children(path: str) -> None:
-    world = ServiceWorld()
-    world.policy("all", ("auth/token/*", ["update", "sudo"]))
-    token = world.child(type="batch", policies=["all"])
-    assert world.code("POST", f"auth/token/{path}", {}, token) == (400, "batch_token_unsupported")
+    world = Installation()
+    write_policy(world, "all", ("auth/token/*", ["update", "sudo"]))
+    token = new_token(world, type="batch", policies=["all"])
+    assert world.refused("POST", f"auth/token/{path}", {}, token) == (400, "batch_token_unsupported")
 
 
 @pytest.mark.parametrize("path", ["renew", "revoke", "revoke-orphan"])
 def test_no_other_token_can_do_it_either(path: str) -> None:
-    world = ServiceWorld()
-    token = world.child(type="batch", policies=["default"])
-    assert world.code("POST", f"auth/token/{path}", {"token": token}) == (400, "batch_token_unsupported")
-    assert world.is_good(token)
+    world = Installation()
+    token = new_token(world, type="batch", policies=["default"])
+    assert world.refused("POST", f"auth/token/{path}", {"token": token}) == (400, "batch_token_unsupported")
+    assert is_valid(world, token)
 
 
 @pytest.mark.parametrize(
@@ -130,39 +131,39 @@ def test_no_other_token_can_do_it_either(path: str) -> None:
 def test_what_a_batch_token_cannot_be(fields: dict[str, object]) -> None:
     """Without any policies it would have those of its parent: root."""
     body = {"type": "batch", "policies": ["default"], **fields} if fields else {"type": "batch"}
-    assert ServiceWorld().code("POST", "auth/token/create", body) == (400, "batch_token_unsupported")
+    assert Installation().refused("POST", "auth/token/create", body) == (400, "batch_token_unsupported")
 
 
 def test_a_batch_token_dies_with_its_parent() -> None:
-    world = ServiceWorld()
-    world.policy("maker", ("auth/token/create", ["update"]))
-    parent = world.child(policies=["maker"])
-    auth = world.create(parent, type="batch")
+    world = Installation()
+    write_policy(world, "maker", ("auth/token/create", ["update"]))
+    parent = new_token(world, policies=["maker"])
+    auth = create_token(world, parent, type="batch")
     assert not auth["orphan"]
-    assert world.is_good(auth["client_token"])
+    assert is_valid(world, auth["client_token"])
     world.must("POST", "auth/token/revoke", {"token": parent})
-    assert not world.is_good(auth["client_token"])
+    assert not is_valid(world, auth["client_token"])
 
 
 def test_a_batch_token_does_not_outlive_its_parent_as_an_orphan() -> None:
     """It has no entry that could record that it is one, so it dies with its parent."""
-    world = ServiceWorld()
-    world.policy("maker", ("auth/token/create", ["update"]))
-    parent = world.child(policies=["maker"])
-    service, token = world.child(parent), world.child(parent, type="batch")
+    world = Installation()
+    write_policy(world, "maker", ("auth/token/create", ["update"]))
+    parent = new_token(world, policies=["maker"])
+    service, token = new_token(world, parent), new_token(world, parent, type="batch")
     world.must("POST", "auth/token/revoke-orphan", {"token": parent})
-    assert (world.is_good(service), world.is_good(token)) == (True, False)
+    assert (is_valid(world, service), is_valid(world, token)) == (True, False)
 
 
 def test_the_life_of_a_batch_token_is_not_given_back_by_a_parent_of_the_same_text() -> None:
-    world = ServiceWorld()
-    world.policy("maker", ("auth/token/create", ["update"]))
-    parent = world.child(id="chosen", policies=["maker"])
-    token = world.child(parent, type="batch")
+    world = Installation()
+    write_policy(world, "maker", ("auth/token/create", ["update"]))
+    parent = new_token(world, id="chosen", policies=["maker"])
+    token = new_token(world, parent, type="batch")
     world.must("POST", "auth/token/revoke", {"token": parent})
-    world.tick()
-    world.child(id="chosen", policies=["maker"])
-    assert not world.is_good(token)
+    world.pass_time(1)
+    new_token(world, id="chosen", policies=["maker"])
+    assert not is_valid(world, token)
 
 
 @pytest.mark.parametrize("ending", ["=", "==", "\n", " "])

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.errors import Code
-
-from ..service_world import ROOT, ServiceWorld
+from tests.installation import ROOT, Installation
+from tests.tokens import create_token, is_valid, look_up_self, new_token, write_policy
 
 CREATE = "auth/token/create"
 
 
 def test_a_child_has_everything_that_was_requested() -> None:
-    world = ServiceWorld()
-    world.policy("dev")
+    world = Installation()
+    write_policy(world, "dev")
     reply = world.must(
         "POST",
         CREATE,
         {"policies": ["DEV"], "meta": {"a": "b"}, "ttl": "1h", "display_name": "ci", "num_uses": 5, "renewable": False},
-    )
+    ).body
     auth = reply["auth"]
     assert reply["data"] is None
     assert reply["warnings"] is None
@@ -36,128 +36,128 @@ def test_a_child_has_everything_that_was_requested() -> None:
         "mfa_requirement": None,
         "num_uses": 5,
     }
-    assert world.look_up(auth["client_token"])["display_name"] == "token-ci"
+    assert look_up_self(world, auth["client_token"])["display_name"] == "token-ci"
 
 
 def test_a_child_has_by_default_its_parents_policies_and_the_ttl_of_the_mount() -> None:
-    world = ServiceWorld()
-    world.policy("maker", (CREATE, ["update"]))
-    auth = world.create(world.child(policies=["maker"]))
+    world = Installation()
+    write_policy(world, "maker", (CREATE, ["update"]))
+    auth = create_token(world, new_token(world, policies=["maker"]))
     assert auth["policies"] == ["default", "maker"]
     assert (auth["lease_duration"], auth["renewable"], auth["metadata"]) == (2_764_800, True, None)
 
 
 @pytest.mark.parametrize("name", ["ttl", "lease"])
 def test_the_old_name_of_the_life_is_understood(name: str) -> None:
-    assert ServiceWorld().create(policies=["default"], **{name: "90s"})["lease_duration"] == 90
+    assert create_token(Installation(), policies=["default"], **{name: "90s"})["lease_duration"] == 90
 
 
 def test_a_life_beyond_the_maximum_is_capped_with_a_warning() -> None:
-    reply = ServiceWorld(max_lease_ttl=100).must("POST", CREATE, {"policies": ["default"], "ttl": 101})
+    reply = Installation(max_lease_ttl=100).must("POST", CREATE, {"policies": ["default"], "ttl": 101}).body
     assert reply["auth"]["lease_duration"] == 100
     assert len(reply["warnings"]) == 1
 
 
 def test_a_policy_that_does_not_exist_causes_a_warning() -> None:
-    reply = ServiceWorld().must("POST", CREATE, {"policies": ["nobody", "default"]})
+    reply = Installation().must("POST", CREATE, {"policies": ["nobody", "default"]}).body
     assert reply["warnings"] == ['Policy "nobody" does not exist']
 
 
 def test_root_creates_root_that_never_expires() -> None:
-    world = ServiceWorld()
-    auth = world.create()
+    world = Installation()
+    auth = create_token(world)
     assert (auth["policies"], auth["lease_duration"], auth["renewable"]) == (["root"], 0, False)
-    assert world.look_up(auth["client_token"])["expire_time"] is None
+    assert look_up_self(world, auth["client_token"])["expire_time"] is None
 
 
 def test_an_expiring_root_token_creates_none_that_does_not_expire() -> None:
-    world = ServiceWorld()
-    root = world.child(ttl="1h")
-    assert world.code("POST", CREATE, {}, root) == (400, "ttl_exceeds_max")
-    assert world.create(root, ttl="2h")["lease_duration"] == 7200
+    world = Installation()
+    root = new_token(world, ttl="1h")
+    assert world.refused("POST", CREATE, {}, root) == (400, "ttl_exceeds_max")
+    assert create_token(world, root, ttl="2h")["lease_duration"] == 7200
 
 
 @pytest.mark.parametrize("fields", [{"ttl": 60}, {"period": 60}, {"explicit_max_ttl": 60}])
 def test_a_root_token_can_be_made_to_expire(fields: dict[str, object]) -> None:
-    auth = ServiceWorld().create(ROOT, "create", **fields)
+    auth = create_token(Installation(), ROOT, "create", **fields)
     assert (auth["policies"], auth["lease_duration"], auth["renewable"]) == (["root"], 60, True)
 
 
 @pytest.mark.parametrize("fields", [{"id": "mine"}, {"no_parent": True}, {"period": "1h"}])
 @pytest.mark.parametrize("path", ["create", "create-orphan", "create/web"])
 def test_some_fields_need_sudo_at_the_path(fields: dict[str, object], path: str) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/web", {})
-    world.policy("maker", (f"auth/token/{path}", ["update"]))
-    world.policy("sudoer", (f"auth/token/{path}", ["update", "sudo"]))
-    makers = {name: world.child(policies=[name]) for name in ("maker", "sudoer")}
-    assert world.code("POST", f"auth/token/{path}", fields, makers["maker"]) == (400, "token_sudo_required")
-    world.create(makers["sudoer"], path, **fields)
+    write_policy(world, "maker", (f"auth/token/{path}", ["update"]))
+    write_policy(world, "sudoer", (f"auth/token/{path}", ["update", "sudo"]))
+    makers = {name: new_token(world, policies=[name]) for name in ("maker", "sudoer")}
+    assert world.refused("POST", f"auth/token/{path}", fields, makers["maker"]) == (400, "token_sudo_required")
+    create_token(world, makers["sudoer"], path, **fields)
 
 
 def test_a_child_cannot_have_more_policies_than_its_parent_without_sudo() -> None:
-    world = ServiceWorld()
-    world.policy("maker", (CREATE, ["update"]))
-    maker = world.child(policies=["maker"])
-    assert world.code("POST", CREATE, {"policies": ["other"]}, maker) == (400, "policy_not_subset")
-    assert world.code("POST", CREATE, {"policies": ["root"]}, maker) == (400, "policy_not_subset")
+    world = Installation()
+    write_policy(world, "maker", (CREATE, ["update"]))
+    maker = new_token(world, policies=["maker"])
+    assert world.refused("POST", CREATE, {"policies": ["other"]}, maker) == (400, "policy_not_subset")
+    assert world.refused("POST", CREATE, {"policies": ["root"]}, maker) == (400, "policy_not_subset")
 
 
 def test_an_orphan_outlives_its_maker_and_a_child_does_not() -> None:
-    world = ServiceWorld()
-    world.policy("maker", ("auth/token/*", ["update", "sudo"]))
+    world = Installation()
+    write_policy(world, "maker", ("auth/token/*", ["update", "sudo"]))
     world.must("POST", "auth/token/roles/orphans", {"orphan": True})
-    maker = world.child(policies=["maker"])
+    maker = new_token(world, policies=["maker"])
     orphans = [
-        world.create(maker, no_parent=True),
-        world.create(maker, "create-orphan"),
-        world.create(maker, "create/orphans"),
+        create_token(world, maker, no_parent=True),
+        create_token(world, maker, "create-orphan"),
+        create_token(world, maker, "create/orphans"),
     ]
-    child = world.create(maker)
+    child = create_token(world, maker)
     assert [auth["orphan"] for auth in (*orphans, child)] == [True, True, True, False]
     world.must("POST", "auth/token/revoke", {"token": maker})
-    assert [world.is_good(auth["client_token"]) for auth in (*orphans, child)] == [True, True, True, False]
+    assert [is_valid(world, auth["client_token"]) for auth in (*orphans, child)] == [True, True, True, False]
 
 
 def test_every_caller_who_may_use_the_path_can_create_an_orphan() -> None:
-    world = ServiceWorld()
-    world.policy("maker", ("auth/token/create-orphan", ["update"]))
-    assert world.create(world.child(policies=["maker"]), "create-orphan")["orphan"]
+    world = Installation()
+    write_policy(world, "maker", ("auth/token/create-orphan", ["update"]))
+    assert create_token(world, new_token(world, policies=["maker"]), "create-orphan")["orphan"]
 
 
 def test_a_token_with_limited_uses_cannot_have_children() -> None:
-    world = ServiceWorld()
+    world = Installation()
     for uses in (1, 2):
-        token = world.child(num_uses=uses)
-        assert world.code("POST", CREATE, {}, token) == (400, "token_restricted")
+        token = new_token(world, num_uses=uses)
+        assert world.refused("POST", CREATE, {}, token) == (400, "token_restricted")
 
 
 def test_a_text_can_be_chosen() -> None:
-    world = ServiceWorld()
-    assert world.create(id="my-own-token")["client_token"] == "my-own-token"
-    assert world.look_up("my-own-token")["id"] == "my-own-token"
+    world = Installation()
+    assert create_token(world, id="my-own-token")["client_token"] == "my-own-token"
+    assert look_up_self(world, "my-own-token")["id"] == "my-own-token"
 
 
 @pytest.mark.parametrize("chosen", ["with.dot", "cs.x", "cb.x", "with blank", "ü", "x" * 129, "root"])
 def test_a_text_that_cannot_be_chosen(chosen: str) -> None:
     """It would look like one of ours, or is in use."""
-    assert ServiceWorld().code("POST", CREATE, {"id": chosen}) == (400, "field_invalid")
+    assert Installation().refused("POST", CREATE, {"id": chosen}) == (400, "field_invalid")
 
 
 def test_a_chosen_text_can_be_used_again_when_all_dependants_are_gone() -> None:
     """Its children must not become those of the next token with this text."""
-    world = ServiceWorld()
-    child = world.child(world.child(id="mine"))
+    world = Installation()
+    child = new_token(world, new_token(world, id="mine"))
     world.must("POST", "auth/token/revoke", {"token": "mine"})
-    assert world.code("POST", CREATE, {"id": "mine"}) == (400, "field_invalid")
-    world.tick(2)
-    world.child(id="mine")
-    assert not world.is_good(child)
+    assert world.refused("POST", CREATE, {"id": "mine"}) == (400, "field_invalid")
+    world.pass_time(2)
+    new_token(world, id="mine")
+    assert not is_valid(world, child)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_text_is_given_once_however_many_ask(seed: int) -> None:
-    world = ServiceWorld(seed)
+    world = Installation(seed)
     tasks = [world.spawn(world.asking("POST", CREATE, {"id": "mine"})) for _ in range(3)]
     world.settle()
     assert sorted(task.result().status for task in tasks) == [200, 400, 400]
@@ -176,16 +176,16 @@ def test_a_text_is_given_once_however_many_ask(seed: int) -> None:
     ],
 )
 def test_requests_that_make_no_sense_are_refused(fields: dict[str, object]) -> None:
-    assert ServiceWorld().code("POST", CREATE, fields) == (400, "field_invalid")
+    assert Installation().refused("POST", CREATE, fields) == (400, "field_invalid")
 
 
 def test_unknown_fields_cause_a_warning() -> None:
-    reply = ServiceWorld().must("POST", CREATE, {"tll": 1})
+    reply = Installation().must("POST", CREATE, {"tll": 1}).body
     assert reply["warnings"] == ["Endpoint ignored these unrecognized parameters: [tll]"]
 
 
 def test_a_role_overrides_the_request() -> None:
-    world = ServiceWorld()
+    world = Installation()
     rules = {
         "allowed_policies": "dev",
         "token_explicit_max_ttl": 100,
@@ -197,67 +197,69 @@ def test_a_role_overrides_the_request() -> None:
         "token_no_default_policy": True,
     }
     world.must("POST", "auth/token/roles/web", rules)
-    auth = world.create(at="create/Web", explicit_max_ttl=200, num_uses=9, type="batch")
+    auth = create_token(world, at="create/Web", explicit_max_ttl=200, num_uses=9, type="batch")
     assert (auth["policies"], auth["lease_duration"], auth["num_uses"]) == (["dev"], 100, 3)
     assert (auth["renewable"], auth["token_type"]) == (False, "service")
-    reply = world.must("POST", "auth/token/lookup", {"token": auth["client_token"]})["data"]
+    reply = world.must("POST", "auth/token/lookup", {"token": auth["client_token"]}).data
     assert (reply["role"], reply["path"], reply["explicit_max_ttl"]) == ("web", "auth/token/create/web/edge", 100)
     assert reply["bound_cidrs"] == ["192.0.2.0/24"]
 
 
 def test_a_request_can_be_stricter_than_the_role() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/web", {"token_explicit_max_ttl": 100, "token_num_uses": 3, "token_period": 50})
-    auth = world.create(at="create/web", explicit_max_ttl=10, num_uses=2, period=5)
+    auth = create_token(world, at="create/web", explicit_max_ttl=10, num_uses=2, period=5)
     assert (auth["lease_duration"], auth["num_uses"]) == (5, 2)
 
 
 def test_a_role_makes_periodic_tokens_without_sudo() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/web", {"token_period": 50})
-    world.policy("maker", ("auth/token/create/web", ["update"]))
-    auth = world.create(world.child(policies=["maker"]), "create/web")
+    write_policy(world, "maker", ("auth/token/create/web", ["update"]))
+    auth = create_token(world, new_token(world, policies=["maker"]), "create/web")
     assert auth["lease_duration"] == 50
 
 
 def test_a_role_that_does_not_exist_is_refused() -> None:
-    assert ServiceWorld().code("POST", "auth/token/create/nobody", {}) == (400, "role_not_found")
+    assert Installation().refused("POST", "auth/token/create/nobody", {}) == (400, "role_not_found")
 
 
 def test_a_child_is_bound_to_where_its_parent_is() -> None:
     """It would be a way out otherwise; orphans are made by those who may."""
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/bound", {"token_bound_cidrs": "192.0.2.0/24"})
-    parent = world.create(at="create/bound")["client_token"]
+    parent = create_token(world, at="create/bound")["client_token"]
     for fields, codes in (({}, [200, 403]), ({"no_parent": True}, [200, 200])):
-        token = world.child(parent, **fields)
-        answers = [world.ask("GET", "auth/token/lookup-self", None, token, at)[0] for at in ("192.0.2.1", "10.0.0.1")]
+        token = new_token(world, parent, **fields)
+        answers = [
+            world.ask("GET", "auth/token/lookup-self", None, token, at).status for at in ("192.0.2.1", "10.0.0.1")
+        ]
         assert answers == codes
 
 
 def test_the_root_token_has_children_like_any_other() -> None:
-    world = ServiceWorld()
-    child = world.child(ROOT)
+    world = Installation()
+    child = new_token(world, ROOT)
     world.must("POST", "auth/token/revoke-self")
-    assert not world.is_good(child)
+    assert not is_valid(world, child)
 
 
 @pytest.mark.parametrize("alias, answer", [("", 200), (None, 200), ("web", 400)])
 def test_an_entity_alias_is_nothing_while_it_is_empty(alias: str | None, answer: int) -> None:
     """Existing clients always send the field."""
-    status, body = ServiceWorld().ask("POST", CREATE, {"policies": ["default"], "entity_alias": alias})
-    assert status == answer
-    assert status == 400 or body["warnings"] is None
+    reply = Installation().ask("POST", CREATE, {"policies": ["default"], "entity_alias": alias})
+    assert reply.status == answer
+    assert reply.status == 400 or reply.body["warnings"] is None
 
 
 @pytest.mark.parametrize("policies", [["default"], ["default", "default"], []])
 def test_no_default_policy_leaves_default_out_even_where_it_is_listed(policies: list[str]) -> None:
-    world = ServiceWorld()
-    parent = world.child(policies=["default", "maker"])
-    world.policy("maker", (CREATE, ["update"]))
-    assert "default" not in world.create(parent, policies=policies, no_default_policy=True)["policies"]
+    world = Installation()
+    parent = new_token(world, policies=["default", "maker"])
+    write_policy(world, "maker", (CREATE, ["update"]))
+    assert "default" not in create_token(world, parent, policies=policies, no_default_policy=True)["policies"]
     world.must("POST", "auth/token/roles/r", {"token_no_default_policy": True, "allowed_policies": ["default", "x"]})
-    assert "default" not in world.create(at="create/r", policies=policies)["policies"]
+    assert "default" not in create_token(world, at="create/r", policies=policies)["policies"]
 
 
 def test_a_lease_and_a_child_are_refused_to_a_token_of_few_uses_in_their_own_words() -> None:

@@ -20,22 +20,22 @@ from cloudid_core.testing.faults import Fault
 from cloudid_core.tokens import encoding, hierarchy
 from cloudid_core.tokens.authenticate import find_by_text, find_token
 from cloudid_core.tokens.record import Token
+from tests.installation import Installation
+from tests.tokens import is_valid, look_up_self, new_token
 
-from ..service_world import ServiceWorld
 
-
-def record_of(world: ServiceWorld, shown: str) -> Token:
-    found = world.perform(find_by_text(world.service.context, shown))
+def record_of(world: Installation, shown: str) -> Token:
+    found = world.perform(find_by_text(world.context, shown))
     assert found is not None
     return found
 
 
-def lend(world: ServiceWorld, shown: str) -> str:
+def lend(world: Installation, shown: str) -> str:
     """Hang a lease that holds nothing on a token, as the secrets engine does; its id."""
-    context, now = world.service.context, world.clock
+    context, now = world.context, world.clock
     owner = world.perform(find_token(context, record_of(world, shown).id))
     assert owner is not None
-    mount = next(mount for mount in world.mounts if mount.path == "cloud")
+    mount = world.mount("cloud")
     lease = Lease(
         id=f"cloud/creds/dev/{len(world.keys('lease/'))}",
         mount_id=mount.id,
@@ -51,55 +51,55 @@ def lend(world: ServiceWorld, shown: str) -> str:
     return lease.key
 
 
-def left_over(world: ServiceWorld) -> list[str]:
+def left_over(world: Installation) -> list[str]:
     """What of tokens, children and leases is in the store beside the root token."""
     found = [*world.keys("token/"), *world.keys("child/"), *world.keys("token-lease/"), *world.keys("due/token/")]
     return [key for key in found if key != record_of(world, "root").key]
 
 
 def test_a_token_is_revoked_with_all_its_descendants() -> None:
-    world = ServiceWorld()
-    parent = world.child()
-    child = world.child(parent)
-    line = [parent, child, world.child(parent), world.child(child)]
-    world.must("POST", "auth/token/revoke", {"token": parent})
-    assert world.last.wake_at == world.clock
-    assert not any(world.is_good(token) for token in line)
+    world = Installation()
+    parent = new_token(world)
+    child = new_token(world, parent)
+    line = [parent, child, new_token(world, parent), new_token(world, child)]
+    revoked = world.must("POST", "auth/token/revoke", {"token": parent})
+    assert revoked.response.wake_at == world.clock
+    assert not any(is_valid(world, token) for token in line)
 
 
 def test_background_work_deletes_all_descendants() -> None:
-    world = ServiceWorld()
-    parent = world.child()
+    world = Installation()
+    parent = new_token(world)
     for _ in range(3):
-        world.child(world.child(parent))
+        new_token(world, new_token(world, parent))
     world.must("POST", "auth/token/revoke", {"token": parent})
-    world.tick(4)
+    world.pass_time(4)
     assert left_over(world) == []
 
 
 def test_parents_and_siblings_live_on() -> None:
-    world = ServiceWorld()
-    parent = world.child()
-    token, sibling = world.child(parent), world.child(parent)
+    world = Installation()
+    parent = new_token(world)
+    token, sibling = new_token(world, parent), new_token(world, parent)
     world.must("POST", "auth/token/revoke", {"token": token})
-    world.tick(2)
-    assert world.is_good(parent)
-    assert world.is_good(sibling)
+    world.pass_time(2)
+    assert is_valid(world, parent)
+    assert is_valid(world, sibling)
 
 
 def test_a_token_without_dependants_leaves_no_work() -> None:
-    world = ServiceWorld()
-    token = world.child(no_parent=True)
-    world.must("POST", "auth/token/revoke", {"token": token})
-    assert world.last.wake_at is None
+    world = Installation()
+    token = new_token(world, no_parent=True)
+    revoked = world.must("POST", "auth/token/revoke", {"token": token})
+    assert revoked.response.wake_at is None
     assert left_over(world) == []
 
 
 def test_a_childless_token_is_deleted_at_once_by_every_kind_of_revocation() -> None:
     """It leaves no entry that waits for children."""
     for path in ("revoke", "revoke-orphan"):
-        world = ServiceWorld()
-        token = world.child(no_parent=True)
+        world = Installation()
+        token = new_token(world, no_parent=True)
         world.must("POST", f"auth/token/{path}", {"token": token})
         assert left_over(world) == []
 
@@ -107,132 +107,132 @@ def test_a_childless_token_is_deleted_at_once_by_every_kind_of_revocation() -> N
 @pytest.mark.parametrize("released", [False, True])
 def test_a_node_that_no_longer_leads_leaves_the_children_alone(released: bool) -> None:
     """Their work belongs to the next leader."""
-    world = ServiceWorld()
-    parent = world.child()
-    child = world.child(parent)
+    world = Installation()
+    parent = new_token(world)
+    child = new_token(world, parent)
     world.must("POST", "auth/token/revoke-orphan" if released else "auth/token/revoke", {"token": parent})
     before = {key: world.store.read(key) for key in world.keys("")}
     job = Job(
-        context=world.service.context,
+        context=world.context,
         key="",
         mount_id="",
-        ref=encoding.id_of(parent, world.service.context.records.sealer.keyring.token_keys[-1]) or "",
+        ref=encoding.id_of(parent, world.context.records.sealer.keyring.token_keys[-1]) or "",
         now=world.clock,
         deadline=Deadline(world.clock + 60),
         fence={"duty/term": 99},
     )
     assert world.perform(hierarchy.settle_children(job, released=released)) is False
     assert {key: world.store.read(key) for key in world.keys("")} == before
-    assert world.is_good(child) is released
+    assert is_valid(world, child) is released
 
 
 def test_the_leases_of_all_descendants_end() -> None:
-    world = ServiceWorld()
-    parent = world.child()
-    child = world.child(parent)
-    mine, other = [lend(world, token) for token in (parent, child, child)], lend(world, world.child())
+    world = Installation()
+    parent = new_token(world)
+    child = new_token(world, parent)
+    mine, other = [lend(world, token) for token in (parent, child, child)], lend(world, new_token(world))
     world.must("POST", "auth/token/revoke", {"token": parent})
-    world.tick(3)
+    world.pass_time(3)
     for key, ends in (*((key, True) for key in mine), (other, False)):
-        lease = world.perform(world.service.context.records.find_fresh(key, Lease))
+        lease = world.perform(world.context.records.find_fresh(key, Lease))
         assert (lease is None or lease.record.revoking) is ends
 
 
 def test_leases_end_with_a_token_that_expires() -> None:
-    world = ServiceWorld()
-    token = world.child(ttl=60)
+    world = Installation()
+    token = new_token(world, ttl=60)
     key = lend(world, token)
     world.advance(59)
     world.tick()
-    lease = world.perform(world.service.context.records.find_fresh(key, Lease))
+    lease = world.perform(world.context.records.find_fresh(key, Lease))
     assert lease is not None
     assert not lease.record.revoking
-    world.tick(2)
-    lease = world.perform(world.service.context.records.find_fresh(key, Lease))
+    world.pass_time(2)
+    lease = world.perform(world.context.records.find_fresh(key, Lease))
     assert lease is None or lease.record.revoking
 
 
 def test_leases_end_with_the_last_use() -> None:
-    world = ServiceWorld()
-    token = world.child(num_uses=1, policies=["default"])
+    world = Installation()
+    token = new_token(world, num_uses=1, policies=["default"])
     key = lend(world, token)
-    assert world.is_good(token)
-    world.tick(2)
-    lease = world.perform(world.service.context.records.find_fresh(key, Lease))
+    assert is_valid(world, token)
+    world.pass_time(2)
+    lease = world.perform(world.context.records.find_fresh(key, Lease))
     assert lease is None or lease.record.revoking
 
 
 @pytest.mark.parametrize("increment", [30, 300])
 def test_leases_follow_the_renewals_of_their_token(increment: int) -> None:
-    world = ServiceWorld()
-    token = world.child(ttl=100, renewable=True)
+    world = Installation()
+    token = new_token(world, ttl=100, renewable=True)
     key = lend(world, token)
     world.must("POST", "auth/token/renew-self", {"increment": increment}, token)
     for seconds, ends in ((increment - 2, False), (3, True)):
         world.advance(seconds)
         world.tick()
-        lease = world.perform(world.service.context.records.find_fresh(key, Lease))
+        lease = world.perform(world.context.records.find_fresh(key, Lease))
         assert (lease is None or lease.record.revoking) is ends
 
 
 def test_a_token_can_be_revoked_without_its_children() -> None:
-    world = ServiceWorld()
-    parent = world.child()
-    child = world.child(parent)
-    grandchild = world.child(child)
+    world = Installation()
+    parent = new_token(world)
+    child = new_token(world, parent)
+    grandchild = new_token(world, child)
     world.must("POST", "auth/token/revoke-orphan", {"token": parent})
     for _ in range(2):
-        assert not world.is_good(parent)
-        assert world.is_good(child)
-        assert world.is_good(grandchild)
-        assert (world.look_up(child)["orphan"], world.look_up(grandchild)["orphan"]) == (True, False)
-        world.tick(2)
+        assert not is_valid(world, parent)
+        assert is_valid(world, child)
+        assert is_valid(world, grandchild)
+        assert (look_up_self(world, child)["orphan"], look_up_self(world, grandchild)["orphan"]) == (True, False)
+        world.pass_time(2)
     assert world.keys(f"child/{record_of(world, child).id}/")
     assert len(world.keys("token/")) == 3
 
 
 def test_leases_of_a_token_that_leaves_orphans_end_and_theirs_do_not() -> None:
-    world = ServiceWorld()
-    parent = world.child()
-    child = world.child(parent)
+    world = Installation()
+    parent = new_token(world)
+    child = new_token(world, parent)
     keys = [lend(world, parent), lend(world, child)]
     world.must("POST", "auth/token/revoke-orphan", {"token": parent})
-    world.tick(3)
-    leases = [world.perform(world.service.context.records.find_fresh(key, Lease)) for key in keys]
+    world.pass_time(3)
+    leases = [world.perform(world.context.records.find_fresh(key, Lease)) for key in keys]
     assert [lease is None or lease.record.revoking for lease in leases] == [True, False]
 
 
 def test_an_orphan_of_a_dead_parent_outlives_its_former_grandparent() -> None:
-    world = ServiceWorld()
-    grandparent = world.child()
-    parent = world.child(grandparent)
-    child = world.child(parent)
+    world = Installation()
+    grandparent = new_token(world)
+    parent = new_token(world, grandparent)
+    child = new_token(world, parent)
     world.must("POST", "auth/token/revoke-orphan", {"token": parent})
     world.must("POST", "auth/token/revoke", {"token": grandparent})
-    assert world.is_good(child)
-    world.tick(4)
-    assert world.is_good(child)
+    assert is_valid(world, child)
+    world.pass_time(4)
+    assert is_valid(world, child)
 
 
 def test_many_children_are_orphaned_or_ended_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hierarchy, "PAGE", 2)
     for path, lives in (("revoke", False), ("revoke-orphan", True)):
-        world = ServiceWorld()
-        parent = world.child()
-        children = [world.child(parent) for _ in range(5)]
+        world = Installation()
+        parent = new_token(world)
+        children = [new_token(world, parent) for _ in range(5)]
         world.must("POST", f"auth/token/{path}", {"token": parent})
         for _ in range(4):
-            assert [world.is_good(child) for child in children] == [lives] * 5
+            assert [is_valid(world, child) for child in children] == [lives] * 5
             world.tick()
-        assert world.keys("child/") == ()
+        assert world.keys("child/") == []
         assert len(world.keys("token/")) == (6 if lives else 1)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("path", ["revoke", "revoke-orphan"])
 def test_a_child_that_is_made_while_its_parent_is_revoked_is_refused_or_treated_alike(seed: int, path: str) -> None:
-    world = ServiceWorld(seed)
-    parent = world.child()
+    world = Installation(seed)
+    parent = new_token(world)
     asking = [
         world.spawn(world.asking("POST", "auth/token/create", {}, parent)),
         world.spawn(world.asking("POST", f"auth/token/{path}", {"token": parent})),
@@ -242,20 +242,20 @@ def test_a_child_that_is_made_while_its_parent_is_revoked_is_refused_or_treated_
     first, _, second = (task.result() for task in asking)
     made = [reply for reply in (first, second) if reply.status == 200]
     assert {reply.status for reply in (first, second)} <= {200, 403}
-    world.tick(3)
+    world.pass_time(3)
     assert len(world.keys("token/")) == 1 + (len(made) if path == "revoke-orphan" else 0)
     assert all(key.startswith("child/" + record_of(world, "root").id) for key in world.keys("child/"))
 
 
-def revoked(path: str, *faults: Fault) -> tuple[ServiceWorld, str, list[str]]:
+def revoked(path: str, *faults: Fault) -> tuple[Installation, str, list[str]]:
     """A world in which a token with two children is revoked, its text, and theirs; all may crash at `faults`."""
-    world = ServiceWorld()
-    parent = world.child()
-    children = [world.child(parent) for _ in range(2)]
+    world = Installation()
+    parent = new_token(world)
+    children = [new_token(world, parent) for _ in range(2)]
     world.inject(*faults)
     with suppress(Crashed, CloudidError):
-        world.perform(world.asking("POST", f"auth/token/{path}", {"token": parent}))
-        world.tick(3)
+        world.ask("POST", f"auth/token/{path}", {"token": parent})
+        world.pass_time(3)
     return world, parent, children
 
 
@@ -266,11 +266,11 @@ def test_a_revocation_that_crashes_anywhere_is_all_or_nothing_and_is_worked_off(
     for at in commits[-9:]:
         for kind in (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER):
             world, parent, children = revoked(path, Fault(at, kind))
-            is_revoked = not world.is_good(parent)
+            is_revoked = not is_valid(world, parent)
             lives = path == "revoke-orphan" or not is_revoked
-            assert [world.is_good(child) for child in children] == [lives] * 2
-            world.tick(4)
-            assert [world.is_good(child) for child in children] == [lives] * 2
+            assert [is_valid(world, child) for child in children] == [lives] * 2
+            world.pass_time(4)
+            assert [is_valid(world, child) for child in children] == [lives] * 2
             assert len(world.keys("token/")) == (4 if not is_revoked else 3 if lives else 1)
 
 
@@ -301,7 +301,7 @@ STEPS: Final = st.tuples(
 @settings(max_examples=40)
 @given(st.lists(STEPS, max_size=14))
 def test_hierarchies_agree_with_a_naive_model(steps: list[tuple[str, int]]) -> None:
-    world, model = ServiceWorld(), Model()
+    world, model = Installation(), Model()
     tokens: list[str] = []
     for step, pick in steps:
         alive = sorted(model.parent)
@@ -309,17 +309,17 @@ def test_hierarchies_agree_with_a_naive_model(steps: list[tuple[str, int]]) -> N
             world.tick()
         elif step == "orphan" or not alive:
             model.make(len(tokens), None)
-            tokens.append(world.child(no_parent=True))
+            tokens.append(new_token(world, no_parent=True))
         elif step == "child":
             parent = alive[pick % len(alive)]
             model.make(len(tokens), parent)
-            tokens.append(world.child(tokens[parent]))
+            tokens.append(new_token(world, tokens[parent]))
         else:
             chosen = alive[pick % len(alive)]
             (model.revoke if step == "revoke" else model.revoke_orphan)(chosen)
             world.must("POST", f"auth/token/{step}", {"token": tokens[chosen]})
-        assert [number for number, token in enumerate(tokens) if world.is_good(token)] == sorted(model.parent)
-    world.tick(6)
-    assert [number for number, token in enumerate(tokens) if world.is_good(token)] == sorted(model.parent)
+        assert [number for number, token in enumerate(tokens) if is_valid(world, token)] == sorted(model.parent)
+    world.pass_time(6)
+    assert [number for number, token in enumerate(tokens) if is_valid(world, token)] == sorted(model.parent)
     assert len(world.keys("token/")) == 1 + len(model.parent)
     assert len(world.keys("child/")) == sum(parent is not None for parent in model.parent.values())

@@ -12,8 +12,7 @@ from cloudid_core.mounts.table import TOKEN
 from cloudid_core.store.changes import Changes
 from cloudid_core.tokens.issue import RANDOM_SIZE, Issue, issue, template, type_at
 from cloudid_core.tokens.settings import TokenSettings
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
 
 
 @pytest.mark.parametrize(
@@ -33,15 +32,15 @@ def test_a_mount_may_force_the_type_else_the_role_chooses(mount: str, role: str,
     assert type_at(evolve(TOKEN, token_type=mount), TokenSettings(token_type=role)) == given
 
 
-def issued(world: ServiceWorld, mount: Any = TOKEN, **role: Any) -> Issue:
-    context = world.service.context
+def issued(world: Installation, mount: Any = TOKEN, **role: Any) -> Issue:
+    context = world.context
     made = template(context, mount, TokenSettings(**role), "dev", path="auth/cloud/login")
     random = bytes(RANDOM_SIZE)
     return issue(context, made, random, now=world.clock, display_name="cloud-oid", metadata={"role": "dev"})
 
 
 def test_a_token_has_the_settings_of_its_role() -> None:
-    world = ServiceWorld()
+    world = Installation()
     made = issued(
         world,
         token_ttl=60,
@@ -74,18 +73,18 @@ def test_a_token_has_the_settings_of_its_role() -> None:
 @pytest.mark.parametrize("listed", [("dev",), ("default", "dev")])
 def test_a_role_can_leave_the_default_policy_out(listed: tuple[str, ...]) -> None:
     """Also where it lists that policy."""
-    assert issued(ServiceWorld(), token_policies=listed, token_no_default_policy=True).token.policies == ("dev",)
+    assert issued(Installation(), token_policies=listed, token_no_default_policy=True).token.policies == ("dev",)
 
 
 def test_a_service_token_is_an_entry_that_must_be_new() -> None:
-    made = issued(ServiceWorld())
+    made = issued(Installation())
     assert list(made.changes.puts) == [made.token.key]
     assert made.changes.expects == {made.token.key: 0}
     assert made.text not in repr(made)
 
 
 def test_a_batch_token_needs_no_entry() -> None:
-    made = issued(ServiceWorld(), token_type="batch", token_explicit_max_ttl=60)
+    made = issued(Installation(), token_type="batch", token_explicit_max_ttl=60)
     assert (made.changes, made.accessor) == (Changes(), "")
     assert (made.block.lease_duration, made.block.renewable, made.block.token_type) == (60, False, "batch")
 
@@ -94,10 +93,10 @@ def test_a_batch_token_needs_no_entry() -> None:
 def test_a_mount_that_forces_batch_tokens_refuses_roles_that_need_service_tokens(setting: dict[str, Any]) -> None:
     """To leave the limit out would give more than the role allows."""
     with pytest.raises(Refused) as refusal:
-        issued(ServiceWorld(), evolve(TOKEN, token_type="batch"), **setting)
+        issued(Installation(), evolve(TOKEN, token_type="batch"), **setting)
     assert refusal.value.code is Code.BATCH_TOKEN_UNSUPPORTED
 
 
 def test_a_capped_ttl_causes_a_warning() -> None:
-    made = issued(ServiceWorld(max_lease_ttl=100), token_ttl=1000)
+    made = issued(Installation(max_lease_ttl=100), token_ttl=1000)
     assert (made.token.ttl, len(made.warnings)) == (100, 1)

@@ -4,47 +4,48 @@ from __future__ import annotations
 
 import pytest
 
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.tokens import create_token, is_valid, new_token, write_policy
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 def test_a_token_can_revoke_itself(method: str) -> None:
-    world = ServiceWorld()
-    token = world.child(policies=["default"])
-    assert world.ask(method, "auth/token/revoke-self", None, token) == (204, None)
-    assert world.code("GET", "auth/token/lookup-self", token=token) == (403, "permission_denied")
+    world = Installation()
+    token = new_token(world, policies=["default"])
+    assert world.ask(method, "auth/token/revoke-self", None, token).status == 204
+    assert world.refused("GET", "auth/token/lookup-self", token=token) == (403, "permission_denied")
 
 
 def test_the_last_use_of_a_token_can_revoke_it() -> None:
-    world = ServiceWorld()
-    token = world.child(policies=["default"], num_uses=1)
-    assert world.ask("POST", "auth/token/revoke-self", None, token) == (204, None)
+    world = Installation()
+    token = new_token(world, policies=["default"], num_uses=1)
+    assert world.ask("POST", "auth/token/revoke-self", None, token).status == 204
 
 
 def test_a_token_is_revoked_by_its_text() -> None:
-    world = ServiceWorld()
-    token = world.child()
-    assert world.ask("PUT", "auth/token/revoke", {"token": token}) == (204, None)
-    assert not world.is_good(token)
+    world = Installation()
+    token = new_token(world)
+    assert world.ask("PUT", "auth/token/revoke", {"token": token}).status == 204
+    assert not is_valid(world, token)
 
 
 def test_a_token_is_revoked_by_its_accessor() -> None:
-    world = ServiceWorld()
-    auth = world.create()
-    assert world.ask("POST", "auth/token/revoke-accessor", {"accessor": auth["accessor"]}) == (204, None)
-    assert not world.is_good(auth["client_token"])
+    world = Installation()
+    auth = create_token(world)
+    assert world.ask("POST", "auth/token/revoke-accessor", {"accessor": auth["accessor"]}).status == 204
+    assert not is_valid(world, auth["client_token"])
 
 
 def test_revoking_an_unknown_token_succeeds() -> None:
-    world = ServiceWorld()
-    assert world.ask("POST", "auth/token/revoke", {"token": "unknown"}) == (204, None)
-    status, reply = world.ask("POST", "auth/token/revoke-accessor", {"accessor": "unknown"})
-    assert (status, reply["warnings"]) == (200, ["no token with this accessor was found"])
+    world = Installation()
+    assert world.ask("POST", "auth/token/revoke", {"token": "unknown"}).status == 204
+    reply = world.ask("POST", "auth/token/revoke-accessor", {"accessor": "unknown"})
+    assert (reply.status, reply.body["warnings"]) == (200, ["no token with this accessor was found"])
 
 
 def test_an_expired_token_can_be_revoked() -> None:
-    world = ServiceWorld()
-    token = world.child(ttl=10)
+    world = Installation()
+    token = new_token(world, ttl=10)
     world.advance(10)
     world.must("POST", "auth/token/revoke", {"token": token})
     assert len(world.keys("token/")) == 1
@@ -52,31 +53,34 @@ def test_an_expired_token_can_be_revoked() -> None:
 
 @pytest.mark.parametrize("path", ["revoke", "revoke-orphan", "revoke-accessor"])
 def test_a_token_must_be_named(path: str) -> None:
-    assert ServiceWorld().code("POST", f"auth/token/{path}", {}) == (400, "field_required")
+    assert Installation().refused("POST", f"auth/token/{path}", {}) == (400, "field_required")
 
 
 def test_orphans_are_made_only_with_sudo() -> None:
-    world = ServiceWorld()
-    world.policy("revoker", ("auth/token/revoke-orphan", ["update"]))
-    world.policy("sudoer", ("auth/token/revoke-orphan", ["update", "sudo"]))
-    victim = world.child()
+    world = Installation()
+    write_policy(world, "revoker", ("auth/token/revoke-orphan", ["update"]))
+    write_policy(world, "sudoer", ("auth/token/revoke-orphan", ["update", "sudo"]))
+    victim = new_token(world)
     path, body = "auth/token/revoke-orphan", {"token": victim}
-    assert world.code("POST", path, body, world.child(policies=["revoker"])) == (400, "token_sudo_required")
-    assert world.is_good(victim)
-    assert world.ask("POST", path, body, world.child(policies=["sudoer"])) == (204, None)
-    assert not world.is_good(victim)
+    assert world.refused("POST", path, body, new_token(world, policies=["revoker"])) == (400, "token_sudo_required")
+    assert is_valid(world, victim)
+    assert world.ask("POST", path, body, new_token(world, policies=["sudoer"])).status == 204
+    assert not is_valid(world, victim)
 
 
 def test_a_token_that_leaves_orphans_must_exist() -> None:
-    assert ServiceWorld().code("POST", "auth/token/revoke-orphan", {"token": "x"}) == (400, "token_not_found")
+    assert Installation().refused("POST", "auth/token/revoke-orphan", {"token": "x"}) == (400, "token_not_found")
 
 
 def test_a_token_that_has_left_orphans_is_unknown() -> None:
     """Although its entry may still be there."""
-    world = ServiceWorld()
-    auth = world.create()
-    world.child(auth["client_token"])
+    world = Installation()
+    auth = create_token(world)
+    new_token(world, auth["client_token"])
     world.must("POST", "auth/token/revoke-orphan", {"token": auth["client_token"]})
-    assert world.code("POST", "auth/token/revoke-orphan", {"token": auth["client_token"]}) == (400, "token_not_found")
-    assert world.code("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]})[0] == 400
-    assert world.ask("POST", "auth/token/revoke-accessor", {"accessor": auth["accessor"]})[0] == 204
+    assert world.refused("POST", "auth/token/revoke-orphan", {"token": auth["client_token"]}) == (
+        400,
+        "token_not_found",
+    )
+    assert world.ask("POST", "auth/token/lookup-accessor", {"accessor": auth["accessor"]}).status == 400
+    assert world.ask("POST", "auth/token/revoke-accessor", {"accessor": auth["accessor"]}).status == 204

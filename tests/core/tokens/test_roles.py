@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cloudid_core.tokens.roles import TokenRole
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.tokens import new_token, write_policy
 
 DEFAULTS = {
     "name": "web",
@@ -29,19 +29,19 @@ DEFAULTS = {
 
 
 def test_a_role_is_written_read_listed_and_deleted() -> None:
-    world = ServiceWorld()
-    assert world.code("GET", "auth/token/roles/web")[0] == 404
-    assert world.code("LIST", "auth/token/roles")[0] == 404
-    assert world.ask("POST", "auth/token/roles/Web", {}) == (204, None)
-    assert world.must("GET", "auth/token/roles/web")["data"] == DEFAULTS
-    assert world.must("LIST", "auth/token/roles")["data"] == {"keys": ["web"]}
-    assert world.ask("DELETE", "auth/token/roles/WEB") == (204, None)
-    assert world.code("GET", "auth/token/roles/web")[0] == 404
-    assert world.ask("DELETE", "auth/token/roles/web") == (204, None)
+    world = Installation()
+    assert world.ask("GET", "auth/token/roles/web").status == 404
+    assert world.ask("LIST", "auth/token/roles").status == 404
+    assert world.ask("POST", "auth/token/roles/Web", {}).status == 204
+    assert world.must("GET", "auth/token/roles/web").data == DEFAULTS
+    assert world.must("LIST", "auth/token/roles").data == {"keys": ["web"]}
+    assert world.ask("DELETE", "auth/token/roles/WEB").status == 204
+    assert world.ask("GET", "auth/token/roles/web").status == 404
+    assert world.ask("DELETE", "auth/token/roles/web").status == 204
 
 
 def test_every_field_reads_back_and_what_is_not_given_stays() -> None:
-    world = ServiceWorld()
+    world = Installation()
     fields: dict[str, Any] = {
         "allowed_policies": "B,a",
         "allowed_policies_glob": ["dev-*"],
@@ -59,7 +59,7 @@ def test_every_field_reads_back_and_what_is_not_given_stays() -> None:
     }
     world.must("POST", "auth/token/roles/web", fields)
     world.must("POST", "auth/token/roles/web", {"token_num_uses": 8})
-    assert world.must("GET", "auth/token/roles/web")["data"] == {
+    assert world.must("GET", "auth/token/roles/web").data == {
         **fields,
         "name": "web",
         "allowed_policies": ["a", "b"],
@@ -72,18 +72,18 @@ def test_every_field_reads_back_and_what_is_not_given_stays() -> None:
 
 
 def test_deprecated_names_are_accepted_and_read_back() -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/web", {"period": 60, "explicit_max_ttl": 90, "bound_cidrs": "10.0.0.0/8"})
-    reply = world.must("GET", "auth/token/roles/web")["data"]
+    reply = world.must("GET", "auth/token/roles/web").data
     assert (reply["period"], reply["explicit_max_ttl"], reply["bound_cidrs"]) == (60, 90, ["10.0.0.0/8"])
     assert (reply["token_period"], reply["token_explicit_max_ttl"]) == (60, 90)
 
 
 @pytest.mark.parametrize("token_type", ["service", "batch", "default", "default-service", "default-batch"])
 def test_types_of_tokens(token_type: str) -> None:
-    world = ServiceWorld()
+    world = Installation()
     world.must("POST", "auth/token/roles/web", {"token_type": token_type})
-    assert world.must("GET", "auth/token/roles/web")["data"]["token_type"] == token_type
+    assert world.must("GET", "auth/token/roles/web").data["token_type"] == token_type
 
 
 @pytest.mark.parametrize(
@@ -101,21 +101,21 @@ def test_types_of_tokens(token_type: str) -> None:
     ],
 )
 def test_fields_that_make_no_sense_are_refused(fields: dict[str, object], code: str) -> None:
-    world = ServiceWorld()
-    assert world.code("POST", "auth/token/roles/web", fields) == (400, code)
-    assert world.code("GET", "auth/token/roles/web")[0] == 404
+    world = Installation()
+    assert world.refused("POST", "auth/token/roles/web", fields) == (400, code)
+    assert world.ask("GET", "auth/token/roles/web").status == 404
 
 
 def test_a_name_must_be_one() -> None:
-    assert ServiceWorld().code("POST", "auth/token/roles/-x", {}) == (400, "name_invalid")
+    assert Installation().refused("POST", "auth/token/roles/-x", {}) == (400, "name_invalid")
 
 
 def test_creating_a_role_needs_another_capability_than_changing_it() -> None:
-    world = ServiceWorld()
-    world.policy("creator", ("auth/token/roles/*", ["create"]))
-    token = world.child(policies=["creator"])
+    world = Installation()
+    write_policy(world, "creator", ("auth/token/roles/*", ["create"]))
+    token = new_token(world, policies=["creator"])
     world.must("POST", "auth/token/roles/web", {}, token)
-    assert world.code("POST", "auth/token/roles/web", {}, token)[0] == 403
+    assert world.ask("POST", "auth/token/roles/web", {}, token).status == 403
 
 
 @pytest.mark.parametrize(

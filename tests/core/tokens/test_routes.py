@@ -6,8 +6,7 @@ import pytest
 
 from cloudid_core.api.routing import Operation
 from cloudid_core.tokens.routes import COMPONENT, ROUTES
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
 
 READ, LIST, WRITE, DELETE = Operation.READ, Operation.LIST, Operation.WRITE, Operation.DELETE
 
@@ -46,8 +45,8 @@ def test_every_route_needs_a_token_and_says_what_it_does() -> None:
 
 @pytest.mark.parametrize("method, path", [("GET", "create"), ("DELETE", "lookup-self"), ("GET", "accessors")])
 def test_another_operation_at_a_known_path_is_not_offered(method: str, path: str) -> None:
-    assert ServiceWorld().code(method, f"auth/token/{path}") == (405, "unsupported_operation")
+    assert Installation().refused(method, f"auth/token/{path}") == (405, "unsupported_operation")
 
 
 def test_answers_come_from_a_mount_of_type_token() -> None:
-    assert ServiceWorld().must("GET", "auth/token/lookup-self")["mount_type"] == "token"
+    assert Installation().must("GET", "auth/token/lookup-self").body["mount_type"] == "token"

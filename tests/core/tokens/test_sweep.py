@@ -6,57 +6,57 @@ import pytest
 
 from cloudid_core.effects import ReadEntry
 from cloudid_core.tokens import sweep
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation
+from tests.tokens import is_valid, new_token
 
 
 def test_dead_tokens_are_swept_with_all_their_entries_and_living_ones_stay() -> None:
-    world = ServiceWorld()
-    parent = world.child()
-    dead, alive = world.child(parent, ttl=60), world.child(parent, ttl=600)
+    world = Installation()
+    parent = new_token(world)
+    dead, alive = new_token(world, parent, ttl=60), new_token(world, parent, ttl=600)
     world.advance(60)
     world.tick()
     assert len(world.keys("token/")) == 3
     assert len(world.keys("child/")) == 2
-    assert world.is_good(alive)
-    assert not world.is_good(dead)
+    assert is_valid(world, alive)
+    assert not is_valid(world, dead)
 
 
 def test_a_dead_token_is_not_swept_before_its_dependants() -> None:
     """Its due entry is what clears it away, children first."""
-    world = ServiceWorld()
-    parent = world.child(ttl=60)
-    world.child(parent, ttl=10**5)
-    context = world.service.context
+    world = Installation()
+    parent = new_token(world, ttl=60)
+    new_token(world, parent, ttl=10**5)
+    context = world.context
     world.advance(60)
     assert world.perform(sweep.Sweep().run(context, {}, world.clock)) == 0
     assert len(world.keys("token/")) == 3
-    world.tick(3)
+    world.pass_time(3)
     assert len(world.keys("token/")) == 1
 
 
 def test_the_sweep_reads_page_by_page_and_starts_again_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "PAGE", 2)
-    world = ServiceWorld()
+    world = Installation()
     for _ in range(5):
-        world.child(ttl=60, no_parent=True)
+        new_token(world, ttl=60, no_parent=True)
     world.advance(60)
     broom = sweep.Sweep()
-    assert [world.perform(broom.run(world.service.context, {}, world.clock)) for _ in range(2)] == [5, 0]
+    assert [world.perform(broom.run(world.context, {}, world.clock)) for _ in range(2)] == [5, 0]
 
 
 @pytest.mark.parametrize("dead", range(6))
 def test_a_dead_token_is_removed_wherever_in_a_page_it_is(dead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first, the last and the last one of all, in one round that looks at each token once."""
     monkeypatch.setattr(sweep, "PAGE", 3)
-    world = ServiceWorld()
+    world = Installation()
     world.advance(1)
     for number in range(6):
-        world.child(ttl=60 if number == dead else 600, no_parent=True)
+        new_token(world, ttl=60 if number == dead else 600, no_parent=True)
         world.advance(1)
     world.advance(60)
     before = len(world.trace)
-    assert world.perform(sweep.Sweep().run(world.service.context, {}, world.clock)) == 1
+    assert world.perform(sweep.Sweep().run(world.context, {}, world.clock)) == 1
     assert len(world.keys("token/")) == 6
     read = [effect.key for _, effect in world.trace[before:] if isinstance(effect, ReadEntry)]
     assert len(read) == len(set(read)) == 7
@@ -65,9 +65,9 @@ def test_a_dead_token_is_removed_wherever_in_a_page_it_is(dead: int, monkeypatch
 def test_a_round_removes_all_that_is_dead_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the store grows without bound once logins are faster than the sweep."""
     monkeypatch.setattr(sweep, "PAGE", 10)
-    world = ServiceWorld()
+    world = Installation()
     for _ in range(150):
-        world.child(ttl=60, no_parent=True)
+        new_token(world, ttl=60, no_parent=True)
     world.advance(60)
     world.tick()
     assert len(world.keys("token/")) == 1
@@ -76,24 +76,24 @@ def test_a_round_removes_all_that_is_dead_however_many_there_are(monkeypatch: py
 def test_pages_without_dead_tokens_end_a_round_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "PAGE", 1)
     monkeypatch.setattr(sweep, "QUIET_PAGES", 2)
-    world = ServiceWorld()
+    world = Installation()
     for ttl in (600, 600, 60):
-        world.child(ttl=ttl, no_parent=True)
+        new_token(world, ttl=ttl, no_parent=True)
         world.advance(1)
     world.advance(60)
     broom = sweep.Sweep()
-    assert [world.perform(broom.run(world.service.context, {}, world.clock)) for _ in range(2)] == [0, 1]
+    assert [world.perform(broom.run(world.context, {}, world.clock)) for _ in range(2)] == [0, 1]
 
 
 def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
-    world = ServiceWorld()
-    world.child(ttl=60)
+    world = Installation()
+    new_token(world, ttl=60)
     world.advance(60)
-    assert world.perform(sweep.Sweep().run(world.service.context, {"duty/term": 99}, world.clock)) == 0
+    assert world.perform(sweep.Sweep().run(world.context, {"duty/term": 99}, world.clock)) == 0
     assert len(world.keys("token/")) == 2
 
 
 def test_tidying_asks_for_the_next_round_now() -> None:
-    world = ServiceWorld()
-    status, reply = world.ask("POST", "auth/token/tidy")
-    assert (status, len(reply["warnings"]), world.last.wake_at) == (202, 1, world.clock)
+    world = Installation()
+    reply = world.ask("POST", "auth/token/tidy")
+    assert (reply.status, len(reply.body["warnings"]), reply.response.wake_at) == (202, 1, world.clock)

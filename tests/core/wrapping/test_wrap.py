@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 import pytest
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
 from tests.engines import SecretsEngine, engine_with_roles
-from tests.installation import Reply
-
-from ..service_world import ServiceWorld
+from tests.installation import Installation, Reply
+from tests.logins import configure_logins, login_form
+from tests.tokens import is_valid
 
 CREDS = "cloud/creds/existing"
 TTL = 60
@@ -117,18 +116,16 @@ def test_a_wrapped_renewal_ends_nothing() -> None:
 
 
 def test_a_wrapped_login_gives_its_token_once() -> None:
-    world = ServiceWorld()
-    machine = world.furnish()
-    body = world.credentials(machine)
-    response = world.perform(world.asking("POST", "auth/cloud/login", body, "", wrap_ttl="60"))
-    assert response.status == 200
-    info = msgspec.json.decode(response.body)["wrap_info"]
-    auth = world.must("POST", "sys/wrapping/unwrap", {"token": info["token"]})["auth"]
+    world = Installation()
+    machine = configure_logins(world)
+    body = login_form(world, machine)
+    info = world.must("POST", "auth/cloud/login", body, "", x_service_wrap_ttl="60").body["wrap_info"]
+    auth = world.must("POST", "sys/wrapping/unwrap", {"token": info["token"]}).auth
     assert auth["accessor"] == info["wrapped_accessor"]
-    assert world.is_good(auth["client_token"])
+    assert is_valid(world, auth["client_token"])
     world.advance(120)
-    world.tick(3)
-    assert world.is_good(auth["client_token"])
+    world.pass_time(3)
+    assert is_valid(world, auth["client_token"])
 
 
 def test_nothing_is_left_when_the_wrapping_fails() -> None:
