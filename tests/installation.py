@@ -5,15 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from math import inf
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import msgspec
 from attrs import asdict, evolve, field, frozen
 
-from cloudid_core import HttpRequest, HttpResponse, Request, Response, Secret, Settings, initialise, open_service
+from cloudid_core import (
+    HttpRequest,
+    HttpResponse,
+    Request,
+    Response,
+    Secret,
+    Service,
+    Settings,
+    initialise,
+    open_service,
+)
 from cloudid_core.api.response import ERROR_CODE_HEADER
 from cloudid_core.background import queue
 from cloudid_core.clouds import CLOUDS, Cloud
@@ -121,8 +131,10 @@ class Installation(World):
     ) -> None:
         super().__init__(seed, None, store, start)
         self.settings = Settings(**{**USUAL, **settings})
-        cloud = Simulator(0, ADDRESS) if simulator is None else simulator
-        self.simulator = cloud.copy(lambda: self.clock, self._fetch)
+        if simulator is None:
+            self.simulator = Simulator(0, ADDRESS, lambda: self.clock, self._fetch)
+        else:
+            self.simulator = simulator.copy(lambda: self.clock, self._fetch)
         self.provider = self.call_cloud
         if store is None:
             self.perform(initialise(self.settings, Secret(ROOT)))
@@ -151,6 +163,19 @@ class Installation(World):
     @property
     def context(self) -> Context:
         return self.service.context
+
+    def open_node(self, **settings: Any) -> Service:
+        """Another node over the same store, with other settings if they are given. Requests do not go to it yet."""
+        return self.perform(open_service(evolve(self.settings, **settings)))
+
+    @contextmanager
+    def requests_to(self, node: Service) -> Iterator[None]:
+        """In the meantime, requests go to another node."""
+        before, self.service = self.service, node
+        try:
+            yield
+        finally:
+            self.service = before
 
     # What clients do
 

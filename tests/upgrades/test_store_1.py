@@ -14,21 +14,17 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 
-from cloudid_core import HttpRequest, Request, Response, Secret, Service, Settings, open_service
-from cloudid_core.clouds import CLOUDS, Cloud
+from cloudid_core import Secret
 from cloudid_core.store.memory import MemoryStore
-from cloudid_core.testing import World
-from servers.provider_simulator import Simulator
 from servers.stores.sqlite import SqliteStore
+from tests.installation import Installation, Reply
 
 FOLDER: Final = Path(__file__).parent
 FILE: Final = FOLDER / "store-1.sqlite"
 MADE: Final[dict[str, Any]] = json.loads((FOLDER / "store-1.json").read_text())
 ROOT: Final[str] = MADE["root_token"]
-ADDRESS: Final = "http://cloud.test"
 
 
 def entries() -> dict[str, bytes]:
@@ -39,45 +35,18 @@ def entries() -> dict[str, bytes]:
         connection.close()
 
 
-class OldWorld(World):
-    """The service over a copy of the old store, its clock a minute after the store was made."""
-
-    def __init__(self) -> None:
-        store = MemoryStore()
-        store.commit({}, entries(), ())
-        super().__init__(0, lambda request: self.cloud.handle(request), store, MADE["made_at"] + 60.0)
-        self.cloud = Simulator(0, ADDRESS, lambda: self.clock)
-        clouds = {
-            name: Cloud(
-                login=f"{ADDRESS}/login",
-                resource_manager=f"{ADDRESS}/arm",
-                resource_audience=known.resource_audience,
-                directory=f"{ADDRESS}/graph",
-            )
-            for name, known in CLOUDS.items()
-        }
-        settings = Settings(master_key=Secret(MADE["master_key"]), clouds=clouds, verify_credentials=False)
-        self.service: Service = self.perform(open_service(settings))
-
-    def ask(self, method: str, path: str, body: object = None, token: str = ROOT) -> Any:
-        """The JSON of an answer that must be a success."""
-        raw = b"" if body is None else msgspec.json.encode(body)
-        request = Request(method, f"/v1/{path}", {"x-service-token": token}, raw)
-        response: Response = self.perform(self.service.handle(request))
-        assert response.status < 300, (path, response.status, response.body, response.failure)
-        return msgspec.json.decode(response.body) if response.body else None
-
-    def tick(self, seconds: float) -> None:
-        """Background work for so long."""
-        until = self.clock + seconds
-        while self.clock < until:
-            self.perform(self.service.tick())
-            self.advance(60)
-
-
 @pytest.fixture
-def world() -> OldWorld:
-    return OldWorld()
+def world() -> Installation:
+    """The service over a copy of the old store, its clock a minute after the store was made."""
+    store = MemoryStore()
+    store.commit({}, entries(), ())
+    master_key = Secret(MADE["master_key"])
+    return Installation(0, store, None, MADE["made_at"] + 60.0, master_key=master_key, verify_credentials=False)
+
+
+def must(world: Installation, method: str, path: str, body: object = None, token: str = ROOT) -> Reply:
+    """The reply to a request that has to succeed, with the root token of the old store."""
+    return world.must(method, path, body, token)
 
 
 def test_the_file_is_opened_as_it_is(tmp_path: Path) -> None:
@@ -88,55 +57,53 @@ def test_the_file_is_opened_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["root_token", "login_token", "child_token", "batch_token"])
-def test_its_tokens_are_good(world: OldWorld, token: str) -> None:
-    world.ask("GET", "auth/token/lookup-self", token=MADE[token])
+def test_its_tokens_are_good(world: Installation, token: str) -> None:
+    must(world, "GET", "auth/token/lookup-self", token=MADE[token])
 
 
-def test_its_login_token_can_be_renewed(world: OldWorld) -> None:
-    assert world.ask("POST", "auth/token/renew-self", {}, MADE["login_token"])["auth"]["renewable"]
+def test_its_login_token_can_be_renewed(world: Installation) -> None:
+    assert must(world, "POST", "auth/token/renew-self", {}, MADE["login_token"]).auth["renewable"]
 
 
-def test_its_configurations_and_roles_are_read(world: OldWorld) -> None:
-    assert world.ask("GET", "auth/cloud/config")["data"]["tenant_id"] == MADE["tenant_id"]
-    assert world.ask("GET", "auth/cloud/role/dev")["data"]["policies"] == ["team"]
-    assert world.ask("GET", "cloud/config")["data"]["tenant_id"] == MADE["tenant_id"]
-    assert world.ask("GET", "cloud/roles/fresh")["data"]["azure_roles"][0]["role_name"] == "Reader"
-    kept = world.ask("GET", "cloud/roles/kept")["data"]
+def test_its_configurations_and_roles_are_read(world: Installation) -> None:
+    assert must(world, "GET", "auth/cloud/config").data["tenant_id"] == MADE["tenant_id"]
+    assert must(world, "GET", "auth/cloud/role/dev").data["policies"] == ["team"]
+    assert must(world, "GET", "cloud/config").data["tenant_id"] == MADE["tenant_id"]
+    assert must(world, "GET", "cloud/roles/fresh").data["azure_roles"][0]["role_name"] == "Reader"
+    kept = must(world, "GET", "cloud/roles/kept").data
     assert kept["persist_app"]
     assert kept["application_object_id"]
-    assert world.ask("GET", "auth/token/roles/ci")["data"]["token_period"] == 3600
-    assert "sys/mounts" not in world.ask("GET", "sys/policies/acl/team")["data"]["policy"]
+    assert must(world, "GET", "auth/token/roles/ci").data["token_period"] == 3600
+    assert "sys/mounts" not in must(world, "GET", "sys/policies/acl/team").data["policy"]
 
 
-def test_its_mounts_are_where_they_were(world: OldWorld) -> None:
-    assert {"cloud/", "team/c/"} <= set(world.ask("GET", "sys/mounts")["data"])
+def test_its_mounts_are_where_they_were(world: Installation) -> None:
+    assert {"cloud/", "team/c/"} <= set(must(world, "GET", "sys/mounts").data)
 
 
-def test_its_leases_are_known_and_renewed(world: OldWorld) -> None:
+def test_its_leases_are_known_and_renewed(world: Installation) -> None:
     kept, existing = MADE["leases"][1:]
-    assert world.ask("POST", "sys/leases/lookup", {"lease_id": kept})["data"]["renewable"]
-    assert world.ask("POST", "sys/leases/renew", {"lease_id": existing})["lease_duration"]
+    assert must(world, "POST", "sys/leases/lookup", {"lease_id": kept}).data["renewable"]
+    assert must(world, "POST", "sys/leases/renew", {"lease_id": existing}).body["lease_duration"]
 
 
-def test_a_revocation_that_had_failed_is_still_listed_with_its_reason(world: OldWorld) -> None:
-    [stuck] = world.ask("GET", "sys/leases")["data"]["leases"]
+def test_a_revocation_that_had_failed_is_still_listed_with_its_reason(world: Installation) -> None:
+    [stuck] = must(world, "GET", "sys/leases").data["leases"]
     assert stuck["lease_id"] == MADE["leases"][0]
     assert "403" in stuck["error"]
 
 
-def test_its_rotation_goes_on(world: OldWorld) -> None:
-    assert world.ask("GET", "cloud/rotation")["data"]["phase"] == "overlapping"
+def test_its_rotation_goes_on(world: Installation) -> None:
+    assert must(world, "GET", "cloud/rotation").data["phase"] == "overlapping"
 
 
-def test_what_is_due_is_worked_off(world: OldWorld) -> None:
+def test_what_is_due_is_worked_off(world: Installation) -> None:
     """The cloud knows none of its objects, so leases and intents end when the settle time has passed."""
-    application = msgspec.json.decode(
-        world.cloud.handle(HttpRequest("GET", f"{ADDRESS}/simulator/world")).response.body
-    )["applications"][0]
+    application = world.scene["applications"][0]
     secret = {"client_id": application["client_id"], "client_secret": application["client_secret"]}
-    world.ask("POST", "cloud/config", secret)
+    must(world, "POST", "cloud/config", secret)
     for lease in MADE["leases"]:
-        world.ask("POST", "sys/leases/revoke", {"lease_id": lease, "sync": False})
-    world.tick(3 * 3600)
-    assert world.store.list("lease/", "", 10) == ()
-    assert [key for key in world.store.list("mount/", "", 100) if "/intent/" in key] == []
+        must(world, "POST", "sys/leases/revoke", {"lease_id": lease, "sync": False})
+    world.pass_time(3 * 3600)
+    assert world.leases() == []
+    assert [key for key in world.keys("mount/") if "/intent/" in key] == []

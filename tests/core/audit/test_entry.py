@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from cloudid_core import open_service
-from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 from tests.installation import Installation
 from tests.logins import configure_logins, login_form
@@ -199,14 +197,7 @@ def test_what_the_provider_did_not_tell_is_undecided() -> None:
     world = Installation()
     form = login_form(world, configure_logins(world, bound_locations=["westus2"]))
     world.must("PUT", "sys/audit/file", FILE)
-    cloud = world.simulator
-
-    def broken(request: HttpRequest) -> Any:
-        if "/arm/" in request.url:
-            return HttpResponse(403, {}, b'{"error": {"code": "AuthorizationFailed", "message": ""}}')
-        return cloud.handle(request)
-
-    world.provider = broken
+    world.fail("arm", status=403, code="AuthorizationFailed")
     world.ask("POST", "auth/cloud/login", form, token="")
     decision = entries(world)[-1]["decision"]
     undecided = [check["check"] for check in decision["checks"] if check["verdict"] == "undecided"]
@@ -219,10 +210,8 @@ def test_a_decision_on_a_role_that_is_out_of_date_is_not_told() -> None:
     world.must("PUT", "sys/audit/file", FILE)
     form = login_form(world, machine)
     world.must("POST", "auth/cloud/login", form, token="")
-    other = world.perform(open_service(world.settings))
-    this, world.service = world.service, other
-    world.must("DELETE", f"auth/cloud/role/{form['role']}")
-    world.service = this
+    with world.requests_to(world.open_node()):
+        world.must("DELETE", f"auth/cloud/role/{form['role']}")
     world.ask("POST", "auth/cloud/login", form, token="")
     told = entries(world)[-1]
     assert told["error_codes"] == ["role_not_found"]

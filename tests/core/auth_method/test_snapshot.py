@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from cloudid_core import open_service
 from cloudid_core.auth_method.snapshot import cached_snapshot, read_snapshot
 from cloudid_core.effects import CallProvider, ReadEntry
 from cloudid_core.errors import Code, Refused
@@ -23,15 +22,12 @@ class TwoNodes(Installation):
     def __init__(self, **role: Any) -> None:
         super().__init__()
         self.machine = configure_logins(self, **role)
-        self.here, self.there = self.service, self.perform(open_service(self.settings))
+        self.there = self.open_node()
         self.body = login_form(self, self.machine)
 
     def change(self, method: str, path: str, body: object = None) -> None:
-        self.service = self.there
-        try:
+        with self.requests_to(self.there):
             self.must(method, path, body)
-        finally:
-            self.service = self.here
 
     def try_login(self) -> object:
         """The policies of the token, or the code of the refusal."""

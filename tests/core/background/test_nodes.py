@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from cloudid_core import Service, open_service
+from cloudid_core import Service
 from cloudid_core.background.leadership import LENGTH
 from cloudid_core.background.loop import FOLLOW, PAUSE, POLL
 from cloudid_core.background.nodes import ALONE_PAUSE, FORGOTTEN, GONE, LOOK_PAUSE, digests
@@ -23,75 +23,68 @@ from cloudid_core.values.secret import Secret
 from tests.installation import Installation
 
 
-class Nodes(Installation):
-    """A world with further nodes on its store."""
+def look(world: Installation, *nodes: Service) -> None:
+    """Let these nodes look at the others."""
+    for node in nodes:
+        world.perform(node.upkeep())
 
-    def node(self, **settings: Any) -> Service:
-        return self.perform(open_service(evolve(self.settings, **settings)))
 
-    def look(self, *services: Service) -> None:
-        for service in services:
-            self.perform(service.upkeep())
-
-    def at(self, service: Service) -> Nodes:
-        """From now on requests go to this node."""
-        self.service = service
-        return self
-
-    def differing(self) -> list[tuple[str, ...]]:
-        return [event.names for event in self.events if isinstance(event, SettingsDiffer)]
+def differing(world: Installation) -> list[tuple[str, ...]]:
+    """The names of the settings that differ, as each report has them."""
+    return [event.names for event in world.events if isinstance(event, SettingsDiffer)]
 
 
 def test_nodes_see_each_other_and_every_one_is_active() -> None:
-    world = Nodes()
-    one, two = world.service, world.node(node_name="two")
-    world.look(one, two, one)
+    world = Installation()
+    one, two = world.service, world.open_node(node_name="two")
+    look(world, one, two, one)
     world.perform(two.tick())
     world.advance(LOOK_PAUSE)
-    world.look(one, two)
+    look(world, one, two)
     for service in (one, two):
-        health = world.at(service).must("GET", "sys/health", token="").body
+        with world.requests_to(service):
+            health = world.must("GET", "sys/health", token="").body
+            leader = world.must("GET", "sys/leader", token="").body
+            nodes = world.must("GET", "sys/ha-status").data["nodes"]
         assert (health["standby"], health["node_id"]) == (False, service.context.node.id)
-        leader = world.must("GET", "sys/leader", token="").body
         assert (leader["ha_enabled"], leader["is_self"]) == (True, True)
         assert leader["background_node_id"] == two.context.node.id
-        nodes = world.must("GET", "sys/ha-status").data["nodes"]
         assert {node["node_id"] for node in nodes} == {one.context.node.id, two.context.node.id}
         assert [node["hostname"] for node in nodes if node["background_node"]] == ["two"]
         assert all(node["active_node"] for node in nodes)
 
 
 def test_a_node_that_is_alone_says_so() -> None:
-    world = Nodes()
-    world.look(world.service)
+    world = Installation()
+    look(world, world.service)
     assert world.must("GET", "sys/leader", token="").body["ha_enabled"] is False
     assert len(world.must("GET", "sys/ha-status").data["nodes"]) == 1
 
 
 def test_the_list_of_nodes_needs_a_token() -> None:
-    assert Nodes().ask("GET", "sys/ha-status", token="").status == 403
+    assert Installation().ask("GET", "sys/ha-status", token="").status == 403
 
 
 def test_a_silent_node_counts_no_more_and_its_entry_is_removed() -> None:
-    world = Nodes()
-    one, two = world.service, world.node()
-    world.look(two, one)
+    world = Installation()
+    one, two = world.service, world.open_node()
+    look(world, two, one)
     assert one.context.node.others
     world.advance(GONE)
-    world.look(one)
+    look(world, one)
     assert not one.context.node.others
     world.advance(FORGOTTEN)
-    world.look(one)
+    look(world, one)
     assert world.store.list(keys.NODES, "", 10) == (keys.node(one.context.node.id),)
-    world.look(two)
-    world.look(one)
+    look(world, two)
+    look(world, one)
     assert one.context.node.others, "it is back"
 
 
 def test_a_node_that_is_alone_writes_once_a_minute() -> None:
-    world = Nodes()
+    world = Installation()
     for _ in range(int(2 * ALONE_PAUSE / LOOK_PAUSE) - 1):
-        world.look(world.service)
+        look(world, world.service)
         world.advance(LOOK_PAUSE)
     assert sum(isinstance(e, Commit) and any(k.startswith(keys.NODES) for k in e.puts) for _, e in world.trace) == 2
 
@@ -108,24 +101,25 @@ def test_a_node_that_is_alone_writes_once_a_minute() -> None:
     ],
 )
 def test_settings_that_must_agree_are_compared_by_name(changes: dict[str, Any], names: tuple[str, ...] | None) -> None:
-    world = Nodes()
-    other = world.node(**changes)
-    world.look(world.service, other, other)
-    assert world.differing() == ([names] if names else [])
-    assert world.at(other).must("GET", "sys/health", token="").body["settings_that_differ"] == list(names or ())
+    world = Installation()
+    other = world.open_node(**changes)
+    look(world, world.service, other, other)
+    assert differing(world) == ([names] if names else [])
+    with world.requests_to(other):
+        assert world.must("GET", "sys/health", token="").body["settings_that_differ"] == list(names or ())
 
 
 def test_settings_that_agree_again_are_reported_too() -> None:
-    world = Nodes()
-    other = world.node(settle_time=1)
-    world.look(other, world.service)
+    world = Installation()
+    other = world.open_node(settle_time=1)
+    look(world, other, world.service)
     world.advance(GONE)
-    world.look(world.service)
-    assert world.differing() == [("settle_time",), ()]
+    look(world, world.service)
+    assert differing(world) == [("settle_time",), ()]
 
 
 def test_a_digest_tells_nothing_about_a_secret() -> None:
-    world = Nodes()
+    world = Installation()
     keyring = world.context.records.sealer.keyring
     settings = Settings(master_key=Secret("5a" * 32), environment={"CLOUD_X": Secret("canary")})
     digest = digests(settings, keyring.token_keys[0].token_hash)
@@ -139,9 +133,9 @@ def test_a_digest_tells_nothing_about_a_secret() -> None:
 @pytest.mark.parametrize("offset, status", [(0.0, 200), (5.5, 200), (-7.0, 503), (7.0, 503)])
 def test_health_fails_when_clocks_are_apart(offset: float, status: int) -> None:
     """A commit that took long says little about the clock."""
-    world = Nodes()
+    world = Installation()
     world.store_clock = ClockReading(offset, 1.0)
-    world.look(world.service)
+    look(world, world.service)
     health = world.ask("GET", "sys/health", token="")
     assert health.status == status
     assert health.body["clock_skew_ms"] == offset * 1000
@@ -149,22 +143,22 @@ def test_health_fails_when_clocks_are_apart(offset: float, status: int) -> None:
 
 
 def test_health_fails_while_the_store_is_lost() -> None:
-    world = Nodes()
-    world.look(world.service)
+    world = Installation()
+    look(world, world.service)
     world.inject(Fault(len(world.trace) + 1, FaultKind.FAIL))
     with pytest.raises(HostFailure):
-        world.look(world.service)
+        look(world, world.service)
     assert world.ask("GET", "sys/health", token="").status == 503
-    world.look(world.service)
+    look(world, world.service)
     assert world.must("GET", "sys/health", token="").body["store_latency_ms"] == 0
 
 
 def test_the_leader_looks_each_second_while_there_are_others() -> None:
     """What another node wants done early cannot wake it."""
-    world = Nodes()
+    world = Installation()
     assert world.perform(world.service.tick()) == world.clock + PAUSE
-    other = world.node()
-    world.look(world.service, other)
+    other = world.open_node()
+    look(world, world.service, other)
     assert world.perform(other.tick()) == world.clock + POLL
     before = len(world.trace)
     world.advance(POLL)
@@ -173,9 +167,9 @@ def test_the_leader_looks_each_second_while_there_are_others() -> None:
 
 
 def test_background_work_of_one_node_is_done_by_the_other_within_a_second() -> None:
-    world = Nodes()
-    one, two = world.service, world.node()
-    world.look(one, two)
+    world = Installation()
+    one, two = world.service, world.open_node()
+    look(world, one, two)
     world.perform(two.tick())
     world.perform(one.tick())
     created = world.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
@@ -188,34 +182,34 @@ def test_background_work_of_one_node_is_done_by_the_other_within_a_second() -> N
 
 
 def test_another_node_takes_over_when_the_leader_is_dead() -> None:
-    world = Nodes()
-    one, two = world.service, world.node()
+    world = Installation()
+    one, two = world.service, world.open_node()
     world.perform(two.tick())
     assert one.context.node.id == leader_after(world, one, LENGTH)
 
 
-def with_leader() -> tuple[Nodes, Service, Service]:
+def with_leader() -> tuple[Installation, Service, Service]:
     """Two nodes of which the first has led, and the second leads."""
-    world = Nodes()
-    one, two = world.service, world.node()
+    world = Installation()
+    one, two = world.service, world.open_node()
     world.perform(one.tick())
     world.perform(two.tick())
     return world, one, two
 
 
-def leader_after(world: Nodes, follower: Service, seconds: float) -> str:
+def leader_after(world: Installation, follower: Service, seconds: float) -> str:
     """Who leads, after rounds of a node that does not lead at first."""
     until = world.clock + seconds
     while (again := world.perform(follower.tick())) <= until:
         assert again <= world.clock + FOLLOW or follower.context.node.leader == follower.context.node.id
         world.advance(again - world.clock)
-    world.look(follower)
+    look(world, follower)
     return follower.context.node.leader
 
 
 def test_a_leader_that_stops_hands_over_within_seconds() -> None:
     world, one, two = with_leader()
-    world.look(one, two, one)
+    look(world, one, two, one)
     world.perform(two.stop())
     assert leader_after(world, one, FOLLOW) == one.context.node.id
     assert not one.context.node.others, "the node that stopped is off the list"
@@ -227,7 +221,7 @@ def test_a_node_that_has_stopped_does_not_come_back() -> None:
     world.perform(two.stop())
     world.advance(ALONE_PAUSE)
     assert world.perform(two.tick()) == world.clock + PAUSE
-    world.look(two, one)
+    look(world, two, one)
     assert not world.store.list(keys.LEADER_TERM, "", 1)
     assert not one.context.node.others
 
@@ -238,7 +232,7 @@ def test_a_follower_that_stops_leaves_the_leader_alone() -> None:
     assert leader_after(world, one, 0.0) == two.context.node.id
 
 
-class StopAmidRound(Nodes):
+class StopAmidRound(Installation):
     """A node stops before the n-th effect of its round, or of its look at the others."""
 
     stopping: Service | None = None
@@ -258,7 +252,7 @@ class StopAmidRound(Nodes):
 def test_a_round_under_way_does_not_undo_a_stop(effects: int, leads: bool, after: float, seed: int) -> None:
     """It may be about to take, or to renew, the leadership."""
     world = StopAmidRound(seed)
-    nodes = one, two = world.service, world.node()
+    nodes = one, two = world.service, world.open_node()
     world.perform(one.tick())
     world.perform(two.tick())
     stopping, other = reversed(nodes) if leads else nodes
@@ -287,7 +281,7 @@ def test_a_stop_that_fails_leaves_the_work_to_another_node_a_minute_later(kind: 
 
 
 def test_a_sweep_reads_many_tokens_at_the_same_time() -> None:
-    world = Nodes()
+    world = Installation()
     for _ in range(20):
         world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1s"})
     world.advance(10)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.foundation.context import Context
+from cloudid_core.policies.document import Policy, parse
 from cloudid_core.policies.store import load_acl
+from cloudid_core.store import keys
 from cloudid_core.testing.world import World
 
-from .service import new_context, write_policy
+from ..contexts import new_context
 
 READ_A = '{"path": {"a": {"capabilities": ["read"]}}}'
 READ_B = '{"path": {"b": {"capabilities": ["read"]}}}'
+
+
+async def write_policy(context: Context, name: str, text: str) -> None:
+    await context.records.update(keys.policy(name), Policy, lambda _: parse(name, text))
 
 
 def test_policies_of_a_token_come_together() -> None:

@@ -12,19 +12,15 @@ from msgspec.structs import replace
 from cloudid_core.clouds import Cloud
 from cloudid_core.effects import HttpRequest, HttpResponse, Sleep
 from cloudid_core.errors import ProviderUnreachable
-from cloudid_core.foundation.caches import Caches
-from cloudid_core.foundation.components import Catalog
 from cloudid_core.foundation.context import Context
 from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import Client, Credentials
 from cloudid_core.provider.retry import RetryPolicy
-from cloudid_core.settings import Settings
-from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
-from cloudid_core.store.records import Records
-from cloudid_core.store.sealing import Sealer
 from cloudid_core.testing import World
 from cloudid_core.testing.world import Platform
 from cloudid_core.values.secret import Secret
+
+from ..contexts import new_context
 
 START: Final = 1_700_000_000.0
 TENANT: Final = "11111111-2222-3333-4444-555555555555"
@@ -93,7 +89,7 @@ class Setting:
     def __init__(self, seed: int = 0, platform: Platform | None = None, **settings: Any) -> None:
         self.cloud = ScriptedCloud()
         self.world = World(seed, provider=self.cloud, start=START, platform=platform)
-        self.context = context(**settings)
+        self.context = new_context(**settings)
         self.client = client(self.context)
 
     def later(self, seconds: float) -> Client:
@@ -106,13 +102,6 @@ class Setting:
     def pauses(self) -> list[float]:
         """How long programs slept."""
         return [effect.seconds for _, effect in self.world.trace if isinstance(effect, Sleep)]
-
-
-def context(**settings: Any) -> Context:
-    chosen = Settings(master_key=Secret("00" * 32), **settings)
-    caches = Caches(chosen)
-    records = Records(Sealer(make_keyring(START, bytes(KEYRING_BYTES))), caches.records)
-    return Context(settings=chosen, records=records, caches=caches, components=Catalog(()))
 
 
 def client(context: Context, **changes: Any) -> Client:

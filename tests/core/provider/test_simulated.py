@@ -22,7 +22,8 @@ from cloudid_core.values.resource_id import parse
 from cloudid_core.values.secret import Secret
 from servers.provider_simulator import Simulator
 
-from .cloud import START, client, context
+from ..contexts import new_context
+from .cloud import START, client
 
 BASE: Final = "http://cloud.test"
 CLOUD: Final = Cloud(
@@ -42,7 +43,7 @@ class Simulated:
         self.scene = self.control("GET", "/simulator/world")
         service = self.scene["applications"][0]
         self.client = client(
-            context(),
+            new_context(),
             cloud=CLOUD,
             tenant=self.scene["tenant"],
             credentials=Credentials(client_id=service["client_id"], client_secret=Secret(service["client_secret"])),

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cloudid_core import Service, open_service
 from cloudid_core.audit.device import DeclaredDevice, Device
 from cloudid_core.errors import RecordFailed, Refused
 from cloudid_core.events import DeviceChanged, Event
@@ -70,10 +69,10 @@ def test_a_device_that_cannot_be_written_is_not_enabled() -> None:
 def test_all_nodes_learn_of_a_device() -> None:
     """Another service over the same store writes entries from its next request on."""
     world = Installation()
-    other: Service = world.perform(open_service(world.settings))
+    other = world.open_node()
     world.must("PUT", "sys/audit/file", FILE)
-    world.service = other
-    world.must("GET", "auth/token/lookup-self")
+    with world.requests_to(other):
+        world.must("GET", "auth/token/lookup-self")
     assert world.events[-1].audit is not None
 
 
@@ -136,45 +135,39 @@ def test_a_hash_finds_a_text_in_the_entries() -> None:
 # Devices of the settings file
 
 
-def restarted(world: Installation, *declared: DeclaredDevice) -> None:
-    world.settings = type(world.settings)(
-        master_key=world.settings.master_key, clouds=world.settings.clouds, audit_devices=declared
-    )
-    world.service = world.perform(open_service(world.settings))
-
-
 DECLARED = DeclaredDevice(name="main", type="file", options={"file_path": "/var/log/a.log"})
 
 
 def test_declared_devices_are_enabled_at_start_and_kept() -> None:
     world = Installation()
-    restarted(world, DECLARED)
+    world.restart(audit_devices=(DECLARED,))
     (device,) = devices(world)
     assert device.declared
     revision = world.store.revision
-    restarted(world, DECLARED)
+    world.restart(audit_devices=(DECLARED,))
     assert devices(world) == (device,), "its hashes stay what they were"
     assert world.store.revision == revision + 1, "the key ring's reserve is all that is written"
 
 
 def test_declared_devices_are_changed_in_the_settings_only() -> None:
     world = Installation()
-    restarted(world, DECLARED)
+    world.restart(audit_devices=(DECLARED,))
     assert world.refused("DELETE", "sys/audit/main") == (400, "audit_device_declared")
-    restarted(world)
+    world.restart(audit_devices=())
     assert devices(world) == ()
 
 
 def test_a_declared_device_that_cannot_be_written_stops_the_start() -> None:
     with pytest.raises(Refused, match="could not be written"):
-        restarted(Deaf(), DECLARED)
+        Deaf(audit_devices=(DECLARED,))
 
 
 def test_a_declared_device_leaves_others_alone() -> None:
     world = Installation()
     world.must("PUT", "sys/audit/file", FILE)
-    restarted(world, DECLARED)
+    world.restart(audit_devices=(DECLARED,))
     assert [device.name for device in devices(world)] == ["file", "main"]
     changed = replace(devices(world)[1], options={"file_path": "/b"}, key="")
-    restarted(world, DeclaredDevice(name="main", type="file", options={"file_path": "/b"}))
+    moved = DeclaredDevice(name="main", type="file", options={"file_path": "/b"})
+    world.restart(audit_devices=(moved,))
     assert replace(devices(world)[1], key="") == changed

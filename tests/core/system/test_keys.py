@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cloudid_core import open_service
 from cloudid_core.errors import CloudidError
 from cloudid_core.events import KeysChanged
 from cloudid_core.store.keyring import PUBLISHED_AHEAD, open_keyring
@@ -85,15 +84,15 @@ def test_tokens_live_on_when_their_keys_are_replaced() -> None:
 def test_new_keys_make_other_tokens() -> None:
     """What was stolen with the old keys forges nothing that the new ones make, and a node that was away learns them."""
     world = Installation()
-    behind = world.perform(open_service(world.settings))
+    behind = world.open_node()
     world.must("POST", "sys/rotate/tokens")
     world.advance(PUBLISHED_AHEAD)
     auth = create_token(world, policies=["default"])
     token = world.perform(find_by_text(world.context, auth["client_token"]))
     assert token is not None
     assert token.key_term == 2
-    world.service = behind
-    assert is_valid(world, auth["client_token"])
+    with world.requests_to(behind):
+        assert is_valid(world, auth["client_token"])
 
 
 def test_no_fault_while_keys_are_replaced_ends_a_token() -> None:
@@ -104,7 +103,7 @@ def test_no_fault_while_keys_are_replaced_ends_a_token() -> None:
     for world in every_fault(scenario, Installation):
         with suppress(Crashed, CloudidError):
             scenario(world)
-        world.service = world.perform(open_service(world.settings))
+        world.restart()
         assert is_valid(world, ROOT)
         world.advance(PUBLISHED_AHEAD)
         assert is_valid(world, new_token(world))
