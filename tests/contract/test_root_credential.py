@@ -123,7 +123,7 @@ def test_automated_rotation_can_be_disabled(mount: str) -> None:
     service.must("POST", f"{mount}/config", {"disable_automated_rotation": True})
     service.pass_time(2 * 3600)
     assert (status(service, mount)["last_rotation"], status(service, mount)["next_rotation"]) == (None, None)
-    assert [key for key in service.store.list(keys.DUE, "", 100) if "rotation" in key] == []
+    assert [key for key in service.keys(keys.DUE) if "rotation" in key] == []
     assert service.ask("POST", f"{mount}/rotate-root").status == 204
     service.pass_time(2 * 3600)
     before = status(service, mount)["last_rotation"]

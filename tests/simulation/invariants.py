@@ -46,7 +46,7 @@ def assert_all_work_is_done(installation: RecordedInstallation) -> None:
     """No lease is left that has expired or is being revoked, and no intent."""
     for lease in leases(installation):
         assert lease.is_alive(installation.clock), f"{lease.id} is still there: {lease.reason}"
-    assert [key for key in stored_keys(installation) if is_intent(key)] == []
+    assert [key for key in installation.keys("") if is_intent(key)] == []
 
 
 def assert_secrets_die_first(installation: RecordedInstallation) -> None:
@@ -59,15 +59,11 @@ def assert_secrets_die_first(installation: RecordedInstallation) -> None:
 
 
 def leases(installation: RecordedInstallation) -> Iterator[Lease]:
-    for key in stored_keys(installation):
+    for key in installation.keys(""):
         if key.startswith(keys.LEASES):
             lease = installation.peek(installation.service.context.records.find_fresh(key, Lease))
             assert lease is not None
             yield lease.record
-
-
-def stored_keys(installation: RecordedInstallation) -> tuple[str, ...]:
-    return installation.store.list("", "", 100_000)
 
 
 def is_intent(key: str) -> bool:
@@ -144,7 +140,7 @@ def held_ids(installation: RecordedInstallation) -> Iterator[str]:
     roots = installation.taken_over.union(*(secrets for _, secrets in root_secrets(installation)))
     for application in installation.simulator.world.directory.applications.all():
         yield from (password.key_id for password in application.passwords if password.secret in roots)
-    for key in stored_keys(installation):
+    for key in installation.keys(""):
         if key.startswith(keys.LEASES):
             lease = installation.peek(records.find_fresh(key, Lease))
             assert lease is not None

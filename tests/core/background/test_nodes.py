@@ -75,7 +75,7 @@ def test_a_silent_node_counts_no_more_and_its_entry_is_removed() -> None:
     assert not one.context.node.others
     world.advance(FORGOTTEN)
     look(world, one)
-    assert world.store.list(keys.NODES, "", 10) == (keys.node(one.context.node.id),)
+    assert world.keys(keys.NODES) == [keys.node(one.context.node.id)]
     look(world, two)
     look(world, one)
     assert one.context.node.others, "it is back"
@@ -178,7 +178,7 @@ def test_background_work_of_one_node_is_done_by_the_other_within_a_second() -> N
     world.must("POST", "auth/token/revoke", {"token": created})
     world.advance(POLL)
     world.perform(two.tick())
-    assert not [key for key in world.store.list(keys.DUE, "", 10) if "signing-key" not in key]
+    assert not [key for key in world.keys(keys.DUE) if "signing-key" not in key]
 
 
 def test_another_node_takes_over_when_the_leader_is_dead() -> None:

@@ -66,14 +66,10 @@ def give(world: SecretsEngine, lease_id: str, name: str) -> None:
     world.perform(world.context.records.commit(Changes(deletes=(index,)) | tied.creation | tie(owner)))
 
 
-def leases(world: SecretsEngine) -> int:
-    return len(world.store.list(keys.LEASES, "", 10_000))
-
-
 def left(world: SecretsEngine) -> list[str]:
     """All entries that hang on tokens."""
     prefixes = ("token-lease/", "child/")
-    return [key for key in world.store.list("", "", 100_000) if key.startswith(prefixes)]
+    return [key for key in world.keys("") if key.startswith(prefixes)]
 
 
 def test_a_lease_ends_when_it_expires() -> None:
@@ -94,7 +90,7 @@ def test_expiry_survives_a_restart_however_long() -> None:
     world.advance(10**6)
     world.restart()
     world.tick()
-    assert leases(world) == 0
+    assert len(world.leases()) == 0
     assert world.alive("application") == world.alive("password") == []
 
 
@@ -130,10 +126,10 @@ def test_leases_end_with_a_token_that_expires() -> None:
     token(world, leases=3)
     other = world.issue()
     world.pass_time(590)
-    assert leases(world) == 4
+    assert len(world.leases()) == 4
     world.pass_time(20)
     assert world.lease(other)
-    assert leases(world) == 1
+    assert len(world.leases()) == 1
     assert world.perform(find_token(world.context, "t")) is None
     assert world.due(queue.TOKEN) == []
 
@@ -144,7 +140,7 @@ def test_leases_end_with_a_token_that_is_revoked() -> None:
     assert world.due(queue.TOKEN) == []
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(3)
-    assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])
+    assert (len(world.leases()), left(world), world.due(queue.TOKEN)) == (0, [], [])
 
 
 def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
@@ -155,10 +151,10 @@ def test_a_token_that_was_renewed_is_looked_at_again_when_it_ends() -> None:
     renewed = replace(found.record, expires_at=world.clock + 1200)
     world.perform(world.context.records.commit(Changes(found.expected, {found.key: renewed})))
     world.pass_time(700)
-    assert leases(world) == 1
+    assert len(world.leases()) == 1
     assert world.due(queue.TOKEN) == [renewed.due_key(world.clock + 500)]
     world.pass_time(510)
-    assert leases(world) == 0
+    assert len(world.leases()) == 0
 
 
 def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
@@ -168,7 +164,7 @@ def test_a_token_that_no_longer_ends_is_not_looked_at_again() -> None:
     assert found is not None
     world.perform(world.context.records.commit(Changes({}, {found.key: replace(found.record, expires_at=None)})))
     world.pass_time(700)
-    assert (leases(world), world.due(queue.TOKEN)) == (1, [])
+    assert (len(world.leases()), world.due(queue.TOKEN)) == (1, [])
 
 
 def family(world: SecretsEngine) -> None:
@@ -183,7 +179,7 @@ def test_children_end_with_their_parent_and_so_do_their_leases() -> None:
     family(world)
     world.perform(revoke(world.context, "a", world.clock))
     world.pass_time(5)
-    assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])
+    assert (len(world.leases()), left(world), world.due(queue.TOKEN)) == (0, [], [])
     assert [world.perform(find_token(world.context, name)) for name in "abc"] == [None] * 3
 
 
@@ -193,7 +189,7 @@ def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     token(world, ttl=None, leases=7)
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(5)
-    assert (leases(world), left(world)) == (0, [])
+    assert (len(world.leases()), left(world)) == (0, [])
 
 
 def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +205,11 @@ def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatc
 
     monkeypatch.setattr(expiry, "end_leases", slow)
     world.tick()
-    assert len(world.store.list(keys.token_leases("t"), "", 10)) == 3
+    assert len(world.keys(keys.token_leases("t"))) == 3
     assert world.due(queue.TOKEN)
     monkeypatch.setattr(expiry, "end_leases", end_leases)
     world.pass_time(600)
-    assert leases(world) == 0
+    assert len(world.leases()) == 0
     assert not [key for key in world.due(queue.TOKEN) if "/t" in key.rpartition("/")[2]]
 
 
@@ -223,7 +219,7 @@ def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:
     world.perform(world.context.records.commit(Changes({}, {keys.token_lease("t", "cloud/creds/x/gone"): Due()})))
     world.perform(revoke(world.context, "t", world.clock))
     world.pass_time(5)
-    assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], [])
+    assert (len(world.leases()), left(world), world.due(queue.TOKEN)) == (0, [], [])
 
 
 def revoked_family() -> SecretsEngine:
@@ -239,5 +235,5 @@ def test_no_fault_leaves_a_lease_or_a_child_behind() -> None:
             world.tick()
         world.restart()
         world.pass_time(2 * SETTLE_TIME)
-        assert (leases(world), left(world), world.due(queue.TOKEN)) == (0, [], []), world
+        assert (len(world.leases()), left(world), world.due(queue.TOKEN)) == (0, [], []), world
         assert world.alive("password") == [], world

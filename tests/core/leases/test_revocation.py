@@ -37,7 +37,7 @@ def ending(role: str) -> tuple[SecretsEngine, str]:
 
 def entries(world: SecretsEngine, lease_id: str) -> list[str]:
     """Every entry of the store that names a lease."""
-    return [key for key in world.store.list("", "", 100_000) if lease_id in key]
+    return [key for key in world.keys("") if lease_id in key]
 
 
 @pytest.mark.parametrize("role", ["existing", "fresh"])
@@ -220,15 +220,15 @@ def test_no_fault_loses_a_lease_or_leaves_an_object(role: str) -> None:
         with suppress(Crashed, CloudidError):
             world.tick()
         world.restart()
-        leases = world.store.list(keys.LEASES, "", 10)
+        leases = world.leases()
         made = [kind for kind in ("application", "principal", "password", "assignment") if world.alive(kind)]
         assert leases or not made, world
-        for key in leases:
-            lease = world.lease(key.removeprefix(keys.LEASES))
+        for lease_id in leases:
+            lease = world.lease(lease_id)
             assert lease is not None
             assert world.due(queue.LEASE) == [lease.due_key], world
         world.pass_time(3 * SETTLE_TIME)
-        assert not world.store.list(keys.LEASES, "", 10), world
+        assert not world.leases(), world
         assert not any(world.alive(kind) for kind in ("application", "principal", "password", "assignment")), world
         assert world.due(queue.LEASE) == [], world
 

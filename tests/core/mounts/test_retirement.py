@@ -30,7 +30,7 @@ def disable(service: RecordedInstallation, path: str = "sys/mounts/cloud") -> No
 
 
 def assert_wiped(service: RecordedInstallation, mount_id: str) -> None:
-    assert service.store.list(keys.mount(mount_id), "", 10) == ()
+    assert service.keys(keys.mount(mount_id)) == []
     assert table(service).with_storage(mount_id) is None
     check_in_the_end(service)
 
@@ -98,7 +98,7 @@ def test_the_tokens_of_an_authentication_method_end_with_it() -> None:
         assert service.ask("GET", "auth/token/lookup-self", token=each).status == 403
     service.converge()
     assert_wiped(service, mount.id)
-    assert len(service.store.list(keys.TOKENS, "", 10)) == 1, "only the root token is left"
+    assert len(service.keys(keys.TOKENS)) == 1, "only the root token is left"
     assert service.ask("LIST", "sys/leases/lookup").status == 404
 
 
@@ -155,4 +155,4 @@ def test_disabling_a_mount_twice_ends_it_once() -> None:
     first, second = (service.spawn(service.asking("DELETE", "sys/mounts/cloud")) for _ in range(2))
     service.settle()
     assert (first.result().status, second.result().status) == (204, 204)
-    assert len([key for key in service.store.list(keys.DUE, "", 10) if "/mount/" in key]) == 1
+    assert len([key for key in service.keys(keys.DUE) if "/mount/" in key]) == 1

@@ -49,7 +49,7 @@ def test_the_count_is_exact_when_many_ask_at_the_same_time(seed: int) -> None:
     world.settle()
     statuses = sorted(task.result().status for task in tasks)
     assert statuses == [200] * LIMIT + [429] * (12 - LIMIT)
-    assert len(world.store.list("lease/", "", 100)) == LIMIT
+    assert len(world.leases()) == LIMIT
 
 
 def test_a_mount_has_so_many_leases_of_all_roles() -> None:
@@ -101,7 +101,7 @@ def test_no_fault_uses_room_up_for_ever() -> None:
         with suppress(Crashed, CloudidError):
             scenario(world)
         world.restart()
-        assert len(world.store.list("lease/", "", 10)) <= 1
+        assert len(world.leases()) <= 1
         world.pass_time(2 * 3600)
         assert world.ask("GET", CREDS).status == 200
 
@@ -109,4 +109,4 @@ def test_no_fault_uses_room_up_for_ever() -> None:
 def test_without_a_limit_nothing_is_counted() -> None:
     world = engine_with_roles()
     world.issue()
-    assert not [key for key in world.store.list("mount/", "", 1000) if "lease-guard" in key]
+    assert not [key for key in world.keys("mount/") if "lease-guard" in key]

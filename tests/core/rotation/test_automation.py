@@ -31,7 +31,7 @@ def planned(**fields: object) -> Rotating:
 
 
 def due(world: SecretsEngine) -> list[str]:
-    return [key for key in world.store.list(keys.DUE, "", 100) if f"/{queue.ROTATION_PLAN}/" in key]
+    return [key for key in world.keys(keys.DUE) if f"/{queue.ROTATION_PLAN}/" in key]
 
 
 def risks(world: SecretsEngine) -> list[str]:
