@@ -193,11 +193,13 @@ def test_leases_and_intents_are_not_stranded_without_force(make: Any, method: st
 
 
 @pytest.mark.parametrize("method, path, fields", STRANDING)
-def test_nothing_alive_nothing_stranded(engine: SecretsEngine, method: str, path: str, fields: Any) -> None:
+def test_a_configuration_is_changed_and_deleted_freely_while_nothing_is_alive(
+    engine: SecretsEngine, method: str, path: str, fields: Any
+) -> None:
     assert engine.ask(method, path, fields).status == 204
 
 
-def test_another_spelling_is_no_other_place() -> None:
+def test_another_spelling_of_the_same_tenant_strands_nothing() -> None:
     """Neither is another stored value where the environment has its own."""
     engine = with_lease()
     engine.must("POST", CONFIG, {"tenant_id": engine.config["tenant_id"].upper(), "environment": "azurepubliccloud"})
@@ -238,12 +240,12 @@ def test_another_tenant_is_not_asked_about_the_objects_of_this_one() -> None:
     assert not engine.alive()
 
 
-def test_deleting_no_configuration_is_well(bare: SecretsEngine) -> None:
+def test_deleting_a_configuration_that_does_not_exist_succeeds(bare: SecretsEngine) -> None:
     assert bare.ask("DELETE", CONFIG).status == 204
 
 
 @pytest.mark.parametrize("method, path", [("POST", ROLE), ("POST", "cloud/rotate-root")])
-def test_without_a_configuration_nothing_can_be_done(bare: SecretsEngine, method: str, path: str) -> None:
+def test_roles_and_credentials_need_a_configuration(bare: SecretsEngine, method: str, path: str) -> None:
     assert bare.refused(method, path, {"azure_roles": bare.grants()}) == (400, "config_missing")
 
 

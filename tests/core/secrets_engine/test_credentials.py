@@ -66,7 +66,7 @@ def password_ends_at(engine: SecretsEngine) -> float:
 
 
 @WAYS
-def test_the_answer(engine: SecretsEngine, way: Callable[..., None]) -> None:
+def test_credentials_are_answered_with_a_lease(engine: SecretsEngine, way: Callable[..., None]) -> None:
     way(engine, ttl=600)
     reply = engine.must("GET", CREDS)
     assert set(reply.data) == {"client_id", "client_secret"}
@@ -77,7 +77,7 @@ def test_the_answer(engine: SecretsEngine, way: Callable[..., None]) -> None:
 
 
 @WAYS
-def test_every_answer_is_another_secret(engine: SecretsEngine, way: Callable[..., None]) -> None:
+def test_every_request_gets_another_secret_and_lease(engine: SecretsEngine, way: Callable[..., None]) -> None:
     way(engine)
     first, second = (engine.must("GET", CREDS) for _ in range(2))
     assert first.data["client_secret"] != second.data["client_secret"]
@@ -110,7 +110,7 @@ def test_tags_and_audience_are_passed_on(engine: SecretsEngine) -> None:
 
 
 @pytest.mark.parametrize("purge", [False, True])
-def test_what_is_purged_is_decided_at_the_issue(engine: SecretsEngine, purge: bool) -> None:
+def test_a_change_of_permanently_delete_does_not_affect_issued_credentials(engine: SecretsEngine, purge: bool) -> None:
     engine.role(permanently_delete=purge)
     engine.must("GET", CREDS)
     engine.role(permanently_delete=not purge)
@@ -144,7 +144,7 @@ def test_a_secret_that_is_not_accepted_in_time_is_not_answered(engine: SecretsEn
     assert engine.alive() == before
 
 
-def test_the_proof_can_be_left_out(engine: SecretsEngine) -> None:
+def test_a_setting_leaves_out_the_proof_that_a_secret_works(engine: SecretsEngine) -> None:
     engine.restart(verify_credentials=False)
     engine.behave(delays={"sign_in": 12})
     engine.role()
@@ -178,13 +178,13 @@ def test_lease_and_secret_end_as_the_role_says(
     assert password_ends_at(engine) == asked_at + end
 
 
-def test_a_wish_that_is_cut_short_is_told(engine: SecretsEngine) -> None:
+def test_a_ttl_above_the_maximum_is_capped_with_a_warning(engine: SecretsEngine) -> None:
     engine.role(ttl=YEAR)
     reply = engine.must("GET", CREDS)
     assert "capped" in reply.body["warnings"][0]
 
 
-def test_ten_years_are_the_longest(engine: SecretsEngine) -> None:
+def test_no_lease_or_password_lives_longer_than_ten_years(engine: SecretsEngine) -> None:
     engine.must("POST", "sys/mounts/cloud/tune", {"max_lease_ttl": 20 * YEAR, "default_lease_ttl": 20 * YEAR})
     engine.role()
     asked_at = engine.clock
@@ -192,7 +192,7 @@ def test_ten_years_are_the_longest(engine: SecretsEngine) -> None:
     assert password_ends_at(engine) == asked_at + 10 * YEAR
 
 
-def test_time_that_the_issue_took_is_not_promised(engine: SecretsEngine) -> None:
+def test_the_time_that_an_issue_takes_is_not_part_of_the_lease(engine: SecretsEngine) -> None:
     """A lease never ends after its secret."""
     engine.behave(delays={"sign_in": 12})
     engine.role(ttl=60, explicit_max_ttl=60)
@@ -204,7 +204,7 @@ def test_time_that_the_issue_took_is_not_promised(engine: SecretsEngine) -> None
     assert reply.body["lease_duration"] <= lease.expires_at - engine.clock + 1
 
 
-def test_a_life_that_is_used_up_before_it_begins_is_none(engine: SecretsEngine) -> None:
+def test_an_issue_that_takes_longer_than_its_maximum_fails(engine: SecretsEngine) -> None:
     engine.restart(verify_credentials=False)
     engine.behave(delays={"assignments": 12})
     engine.role(explicit_max_ttl=5)
@@ -278,7 +278,7 @@ def test_a_lease_of_a_batch_token_ends_no_later_than_the_token(engine: SecretsEn
     assert engine.is_over()
 
 
-def test_a_batch_token_that_hangs_on_another_takes_its_leases_along(engine: SecretsEngine) -> None:
+def test_leases_of_a_batch_token_end_with_the_parent_of_the_token(engine: SecretsEngine) -> None:
     engine.role()
     policy = 'path "auth/token/create" { capabilities = ["update"] } path "cloud/creds/*" { capabilities = ["read"] }'
     engine.must("PUT", "sys/policies/acl/parent", {"policy": policy})
@@ -380,7 +380,7 @@ def test_a_password_whose_answer_is_lost_is_removed(engine: SecretsEngine, way: 
     assert engine.alive() == before
 
 
-def test_the_deadline_of_the_caller_holds(engine: SecretsEngine) -> None:
+def test_an_issue_ends_at_the_deadline_of_the_caller(engine: SecretsEngine) -> None:
     """What cannot finish in time is undone later."""
     fresh(engine)
     engine.behave(delays={"assignments": 60})
@@ -419,7 +419,9 @@ def test_throttling_is_honoured(engine: SecretsEngine, retry_after: int, waits: 
     "quota, role",
     [("applications", fresh), ("assignments", fresh)],
 )
-def test_a_quota_at_the_provider_is_told_as_such(engine: SecretsEngine, quota: str, role: Callable[..., None]) -> None:
+def test_an_exceeded_quota_of_the_provider_has_its_own_code(
+    engine: SecretsEngine, quota: str, role: Callable[..., None]
+) -> None:
     role(engine)
     engine.behave(quotas={quota: 0})
     assert engine.refused("GET", CREDS) == (502, "provider_quota_exceeded")
@@ -428,7 +430,7 @@ def test_a_quota_at_the_provider_is_told_as_such(engine: SecretsEngine, quota: s
 
 
 @pytest.mark.parametrize("action", [{"status": 500}, {"drop": True}])
-def test_a_provider_that_is_not_there_is_no_bug_of_ours(engine: SecretsEngine, action: Any) -> None:
+def test_an_unreachable_provider_is_answered_with_503_and_retry_after(engine: SecretsEngine, action: Any) -> None:
     engine.role()
     engine.fail(method="PATCH", path="/graph/v1.0/applications", **action)
     response = engine.ask("GET", CREDS).response
@@ -436,11 +438,11 @@ def test_a_provider_that_is_not_there_is_no_bug_of_ours(engine: SecretsEngine, a
     assert "retry-after" in response.headers
 
 
-def test_many_at_once_with_one_token(engine: SecretsEngine) -> None:
+def test_many_requests_with_one_token_at_once_all_get_credentials(engine: SecretsEngine) -> None:
     """Each of them wants to be the first lease of the token."""
     engine.role()
-    headers = {"x-service-token": token(engine)}
-    asking = [engine.spawn(engine.asking("GET", CREDS, **headers)) for _ in range(5)]
+    shared = token(engine)
+    asking = [engine.spawn(engine.asking("GET", CREDS, token=shared)) for _ in range(5)]
     engine.advance(30)
     assert [each.result().status for each in asking] == [200] * 5
     assert len(engine.leases()) == 5
@@ -466,7 +468,7 @@ def test_what_an_undelivered_answer_held_is_revoked(engine: SecretsEngine) -> No
     assert engine.is_over()
 
 
-def test_an_undelivered_answer_that_held_nothing_is_well(engine: SecretsEngine) -> None:
+def test_an_undelivered_answer_without_a_lease_changes_nothing(engine: SecretsEngine) -> None:
     engine.perform(engine.service.undelivered(engine.ask("GET", CONFIG).response))
 
 

@@ -54,7 +54,7 @@ def test_json_text_and_plain_arrays_are_the_same(kind: Any, entry: dict[str, str
         [{"group_name": "a"}] * (MOST + 1),
     ],
 )
-def test_nothing_else_is_understood(kind: Any, raw: object) -> None:
+def test_other_values_are_refused(kind: Any, raw: object) -> None:
     with pytest.raises(ValueError, match=r"must|needs|has"):
         kind.parse(raw)
 
@@ -69,7 +69,7 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("kind", [ROLE_GRANTS, GROUP_GRANTS])
 @given(raw=JSON)
-def test_whatever_is_written_is_taken_or_refused(kind: Any, raw: object) -> None:
+def test_any_value_is_accepted_or_refused_with_a_value_error(kind: Any, raw: object) -> None:
     """With nothing but `ValueError`, whatever the spelling."""
     for spelling in (raw, json.dumps(raw)):
         with suppress(ValueError):
@@ -86,7 +86,7 @@ def test_the_error_for_an_entry_without_a_scope_says_so(entry: dict[str, str]) -
     "scope",
     ["//", "nowhere", "/subscriptions", "/subscriptions/x", f"{SCOPE}//", f"{SCOPE}/../x", "/subscriptions//"],
 )
-def test_a_scope_is_a_scope(scope: str) -> None:
+def test_a_text_that_is_no_scope_is_refused(scope: str) -> None:
     with pytest.raises(ValueError, match=r'^has an element whose "scope" must be'):
         ROLE_GRANTS.parse([{"role_name": "Reader", "scope": scope}])
 
@@ -100,12 +100,12 @@ def test_a_scope_is_a_scope(scope: str) -> None:
         "/providers/Microsoft.Management/managementGroups/all",
     ],
 )
-def test_scopes_of_every_kind(scope: str) -> None:
+def test_scopes_of_every_kind_are_accepted(scope: str) -> None:
     (grant,) = ROLE_GRANTS.parse([{"role_name": "Reader", "scope": scope}])
     assert grant.scope == scope
 
 
-def test_names_and_ids_are_found_out(engine: SecretsEngine) -> None:
+def test_a_role_shows_both_name_and_id_of_what_was_written_by_either(engine: SecretsEngine) -> None:
     """The id decides, whatever name comes with it; a name is the one that people read, not that of the resource."""
     engine.role()
     (by_name,) = engine.shown_role()["azure_roles"]
@@ -144,7 +144,7 @@ def test_groups_that_are_not_there_are_refused(engine: SecretsEngine, entry: dic
     assert engine.refused("POST", ROLE, fields) == (400, "reference_not_found")
 
 
-def test_a_name_of_several_is_refused(engine: SecretsEngine) -> None:
+def test_a_name_that_several_objects_have_is_refused(engine: SecretsEngine) -> None:
     """Where a role is concerned, only those count that can be assigned at the scope."""
     assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(AMBIGUOUS)}) == (400, "reference_ambiguous")
     engine.role(azure_roles=engine.grants(AMBIGUOUS, scope=engine.other_scope))
@@ -156,7 +156,7 @@ def test_a_name_of_several_is_refused(engine: SecretsEngine) -> None:
     engine.role(azure_groups=[{"object_id": twin}])
 
 
-def test_the_same_twice_is_refused(engine: SecretsEngine) -> None:
+def test_the_same_grant_or_group_twice_is_refused(engine: SecretsEngine) -> None:
     """Also when it is spelt in two ways; one role at two scopes is not the same."""
     (by_name,) = engine.grants()
     engine.role()

@@ -50,7 +50,7 @@ def test_other_names_are_no_markers(name: str) -> None:
     assert marked_at(PREFIX, name) is None
 
 
-def test_case_counts(engine: SecretsEngine) -> None:
+def test_the_case_of_a_marker_matters(engine: SecretsEngine) -> None:
     """The provider's filter does not distinguish it."""
     assert marked_at(PREFIX, (PREFIX + ID).upper()) is None
     assert marked_at(PREFIX, PREFIX.upper() + ID) is None
@@ -64,7 +64,7 @@ OBJECTS = (
 
 
 @pytest.mark.parametrize("one", OBJECTS, ids=lambda one: one.kind.value)
-def test_holdings_of_an_object_are_that_object(one: Object) -> None:
+def test_the_record_of_a_found_object_holds_that_object_only(one: Object) -> None:
     provisioned = provisioned_of(one, "tenant")
     (held,) = objects_of(provisioned)
     assert (held.kind, held.id, held.application_id) == (one.kind, one.id, one.application_id)

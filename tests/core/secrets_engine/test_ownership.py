@@ -170,7 +170,7 @@ def test_a_secret_that_may_be_in_use_is_accounted_for(
     assert accounts_with(engine, mount, {}).covers(one) is accounted
 
 
-def test_leases_and_roles_are_those_of_the_mount(engine: SecretsEngine, mount: Mount) -> None:
+def test_only_the_leases_and_roles_of_the_mount_are_counted(engine: SecretsEngine, mount: Mount) -> None:
     other = lease(evolve(mount, id="other"), HELD)
     puts: dict[str, object] = {
         keys.lease("cloud/creds/web/1"): lease(mount, HELD),
@@ -182,7 +182,7 @@ def test_leases_and_roles_are_those_of_the_mount(engine: SecretsEngine, mount: M
     assert set(accounts.roles) == {"web"}
 
 
-def test_it_ends_with_the_request(engine: SecretsEngine, mount: Mount) -> None:
+def test_the_reading_ends_at_the_deadline_of_the_request(engine: SecretsEngine, mount: Mount) -> None:
     write(engine, {keys.role(mount.id, "web"): role(HELD)})
     with pytest.raises(Refused, match="deadline"):
         engine.perform(read_ownership(call(engine, mount, seconds=0.0)))
@@ -193,7 +193,9 @@ def test_it_ends_with_the_request(engine: SecretsEngine, mount: Mount) -> None:
 
 
 @pytest.mark.parametrize("home", ["lease", "role"])
-def test_nothing_is_missed_on_its_way(engine: SecretsEngine, mount: Mount, home: str) -> None:
+def test_an_object_is_found_although_its_record_changes_during_the_reading(
+    engine: SecretsEngine, mount: Mount, home: str
+) -> None:
     """An intent becomes a lease or a role, and that an intent again, at whichever two points of the reading."""
     records = engine.context.records
     begin = abandoned_intent("1", mount.id, HELD, 0.0).puts

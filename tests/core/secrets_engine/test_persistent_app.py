@@ -40,14 +40,14 @@ def wait(engine: SecretsEngine) -> None:
 WHOLE = Counter(application=1, principal=1, assignment=1, membership=1)
 
 
-def test_it_is_made_with_the_role_and_without_a_password(engine: SecretsEngine) -> None:
+def test_the_application_is_made_with_the_role_and_without_a_password(engine: SecretsEngine) -> None:
     assert kinds(engine) == WHOLE
     assert engine.intents() == []
     (application,) = engine.alive("application")
     assert engine.shown_role()["application_object_id"] == application.id
 
 
-def test_all_credentials_are_passwords_of_it(engine: SecretsEngine) -> None:
+def test_all_credentials_are_passwords_of_the_one_application(engine: SecretsEngine) -> None:
     got = [engine.must("GET", CREDS).data for _ in range(2)]
     assert len({each["client_id"] for each in got}) == 1
     assert len({each["client_secret"] for each in got}) == 2
@@ -57,7 +57,7 @@ def test_all_credentials_are_passwords_of_it(engine: SecretsEngine) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"ttl": 60}, {}, {"permanently_delete": True}, {"persist_app": True}])
-def test_what_does_not_concern_it_does_not_touch_it(engine: SecretsEngine, fields: dict[str, Any]) -> None:
+def test_a_write_of_other_fields_does_not_touch_the_application(engine: SecretsEngine, fields: dict[str, Any]) -> None:
     """The provider is only asked whether what the role refers to still exists."""
     before, since = engine.simulator.ledger.as_json(), len(engine.trace)
     engine.must("POST", ROLE, fields)
@@ -65,7 +65,7 @@ def test_what_does_not_concern_it_does_not_touch_it(engine: SecretsEngine, field
     assert all(each.startswith("GET ") for each in engine.calls(since))
 
 
-def test_only_the_difference_is_made(engine: SecretsEngine) -> None:
+def test_a_change_of_grants_and_groups_touches_only_the_difference(engine: SecretsEngine) -> None:
     """New grants come first; the old ones go afterwards; what stays is not touched."""
     (kept,) = engine.alive("assignment")
     roles = [*engine.grants(), *engine.grants("Contributor")]
@@ -81,7 +81,7 @@ def test_only_the_difference_is_made(engine: SecretsEngine) -> None:
     assert membership.id.startswith(engine.group(1)["id"])
 
 
-def test_tags_and_audience_reach_it(engine: SecretsEngine) -> None:
+def test_tags_and_audience_are_changed_at_the_application(engine: SecretsEngine) -> None:
     engine.must("POST", ROLE, {"tags": "new", "sign_in_audience": "CloudADMultipleOrgs"})
     (made,) = engine.alive("application")
     application = engine.simulator.world.directory.applications.get(made.id)
@@ -92,7 +92,9 @@ def test_tags_and_audience_reach_it(engine: SecretsEngine) -> None:
 
 @pytest.mark.parametrize("purge", [False, True])
 @pytest.mark.parametrize("end", ["delete", "turn off"])
-def test_it_goes_with_the_role(engine: SecretsEngine, end: str, purge: bool) -> None:
+def test_the_application_is_removed_with_the_role_or_with_persist_app(
+    engine: SecretsEngine, end: str, purge: bool
+) -> None:
     """Or when the role no longer wants it. What is purged is decided by the role as it was last."""
     engine.must("POST", ROLE, {"permanently_delete": purge})
     engine.must("GET", CREDS)
@@ -108,7 +110,7 @@ def test_it_goes_with_the_role(engine: SecretsEngine, end: str, purge: bool) -> 
     assert engine.leases() == []
 
 
-def test_it_comes_anew_when_it_is_turned_on_again(engine: SecretsEngine) -> None:
+def test_persist_app_makes_a_new_application_when_it_is_set_again(engine: SecretsEngine) -> None:
     (first,) = engine.alive("application")
     engine.must("POST", ROLE, {"persist_app": False})
     engine.must("POST", ROLE, {"persist_app": True})
@@ -117,7 +119,7 @@ def test_it_comes_anew_when_it_is_turned_on_again(engine: SecretsEngine) -> None
     assert first not in engine.alive("application")
 
 
-def test_an_application_of_ones_own_takes_its_place(engine: SecretsEngine) -> None:
+def test_an_existing_application_can_replace_the_persistent_one(engine: SecretsEngine) -> None:
     other = engine.other_application
     assert engine.refused("POST", ROLE, {"application_object_id": other["object_id"]}) == (400, "fields_exclusive")
     engine.must("POST", ROLE, {"application_object_id": other["object_id"], "persist_app": False})
@@ -174,14 +176,14 @@ def test_a_change_waits_until_an_earlier_one_is_through(engine: SecretsEngine) -
     assert membership.id.startswith(engine.group(0)["id"])
 
 
-def test_it_can_be_given_up_while_a_change_is_open(engine: SecretsEngine) -> None:
+def test_a_role_can_be_deleted_while_a_change_is_not_finished(engine: SecretsEngine) -> None:
     engine.must("POST", ROLE, {"azure_groups": engine.groups(1), "azure_roles": engine.grants("Contributor")})
     engine.must("DELETE", ROLE)
     settle(engine)
     assert not engine.alive()
 
 
-def test_it_may_have_been_deleted_by_somebody_else(engine: SecretsEngine) -> None:
+def test_a_role_can_be_deleted_when_its_application_is_already_gone(engine: SecretsEngine) -> None:
     """Then the role can still be deleted, and its leases end."""
     engine.must("GET", CREDS)
     directory = engine.simulator.world.directory
@@ -196,7 +198,7 @@ def test_it_may_have_been_deleted_by_somebody_else(engine: SecretsEngine) -> Non
     assert (engine.leases(), engine.alive()) == ([], [])
 
 
-def test_it_is_given_time_while_it_is_fresh(engine: SecretsEngine) -> None:
+def test_a_404_for_a_new_application_is_retried_and_for_an_old_one_is_an_error(engine: SecretsEngine) -> None:
     """Later on, an application that the provider does not know is gone."""
     missing: dict[str, Any] = {"status": 404, "code": "Request_ResourceNotFound"}
     engine.fail(method="POST", path="/graph/v1.0/applications/[^/]+/addPassword", times=2, **missing)
@@ -206,14 +208,14 @@ def test_it_is_given_time_while_it_is_fresh(engine: SecretsEngine) -> None:
     assert engine.refused("GET", CREDS) == (502, "provider_refused")
 
 
-def test_two_roles_do_not_share_one(engine: SecretsEngine) -> None:
+def test_two_roles_have_two_applications(engine: SecretsEngine) -> None:
     engine.must("POST", "cloud/roles/other", {"azure_roles": engine.grants(), "persist_app": True})
     engine.must("DELETE", ROLE)
     settle(engine)
     assert kinds(engine) == Counter(application=1, principal=1, assignment=1)
 
 
-def test_a_commit_that_fails_leaves_nothing() -> None:
+def test_a_role_that_cannot_be_stored_leaves_no_application() -> None:
     """The application was made, but the role could not be stored."""
     engine = configured_engine()
     probe = configured_engine()

@@ -80,7 +80,7 @@ def test_everything_bears_the_marker_of_this_installation(engine: SecretsEngine)
     assert all(name.startswith(prefix) for name in names)
 
 
-def test_fresh_objects_are_given_time(engine: SecretsEngine) -> None:
+def test_an_issue_waits_until_the_directory_knows_new_objects_everywhere(engine: SecretsEngine) -> None:
     """The directory needs a while to know them everywhere; that is no error."""
     engine.behave(preset="realistic")
     engine.role(azure_groups=engine.groups(0), ttl="1h")

@@ -155,7 +155,7 @@ def test_a_principal_without_application_is_reported(engine: SecretsEngine) -> N
     assert directory.principals.get(principal.id) is None
 
 
-def test_a_namesake_of_what_is_held_is_reported(engine: SecretsEngine) -> None:
+def test_another_application_of_the_same_name_is_reported(engine: SecretsEngine) -> None:
     """A lease holds the application that it knows by its id, not all of that name."""
     engine.role()
     lease = engine.lease(issue(engine))
@@ -179,7 +179,7 @@ def test_a_report_changes_nothing(engine: SecretsEngine) -> None:
     assert [engine.store.read(name) for name in names] == [before.read(name) for name in names]
 
 
-def test_what_cannot_be_searched_is_told(engine: SecretsEngine) -> None:
+def test_a_report_names_the_kinds_that_cannot_be_searched(engine: SecretsEngine) -> None:
     assert report(engine)["not_searched"] == ["assignment", "membership", "deleted item"]
 
 
@@ -413,7 +413,7 @@ def test_a_repair_removes_exactly_one_password(engine: SecretsEngine) -> None:
     assert is_clean(engine)
 
 
-def test_a_repair_does_no_more_than_it_was_told(engine: SecretsEngine) -> None:
+def test_a_repair_does_no_more_than_the_requested_number(engine: SecretsEngine) -> None:
     """What is unaccounted for goes first, then come leases; what is left can be repaired next time."""
     engine.role()
     for _ in range(3):
@@ -432,7 +432,7 @@ def test_a_repair_does_no_more_than_it_was_told(engine: SecretsEngine) -> None:
     assert engine.leases() == []
 
 
-def test_ten_repairs_are_the_usual(engine: SecretsEngine) -> None:
+def test_a_repair_does_ten_by_default(engine: SecretsEngine) -> None:
     for number in range(12):
         leak(engine, number)
     assert repair(engine) == {"repaired": 10, "left": 2}
@@ -513,7 +513,7 @@ def test_the_number_of_repairs_is_bounded(engine: SecretsEngine, most: Any) -> N
     assert engine.refused("POST", RECONCILE, {"max": most}) == (400, "field_invalid")
 
 
-def test_it_needs_a_configuration() -> None:
+def test_reconciliation_needs_a_configuration() -> None:
     bare = SecretsEngine()
     for method in ("GET", "POST"):
         assert bare.refused(method, RECONCILE) == (400, "config_missing")

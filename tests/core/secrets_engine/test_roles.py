@@ -82,7 +82,7 @@ def test_null_clears_a_field_or_says_nothing(engine: SecretsEngine) -> None:
     assert {**engine.shown_role(), "azure_roles": None} == {**DEFAULTS, "azure_roles": None, "ttl": 60}
 
 
-def test_something_must_be_given(engine: SecretsEngine) -> None:
+def test_a_role_needs_grants_or_an_application(engine: SecretsEngine) -> None:
     """Groups alone are nothing; and what a role needs cannot be taken away."""
     assert engine.refused("POST", ROLE, {}) == (400, "field_required")
     assert engine.refused("POST", ROLE, {"azure_groups": engine.groups(0)}) == (400, "field_required")
@@ -98,7 +98,7 @@ def test_names_are_case_insensitive(engine: SecretsEngine) -> None:
     assert engine.refused("POST", "cloud/roles/-web", {"azure_roles": engine.grants()}) == (400, "name_invalid")
 
 
-def test_list_and_delete(engine: SecretsEngine) -> None:
+def test_roles_are_listed_and_deleted(engine: SecretsEngine) -> None:
     assert engine.ask("LIST", "cloud/roles").status == 404
     for name in ("b", "a"):
         engine.must("POST", f"cloud/roles/{name}", {"azure_roles": engine.grants()})
@@ -122,7 +122,7 @@ def test_list_and_delete(engine: SecretsEngine) -> None:
         ({"max_ttl": 60}, {"explicit_max_ttl": 59}, 1),
     ],
 )
-def test_a_shorter_life_is_not_longer(engine: SecretsEngine, first: Any, second: Any, problems: int) -> None:
+def test_a_ttl_above_a_maximum_is_refused(engine: SecretsEngine, first: Any, second: Any, problems: int) -> None:
     """Equal is fine, and so is none; what was written at any time counts."""
     engine.role(**first)
     assert engine.refused("POST", ROLE, second) == (400, *["ttl_exceeds_max"] * problems)
@@ -131,7 +131,7 @@ def test_a_shorter_life_is_not_longer(engine: SecretsEngine, first: Any, second:
 
 
 @pytest.mark.parametrize("bad", [{"ttl": -1}, {"max_ttl": "soon"}, {"explicit_max_ttl": []}, {"ttl": "1 hour"}])
-def test_durations_are_durations(engine: SecretsEngine, bad: dict[str, Any]) -> None:
+def test_a_value_that_is_no_duration_is_refused(engine: SecretsEngine, bad: dict[str, Any]) -> None:
     assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(), **bad}) == (400, "field_invalid")
 
 
@@ -145,13 +145,13 @@ def test_durations_are_durations(engine: SecretsEngine, bad: dict[str, Any]) -> 
         ("env:prod", ["env:prod"]),
     ],
 )
-def test_tags(engine: SecretsEngine, written: Any, shown: list[str]) -> None:
+def test_tags_are_split_sorted_and_shown_once(engine: SecretsEngine, written: Any, shown: list[str]) -> None:
     engine.role(tags=written)
     assert engine.shown_role()["tags"] == shown
 
 
 @pytest.mark.parametrize("tags", ["x" * 257, "two words", "two\twords", "two\u00a0words", {"a": "b"}, [["a"]]])
-def test_what_is_no_tag(engine: SecretsEngine, tags: Any) -> None:
+def test_a_text_that_is_no_tag_is_refused(engine: SecretsEngine, tags: Any) -> None:
     assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(), "tags": tags}) == (400, "field_invalid")
 
 
@@ -163,7 +163,7 @@ def test_audiences_are_read_back_as_written_and_can_be_cleared(engine: SecretsEn
     assert engine.refused("POST", ROLE, {"sign_in_audience": "cloudadmultipleorgs"}) == (400, "field_invalid")
 
 
-def test_an_existing_application(engine: SecretsEngine) -> None:
+def test_a_role_with_an_existing_application_ignores_grants_and_groups(engine: SecretsEngine) -> None:
     """Roles and groups are stored, and otherwise ignored: they need not exist."""
     other = engine.other_application
     ignored = [{"role_name": "Nobody", "scope": engine.scope}]
@@ -179,7 +179,7 @@ def test_an_existing_application(engine: SecretsEngine) -> None:
 
 
 @pytest.mark.parametrize("missing", [NO_ID, "nonsense", "../groups", "."])
-def test_an_existing_application_exists(engine: SecretsEngine, missing: str) -> None:
+def test_an_application_that_does_not_exist_is_refused(engine: SecretsEngine, missing: str) -> None:
     assert engine.refused("POST", ROLE, {"application_object_id": missing}) == (400, "reference_not_found")
 
 
@@ -211,7 +211,7 @@ def test_a_role_does_not_point_at_the_root_application(engine: SecretsEngine) ->
     assert engine.refused("POST", ROLE, {"application_object_id": other["object_id"]}) == (403, "self_target")
 
 
-def test_no_role_without_a_configuration(engine: SecretsEngine) -> None:
+def test_writing_a_role_needs_a_configuration(engine: SecretsEngine) -> None:
     """But it can be read, listed and deleted."""
     engine.role()
     engine.must("DELETE", CONFIG)
@@ -221,7 +221,7 @@ def test_no_role_without_a_configuration(engine: SecretsEngine) -> None:
     engine.must("DELETE", ROLE)
 
 
-def test_a_look_up_that_the_provider_denies_is_told_as_such(engine: SecretsEngine) -> None:
+def test_a_look_up_that_the_provider_denies_has_its_own_code(engine: SecretsEngine) -> None:
     engine.fail(method="GET", path="/graph/v1.0/applications", times=1, status=403, code="Authorization_RequestDenied")
     reply = engine.write_role(application_object_id=engine.other_application["object_id"])
     assert (reply.status, reply.codes) == (502, ["provider_permission_denied"])

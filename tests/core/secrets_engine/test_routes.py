@@ -24,19 +24,19 @@ def engine() -> SecretsEngine:
 
 @pytest.mark.parametrize("path", OFFERED)
 @pytest.mark.parametrize("operation", Operation)
-def test_what_is_offered(path: str, operation: Operation) -> None:
+def test_each_path_offers_its_operations_and_no_others(path: str, operation: Operation) -> None:
     found = COMPONENT.routes.find(path, operation)
     assert isinstance(found, tuple) is (operation.value in OFFERED[path].split())
 
 
-def test_nothing_is_public(engine: SecretsEngine) -> None:
+def test_every_path_needs_a_token(engine: SecretsEngine) -> None:
     assert not any(route.public for route in COMPONENT.routes.routes)
     for method, path in (("GET", CONFIG), ("POST", ROLE), ("GET", CREDS), ("POST", "cloud/rotate-root")):
         assert engine.ask(method, path, token="").status == 403
 
 
 @pytest.mark.parametrize("path", [CONFIG, ROLE])
-def test_to_make_and_to_change_are_different_rights(engine: SecretsEngine, path: str) -> None:
+def test_creating_and_changing_need_different_capabilities(engine: SecretsEngine, path: str) -> None:
     engine = configured_engine() if path == ROLE else SecretsEngine()
     fields = {"azure_roles": engine.grants()} if path == ROLE else engine.config
     tokens = {}
@@ -51,7 +51,7 @@ def test_to_make_and_to_change_are_different_rights(engine: SecretsEngine, path:
     assert engine.ask("POST", path, fields, token=tokens["update"]).status == 204
 
 
-def test_any_other_path_and_several_at_once(engine: SecretsEngine) -> None:
+def test_several_engines_at_any_paths_are_separate(engine: SecretsEngine) -> None:
     """Each mount has its own configuration, roles and leases."""
     engine.must("POST", "sys/mounts/team/cloud", {"type": "cloud"})
     assert engine.must("GET", "team/cloud/config").data["tenant_id"] == ""

@@ -16,10 +16,10 @@ from cloudid_core.secrets_engine.sign_in import SIGN_IN_AUDIENCES, provider_spel
         ("PersonalVendorAccount", "PersonalMicrosoftAccount"),
     ],
 )
-def test_both_spellings_mean_the_same(ours: str, theirs: str) -> None:
+def test_both_spellings_of_an_audience_mean_the_same(ours: str, theirs: str) -> None:
     assert provider_spelling(ours) == provider_spelling(theirs) == theirs
     assert {ours, theirs} <= set(SIGN_IN_AUDIENCES)
 
 
-def test_nothing_is_left_to_the_provider() -> None:
+def test_no_audience_leaves_the_choice_to_the_provider() -> None:
     assert provider_spelling("") == ""
