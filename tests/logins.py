@@ -28,7 +28,7 @@ def configure_logins(installation: Installation, **role: object) -> Any:
 
 
 def identity(installation: Installation, machine: str, resource: str = RESOURCE) -> Any:
-    """What the metadata service of a machine tells of its identity; `access_token` is the JWT."""
+    """What the metadata service of a machine answers about its identity; `access_token` is the JWT."""
     query = f"api-version=2018-02-01&resource={resource}"
     return installation.cloud("GET", f"/machines/{machine}/metadata/identity/oauth2/token?{query}")
 

@@ -96,7 +96,7 @@ def assert_ended_credentials_are_dead(installation: RecordedInstallation) -> Non
 
 
 def assert_credentials_live_as_long_as_promised(installation: RecordedInstallation) -> None:
-    """Nobody's credentials die early."""
+    """No credentials die early."""
     for answered in installation.answered.values():
         if not answered.given_back and installation.clock < answered.until:
             assert installation.accepts(answered.client_id, answered.client_secret), answered.lease_id

@@ -1,4 +1,4 @@
-"""What entries tell of a request, and that they hold no secret."""
+"""What entries record of a request, and that they hold no secret."""
 
 from __future__ import annotations
 

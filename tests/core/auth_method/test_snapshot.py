@@ -1,4 +1,4 @@
-"""The basis of a login: remembered, and never believed."""
+"""The records that a login rests on are cached; no admission and no refusal relies on an outdated one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_change_at_another_node_counts_at_once(method: str, path: str, body: o
         ("auth/cloud/config", {"client_secret": "wrong"}, None),
     ],
 )
-def test_nobody_is_refused_on_what_is_out_of_date(path: str, wrong: Any, right: Any) -> None:
+def test_no_login_is_refused_because_of_an_outdated_record(path: str, wrong: Any, right: Any) -> None:
     nodes = TwoNodes()
     secret = nodes.scene["applications"][0]["client_secret"]
     nodes.change("POST", path, wrong)
@@ -79,7 +79,7 @@ def test_a_remembered_basis_is_not_read() -> None:
     assert read == [keys.MOUNTS]  # by dispatch, to find the way
 
 
-def test_the_provider_is_never_asked_on_what_is_out_of_date() -> None:
+def test_the_provider_is_never_called_because_of_an_outdated_record() -> None:
     """The old client secret may be the one that had to be replaced."""
     nodes = TwoNodes(bound_locations="westus2")
     nodes.try_login()

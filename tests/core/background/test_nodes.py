@@ -1,4 +1,4 @@
-"""Nodes on one store: who they are, whether they agree, what health tells, and that nothing waits for a dead one."""
+"""Nodes on one store: who they are, whether they agree, what health reports, and that nothing waits for a dead one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Due entries: what their keys tell, and when something is tried again."""
+"""Due entries: what their keys contain, and when work is tried again."""
 
 from __future__ import annotations
 

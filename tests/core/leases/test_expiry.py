@@ -213,7 +213,7 @@ def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatc
     assert not [key for key in world.due(queue.TOKEN) if "/t" in key.rpartition("/")[2]]
 
 
-def test_an_index_entry_whose_lease_is_gone_holds_nothing_up() -> None:
+def test_an_index_entry_without_its_lease_does_not_stop_a_revocation() -> None:
     world = engine_with_roles()
     token(world, ttl=None)
     world.perform(world.context.records.commit(Changes({}, {keys.token_lease("t", "cloud/creds/x/gone"): Due()})))

@@ -23,18 +23,18 @@ LEASE = Lease(
 FOUND = Found(LEASE.key, LEASE, 7)
 
 
-def test_what_is_put_for_a_lease_is_deleted_with_it() -> None:
+def test_all_entries_of_a_lease_are_deleted_with_it() -> None:
     assert set(LEASE.creation.puts) < set(LEASE.removal.deletes)
     assert set(LEASE.removal.deletes) - set(LEASE.creation.puts) == {LEASE.stuck_key}
 
 
-def test_it_is_found_by_its_mount_and_by_its_token() -> None:
+def test_a_lease_is_found_by_its_mount_and_by_its_token() -> None:
     assert keys.mount_lease("m", LEASE.id) in LEASE.creation.puts
     assert keys.token_lease("t", LEASE.id) in LEASE.creation.puts
     assert not [key for key in evolve(LEASE, token_id="").creation.puts if key.startswith("token-lease/")]
 
 
-def test_it_lives_until_it_expires_or_is_revoked() -> None:
+def test_a_lease_is_alive_until_it_expires_or_is_revoked() -> None:
     assert LEASE.is_alive(99.9)
     assert not LEASE.is_alive(100)
     assert not evolve(LEASE, revoking=True).is_alive(0)

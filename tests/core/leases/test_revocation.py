@@ -28,7 +28,7 @@ def end(world: SecretsEngine, lease_id: str) -> bool:
 
 
 def ending(role: str) -> tuple[SecretsEngine, str]:
-    """A world with a lease that was told to end."""
+    """An installation with a lease that is marked to end."""
     world = engine_with_roles()
     lease_id = world.issue(role)
     end(world, lease_id)
@@ -91,7 +91,7 @@ def test_ending_a_lease_again_makes_it_due_at_once() -> None:
     assert world.lease(lease_id) is None
 
 
-def test_an_attempt_that_was_cut_short_shows() -> None:
+def test_an_attempt_that_a_restart_interrupts_is_counted() -> None:
     world, lease_id = ending("existing")
     world.slow(20)
     tick = world.spawn(world.service.tick())
@@ -128,7 +128,7 @@ def test_an_attempt_stores_what_it_has_done_although_another_request_is_faster()
     assert world.lease(lease_id) is None
 
 
-def test_what_was_removed_is_not_tried_again() -> None:
+def test_an_object_that_was_removed_is_not_removed_again() -> None:
     """Only what is left of the holdings."""
     world, lease_id = ending("fresh")
     world.fail(path="/graph/v1.0/applications/", status=403)
@@ -152,7 +152,7 @@ def test_absence_is_believed_only_when_the_directory_has_settled() -> None:
     assert world.lease(lease_id) is None
 
 
-def test_many_end_in_one_commit() -> None:
+def test_many_leases_end_in_one_commit() -> None:
     world = engine_with_roles()
     leases = [world.issue() for _ in range(5)]
     before = world.store.revision
@@ -163,7 +163,7 @@ def test_many_end_in_one_commit() -> None:
     assert world.store.revision == before + 1
 
 
-def test_many_end_although_one_of_them_changes_at_the_same_time() -> None:
+def test_many_leases_end_although_one_of_them_changes_at_the_same_time() -> None:
     world = engine_with_roles()
     leases = [world.issue() for _ in range(3)]
     tasks = [world.spawn(end_leases(world.context, leases, world.clock + n)) for n in range(3)]
@@ -173,7 +173,7 @@ def test_many_end_although_one_of_them_changes_at_the_same_time() -> None:
     assert all(lease and lease.revoking for lease in map(world.lease, leases))
 
 
-def test_a_fence_is_expected() -> None:
+def test_a_commit_that_ends_leases_expects_the_fence() -> None:
     world = engine_with_roles()
     lease_id = world.issue()
     stale = {keys.LEADER_TERM: 99}

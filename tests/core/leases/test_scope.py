@@ -95,7 +95,7 @@ def test_a_path_above_mounts_means_all_of_them() -> None:
     assert [scope.mount.path for scope in scopes_of(table, "team")] == ["team/a", "team/b"]
 
 
-def test_a_free_path_means_the_retired_mount_that_was_there() -> None:
+def test_a_path_without_a_mount_means_the_retired_mount_that_was_there() -> None:
     mount = new_mount("secret", "team/a", "cloud", bytes(12))
     table = MountTable().with_mount(mount).with_retired(mount, 1.0)
     assert [scope.path for scope in scopes_of(table, "team/a/creds/web")] == ["creds/web"]

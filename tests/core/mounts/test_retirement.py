@@ -116,7 +116,7 @@ def disable_and_wipe(service: RecordedInstallation) -> None:
         service.advance(max(1.0, again - service.clock))
 
 
-def test_a_crash_anywhere_only_delays_it() -> None:
+def test_a_crash_anywhere_only_delays_the_end_of_a_mount() -> None:
     """After a restart the background goes on where it was; no provider object is left, and no entry."""
     start = RecordedInstallation()
     configured(start)
@@ -150,7 +150,7 @@ def test_a_rotation_that_is_given_up_while_its_mount_is_wiped_leaves_no_secret()
 
 
 def test_disabling_a_mount_twice_ends_it_once() -> None:
-    """Somebody else was faster: nothing more is to be done."""
+    """The second request finds nothing to do."""
     service = RecordedInstallation()
     first, second = (service.spawn(service.asking("DELETE", "sys/mounts/cloud")) for _ in range(2))
     service.settle()

@@ -102,7 +102,7 @@ def test_the_case_of_the_mount_that_was_there_first_does_not_matter_either() -> 
         ("auth/Token/x", AUTH),
     ],
 )
-def test_reserved_paths_are_not_given_away(path: str, kind: str) -> None:
+def test_a_reserved_path_cannot_be_mounted(path: str, kind: str) -> None:
     with pytest.raises(Refused) as refused:
         MountTable().with_mount(mount(path, kind))
     assert refused.value.code is Code.MOUNT_PATH_IN_USE
@@ -111,7 +111,7 @@ def test_reserved_paths_are_not_given_away(path: str, kind: str) -> None:
 @pytest.mark.parametrize(
     "path, kind", [("cloudy", SECRET), ("team/b", SECRET), ("auth/sys", AUTH), ("auth/clou", AUTH)]
 )
-def test_neighbours_are_no_conflict(path: str, kind: str) -> None:
+def test_paths_that_only_begin_alike_do_not_conflict(path: str, kind: str) -> None:
     made = table("cloud", "team/a", "auth/cloud").with_mount(mount(path, kind))
     assert made.by_path[path].kind == kind
 
@@ -123,7 +123,7 @@ def test_the_number_of_mounts_is_bounded() -> None:
 
 
 def test_a_retired_mount_is_found_by_its_id_only() -> None:
-    """Its path is free, and it answers to nobody; but what it made can still be undone."""
+    """Its path is free and it answers no request; but what it made can still be undone."""
     made = table("cloud")
     retired = made.with_retired(made.by_path["cloud"], 5.0)
     assert retired.route("cloud/config") is None
@@ -174,7 +174,7 @@ def test_a_mount_has_its_own_lifetimes_or_those_of_the_service(
     assert (made.default_ttl(SETTINGS), made.max_ttl(SETTINGS)) == (default, most)
 
 
-def test_a_new_mount_is_named_by_chance_and_keeps_the_spelling_of_its_type() -> None:
+def test_a_new_mount_has_random_ids_and_keeps_the_spelling_of_its_type() -> None:
     plain = new_mount(SECRET, "cloud", "cloud", bytes(range(ID_BYTES)))
     alias = new_mount(AUTH, "auth/azure", "azure", bytes(ID_BYTES))
     assert (plain.id, plain.accessor, plain.type_alias) == ("0001020304050607", "cloud_08090a0b", "")

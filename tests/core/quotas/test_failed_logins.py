@@ -1,4 +1,4 @@
-"""Sources whose logins fail are told to come later, but nobody with a valid signature is."""
+"""A source whose logins fail has to wait; logins with a valid signature do not."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Rotating(SecretsEngine):
         return password.secret
 
     def kill_secret(self, secret: str) -> None:
-        """Somebody else removes a secret of the root application."""
+        """An operator removes a secret of the root application."""
         (password,) = (password for password in self.root.passwords if password.secret == secret)
         self.simulator.world.directory.remove_password(self.root, password.key_id)
 

@@ -59,7 +59,7 @@ def test_a_refusal_leaves_nothing(status: int, answer: int) -> None:
 
 
 def test_a_lost_answer_leaves_nothing() -> None:
-    """The password is there, but nobody knows its text: it is found by its name and removed."""
+    """The password is there, but its text is not known: it is found by its name and removed."""
     world = rotating()
     before = world.key_ids
     world.fail(path=ADD, times=1, drop=True, after_work=True)

@@ -48,7 +48,7 @@ def tick(world: Rotating) -> None:
     "story, make", [(request, rotating), (tick, proving), (tick, overlapping)], ids=["request", "prove", "remove"]
 )
 def test_no_fault_locks_out_or_leaves_a_key(story: object, make: object) -> None:
-    """In the end there is one secret, it is configured, and it works; and all is told by the status."""
+    """In the end there is one secret, it is configured and it works, and the status says so."""
     assert callable(story)
     assert callable(make)
     for world in every_fault(story, make, kinds=KINDS):

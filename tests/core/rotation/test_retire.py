@@ -1,4 +1,4 @@
-"""The end of a rotation: exactly our keys go, and nobody is locked out."""
+"""The end of a rotation: exactly our keys are removed, and no component is locked out."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def with_intent() -> SecretsEngine:
 
 
 def test_without_a_configuration_everything_is_empty(bare: SecretsEngine) -> None:
-    """Not the defaults, as if somebody had written them; and not even then is there a secret."""
+    """Not the defaults, which would look like a written configuration. There is no secret either."""
     assert bare.must("GET", CONFIG).data == {**EMPTY, "identity_token_ttl": 0, "root_password_ttl": 0}
 
 
@@ -251,7 +251,7 @@ def test_roles_and_credentials_need_a_configuration(bare: SecretsEngine, method:
 
 @pytest.mark.parametrize("mount", ["cloud", "auth/cloud"])
 def test_the_end_of_a_rotated_secret_is_shown(bare: SecretsEngine, mount: str) -> None:
-    """Only while it is the one that counts: of a secret that somebody wrote, no end is known."""
+    """Only while that secret is configured: the end of a secret that an operator wrote is not known."""
     bare.must("POST", f"{mount}/config", {**bare.config, "resource": "r", "root_password_ttl": "10d"})
     assert "root_password_expiration_date" not in bare.must("GET", f"{mount}/config").data
     bare.must("POST", f"{mount}/rotate-root")

@@ -371,7 +371,7 @@ def test_an_issue_that_fails_leaves_nothing(engine: SecretsEngine, method: str, 
 
 @WAYS
 def test_a_password_whose_answer_is_lost_is_removed(engine: SecretsEngine, way: Callable[..., None]) -> None:
-    """Nobody knows its text; it is found by its name."""
+    """Its text is not known; it is found by its name."""
     way(engine)
     before = engine.alive()
     engine.fail(method="POST", path="/graph/v1.0/applications/[^/]+/addPassword", times=1, after_work=True, drop=True)
@@ -394,7 +394,7 @@ def test_an_issue_ends_at_the_deadline_of_the_caller(engine: SecretsEngine) -> N
 
 @pytest.mark.parametrize("retry_after, waits", [(7, True), (40, True), (1000, False)])
 def test_throttling_is_honoured(engine: SecretsEngine, retry_after: int, waits: bool) -> None:
-    """As long as the caller can wait for it; otherwise the caller is told when to come again."""
+    """As long as the caller can wait for it; otherwise the answer says when to try again."""
     engine.role()
     engine.fail(
         method="PATCH",
@@ -456,7 +456,7 @@ def test_a_role_that_changes_while_an_issue_begins_is_read_again(engine: Secrets
     assert (first.result().status, second.result().status) == (200, 204)
 
 
-# An answer that nobody gets
+# An answer that is not delivered
 
 
 def test_what_an_undelivered_answer_held_is_revoked(engine: SecretsEngine) -> None:
@@ -495,7 +495,7 @@ def test_a_lease_that_may_have_been_written_is_ended(engine: SecretsEngine) -> N
 
 
 def test_an_answer_that_cannot_be_recorded_is_not_given(engine: SecretsEngine) -> None:
-    """Nor is the lease left behind that nobody knows of."""
+    """Its lease, which no client knows, does not stay either."""
     engine.role()
     engine.inject(Fault(last(Record), FaultKind.FAIL))
     response = engine.ask("GET", CREDS).response

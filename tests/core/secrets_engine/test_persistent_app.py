@@ -95,7 +95,7 @@ def test_tags_and_audience_are_changed_at_the_application(engine: SecretsEngine)
 def test_the_application_is_removed_with_the_role_or_with_persist_app(
     engine: SecretsEngine, end: str, purge: bool
 ) -> None:
-    """Or when the role no longer wants it. What is purged is decided by the role as it was last."""
+    """The last version of the role decides whether the application is purged."""
     engine.must("POST", ROLE, {"permanently_delete": purge})
     engine.must("GET", CREDS)
     if end == "delete":

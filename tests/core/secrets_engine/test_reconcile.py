@@ -289,7 +289,7 @@ def test_a_lease_whose_object_is_gone_is_reported_and_ended_on_request(
 
 
 def test_a_role_whose_application_is_gone_is_reported(engine: SecretsEngine) -> None:
-    """It can be deleted and written anew; a repair leaves it alone."""
+    """It can be deleted and written again; a repair leaves it alone."""
     engine.role(persist_app=True)
     kept = engine.stored_role().persistent_app
     assert kept is not None
@@ -307,7 +307,7 @@ def test_a_role_whose_application_is_gone_is_reported(engine: SecretsEngine) -> 
 
 
 def test_what_was_renamed_is_not_missing(engine: SecretsEngine) -> None:
-    """Somebody has given an application another name, under which no list of ours shows it."""
+    """An operator has renamed an application, so our lists do not show it."""
     engine.role()
     lease = engine.lease(issue(engine))
     assert lease is not None

@@ -100,21 +100,21 @@ def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str
     assert devices(world) == ()
 
 
-def test_a_path_is_taken_once() -> None:
+def test_a_second_device_at_a_path_is_refused() -> None:
     world = Installation()
     world.must("PUT", "sys/audit/file", FILE)
     assert world.refused("PUT", "sys/audit/file", FILE) == (409, "mount_path_in_use")
     assert world.ask("PUT", "sys/audit/.", FILE).status == 400
 
 
-def test_devices_are_few() -> None:
+def test_a_seventeenth_device_is_refused() -> None:
     world = Installation()
     for number in range(16):
         world.must("PUT", f"sys/audit/d{number}", FILE)
     assert world.ask("PUT", "sys/audit/more", FILE).status == 400
 
 
-def test_sudo_is_needed() -> None:
+def test_audit_devices_need_sudo() -> None:
     world = Installation()
     write_policy(world, "auditor", ("sys/audit*", ["read", "update", "delete"]))
     token = new_token(world, policies=["auditor"])

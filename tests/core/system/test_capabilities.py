@@ -36,7 +36,7 @@ def auth(service: Installation) -> Any:
     return service.must("POST", "auth/token/create", {"policies": ["app"]}).auth
 
 
-def test_a_caller_learns_its_own(service: Installation, auth: Any) -> None:
+def test_a_caller_can_read_its_own_capabilities(service: Installation, auth: Any) -> None:
     """The default policy lets everybody ask."""
     assert service.must("POST", "sys/capabilities-self", {"paths": PATHS}, auth["client_token"]).data == TOLD
 

@@ -26,7 +26,7 @@ def test_a_load_balancer_can_choose_the_status(method: str, query: str, status: 
 
 
 @pytest.mark.parametrize("status", ["99", "199", "300", "304", "399", "600", "x", ""])
-def test_a_status_must_be_one(status: str) -> None:
+def test_a_text_that_is_no_status_is_refused(status: str) -> None:
     assert Installation().refused("GET", f"sys/health?activecode={status}", token="") == (400, "field_invalid")
 
 
@@ -42,7 +42,7 @@ def test_the_seal_status_is_that_of_an_open_service() -> None:
     assert (reply["initialized"], reply["sealed"], reply["t"], reply["n"], reply["progress"]) == (True, False, 1, 1, 0)
 
 
-def test_this_node_leads() -> None:
+def test_every_node_says_that_it_is_the_leader() -> None:
     assert Installation().must("GET", "sys/leader", token="").body["is_self"] is True
 
 

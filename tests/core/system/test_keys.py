@@ -55,7 +55,7 @@ def test_a_reserve_is_not_counted_as_used() -> None:
     assert Installation().must("GET", "sys/key-status").body["encryptions"] < RESERVE
 
 
-def test_tokens_live_on_when_their_keys_are_replaced() -> None:
+def test_tokens_stay_valid_when_their_keys_are_replaced() -> None:
     """Of every kind: made by us or chosen, service and batch; by their texts and by their accessors."""
     world = Installation()
     old = [create_token(world, policies=["default"]), create_token(world, id="chosen", policies=["default"])]

@@ -357,7 +357,7 @@ def test_an_unknown_lease_is_ignored() -> None:
 @pytest.mark.parametrize("verb", ["PUT", "POST"])
 @pytest.mark.parametrize("place", ["sys/leases/", "sys/"])
 @pytest.mark.parametrize("in_path", [True, False])
-def test_every_spelling_of_renewal_and_revocation(verb: str, place: str, in_path: bool) -> None:
+def test_renewal_and_revocation_accept_every_spelling(verb: str, place: str, in_path: bool) -> None:
     world = engine_with_roles()
     lease_id = world.issue()
     for action, status in zip(ACTIONS, (200, 204), strict=True):

@@ -126,7 +126,9 @@ def test_a_component_is_mounted_wherever_it_is_wanted(service: Installation, bas
     ],
 )
 @pytest.mark.parametrize("base", KINDS)
-def test_what_can_be_enabled(service: Installation, base: str, body: dict[str, Any], status: int) -> None:
+def test_a_mount_is_enabled_or_refused_by_its_fields(
+    service: Installation, base: str, body: dict[str, Any], status: int
+) -> None:
     """All that clients send as "nothing special" is accepted without a warning."""
     reply = service.ask("PUT", f"sys/{base}/new", body)
     assert reply.status == status
@@ -169,7 +171,7 @@ def test_only_authentication_methods_have_a_token_type(service: Installation, to
         ("mounts", "a" * 257, 400),
     ],
 )
-def test_paths_that_are_free(service: Installation, base: str, path: str, status: int) -> None:
+def test_a_mount_is_accepted_only_at_a_free_path(service: Installation, base: str, path: str, status: int) -> None:
     assert service.ask("POST", f"sys/{base}/{path}", {"type": "cloud"}).status == status
 
 
@@ -234,7 +236,7 @@ def test_a_disabled_mount_is_gone_at_once_and_its_path_is_free(service: Installa
     assert reply.status == 404 or reply.data["tenant_id"] == ""
 
 
-def test_what_needs_sudo_and_what_does_not(service: Installation) -> None:
+def test_authentication_methods_need_sudo_and_engines_do_not(service: Installation) -> None:
     """All below `sys/auth/`, but not its older spelling for tuning, nor `sys/mounts/`."""
     rule = '{ capabilities = ["read", "update", "delete"] }'
     service.must("PUT", "sys/policies/acl/ops", {"policy": f'path "sys/*" {rule}'})
@@ -273,7 +275,7 @@ def test_an_authentication_method_is_not_changed_below_sys_mounts(
 
 
 @pytest.mark.parametrize("base", KINDS)
-def test_what_is_tuned_is_kept_and_read_back(service: Installation, base: str) -> None:
+def test_all_tuning_keys_of_existing_clients_are_read_back(service: Installation, base: str) -> None:
     """All keys that existing clients write, at the tuning and at the enabling of a mount."""
     tuned = {
         "audit_non_hmac_request_keys": ["a"],

@@ -69,7 +69,7 @@ def test_leases_live_on_under_their_ids() -> None:
         ({"from": "auth/cloud", "to": "auth/other/sub"}, 409, "mount_path_in_use"),
     ],
 )
-def test_moves_that_are_refused(service: Installation, body: dict[str, Any], status: int, code: str) -> None:
+def test_an_impossible_move_is_refused(service: Installation, body: dict[str, Any], status: int, code: str) -> None:
     service.must("POST", "sys/auth/other", {"type": "cloud"})
     reply = service.ask("POST", "sys/remount", body)
     assert (reply.status, reply.body["codes"][0]) == (status, code)

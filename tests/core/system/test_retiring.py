@@ -154,7 +154,7 @@ def test_nothing_is_issued_from_a_retiring_mount_and_no_move_sees_it() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/x", "/x/config"])
-def test_sudo_is_needed(path: str) -> None:
+def test_retiring_mounts_need_sudo(path: str) -> None:
     world = engine_with_roles()
     rule = 'path "sys/retiring*" { capabilities = ["read", "list", "update", "delete"] }'
     world.must("PUT", "sys/policies/acl/weak", {"policy": rule})

@@ -24,7 +24,7 @@ def test_without_a_token_only_what_was_made_visible_is_seen(service: Installatio
 @pytest.mark.parametrize(
     "path, mount", [("cloud/creds/web", "cloud/"), ("auth/cloud", "auth/cloud/"), ("sys/x", "sys/")]
 )
-def test_the_mount_of_a_path(service: Installation, path: str, mount: str) -> None:
+def test_a_look_up_returns_the_mount_of_a_path(service: Installation, path: str, mount: str) -> None:
     reply = service.must("GET", f"sys/internal/ui/mounts/{path}")
     assert reply.data["path"] == mount
     assert reply.data["accessor"]

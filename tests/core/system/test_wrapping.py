@@ -1,4 +1,4 @@
-"""The routes of wrapping: an answer is shown once, to whoever has the token."""
+"""The routes of wrapping: an answer is shown once, to the holder of the token."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_a_body_is_wrapped_and_shown_once() -> None:
         assert reply.body["errors"] == ["wrapping token is not valid or does not exist"]
 
 
-def test_the_token_may_come_in_the_place_of_the_callers() -> None:
+def test_a_wrapping_token_can_be_the_token_of_the_request() -> None:
     world = Installation()
     assert world.must("PUT", UNWRAP, None, wrap(world, {"a": 1})["token"]).data == {"a": 1}
 
 
-def test_the_envelope_is_as_it_would_have_been() -> None:
+def test_an_unwrapped_answer_has_the_envelope_of_the_original() -> None:
     world = Installation()
     write_policy(world, "reader", ("a", ["read"]))
     info = world.ask("GET", "sys/policies/acl/reader", x_service_wrap_ttl="1m").body["wrap_info"]
@@ -48,7 +48,7 @@ def test_the_envelope_is_as_it_would_have_been() -> None:
 
 @pytest.mark.parametrize("route", ["unwrap", "lookup", "rewrap"])
 @pytest.mark.parametrize("token", ["", "cs." + "0" * 64, "root", "x" * 5000, "ü"])
-def test_no_other_token_will_do(route: str, token: str) -> None:
+def test_a_token_that_is_no_wrapping_token_is_refused(route: str, token: str) -> None:
     world = Installation()
     assert world.refused("POST", f"sys/wrapping/{route}", {"token": token}, token="") == INVALID
     assert is_valid(world, ROOT)
@@ -130,7 +130,7 @@ def test_wrapping_without_a_time_is_refused() -> None:
         ({}, "60", 200),
     ],
 )
-def test_policies_say_for_how_long(limits: dict[str, str], ttl: str, status: int) -> None:
+def test_a_policy_limits_the_wrapping_time(limits: dict[str, str], ttl: str, status: int) -> None:
     """Under either limit an answer must be wrapped."""
     world = Installation()
     rule = {"path": {"sys/policies/acl/default": {"capabilities": ["read"], **limits}}}

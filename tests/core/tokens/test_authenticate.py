@@ -19,7 +19,7 @@ def test_an_unknown_token_is_denied(token: str) -> None:
     assert Installation().refused("GET", SELF, token=token) == DENIED
 
 
-def test_all_of_a_token_counts_not_only_its_id() -> None:
+def test_a_token_with_the_right_id_and_another_secret_is_denied() -> None:
     world = Installation()
     token = new_token(world)
     other = token[:-1] + ("A" if token[-1] != "A" else "B")

@@ -50,11 +50,11 @@ def test_any_other_text_is_no_token(shown: str) -> None:
 
 
 @pytest.mark.parametrize("shown", ["", "cb.", "cb.AQ", SEALED[3:], SEALED + "A" * batch.TEXT_LIMIT, SEALED + "\n"])
-def test_what_only_looks_like_one_is_none(shown: str) -> None:
+def test_a_text_that_only_looks_like_a_batch_token_is_none(shown: str) -> None:
     assert batch.unseal(shown, RING) is None
 
 
-def test_another_installation_does_not_know_it() -> None:
+def test_a_batch_token_of_another_installation_is_not_accepted() -> None:
     assert batch.unseal(SEALED, make_keyring(0.0, bytes(KEYRING_BYTES))) is None
 
 
@@ -117,7 +117,7 @@ def test_a_batch_token_cannot_be_renewed_revoked_or_have_children(path: str) -> 
 
 
 @pytest.mark.parametrize("path", ["renew", "revoke", "revoke-orphan"])
-def test_no_other_token_can_do_it_either(path: str) -> None:
+def test_no_other_token_can_renew_or_revoke_a_batch_token(path: str) -> None:
     world = Installation()
     token = new_token(world, type="batch", policies=["default"])
     assert world.refused("POST", f"auth/token/{path}", {"token": token}) == (400, "batch_token_unsupported")
@@ -128,7 +128,7 @@ def test_no_other_token_can_do_it_either(path: str) -> None:
     "fields",
     [{"num_uses": 1}, {"period": "1h"}, {"explicit_max_ttl": 60}, {"id": "mine"}, {"policies": ["root"]}, {}],
 )
-def test_what_a_batch_token_cannot_be(fields: dict[str, object]) -> None:
+def test_a_batch_token_with_fields_of_service_tokens_is_refused(fields: dict[str, object]) -> None:
     """Without any policies it would have those of its parent: root."""
     body = {"type": "batch", "policies": ["default"], **fields} if fields else {"type": "batch"}
     assert Installation().refused("POST", "auth/token/create", body) == (400, "batch_token_unsupported")

@@ -1,4 +1,4 @@
-"""Wishes: what parent, role and sudo let through."""
+"""Requests for tokens: which fields parent, role and sudo allow."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_child_has_no_more_policies_than_its_parent_unless_with_sudo(
         ("response-wrapping", "a", True, Code.FIELD_INVALID),
     ],
 )
-def test_policies_that_are_not_given_away(wished: str, parent: str, has_sudo: bool, code: Code) -> None:
+def test_a_policy_that_the_parent_lacks_is_refused(wished: str, parent: str, has_sudo: bool, code: Code) -> None:
     with pytest.raises(Refused) as refusal:
         chosen(wished, parent, has_sudo=has_sudo)
     assert refusal.value.code is code
@@ -154,7 +154,7 @@ def test_a_role_may_force_the_type(ruled: str | None, wished: str, given: str) -
         (token(), True, Code.TOKEN_RESTRICTED),
     ],
 )
-def test_some_callers_have_no_children(caller: Any, last_use: bool, code: Code) -> None:
+def test_a_caller_that_may_not_have_children_is_refused(caller: Any, last_use: bool, code: Code) -> None:
     with pytest.raises(Refused) as refusal:
         check_caller(caller, last_use=last_use)
     assert refusal.value.code is code

@@ -38,7 +38,7 @@ def test_ids_sort_by_the_time_of_their_making(first: float, second: float) -> No
 
 
 @given(IDS)
-def test_an_accessor_leads_back_to_its_id_with_the_ring_only(token_id: str) -> None:
+def test_an_accessor_gives_the_id_of_its_token_only_with_the_key_ring(token_id: str) -> None:
     """A permutation of ids: no index is needed, and a token does not reveal its accessor."""
     accessor = encoding.accessor_of(token_id, RING)
     assert encoding.is_id(accessor)
@@ -48,7 +48,7 @@ def test_an_accessor_leads_back_to_its_id_with_the_ring_only(token_id: str) -> N
 
 
 @pytest.mark.parametrize("accessor", ["", "x", "z" * 26, "0" * 25, "0" * 27, "A" * 26, "0" * 25 + "/"])
-def test_what_cannot_be_an_accessor_leads_nowhere(accessor: str) -> None:
+def test_a_text_that_is_no_accessor_gives_no_id(accessor: str) -> None:
     assert encoding.id_of_accessor(accessor, RING) is None
 
 
@@ -59,13 +59,13 @@ def test_the_id_of_a_chosen_text_does_not_contain_it() -> None:
 
 
 @pytest.mark.parametrize("chosen", ["", "a b", "a.b", "cs.x", "tab\t", "ü", "x" * 129])
-def test_what_cannot_be_chosen(chosen: str) -> None:
+def test_a_chosen_text_with_other_than_visible_ascii_is_refused(chosen: str) -> None:
     with pytest.raises(ValueError, match="visible ASCII"):
         encoding.custom_token(chosen, RING)
 
 
 @pytest.mark.parametrize("shown", ["", "a b", "\n", "x" * 129, "ü"])
-def test_what_cannot_be_a_token_has_no_id(shown: str) -> None:
+def test_a_text_that_is_no_token_has_no_id(shown: str) -> None:
     assert encoding.id_of(shown, RING) is None
 
 

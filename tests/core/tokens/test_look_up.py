@@ -102,7 +102,7 @@ def test_a_look_up_by_accessor_does_not_return_the_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "cb.x"])
-def test_what_is_not_known_is_denied(text: str) -> None:
+def test_the_look_up_of_an_unknown_token_is_denied(text: str) -> None:
     assert Installation().refused("POST", "auth/token/lookup", {"token": text}) == (403, "permission_denied")
 
 

@@ -31,7 +31,7 @@ def test_a_token_lives_until_the_instant_of_its_expiry() -> None:
     assert not token(released=True).is_alive(11.0)
 
 
-def test_seconds_left_are_whole_and_never_less_than_none() -> None:
+def test_seconds_left_are_whole_and_never_negative() -> None:
     assert [token().seconds_left(now) for now in (10.0, 10.5, 15.0, 99.0)] == [5, 4, 0, 0]
     assert token(expires_at=None).seconds_left(0.0) == 0
 

@@ -74,7 +74,7 @@ def test_an_expired_token_cannot_be_renewed() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"renewable": False}, {"policies": ["root"]}])
-def test_what_is_not_renewable(fields: dict[str, Any]) -> None:
+def test_a_token_that_is_not_renewable_says_so(fields: dict[str, Any]) -> None:
     world = Installation()
     auth = create_token(world, **{"policies": ["default"], **fields})
     assert not auth["renewable"]
@@ -91,7 +91,7 @@ def test_the_last_use_of_a_token_cannot_renew_it() -> None:
     assert world.refused("POST", RENEW, {}, token) == (403, "permission_denied")
 
 
-def test_another_can_renew_a_token() -> None:
+def test_a_token_can_renew_another_one() -> None:
     world = Installation()
     token = new_token(world, ttl=60)
     reply = world.must("PUT", "auth/token/renew", {"token": token, "increment": "5m"}).body
@@ -115,7 +115,7 @@ def test_a_renewal_by_accessor_does_not_return_the_text() -> None:
         ("renew-self", {"increment": -1}, "field_invalid"),
     ],
 )
-def test_what_cannot_be_renewed_is_refused(path: str, body: dict[str, object], code: str) -> None:
+def test_an_invalid_renewal_is_refused(path: str, body: dict[str, object], code: str) -> None:
     assert Installation().refused("POST", f"auth/token/{path}", body) == (400, code)
 
 

@@ -80,7 +80,7 @@ def test_deprecated_names_are_accepted_and_read_back() -> None:
 
 
 @pytest.mark.parametrize("token_type", ["service", "batch", "default", "default-service", "default-batch"])
-def test_types_of_tokens(token_type: str) -> None:
+def test_every_type_of_token_reads_back(token_type: str) -> None:
     world = Installation()
     world.must("POST", "auth/token/roles/web", {"token_type": token_type})
     assert world.must("GET", "auth/token/roles/web").data["token_type"] == token_type
@@ -106,7 +106,7 @@ def test_fields_that_make_no_sense_are_refused(fields: dict[str, object], code: 
     assert world.ask("GET", "auth/token/roles/web").status == 404
 
 
-def test_a_name_must_be_one() -> None:
+def test_a_role_with_an_invalid_name_is_refused() -> None:
     assert Installation().refused("POST", "auth/token/roles/-x", {}) == (400, "name_invalid")
 
 

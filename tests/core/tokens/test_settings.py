@@ -24,7 +24,7 @@ def shown(role: TokenSettings) -> dict[str, Any]:
     return show(role, spelled_old=role.spelled_old)
 
 
-def test_what_is_not_given_stays_as_it_is() -> None:
+def test_a_write_keeps_the_settings_that_it_does_not_name() -> None:
     role = written(TokenSettings(), token_ttl="1h", token_num_uses=3)
     assert written(role, token_ttl=60).token_num_uses == 3
 

@@ -157,8 +157,8 @@ def look_once(world: Watched) -> None:
             world.credentials = shown.data
 
 
-def test_whatever_goes_wrong_a_lease_that_nobody_has_seen_ends() -> None:
-    """And one that somebody has seen stays. No answer is shown twice."""
+def test_whatever_goes_wrong_a_lease_that_no_client_has_seen_ends() -> None:
+    """A lease that its client has seen stays. No answer is shown twice."""
     before = engine_with_roles().alive("password")
     for world in every_fault(look_once, watched):
         with suppress(Crashed, CloudidError):
