@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from cloudid_core import Request, Response
-from tests.installation import ROOT, Installation
+from tests.installation import HOME, ROOT, Installation, Reply
 
 NOT_HERE: Final[dict[str, list[str]]] = {"errors": []}
 
@@ -23,21 +21,18 @@ def send(
 ) -> Response:
     """The answer to a request below `/v1/`; `token` goes into the first of the headers for it."""
     shown = {} if token is None else {"x-service-token": token}
-    request = Request(method, f"/v1/{target}", {**shown, **(headers or {})}, body, "127.0.0.1")
+    request = Request(method, f"/v1/{target}", {**shown, **(headers or {})}, body, HOME)
     return service.perform(service.service.handle(request))
 
 
 def told(response: Response) -> Any:
     """The JSON of an answer."""
-    return msgspec.json.decode(response.body)
+    return Reply.of(response).body
 
 
 def codes(response: Response) -> list[str]:
-    """The codes of an error; a 404 has the first one only, in a header."""
-    first = response.headers["x-service-error-code"]
-    found: list[str] = told(response).get("codes", [first])
-    assert found[0] == first
-    return found
+    """The codes of an error."""
+    return Reply.of(response).codes
 
 
 def token_with(service: Installation, policy: str) -> str:
