@@ -105,7 +105,7 @@ def test_an_attempt_that_a_restart_interrupts_is_counted() -> None:
 
 
 def test_a_second_request_to_end_does_not_undo_what_an_attempt_has_done() -> None:
-    """It comes while the provider is at work: the lease is gone after that all the same."""
+    """It comes while the provider is at work. The lease still ends with the first attempt."""
     world, lease_id = ending("existing")
     world.slow(3)
     world.spawn(world.service.tick())
@@ -129,7 +129,7 @@ def test_an_attempt_stores_what_it_has_done_although_another_request_is_faster()
 
 
 def test_an_object_that_was_removed_is_not_removed_again() -> None:
-    """Only what is left of the holdings."""
+    """The next attempt removes only what is left."""
     world, lease_id = ending("fresh")
     world.fail(path="/graph/v1.0/applications/", status=403)
     world.pass_time(5)

@@ -12,7 +12,7 @@ from tests.installation import SETTLE_TIME, START
 
 
 def with_many(count: int) -> tuple[SecretsEngine, list[str]]:
-    """A world with copies of one lease."""
+    """An installation with copies of one lease."""
     world = engine_with_roles()
     original = world.lease(world.issue("existing"))
     assert original is not None
@@ -45,7 +45,7 @@ def test_many_leases_are_all_marked_in_bounded_commits_before_the_deadline() -> 
 
 
 def test_all_that_can_be_done_is_done_before_the_answer() -> None:
-    """The copies of the lease that come after the first find nothing there, which is believed by then."""
+    """The later copies find that the object is gone, which counts as removed by then."""
     world, leases = with_many(1000)
     world.advance(SETTLE_TIME)
     assert world.must("PUT", "sys/leases/revoke-prefix/cloud").status == 204

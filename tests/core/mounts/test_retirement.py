@@ -65,7 +65,7 @@ def test_nothing_is_wiped_while_a_request_may_be_alive_that_found_the_mount() ->
 
 
 def test_while_a_lease_cannot_be_revoked_the_mount_stays_as_it_is() -> None:
-    """It is retired until the provider lets it go."""
+    """It stays retired until the provider removes its objects."""
     service = copy_of(with_leases())
     mount = table(service).by_path["cloud"]
     provider, service.provider = service.provider, None
@@ -117,7 +117,7 @@ def disable_and_wipe(service: RecordedInstallation) -> None:
 
 
 def test_a_crash_anywhere_only_delays_the_end_of_a_mount() -> None:
-    """After a restart the background goes on where it was; no provider object is left, and no entry."""
+    """After a restart the background continues where it was; no provider object and no entry is left."""
     start = RecordedInstallation()
     configured(start)
     for number, service in enumerate(every_fault(disable_and_wipe, lambda: copy_of(start), kinds=CRASHES)):
@@ -145,7 +145,7 @@ def configured(service: RecordedInstallation) -> None:
 
 
 def test_a_rotation_that_is_given_up_while_its_mount_is_wiped_leaves_no_secret() -> None:
-    """A random life has found that: one lane reads what is left while another hands the new secret to the journal."""
+    """A random run found this: one lane reads what is left while another gives the new secret to the journal."""
     live(2433)
 
 

@@ -77,7 +77,7 @@ def test_a_path_belongs_to_the_mount_that_it_starts_with(path: str, found: tuple
     ],
 )
 def test_no_path_contains_another_whatever_their_case(path: str, detail: str) -> None:
-    """Nor may two differ only in case: policies could not tell them apart. The error says which of these it is."""
+    """Two may not differ only in case either, since policies ignore case. The error says which it is."""
     with pytest.raises(Refused) as refused:
         table("cloud", "team/a").with_mount(mount(path))
     assert refused.value.problems == (Problem(Code.MOUNT_PATH_IN_USE, detail),)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def interleaved(world: World, program: Program[T], events: Mapping[int, list[Callable[[], object]]]) -> tuple[T, int]:
-    """What a program answers while something happens before some of its effects; how many these are."""
+    """Run a program, with events before some of its effects. Its answer, and how many effects it had."""
     reply: Any = None
     number = 0
     while True:

@@ -158,7 +158,7 @@ def test_a_schedule_can_take_the_place_of_a_period(engine: SecretsEngine) -> Non
 
 
 def test_a_broken_environment_variable_is_named(bare: SecretsEngine) -> None:
-    """It is no bug of ours; and its value may be a secret that went to the wrong place."""
+    """It is a 400 and no 500. Its value is not repeated, since it may be a secret in the wrong variable."""
     bare.restart(environment={"CLOUD_ENVIRONMENT": Secret("hunter2")})
     reply = bare.ask("POST", CONFIG, bare.config)
     assert (reply.status, reply.codes) == (400, ["field_invalid"])
@@ -200,7 +200,7 @@ def test_a_configuration_is_changed_and_deleted_freely_while_nothing_is_alive(
 
 
 def test_another_spelling_of_the_same_tenant_strands_nothing() -> None:
-    """Neither is another stored value where the environment has its own."""
+    """A stored value that the environment overrides may change too."""
     engine = with_lease()
     engine.must("POST", CONFIG, {"tenant_id": engine.config["tenant_id"].upper(), "environment": "azurepubliccloud"})
     engine.restart(environment={"CLOUD_TENANT_ID": Secret(engine.config["tenant_id"])})

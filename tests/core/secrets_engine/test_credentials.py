@@ -52,7 +52,7 @@ def token(engine: SecretsEngine, **fields: Any) -> str:
 
 
 def password_ends_at(engine: SecretsEngine) -> float:
-    """When the provider's newest secret of ours ends."""
+    """When the newest password that we made at the provider ends."""
     (password,) = (
         password
         for application in engine.simulator.world.directory.applications.all()
@@ -291,7 +291,7 @@ def test_leases_of_a_batch_token_end_with_the_parent_of_the_token(engine: Secret
 
 
 def test_the_last_use_of_a_token_gets_no_credentials(engine: SecretsEngine) -> None:
-    """They would be dead at once; nothing is made for that."""
+    """They would end at once, so nothing is made."""
     engine.role()
     since = len(engine.trace)
     assert engine.refused("GET", CREDS, token=token(engine, num_uses=1)) == (400, "token_used_up")
@@ -331,7 +331,7 @@ def test_a_role_or_mount_that_goes_meanwhile_gives_nothing(engine: SecretsEngine
 
 
 def test_a_role_that_has_come_to_point_at_the_root_application_gives_nothing(engine: SecretsEngine) -> None:
-    """The configuration was changed after the role was written. What it gave before can be revoked all the same."""
+    """The configuration was changed after the role was written. Its earlier credentials can still be revoked."""
     existing(engine)
     engine.must("GET", CREDS)
     other = engine.other_application
@@ -439,7 +439,7 @@ def test_an_unreachable_provider_is_answered_with_503_and_retry_after(engine: Se
 
 
 def test_many_requests_with_one_token_at_once_all_get_credentials(engine: SecretsEngine) -> None:
-    """Each of them wants to be the first lease of the token."""
+    """Each of them tries to store the first lease of the token."""
     engine.role()
     shared = token(engine)
     asking = [engine.spawn(engine.asking("GET", CREDS, token=shared)) for _ in range(5)]
@@ -481,7 +481,7 @@ def last(kind: type[Effect[Any]]) -> int:
 
 
 def test_a_lease_that_may_have_been_written_is_ended(engine: SecretsEngine) -> None:
-    """The store does not say whether it was, and then says nothing at all."""
+    """The store does not say whether it was, and then fails altogether."""
     engine.role()
     written = last(Commit)
     engine.inject(Fault(written, FaultKind.LOST_ANSWER), Fault(written + 1, FaultKind.FAIL))

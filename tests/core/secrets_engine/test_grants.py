@@ -70,7 +70,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("kind", [ROLE_GRANTS, GROUP_GRANTS])
 @given(raw=JSON)
 def test_any_value_is_accepted_or_refused_with_a_value_error(kind: Any, raw: object) -> None:
-    """With nothing but `ValueError`, whatever the spelling."""
+    """No other exception is raised, for a JSON text and for a plain value."""
     for spelling in (raw, json.dumps(raw)):
         with suppress(ValueError):
             assert kind.parse(kind.show(kind.parse(spelling))) == kind.parse(spelling)
@@ -145,7 +145,7 @@ def test_groups_that_are_not_there_are_refused(engine: SecretsEngine, entry: dic
 
 
 def test_a_name_that_several_objects_have_is_refused(engine: SecretsEngine) -> None:
-    """Where a role is concerned, only those count that can be assigned at the scope."""
+    """Of role definitions, only those count that can be assigned at the scope."""
     assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(AMBIGUOUS)}) == (400, "reference_ambiguous")
     engine.role(azure_roles=engine.grants(AMBIGUOUS, scope=engine.other_scope))
     directory = engine.simulator.world.directory
@@ -157,7 +157,7 @@ def test_a_name_that_several_objects_have_is_refused(engine: SecretsEngine) -> N
 
 
 def test_the_same_grant_or_group_twice_is_refused(engine: SecretsEngine) -> None:
-    """Also when it is spelt in two ways; one role at two scopes is not the same."""
+    """Also in two spellings. One role at two scopes is not the same."""
     (by_name,) = engine.grants()
     engine.role()
     (resolved,) = engine.shown_role()["azure_roles"]

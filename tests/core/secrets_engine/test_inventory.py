@@ -51,7 +51,7 @@ def test_other_names_are_no_markers(name: str) -> None:
 
 
 def test_the_case_of_a_marker_matters(engine: SecretsEngine) -> None:
-    """The provider's filter does not distinguish it."""
+    """The provider's filter ignores it."""
     assert marked_at(PREFIX, (PREFIX + ID).upper()) is None
     assert marked_at(PREFIX, PREFIX.upper() + ID) is None
 

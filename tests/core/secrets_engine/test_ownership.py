@@ -160,7 +160,7 @@ def test_a_rotation_of_either_kind_of_mount_accounts_for_its_keys(
 def test_a_secret_that_may_be_in_use_is_accounted_for(
     engine: SecretsEngine, mount: Mount, client_id: str, hint: str, accounted: bool
 ) -> None:
-    """On a root application, if it starts as the configured one does, or does not tell; however the id is spelt."""
+    """On a root application, if its hint starts the configured secret or is missing; in any spelling of the id."""
     used = engine.config["client_secret"][:3]
     one = evolve(
         PASSWORD,

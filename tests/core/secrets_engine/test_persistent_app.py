@@ -25,7 +25,7 @@ def kinds(engine: SecretsEngine) -> Counter[str]:
 
 
 def settle(engine: SecretsEngine) -> None:
-    """Give the background the time that it needs to be certain."""
+    """Let the settle time pass, with background work."""
     engine.converge()
     assert engine.intents() == []
 

@@ -62,7 +62,7 @@ def issue(engine: SecretsEngine) -> str:
 
 
 def lose(engine: SecretsEngine, lease_id: str) -> Provisioned:
-    """Lose a lease, as the service never does; what it held."""
+    """Delete the entries of a lease, as the service never does; what the lease held."""
     records = engine.context.records
     lease = engine.perform(find_lease(engine.context, lease_id))
     assert lease is not None
@@ -226,7 +226,7 @@ def test_other_names_are_never_touched(engine: SecretsEngine, name: str) -> None
 
 
 def test_a_marker_from_the_future_is_too_fresh(engine: SecretsEngine) -> None:
-    """Whatever made it: times that no calendar has do no harm."""
+    """Times that no calendar has cause no error."""
     engine.simulator.world.directory.add_application(f"{engine.context.marker_prefix}{'f' * 32}")
     (told,) = report(engine)["too_fresh"]
     assert told["made_at"] == "9999-12-31T23:59:59Z"
@@ -339,7 +339,7 @@ def test_what_is_being_revoked_is_not_missing(engine: SecretsEngine) -> None:
 
 
 def test_what_is_revoked_meanwhile_is_not_missing(engine: SecretsEngine) -> None:
-    """At whichever point of the report. The application is one that must be looked up: its role is gone."""
+    """Before whichever effect of the report. Its role is gone, so the application must be looked up."""
     existing(engine)
     lease = engine.lease(issue(engine))
     assert lease is not None
@@ -475,7 +475,7 @@ def test_records_are_read_in_pages(engine: SecretsEngine, monkeypatch: pytest.Mo
 
 
 def test_two_repairs_at_once_do_no_harm(engine: SecretsEngine) -> None:
-    """Wherever the one comes in while the other is under way."""
+    """Before whichever effect of the first one the second one runs."""
     request = engine.request("POST", RECONCILE)
     _, steps = interleaved(engine, engine.service.handle(request), {})
     for step in range(steps):
@@ -488,7 +488,7 @@ def test_two_repairs_at_once_do_no_harm(engine: SecretsEngine) -> None:
 
 
 def test_a_repair_leaves_nothing_in_a_mount_that_is_gone_meanwhile(engine: SecretsEngine) -> None:
-    """Wherever the mount is wiped, which it is only while it has no intents."""
+    """Before whichever effect the mount is wiped, which happens only while it has no intents."""
     second_mount(engine)
     leak(engine)
     context, request = engine.context, engine.request("POST", TEAM)

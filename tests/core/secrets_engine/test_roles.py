@@ -83,7 +83,7 @@ def test_null_clears_a_field_or_says_nothing(engine: SecretsEngine) -> None:
 
 
 def test_a_role_needs_grants_or_an_application(engine: SecretsEngine) -> None:
-    """Groups alone are nothing; and what a role needs cannot be taken away."""
+    """Groups alone are not enough, and a write cannot remove the last grant."""
     assert engine.refused("POST", ROLE, {}) == (400, "field_required")
     assert engine.refused("POST", ROLE, {"azure_groups": engine.groups(0)}) == (400, "field_required")
     engine.role()
@@ -123,7 +123,7 @@ def test_roles_are_listed_and_deleted(engine: SecretsEngine) -> None:
     ],
 )
 def test_a_ttl_above_a_maximum_is_refused(engine: SecretsEngine, first: Any, second: Any, problems: int) -> None:
-    """Equal is fine, and so is none; what was written at any time counts."""
+    """Equal values are accepted, and so is no maximum. Fields of earlier writes count too."""
     engine.role(**first)
     assert engine.refused("POST", ROLE, second) == (400, *["ttl_exceeds_max"] * problems)
     engine.role(ttl=60, max_ttl=60, explicit_max_ttl=60)
@@ -212,7 +212,7 @@ def test_a_role_does_not_point_at_the_root_application(engine: SecretsEngine) ->
 
 
 def test_writing_a_role_needs_a_configuration(engine: SecretsEngine) -> None:
-    """But it can be read, listed and deleted."""
+    """Without one, roles can still be read, listed and deleted."""
     engine.role()
     engine.must("DELETE", CONFIG)
     assert engine.refused("POST", ROLE, {"ttl": 5}) == (400, "config_missing")

@@ -394,7 +394,7 @@ def test_a_prefix_ends_more_leases_than_a_page_holds(monkeypatch: pytest.MonkeyP
 
 
 def test_a_prefix_that_takes_too_long_can_be_ended_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was ended stays so."""
+    """Leases that were ended by the first try stay ended."""
     monkeypatch.setattr(synchronous, "PAGE", 2)
     world = engine_with_roles()
     leases = [world.issue() for _ in range(6)]

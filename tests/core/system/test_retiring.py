@@ -106,7 +106,7 @@ def test_a_hanging_provider_is_answered_in_time() -> None:
 
 
 def test_a_root_secret_that_does_not_work_is_mended_where_the_mount_is_retiring() -> None:
-    """The whole story: the secret is wrong, nothing can be removed, a new one is written, all is removed."""
+    """The secret is wrong, so nothing can be removed; a new one is written, and everything is removed."""
     world = engine_with_roles()
     for role in ("fresh", "existing"):
         world.issue(role)

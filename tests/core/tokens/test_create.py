@@ -225,7 +225,7 @@ def test_a_role_that_does_not_exist_is_refused() -> None:
 
 
 def test_a_child_is_bound_to_where_its_parent_is() -> None:
-    """It would be a way out otherwise; orphans are made by those who may."""
+    """Otherwise a child would be a way around the restriction. An orphan is not bound."""
     world = Installation()
     world.must("POST", "auth/token/roles/bound", {"token_bound_cidrs": "192.0.2.0/24"})
     parent = create_token(world, at="create/bound")["client_token"]

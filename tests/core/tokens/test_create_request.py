@@ -18,7 +18,7 @@ from .test_record import token
 def chosen(
     wished: str, parent: str, role: TokenRole | None = None, *, has_sudo: bool = False, no_default: bool = False
 ) -> str:
-    """The policies of a child, with blanks between."""
+    """The policies of a child, separated by spaces."""
     form = CreateForm(policies=tuple(wished.split()), no_default_policy=no_default)
     return " ".join(policies_of(form, role, token(policies=tuple(parent.split())), has_sudo=has_sudo))
 

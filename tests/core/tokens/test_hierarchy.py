@@ -248,7 +248,7 @@ def test_a_child_that_is_made_while_its_parent_is_revoked_is_refused_or_treated_
 
 
 def revoked(path: str, *faults: Fault) -> tuple[Installation, str, list[str]]:
-    """A world in which a token with two children is revoked, its text, and theirs; all may crash at `faults`."""
+    """An installation in which a token with two children is revoked, and the texts of the three; with faults."""
     world = Installation()
     parent = new_token(world)
     children = [new_token(world, parent) for _ in range(2)]

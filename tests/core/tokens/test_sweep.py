@@ -23,7 +23,7 @@ def test_dead_tokens_are_swept_with_all_their_entries_and_living_ones_stay() -> 
 
 
 def test_a_dead_token_is_not_swept_before_its_dependants() -> None:
-    """Its due entry is what clears it away, children first."""
+    """Its due entry removes it, children first."""
     world = Installation()
     parent = new_token(world, ttl=60)
     new_token(world, parent, ttl=10**5)
