@@ -144,11 +144,11 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     await Record(received(call, facts))
     answer = complete(await route.program(call), route, call, ask)
     facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
-    facts.new_token_id = answer.new_token
     response = render(answer, request_id=facts.request_id, mount_type=mount.shown_type)
     if wrapping is not None and answer.can_be_wrapped:
         answer = await wrap(context, answer, response.body, wrapping)
         response = replace(render(answer, request_id="", mount_type=""), request_id=facts.request_id)
+    facts.new_token_id = answer.new_token
     if facts.exchange is not None:
         facts.exchange.answer = answer
     return response

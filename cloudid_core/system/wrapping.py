@@ -46,7 +46,8 @@ async def unwrap(call: Call) -> Answer:
     """Answer what was wrapped, as it was, once."""
     token, wrapped = await _find(call)
     await call.context.records.commit(Changes(wrapped.expected) | wrapped.record.release(token, call.now))
-    return Answer(rendered=wrapped.record.body, holds=wrapped.record.new_lease)
+    shown = wrapped.record
+    return Answer(rendered=shown.body, holds=shown.new_lease, new_token=shown.new_token)
 
 
 async def look_up(call: Call) -> Answer:

@@ -94,4 +94,4 @@ def wrapped_answer(wrapped: Wrapped, issue: Issue) -> Answer:
         creation_path=wrapped.path,
         wrapped_accessor=wrapped.accessor,
     )
-    return Answer(wrap_info=info)
+    return Answer(wrap_info=info, new_token=issue.token.id)
