@@ -22,6 +22,7 @@ from .errors import Code, EntryDamaged, HostFailure, Problem, RecordFailed, Refu
 from .foundation.caches import Caches
 from .foundation.context import Context
 from .foundation.node import Node
+from .foundation.request_ids import KEY_SIZE, RequestIds
 from .initialise import initialise
 from .issuer.roll_over import ensure_first
 from .leases.revocation import end_lease
@@ -36,7 +37,6 @@ from .store.sealing import Sealer
 from .system.audit import declare_devices
 from .tokens import hierarchy
 from .tokens.sweep import Sweep
-from .values.guid import uuid_text
 
 REFRESH_PAUSE: Final = 60.0
 
@@ -51,7 +51,7 @@ async def open_service(settings: Settings) -> Service:
     context = Context(settings, records, caches, CATALOG, node)
     await ensure_first(context)
     await declare_devices(context, settings.audit_devices)
-    return Service(context)
+    return Service(context, RequestIds(await RandomBytes(KEY_SIZE)))
 
 
 def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries | None:
@@ -62,15 +62,16 @@ def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries
 class Service:
     """One opened service: what it was opened with, and its caches. Everything else is in the store."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, request_ids: RequestIds) -> None:
         self.context = context
+        self._request_ids = request_ids
         self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
         self._refresh_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
-        request_id = uuid_text(await RandomBytes(16))
-        facts = RequestFacts(request_id=request_id, time=await Now(), remote_address=request.remote_address)
+        request_id, now = self._request_ids.next(), await Now()
+        facts = RequestFacts(request_id=request_id, time=now, remote_address=request.remote_address)
         refusal: Refused
         failure: Exception | None = None
         try:

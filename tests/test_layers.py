@@ -34,7 +34,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("tokens.record", "tokens.settings"),),
     (("policies.builtin", "policies.document", "policies.hcl", "policies.matching", "policies.parameters"),),
     (("background.leadership",), ("background.queue",), ("store.keyring",)),
-    (("foundation.context",),),
+    (("foundation.context",), ("foundation.request_ids",)),
     (("rotation.root_credential",),),
     (("issuer.keys", "issuer.tokens"),),
     (("foundation.environment",), ("mounts.table",), ("provider",)),

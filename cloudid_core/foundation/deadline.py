@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+import msgspec
 
 from ..effects import Instant, Now
 from ..errors import Code, Refused
 
 
-@frozen
-class Deadline:
+class Deadline(msgspec.Struct, frozen=True):
     """The instant after which an answer is of no use to its caller."""
 
     at: Instant
