@@ -59,6 +59,23 @@ class RequestFacts(msgspec.Struct, kw_only=True):
     new_token_id: str = ""
     """The service token that this request has made, by its id."""
 
+    def found(self, ask: ParsedRequest, destination: Destination) -> None:
+        """The request was understood, and this is where it leads."""
+        mount, route = destination.mount, destination.route
+        self.operation, self.path = ask.operation.value, ask.shown_path
+        if mount is not None:
+            self.mount, self.mount_accessor = mount.path, mount.accessor
+        if route is not None:
+            self.role = role_in(route, destination.captures, ask.body)
+        if self.exchange is not None:
+            self.exchange.found(ask, mount)
+            if route is not None and not route.audited:
+                self.exchange = None
+
+    def gives(self, answer: Answer) -> None:
+        """The program has answered."""
+        self.accessor, self.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
+
     def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
         """The event of the answer."""
         return RequestAnswered(
@@ -96,16 +113,8 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     found = destination_of(request, catalog, mounts, context.caches.destinations)
     mount, route = found.mount, found.route
     ask = parse_request(request, found.target, context.settings)
-    facts.operation, facts.path = ask.operation.value, ask.shown_path
+    facts.found(ask, found)
     deadline = Deadline(facts.time + deadline_seconds(request.headers, context.settings.request_deadline))
-    if facts.exchange is not None:
-        facts.exchange.found(ask, mount)
-        if route is not None and not route.audited:
-            facts.exchange = None
-    if mount is not None:
-        facts.mount, facts.mount_accessor = mount.path, mount.accessor
-    if route is not None:
-        facts.role = role_in(route, found.captures, ask.body)
     quotas = known_quotas(context, facts.time) or await read_quotas(context, facts.time)
     count_request(context, quotas, ask.path, facts.role, facts.remote_address, facts.time)
     if found.target.wants_help:
@@ -143,7 +152,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
         call = replace(call, given=read_form(route, ask.body))
     await Record(received(call, facts))
     answer = complete(await route.program(call), route, call, ask)
-    facts.accessor, facts.lease_id = answer.auth.accessor if answer.auth else "", answer.lease_id
+    facts.gives(answer)
     response = render(answer, request_id=facts.request_id, mount_type=mount.shown_type)
     if wrapping is not None and answer.can_be_wrapped:
         answer = await wrap(context, answer, response.body, wrapping)
