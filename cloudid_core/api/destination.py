@@ -2,8 +2,7 @@
 
 Clients ask for the same few targets again and again, so destinations are remembered. Only those of routes without
 captures are, under the one spelling that has neither a query nor an escape: clients cannot fill the memory with what
-they make up, and nothing secret gets into it. What is remembered counts for the table of mounts in which it was found,
-and for no other.
+they make up, and nothing secret gets into it. What is remembered counts for one version of the table of mounts.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from ..errors import Code
 from ..foundation.caches import Bounded
 from ..foundation.components import Catalog
 from ..mounts.table import Mount, MountTable
+from ..store.records import Found
 from .request import PREFIX, Target, parse_target
 from .response import Request
 from .routing import Route, methods_of
@@ -29,7 +29,8 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     target: Target
-    mounts: MountTable
+    version: int
+    """Of the table of mounts in which it was found."""
     mount: Mount | None = None
     route: Route | None = None
     captures: Mapping[str, str] = {}
@@ -41,12 +42,12 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def destination_of(
-    request: Request, catalog: Catalog, mounts: MountTable, remembered: Bounded[Hashable, Any]
+    request: Request, catalog: Catalog, mounts: Found[MountTable], remembered: Bounded[Hashable, Any]
 ) -> Destination:
     """Where a request leads. `Refused` when its method or target cannot be understood."""
     key = request.method, request.target
     known: Destination | None = remembered.peek(key)
-    if known is not None and known.mounts is mounts:
+    if known is not None and known.version == mounts.version:
         return known
     found = find_destination(parse_target(request), catalog, mounts)
     if found.route is not None and not found.captures and request.target == PREFIX + found.target.path:
@@ -54,18 +55,18 @@ def destination_of(
     return found
 
 
-def find_destination(target: Target, catalog: Catalog, mounts: MountTable) -> Destination:
+def find_destination(target: Target, catalog: Catalog, mounts: Found[MountTable]) -> Destination:
     """Find the mount of a path, and in its component's table the route."""
-    at = mounts.route(target.path)
+    at = mounts.record.route(target.path)
     if at is None:
-        return Destination(target=target, mounts=mounts)
+        return Destination(target=target, version=mounts.version)
     mount, rest = at
     table = catalog.of(mount).routes
     match = table.find(rest, target.operation)
-    if isinstance(match, Code):
-        return Destination(target=target, mounts=mounts, mount=mount, failure=match, allow=methods_of(table.at(rest)))
-    route, captures = match
-    if target.is_head and route.has_side_effect:
-        failure = Code.UNSUPPORTED_OPERATION
-        return Destination(target=target, mounts=mounts, mount=mount, failure=failure, allow=methods_of(table.at(rest)))
-    return Destination(target=target, mounts=mounts, mount=mount, route=route, captures=captures)
+    if not isinstance(match, Code):
+        route, captures = match
+        if not (target.is_head and route.has_side_effect):
+            return Destination(target=target, version=mounts.version, mount=mount, route=route, captures=captures)
+        match = Code.UNSUPPORTED_OPERATION
+    allow = methods_of(table.at(rest))
+    return Destination(target=target, version=mounts.version, mount=mount, failure=match, allow=allow)

@@ -100,7 +100,8 @@ class RequestFacts(msgspec.Struct, kw_only=True):
 
 async def respond(context: Context, catalog: Catalog, request: Request, facts: RequestFacts) -> Response:
     """The response to a request. Raises `Refused` where there is none. `facts` learns what becomes known."""
-    mounts = (await mount_table(context.records)).record
+    table = await mount_table(context.records)
+    mounts = table.record
     if mounts.takers:
         facts.exchange = Exchange(
             devices=mounts.devices,
@@ -110,7 +111,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
             headers=request.headers,
             audited_headers=mounts.audited_headers,
         )
-    found = destination_of(request, catalog, mounts, context.caches.destinations)
+    found = destination_of(request, catalog, table, context.caches.destinations)
     mount, route = found.mount, found.route
     ask = parse_request(request, found.target, context.settings)
     facts.found(ask, found)
@@ -118,7 +119,7 @@ async def respond(context: Context, catalog: Catalog, request: Request, facts: R
     quotas = known_quotas(context, facts.time) or await read_quotas(context, facts.time)
     count_request(context, quotas, ask.path, facts.role, facts.remote_address, facts.time)
     if found.target.wants_help:
-        answer = await explain(context, catalog, found, ask, facts)
+        answer = await explain(context, catalog, mounts, found, ask, facts)
         return render(answer, request_id=facts.request_id, mount_type="")
     caller: Caller | None = None
     if route is None or not route.public:
@@ -188,14 +189,19 @@ def authorise(caller: Caller | None, ask: ParsedRequest, capability: str, form: 
 
 
 async def explain(
-    context: Context, catalog: Catalog, found: Destination, ask: ParsedRequest, facts: RequestFacts
+    context: Context,
+    catalog: Catalog,
+    mounts: MountTable,
+    found: Destination,
+    ask: ParsedRequest,
+    facts: RequestFacts,
 ) -> Answer:
     """Help about a path, for callers who may do anything there; no program of a route runs."""
     path, mount = ask.path, found.mount
     table = catalog.of(mount).routes if mount else RouteTable(())
     rows = table.at(path.removeprefix(mount.path).removeprefix("/")) if mount else ()
     if not any(row.public for row in rows):
-        acl = (await identify(context, found.mounts, ask, facts)).acl
+        acl = (await identify(context, mounts, ask, facts)).acl
         granted = acl.capabilities(path) | acl.capabilities(f"{path}/")
         if not (granted - DENY or any(row.any_token for row in rows)):
             raise Refused(Code.PERMISSION_DENIED)

@@ -76,7 +76,7 @@ class Caches:
         self.credential_failures: Bounded[str, str] = Bounded(1024)
         """Why the last access token was not given, by its owner: a mount and the version of its configuration."""
         self.destinations: Bounded[Hashable, Any] = Bounded(1024)
-        """Where requests lead, by method and target; each knows the table of mounts that it was found in."""
+        """Where requests lead, by method and target; each knows the version of the table of mounts that it rests on."""
         self.quotas: Bounded[str, Any] = Bounded(1)
         """The quotas of requests, and until when they are not read again."""
         self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)

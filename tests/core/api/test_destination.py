@@ -16,11 +16,12 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.foundation.caches import Bounded
 from cloudid_core.mounts.catalog import CATALOG
 from cloudid_core.mounts.table import MountTable, default_mounts
+from cloudid_core.store.records import Found
 from tests.installation import Installation
 from tests.logins import configure_logins
 
-MOUNTS: Final = default_mounts(bytes(range(24)))
-WITHOUT_CLOUD: Final = MOUNTS.without(MOUNTS.mounts[0].id)
+MOUNTS: Final = Found("mounts", default_mounts(bytes(range(24))), 1)
+WITHOUT_CLOUD: Final = Found("mounts", MOUNTS.record.without(MOUNTS.record.mounts[0].id), 2)
 METHODS: Final = ("GET", "HEAD", "LIST", "HELP", "POST", "PUT", "DELETE", "PATCH", "get", "TRACE")
 PATHS: Final = (
     "auth/cloud/login",
@@ -46,7 +47,9 @@ def memory() -> Bounded[Hashable, Any]:
     return Bounded(16)
 
 
-def outcome(request: Request, mounts: MountTable, remembered: Bounded[Hashable, Any]) -> Destination | tuple[str, ...]:
+def outcome(
+    request: Request, mounts: Found[MountTable], remembered: Bounded[Hashable, Any]
+) -> Destination | tuple[str, ...]:
     try:
         return destination_of(request, CATALOG, mounts, remembered)
     except Refused as refused:
@@ -54,7 +57,7 @@ def outcome(request: Request, mounts: MountTable, remembered: Bounded[Hashable, 
 
 
 @given(st.lists(st.tuples(requests, st.sampled_from([MOUNTS, WITHOUT_CLOUD])), max_size=40))
-def test_memory_changes_nothing(asked: list[tuple[Request, MountTable]]) -> None:
+def test_memory_changes_nothing(asked: list[tuple[Request, Found[MountTable]]]) -> None:
     remembered = memory()
     for request, mounts in asked:
         assert outcome(request, mounts, remembered) == outcome(request, mounts, memory())

@@ -14,6 +14,7 @@ from cloudid_core.mounts.catalog import CATALOG
 from cloudid_core.mounts.table import MountTable, default_mounts, mount_table
 from cloudid_core.policies.document import parse
 from cloudid_core.policies.matching import Acl
+from cloudid_core.store.records import Found
 from cloudid_core.tokens.record import Caller
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
@@ -22,7 +23,7 @@ from ..tokens.test_record import token
 
 WORLD = Installation()
 CONTEXT = WORLD.context
-MOUNTS = WORLD.perform(mount_table(CONTEXT.records)).record
+MOUNTS = WORLD.perform(mount_table(CONTEXT.records))
 
 
 def ask(method: str, target: str) -> ParsedRequest:
@@ -30,7 +31,7 @@ def ask(method: str, target: str) -> ParsedRequest:
     return parse_request(request, parse_target(request), CONTEXT.settings)
 
 
-def place_of(method: str, target: str, mounts: MountTable = MOUNTS) -> Destination:
+def place_of(method: str, target: str, mounts: Found[MountTable] = MOUNTS) -> Destination:
     return find_destination(parse_target(Request(method, f"/v1/{target}")), CATALOG, mounts)
 
 
@@ -78,7 +79,7 @@ def test_a_request_without_a_route_has_a_code(method: str, target: str, code: Co
 
 def test_a_mount_of_another_table_is_not_found() -> None:
     others = default_mounts(bytes(24)).without(default_mounts(bytes(24)).mounts[0].id)
-    assert place_of("GET", "auth/cloud/config", others).failure is Code.NO_HANDLER
+    assert place_of("GET", "auth/cloud/config", MOUNTS.with_record(others)).failure is Code.NO_HANDLER
 
 
 # Who may
