@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 
-class Cloud(msgspec.Struct, frozen=True):
+class Cloud(msgspec.Struct, frozen=True, cache_hash=True):
     """Where the provider's services of one environment are; no address ends in a slash but `resource_audience`'s."""
 
     login: str

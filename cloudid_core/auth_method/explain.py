@@ -16,13 +16,14 @@ from ..api.response import Answer
 from ..api.routing import Call
 from ..errors import Code, Refused, reason_of
 from ..provider.client import PROVIDER_FAILURES, refusal_of
+from ..provider.signing_keys import known_keys
 from ..store.conflicts import retry_on_conflict
 from .claims import Claims
 from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
 from .explanation import Case, Trust, explanation_of
 from .form import LoginForm, validate
 from .given import given_claims, given_facts
-from .login import facts_at_hand, fetched_facts, tenant_keys, trust_of, verified_claims
+from .login import facts_at_hand, fetched_facts, fetched_keys, trust_of, verified_claims
 from .snapshot import Snapshot, read_snapshot
 
 UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISSING)
@@ -55,7 +56,7 @@ async def explain_login(call: Call) -> Answer:
     role = snapshot.role
     warnings: tuple[str, ...] = ()
     if form.claims is not None:
-        key_set = await tenant_keys(call, snapshot)
+        key_set = known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
         claims = _given(call, form, trust_of(call, snapshot, key_set))
         facts = given_facts(form.facts or {}, claims)
     else:

@@ -112,7 +112,7 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         display_name=snapshot.display_prefix + claims.principal_id,
         metadata={"role": snapshot.role_name, **verdict.metadata},
     )
-    changes, nonces = Changes(snapshot.expects, issued.changes.puts), random[RANDOM_SIZE:]
+    changes, nonces = Changes(snapshot.expects, issued.puts), random[RANDOM_SIZE:]
     if call.wrapping is not None and issued.stored_id:
         changes, nonces = changes | call.hung_on_wrapping(token_id=issued.stored_id), b""
     await call.context.records.commit(changes, nonces)
@@ -149,7 +149,7 @@ def trust_of(call: Call, snapshot: Snapshot, key_set: KeySet) -> Trust:
 
 async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tuple[Claims, KeySet]:
     """The claims of a token whose signature holds, and the keys it was verified with."""
-    key_set = await tenant_keys(call, snapshot)
+    key_set = known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
     try:
         return _verify(call, form, key_set), key_set
     except UnknownKey as unknown:
@@ -157,12 +157,7 @@ async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tu
         return _verify(call, form, key_set), key_set
 
 
-async def tenant_keys(call: Call, snapshot: Snapshot) -> KeySet:
-    """The tenant's signing keys, from the provider where they are not at hand."""
-    return known_keys(snapshot.identity, call.now) or await _fetched_keys(call, snapshot)
-
-
-async def _fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:
+async def fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:
     """The tenant's signing keys, from the provider."""
     await snapshot.confirm()
     return await signing_keys(snapshot.client(call.deadline))

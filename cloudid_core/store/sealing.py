@@ -102,7 +102,10 @@ class Keyring:
 
     def token_keys_at(self, now: Instant) -> TokenKeys:
         """The keys that tokens are made with at a time."""
-        return next((each for each in reversed(self.token_keys) if each.serves_from <= now), self.token_keys[0])
+        for keys in reversed(self.token_keys):
+            if keys.serves_from <= now:
+                return keys
+        return self.token_keys[0]
 
     def token_keys_of(self, term: int) -> TokenKeys | None:
         """The keys of a term; `None` if they are not in this ring."""

@@ -15,7 +15,7 @@ from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import grant
 from ..mounts.table import Mount
-from ..store.changes import Changes
+from ..store.changes import NO_CHANGES, Changes
 from . import batch, encoding
 from .record import Token
 from .settings import BATCH, SERVICE, TokenSettings
@@ -24,12 +24,11 @@ RANDOM_SIZE: Final = max(encoding.RANDOM_SIZE, encoding.ID_RANDOM_SIZE + batch.R
 
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
-    """A token that exists once its changes are committed. A batch token has none."""
+    """A token that exists once its records are in the store. A batch token has none."""
 
     token: Token
     text: str
     accessor: str
-    changes: Changes
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -39,6 +38,20 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
     def stored_id(self) -> str:
         """The id of the token in the store; a batch token is not there."""
         return "" if self.token.is_batch else self.token.id
+
+    @property
+    def puts(self) -> Mapping[str, object]:
+        """The records of the token, by key."""
+        token = self.token
+        if token.is_batch:
+            return {}
+        key = token.key
+        return {key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token}
+
+    @property
+    def changes(self) -> Changes:
+        """Stores the token under an id that no other token has."""
+        return Changes({self.token.key: ABSENT}, puts) if (puts := self.puts) else NO_CHANGES
 
     @property
     def block(self) -> AuthBlock:
@@ -76,20 +89,11 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
         token_id = encoding.time_ordered_id(draft.created_at, random[: encoding.ID_RANDOM_SIZE])
         token = replace(draft, id=token_id, renewable=False)
         shown = batch.seal(token, keyring, random[encoding.ID_RANDOM_SIZE :])
-        return Issue(token=token, text=shown, accessor="", changes=Changes(), warnings=warnings)
+        return Issue(token=token, text=shown, accessor="", warnings=warnings)
     keys = keyring.token_keys_at(draft.created_at)
     fresh = encoding.custom_token(chosen, keys) if chosen else encoding.new_token(draft.created_at, random)
     token = replace(draft, id=fresh.id, mac=encoding.mac_of(fresh.text, keys), key_term=keys.term)
-    key = token.key
-    return Issue(
-        token=token,
-        text=fresh.text,
-        accessor=encoding.accessor_of(fresh.id, keys),
-        changes=Changes(
-            {key: ABSENT}, {key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token}
-        ),
-        warnings=warnings,
-    )
+    return Issue(token=token, text=fresh.text, accessor=encoding.accessor_of(fresh.id, keys), warnings=warnings)
 
 
 def type_at(mount: Mount, role: TokenSettings) -> str:
