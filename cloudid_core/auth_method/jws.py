@@ -28,15 +28,12 @@ _HASHED: Final = Prehashed(SHA256())
 _MOST_BRACKETS: Final = 16
 """In a header: bounds how deeply it nests."""
 
-_PADDINGS: Final = {
-    (remainder, last): "=" * (-remainder % 4)
-    for remainder, ends in (
-        (0, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
-        (2, "AQgw"),
-        (3, "AEIMQUYcgkosw048"),
+_PADDINGS: Final = tuple(
+    dict.fromkeys(ends, "=" * (-remainder % 4))
+    for remainder, ends in enumerate(
+        ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", "", "AQgw", "AEIMQUYcgkosw048")
     )
-    for last in ends
-}
+)
 """What base64url leaves out at the end of a text, by its length modulo 4 and its last character. Only characters whose
 spare bits are zero are here (RFC 4648 section 3.5)."""
 
@@ -90,12 +87,12 @@ def verify(parts: Parts, key: RSAPublicKey) -> bytes:
 
 def _decode(segment: str) -> bytes:
     """The bytes of a segment that is their one canonical base64url text."""
-    padding = _PADDINGS.get((len(segment) % 4, segment[-1:]))
-    if padding is None or "+" in segment or "/" in segment:
+    if "+" in segment or "/" in segment:
         raise Refused(Code.JWT_MALFORMED)
     try:  # msgspec reads base64 several times as fast as the standard library
+        padding = _PADDINGS[len(segment) % 4][segment[-1]]
         return convert(segment.replace("-", "+").replace("_", "/") + padding, bytes)
-    except msgspec.ValidationError:
+    except (LookupError, msgspec.ValidationError):
         raise Refused(Code.JWT_MALFORMED) from None
 
 

@@ -9,10 +9,12 @@ import re
 import string
 from base64 import b64decode
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 import jwt
 import pytest
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -237,6 +239,102 @@ def test_signatures_of_other_schemes_are_refused() -> None:
         b"\0" * 257,
     ):
         assert code_of(read, f"{text}.{encode(signature)}") is Code.LOGIN_REFUSED
+
+
+def block(content: bytes, *, head: bytes = b"\0\1", fill: bytes = b"\xff", tail: bytes = b"") -> bytes:
+    """The block of 256 bytes that a signature hides (RFC 8017 section 9.2), well-formed or not."""
+    filled = 256 - len(head) - 1 - len(content) - len(tail)
+    return head + fill * filled + b"\0" + content + tail
+
+
+def signature_of(hidden: bytes) -> bytes:
+    """What only the key's owner can do, who may be mistaken."""
+    numbers = private_key().private_numbers()
+    number = pow(int.from_bytes(hidden), numbers.d, numbers.public_numbers.n)
+    return number.to_bytes(256)
+
+
+SHA256_INFO = bytes.fromhex("3031300d060960864801650304020105000420")
+TEXT = f"{GOOD_HEADER}.{GOOD_PAYLOAD}"
+DIGEST = sha256(TEXT.encode()).digest()
+INFO = SHA256_INFO + DIGEST
+
+
+@pytest.mark.parametrize(
+    "hidden, is_good",
+    [
+        (block(INFO), True),
+        (block(DIGEST), False),
+        (block(b""), False),
+        (block(SHA256_INFO), False),
+        (block(INFO[:-1]), False),
+        (block(INFO + b"\0"), False),
+        (block(INFO, tail=b"\0" * 100), False),
+        (b"\0\1" + b"\xff" * 8 + b"\0" + INFO + bytes(range(194)), False),
+        (block(bytes.fromhex("302f300b0609608648016503040201") + b"\x04\x20" + DIGEST), False),
+        (block(bytes.fromhex("308131300d060960864801650304020105000420") + DIGEST), False),
+        (block(bytes.fromhex("3041300d06096086480165030402010510") + b"a" * 16 + b"\x04\x20" + DIGEST), False),
+        (block(bytes.fromhex("3031300d060960864801650304020205000420") + DIGEST), False),
+        (block(INFO[:-1] + bytes([INFO[-1] ^ 1])), False),
+        (block(INFO, head=b"\0\2"), False),
+        (block(INFO, head=b"\0\0"), False),
+        (block(INFO, fill=b"\xfe"), False),
+        (block(INFO, fill=b"\0"), False),
+    ],
+    ids=[
+        "well-formed",
+        "digest alone",
+        "nothing",
+        "no digest",
+        "digest too short",
+        "digest too long",
+        "bytes after it",
+        "little filling and bytes after it",
+        "no parameters",
+        "length in two bytes",
+        "bytes in the parameters",
+        "name of another hash",
+        "another digest",
+        "encryption's type",
+        "type of no filling",
+        "other filling",
+        "filling of zeros",
+    ],
+)
+def test_a_signature_hides_exactly_what_the_standard_says(hidden: bytes, is_good: bool) -> None:
+    """The library's own `verify` agrees in each case."""
+    assert len(hidden) == 256
+    signature = signature_of(hidden)
+    assert (code_of(read, f"{TEXT}.{encode(signature)}") is None) == is_good == holds(signature)
+
+
+@given(st.integers(0, 2047), st.integers(0, 2047))
+def test_no_bit_of_what_a_signature_hides_may_differ(one: int, other: int) -> None:
+    flipped = int.from_bytes(block(INFO)) ^ (1 << one) ^ (1 << other)
+    modulus = private_key().public_key().public_numbers().n
+    signature = signature_of((flipped % modulus).to_bytes(256))
+    assert (code_of(read, f"{TEXT}.{encode(signature)}") is None) == (one == other) == holds(signature)
+
+
+def test_a_signature_has_one_spelling() -> None:
+    """As a number it could have leading zeros or lack them, or be larger by the modulus."""
+    modulus = private_key().public_key().public_numbers().n
+    attempts = (f"{GOOD_HEADER}.{encode(str(number).encode())}" for number in count())
+    signed = ((text, private_key().sign(text.encode(), padding.PKCS1v15(), SHA256())) for text in attempts)
+    text, signature = next((text, signature) for text, signature in signed if signature[0] == 0)
+    assert code_of(read, f"{text}.{encode(signature)}") is None
+    larger = int.from_bytes(signature) + modulus
+    for other in (signature[1:], b"\0" + signature, larger.to_bytes(257), larger.to_bytes(257)[1:]):
+        assert code_of(read, f"{text}.{encode(other)}") is Code.LOGIN_REFUSED
+
+
+def holds(signature: bytes) -> bool:
+    """Whether the library finds that a signature of `TEXT` holds."""
+    try:
+        private_key().public_key().verify(signature, TEXT.encode(), padding.PKCS1v15(), SHA256())
+    except InvalidSignature:
+        return False
+    return True
 
 
 @given(st.integers(0, len(GOOD) - 1), st.sampled_from("AZaz09-_.="), st.sampled_from(["replace", "insert", "delete"]))
