@@ -149,6 +149,22 @@ def test_a_server_whose_streams_are_closed_or_full_serves(runtime: str, stream: 
         process.wait()
 
 
+@pytest.mark.parametrize("name", NAMES.values())
+def test_the_place_of_a_closed_stream_is_taken_by_nothing_else(name: str) -> None:
+    """Otherwise the log would be written into a file of the store, or to a client."""
+    shell = shutil.which("sh") or "sh"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    script = f'exec "$0" -m {name} --dev --listen 127.0.0.1:{port} 2>&- >&- <&-'
+    process = subprocess.Popen([shell, "-c", script, sys.executable], cwd=ROOT)
+    try:
+        wait_until(lambda: answers(port))
+        assert {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)} == {os.devnull}
+    finally:
+        process.kill()
+        process.wait()
+
+
 def answers(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()

@@ -73,9 +73,21 @@ def test_the_best_pattern_decides_alone(path: str, best_first: list[str]) -> Non
         assert acl_of({best: "read"}, dict.fromkeys(others, "deny")).allows("read", path), best
 
 
-def test_equal_ranks_are_decided_by_the_greater_text() -> None:
-    """`+/b/+` and `+/+/c` are alike in everything else; `b` is greater than `+`."""
-    assert acl_of({"+/b/+": "read", "+/+/c": "update"}).capabilities("a/b/c") == {"read"}
+@pytest.mark.parametrize(
+    "path, best, other",
+    [
+        ("a/b/cc", "+/+/cc", "+/b/+"),  # the longer, though its text is less
+        ("x/a/b/cc/d", "x/+/+/cc/*", "x/+/b/+/*"),
+        ("a/b/c", "+/b/+", "+/+/c"),  # alike in everything else: `b` is greater than `+`
+        ("x/a/b/c/d", "x/+/b/+/*", "x/+/+/c/*"),
+    ],
+)
+def test_patterns_with_as_many_wildcards_are_decided_by_length_and_then_by_text(
+    path: str, best: str, other: str
+) -> None:
+    for document in ({best: "read", other: "update"}, {other: "update", best: "read"}):
+        assert acl_of(document).capabilities(path) == {"read"}
+        assert naive_words(list(document.items()), path) == {"read"}
 
 
 def test_different_patterns_do_not_add_up() -> None:
@@ -245,7 +257,7 @@ def naive_allows(rules: list[tuple[str, str]], operation: str, path: str) -> boo
     return "list" in ((naive_words(rules, bare) if words is None else words) or set())
 
 
-SEGMENTS = st.sampled_from(["a", "b", "ab", "+", "", "a+", "*a"])
+SEGMENTS = st.sampled_from(["a", "b", "ab", "+", "+", "+", "", "a+", "*a"])
 PATTERNS = st.builds(
     lambda segments, end: "/".join(segments) + end,
     st.lists(SEGMENTS, min_size=1, max_size=4),

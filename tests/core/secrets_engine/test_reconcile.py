@@ -464,6 +464,19 @@ def test_a_repair_is_written_in_pages(engine: SecretsEngine, monkeypatch: pytest
     assert [len(commit.puts) for commit in commits] == [4, 4, 2], "an intent and its due entry each"
 
 
+def test_leases_are_ended_in_pages(engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "PAGE", 2)
+    existing(engine)
+    for _ in range(5):
+        lease = engine.lease(issue(engine))
+        assert lease is not None
+        remove_password(engine, lease.provisioned)
+    settle(engine)
+    assert repair(engine) == {"repaired": 5, "left": 0}
+    engine.converge()
+    assert engine.leases() == []
+
+
 def test_records_are_read_in_pages(engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is on a later page accounts for its objects too."""
     monkeypatch.setattr(ownership, "PAGE", 2)

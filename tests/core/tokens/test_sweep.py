@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.effects import ReadEntry
+from cloudid_core.effects import ListKeys, ReadEntry, Sleep
 from cloudid_core.tokens import sweep
 from tests.installation import Installation
 from tests.tokens import is_valid, new_token
@@ -83,6 +83,19 @@ def test_pages_without_dead_tokens_end_a_round_and_the_next_goes_on(monkeypatch:
     world.advance(60)
     broom = sweep.Sweep()
     assert [world.perform(broom.run(world.context, {}, world.clock)) for _ in range(2)] == [0, 1]
+
+
+def test_requests_run_between_two_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even on a host that never waits for its store."""
+    monkeypatch.setattr(sweep, "PAGE", 2)
+    world = Installation()
+    for _ in range(4):
+        new_token(world, ttl=60, no_parent=True)
+    world.advance(60)
+    before = len(world.trace)
+    world.perform(sweep.Sweep().run(world.context, {}, world.clock))
+    made = [type(effect) for _, effect in world.trace[before:] if isinstance(effect, ListKeys | Sleep)]
+    assert made == [ListKeys, Sleep, ListKeys, Sleep, ListKeys]
 
 
 def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
