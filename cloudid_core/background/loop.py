@@ -41,6 +41,8 @@ BUDGET: Final = 64
 """How much of a queue is done in one round."""
 LANES: Final = 4
 """How many pieces of work of one queue are done at the same time."""
+LANES_BEHIND: Final = 32
+"""The same while more is due than its budget: leases must end as fast as requests make them."""
 MOST_LANES: Final = 64
 ROUND_SECONDS: Final = 10.0
 """How long a round goes on starting work."""
@@ -60,6 +62,16 @@ class Backlog:
 
     due_keys: tuple[str, ...]
     next_at: Instant
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether more is due than is done in one round."""
+        return len(self.due_keys) > BUDGET
+
+    def lanes(self, most: int) -> list[tuple[str, ...]]:
+        """Its budget, dealt to so many lanes at the most."""
+        count = min(LANES_BEHIND if self.is_behind else LANES, most)
+        return [keys_of_lane for number in range(count) if (keys_of_lane := self.due_keys[number:BUDGET:count])]
 
 
 class Loop:
@@ -100,7 +112,7 @@ class Loop:
         await self._sweep(self._context, fence, now)
         if bugs:
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
-        is_behind = len(chosen) < len(backlogs) or any(len(backlog.due_keys) > BUDGET for backlog in chosen)
+        is_behind = len(chosen) < len(backlogs) or any(backlog.is_behind for backlog in chosen)
         return await self._next_visit(BREATH if not is_behind else 0.0)
 
     async def stop(self) -> None:
@@ -125,12 +137,8 @@ class Loop:
 
     async def _work_off(self, backlogs: list[Backlog], fence: Mapping[str, int], until: Instant) -> list[Exception]:
         """Do what is due, within the budget of each queue; the bugs that were met."""
-        lanes_each = max(1, min(LANES, MOST_LANES // max(1, len(backlogs))))
-        lanes = [
-            self._lane(backlog.due_keys[number:BUDGET:lanes_each], fence, until)
-            for backlog in backlogs
-            for number in range(min(lanes_each, len(backlog.due_keys)))
-        ]
+        most = max(1, MOST_LANES // max(1, len(backlogs)))
+        lanes = [self._lane(due_keys, fence, until) for backlog in backlogs for due_keys in backlog.lanes(most)]
         return [bug for bugs in await gather(lanes) for bug in bugs]
 
     async def _lane(self, due_keys: tuple[str, ...], fence: Mapping[str, int], until: Instant) -> list[Exception]:

@@ -13,6 +13,7 @@ from cloudid_core.background.loop import (
     BUDGET,
     FOLLOW,
     LANES,
+    LANES_BEHIND,
     MOST_LANES,
     PAUSE,
     ROUND_SECONDS,
@@ -100,7 +101,17 @@ def test_a_queue_has_a_budget_and_the_rest_comes_at_once() -> None:
     assert round_.left == 10
     assert round_.run() == PAUSE
     assert round_.left == 0
-    assert round_.most_at_once <= LANES
+
+
+def test_a_queue_that_is_behind_is_worked_off_in_more_lanes() -> None:
+    """What ends would pile up otherwise, where many clients make it at once."""
+    round_ = Round()
+    round_.put("m", *range(100, 100 + BUDGET + 10))
+    round_.run()
+    assert LANES < round_.most_at_once <= LANES_BEHIND
+    round_.most_at_once = 0
+    round_.run()
+    assert 0 < round_.most_at_once <= LANES
 
 
 def test_a_backlog_of_one_mount_hides_nothing_of_another() -> None:
