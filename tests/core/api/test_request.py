@@ -213,6 +213,7 @@ def test_the_depth_of_a_body_is_bounded() -> None:
     """Exactly as deep as is allowed is allowed; many shallow containers are no depth."""
     parse_body(nested(DEPTH_LIMIT), 2**20)
     parse_body(b'{"a":[' + b"[]," * 1000 + b"[]]}", 2**20)
+    parse_body(b'{"b":[],"c":[],' + nested(DEPTH_LIMIT)[1:], 2**20)  # deep, and more containers than that
     with pytest.raises(Refused):
         parse_body(nested(DEPTH_LIMIT + 1), 2**20)
 

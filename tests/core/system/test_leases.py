@@ -341,6 +341,7 @@ def test_many_leases_are_marked_first_and_the_answer_counts_what_is_left(monkeyp
     assert world.clock <= START + 20
     assert (reply.data["left"], reply.data["path"]) == (12, "sys/leases/lookup/cloud/creds")
     assert reply.data["reasons"]
+    assert reply.response.wake_at == START + 20 + world.settings.request_grace, "when the request is certainly over"
     assert all(lease and lease.revoking for lease in map(world.lease, leases))
     world.heal()
     world.pass_time(3600)

@@ -19,6 +19,13 @@ def wrap(world: Installation, body: object, ttl: str = "60", token: str = ROOT) 
     return world.must("POST", "sys/wrapping/wrap", body, token, x_service_wrap_ttl=ttl).body["wrap_info"]
 
 
+def test_no_name_in_a_wrapped_body_is_unknown() -> None:
+    """An answer that warned of each of them could not be told from the body."""
+    world = Installation()
+    token = wrap(world, {"any": 1, "thing": 2})["token"]
+    assert world.must("POST", UNWRAP, {"token": token}).body["warnings"] is None
+
+
 def test_a_body_is_wrapped_and_shown_once() -> None:
     world = Installation()
     token = wrap(world, {"secret": "c4n4ry"})["token"]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from cloudid_core.effects import HttpResponse
+from servers.provider_simulator.engine.requests import Call, Caller, Refusal
+from servers.provider_simulator.engine.throttling import Throttle
 
 from ..cloud import Cloud, code_of, read
 
@@ -167,6 +169,16 @@ def test_an_empty_bucket_throttles_until_it_is_refilled(cloud: Cloud, bucket: st
     assert all(other().status != 429 for other in calls.values())
     cloud.wait(10)
     assert [ask().status == 429 for _ in range(2)] == [False, True]
+
+
+def test_each_caller_and_subscription_has_a_bucket_of_its_own() -> None:
+    throttle = Throttle(lambda: 0.0)
+    for caller in ("one", "other"):
+        for subscription in ("a", "b"):
+            call = Call("GET", f"/arm/subscriptions/{subscription}", {}, {}, b"", caller=Caller(caller))
+            throttle.take({"arm_reads": (1, 0.1)}, "arm", call)
+            with pytest.raises(Refusal):
+                throttle.take({"arm_reads": (1, 0.1)}, "arm", call)
 
 
 def test_the_token_endpoint_throttles_too(cloud: Cloud) -> None:
