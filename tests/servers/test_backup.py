@@ -196,6 +196,21 @@ def test_a_copy_holds_one_state_of_a_store_that_is_being_written(tmp_path: Path)
             assert first is not None
 
 
+def test_a_copy_holds_all_that_was_committed_before_it(tmp_path: Path) -> None:
+    """Also what is only in the write-ahead log, while a server has the store open."""
+    path, target = tmp_path / "store.db", tmp_path / "copy"
+    with closing(SqliteStore(path)) as store:
+        for number in range(5):
+            store.commit_all([Commit({}, {f"key {number}": b"%d" % number})])
+        back_up(path, target)
+        store.commit_all([Commit({}, {"later": b""})])
+    with closing(SqliteStore(target)) as copy:
+        assert copy.list("", "", 10) == tuple(f"key {number}" for number in range(5))
+        found = copy.read("key 4")
+        assert found is not None
+        assert found.value == b"4"
+
+
 def test_a_copy_is_for_its_owner_only_and_overwrites_nothing(tmp_path: Path) -> None:
     path, target = tmp_path / "store.db", tmp_path / "copy"
     written(path, 1)
