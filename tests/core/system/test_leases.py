@@ -267,6 +267,18 @@ def test_a_revocation_that_the_provider_does_not_do_is_no_success(
     assert world.lease(lease_id) is None
 
 
+def test_the_secret_of_a_fresh_application_dies_although_applications_cannot_be_read_or_deleted() -> None:
+    """Its key id is known from the issue on, so that nothing has to be looked up."""
+    world = engine_with_roles()
+    lease_id = world.issue("fresh")
+    for_all = {"times": None, "action": {"status": 403, "code": "Denied"}}
+    rules = [{"match": {"family": "graph", "method": method}, **for_all} for method in ("GET", "DELETE")]
+    world.cloud("POST", "/simulator/faults", rules)
+    assert world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}).status == 502
+    assert world.alive("password") == []
+    assert world.alive("application") != []
+
+
 def test_a_revocation_that_has_no_time_left_is_answered_in_time() -> None:
     world = engine_with_roles()
     lease_id = world.issue("existing")
@@ -438,6 +450,12 @@ def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
     world.heal()
     world.pass_time(2 * LONGEST_PAUSE)
     assert world.alive("application") == world.alive("password") == []
+
+
+def test_force_counts_one_lease_as_one() -> None:
+    world = engine_with_roles()
+    world.issue()
+    assert "1 lease was dropped" in world.must("PUT", "sys/leases/revoke-force/cloud").body["warnings"][0]
 
 
 def test_force_without_leases_changes_nothing() -> None:
