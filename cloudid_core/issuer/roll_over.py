@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..background import queue
 from ..background.queue import Due, Job
 from ..effects import GenerateKey, Instant, Now
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..mounts.table import IDENTITY
 from ..store import keys
@@ -26,10 +27,28 @@ async def make_first(now: Instant, period: int) -> dict[str, object]:
 
 @retry_on_conflict
 async def ensure_first(context: Context) -> None:
-    """Make the first key of a store that was initialised before there were any."""
-    if await find_signing_keys(context.records) is None:
+    """Make the first key of a store that was initialised before there were any. A damaged entry is left as it is."""
+    if not await context.records.has(keys.SIGNING_KEYS):
         made = await make_first(await Now(), context.settings.signing_key_period)
         await context.records.commit(Changes(expected(None, keys.SIGNING_KEYS), made))
+
+
+@retry_on_conflict
+async def begin_key(context: Context) -> Instant:
+    """Publish another key, which signs one period from now. In place of damaged keys it signs at once. Returns when."""
+    now, period = await Now(), context.settings.signing_key_period
+    found, expects = await context.records.find_for_writing(keys.SIGNING_KEYS, SigningKeys)
+    private = await GenerateKey()
+    changes = Changes(expects)
+    if found is None:
+        after = first_keys(private, now, period)
+    else:
+        after = found.record.without_expired(now).with_next(private, now, period)
+        changes |= Changes(deletes=(due_key(found.record),))
+    if len(after.keys) > MOST_KEYS:
+        raise Refused(Code.MALFORMED_REQUEST, "too many signing keys are published")
+    await context.records.commit(changes | Changes(puts={keys.SIGNING_KEYS: after, due_key(after): Due()}))
+    return after.keys[-1].signs_from
 
 
 async def roll_over(job: Job) -> None:

@@ -36,6 +36,7 @@ async def add(
     mount_id: str,
     root: Found[RootCredential],
     before: Found[Rotation] | None,
+    expects: Mapping[str, int],
     client: Client,
     now: Instant,
     *,
@@ -44,11 +45,14 @@ async def add(
 ) -> Found[Rotation]:
     """Make a new secret and store it, to be proven until `until`; nothing is left of it if that fails.
 
+    `expects`: the entry of the rotation `before`.
+
     `Conflict`: nothing was made, as somebody else changed the configuration or has begun a rotation.
     """
     begun, given_back = await _begin(context, mount_id, root.record, before.record if before else None, client, now)
     begun = evolve(begun, until=until)
-    version = await context.records.commit(Changes({**fence, **root.expected}) | given_back | changed(before, begun))
+    grounds = Changes({**fence, **root.expected, **expects})
+    version = await context.records.commit(given_back | changed(before, begun) | grounds)
     claim = Found(begun.key, begun, version)
     try:
         return await _make(context, claim, root.record, client, now, fence)

@@ -20,7 +20,7 @@ from ..mounts.table import Mount, mount_table
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found, expected
-from .plan import Plan, find_plan, make_plan, next_warning, replace_plan, replanned
+from .plan import Plan, find_plan, find_undamaged_plan, make_plan, next_warning, replace_plan, replanned
 from .record import Phase, Rotation, find_rotation
 from .root import find_root
 from .root_credential import RootCredential
@@ -47,15 +47,15 @@ async def follow_plan(job: Job) -> None:
         rests_on |= Changes(root.expected)
     plan = _current(job, root, rotation, found.record)
     if mount is None or plan is None:
-        await context.records.commit(rests_on | replace_plan(job.mount_id, found, None))
+        await context.records.commit(rests_on | replace_plan(found, found.expected, None))
     elif plan.rotate_at is None or job.now < plan.rotate_at:
         after, warning = _warned(plan, root, rotation, job.now)
-        await context.records.commit(rests_on | replace_plan(job.mount_id, found, after) | warning)
+        await context.records.commit(rests_on | replace_plan(found, found.expected, after) | warning)
     else:
         attempts = plan.attempts + 1
         again = await queue.retry_at(job, attempts)
         claimed = evolve(plan, attempts=attempts, not_before=again, rotate_at=again, due_at=again)
-        await context.records.commit(rests_on | replace_plan(job.mount_id, found, claimed))
+        await context.records.commit(rests_on | replace_plan(found, found.expected, claimed))
         await _attempt(job, mount, plan, rotation)
 
 
@@ -117,7 +117,7 @@ async def _keep_plan(context: Context, mount: Mount, now: Instant) -> None:
     root = await find_root(context, mount)
     if root is None:
         return
-    before = await find_plan(context, mount.id)
+    before = await find_undamaged_plan(context, mount.id)
     plan, changes = await replanned(context, mount.id, root.record, now)
     if plan is not None and (before is None or plan.due_at + SLACK < before.record.due_at):
         await context.records.commit(Changes(root.expected) | changes)

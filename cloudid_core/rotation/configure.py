@@ -16,16 +16,16 @@ from ..foundation.environment import effective
 from ..mounts.table import Mount
 from ..store.changes import Changes
 from ..values import rfc3339
-from .plan import Plan, Rule, find_plan, replanned, warned_from
-from .record import Key, find_rotation
+from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from
+from .record import Key, find_undamaged_rotation
 from .root import is_managed
 from .root_credential import RootCredential
 
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
     """The warnings of a stored configuration, for its reads and writes and for the status of its rotation."""
-    rotation = await find_rotation(context, mount.id)
-    plan = await find_plan(context, mount.id)
+    rotation = await find_undamaged_rotation(context, mount.id)
+    plan = await find_undamaged_plan(context, mount.id)
     key = rotation.record.key_of(config.client_secret) if rotation else None
     return (
         *_of_source(context, config),

@@ -6,6 +6,7 @@ becomes stale. It has one due entry, which survives restarts and changes of node
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from typing import Final
 
@@ -13,13 +14,13 @@ from attrs import evolve, frozen
 
 from ..background import queue
 from ..background.queue import Due
-from ..effects import Instant
+from ..effects import ABSENT, Instant
 from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
-from ..store.records import Found, expected
+from ..store.records import Found
 from ..values.schedule import Schedule
-from .record import Key, Rotation, find_rotation
+from .record import Key, Rotation, find_rotation_for_writing
 from .root_credential import DAY, RootCredential
 
 LONGEST_OVERLAP: Final = 300.0
@@ -169,11 +170,16 @@ async def find_plan(context: Context, mount_id: str) -> Found[Plan] | None:
     return await context.records.find_fresh(keys.rotation_plan(mount_id), Plan)
 
 
-def replace_plan(mount_id: str, found: Found[Plan] | None, after: Plan | None) -> Changes:
-    """Takes a plan from one state to the next, and its due entry with it."""
-    changes = Changes(expected(found, keys.rotation_plan(mount_id)))
+async def find_undamaged_plan(context: Context, mount_id: str) -> Found[Plan] | None:
+    """As `find_plan`, where no plan will do: one that is damaged is made anew."""
+    return await context.records.find_undamaged(keys.rotation_plan(mount_id), Plan)
+
+
+def replace_plan(found: Found[Plan] | None, expects: Mapping[str, int], after: Plan | None) -> Changes:
+    """Takes a plan from one state to the next, and its due entry with it. `expects`: its entry, damaged or not."""
+    changes = Changes(expects, deletes=tuple(key for key, version in expects.items() if version != ABSENT))
     if found is not None:
-        changes |= Changes(deletes=(found.key, found.record.due_key))
+        changes |= Changes(deletes=(found.record.due_key,))
     return changes | Changes(puts={after.key: after, after.due_key: Due()} if after else {})
 
 
@@ -188,14 +194,14 @@ async def replanned(
 
     `rotated` is the rotation that is about to be written with it, which has just succeeded.
     """
-    before = await find_plan(context, mount_id)
+    before, expects = await context.records.find_for_writing(keys.rotation_plan(mount_id), Plan)
     known = before.record if before else None
     if rotated is None:
-        found = await find_rotation(context, mount_id)
-        rests_on = Changes(expected(found, keys.rotation(mount_id)))
+        found, grounds = await find_rotation_for_writing(context, mount_id)
+        rests_on = Changes(grounds)
         rotation = found.record if found else None
     else:
         rests_on, rotation = Changes(), rotated
         known = evolve(known, error="", attempts=0) if known else None
     after = make_plan(mount_id, config, rotation, known, now) if config is not None else None
-    return after, rests_on | replace_plan(mount_id, before, after)
+    return after, rests_on | replace_plan(before, expects, after)

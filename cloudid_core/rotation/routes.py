@@ -18,7 +18,7 @@ from ..store.records import Found, version_of
 from ..values import rfc3339
 from .configure import credential_warnings
 from .plan import find_plan
-from .record import Phase, Rotation, changed, find_rotation
+from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation
 from .root import find_root
 from .root_credential import RootCredential, credentials_of, owner_of
 from .start import managed_root, start
@@ -34,7 +34,8 @@ class RotateForm:
     force: bool = setting(
         BOOLEAN,
         False,
-        "Rotate although another mount uses the same root secret, which stays alive, or the last rotation is recent.",
+        "Rotate although another mount uses the same root secret, which stays alive, or the last rotation is recent, or"
+        " its record is damaged.",
     )
 
 
@@ -78,7 +79,7 @@ async def _begin_or_join(call: Call) -> Found[Rotation]:
 async def _under_way(call: Call, force: bool) -> Found[Rotation] | None:
     """The rotation of the configured secret that has begun, or, without force, whose keys still overlap."""
     root = await managed_root(call.context, call.mount)
-    found = await find_rotation(call.context, call.mount.id)
+    found = await (find_undamaged_rotation if force else find_rotation)(call.context, call.mount.id)
     if found is None:
         return None
     rotation = found.record

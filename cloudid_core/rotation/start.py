@@ -13,9 +13,9 @@ from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
 from ..store import keys
-from ..store.records import Found
+from ..store.records import Found, expected
 from .add import add
-from .record import Rotation, find_rotation
+from .record import Rotation, find_rotation, find_rotation_for_writing
 from .root import find_root, is_managed, is_used_elsewhere
 from .root_credential import RootCredential
 
@@ -43,16 +43,23 @@ async def start(
     until: Instant | None = None,
     fence: Mapping[str, int] = NO_FENCE,
 ) -> Found[Rotation]:
-    """Make a new secret and store it, to be proven. It is given up if it is not in use at `until`."""
+    """Make a new secret and store it, to be proven. It is given up if it is not in use at `until`.
+
+    A record of rotations that is damaged is replaced by force: secrets that only it named stay at the provider.
+    """
     root = await managed_root(context, mount)
     if not force and await is_used_elsewhere(context, mount.id, root.record.client_secret):
         raise Refused(Code.ROOT_SECRET_SHARED)
-    before = await find_rotation(context, mount.id)
+    if force:
+        before, expects = await find_rotation_for_writing(context, mount.id)
+    else:
+        before = await find_rotation(context, mount.id)
+        expects = expected(before, keys.rotation(mount.id))
     if await _living(context, mount.id, before.record if before else None) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT)
     client = await mount_client(context, mount.id, deadline)
     await context.components.check_root(context, mount, client.credentials.client_id)
-    return await add(context, mount.id, root, before, client, now, until=until, fence=fence)
+    return await add(context, mount.id, root, before, expects, client, now, until=until, fence=fence)
 
 
 async def _living(context: Context, mount_id: str, rotation: Rotation | None) -> int:

@@ -1,4 +1,4 @@
-"""The routes of keys: which data key seals now, and new ones for data and tokens."""
+"""The routes of keys: which data key seals now, and new ones for data, tokens and signatures."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
+from ..issuer.roll_over import begin_key
 from ..store.keyring import begin_data_key, begin_token_keys
 from ..values import rfc3339
 
@@ -33,6 +34,10 @@ async def rotate_token_keys(call: Call) -> Answer:
     return Answer(data={"term": fresh.term, "serves_from": rfc3339.show(fresh.serves_from)})
 
 
+async def rotate_signing_keys(call: Call) -> Answer:
+    return Answer(data={"signs_from": rfc3339.show(await begin_key(call.context))})
+
+
 ROUTES: Final = (
     Route(
         path="key-status",
@@ -51,5 +56,11 @@ ROUTES: Final = (
         operation=Operation.WRITE,
         program=rotate_token_keys,
         doc="Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on.",
+    ),
+    Route(
+        path="rotate/signing-keys",
+        operation=Operation.WRITE,
+        program=rotate_signing_keys,
+        doc="Publishes a new key for identity tokens, which signs one period later. It replaces keys that are damaged.",
     ),
 )

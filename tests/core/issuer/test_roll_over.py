@@ -10,6 +10,7 @@ import pytest
 from cloudid_core.background import queue
 from cloudid_core.issuer.keys import CLOCK_SKEW, LONGEST_TOKEN, MOST_KEYS
 from cloudid_core.store import keys
+from cloudid_core.values import rfc3339
 from tests.installation import Installation
 from tests.tokens import identity_token
 
@@ -82,3 +83,23 @@ def test_tokens_name_key_and_algorithm(field: str) -> None:
     world = Installation(issuer="https://id.test")
     header: dict[str, Any] = jwt.get_unverified_header(identity_token(world))
     assert header[field] == {"alg": "RS256", "kid": kids(world)[0]}[field]
+
+
+def test_a_key_that_an_operator_asks_for_signs_one_period_later() -> None:
+    world = Installation(issuer="https://id.test")
+    (first,) = kids(world)
+    world.advance(600)
+    signs_from = world.must("POST", "sys/rotate/signing-keys").data["signs_from"]
+    assert rfc3339.parse(signs_from) == world.clock + DAY
+    assert len(due(world)) == 1
+    _, second = kids(world)
+    for seconds, kid in ((0, first), (DAY, second)):
+        world.advance(seconds)
+        assert jwt.get_unverified_header(identity_token(world))["kid"] == kid
+
+
+def test_no_operator_publishes_too_many_keys() -> None:
+    world = Installation()
+    statuses = [world.ask("POST", "sys/rotate/signing-keys").status for _ in range(MOST_KEYS + 1)]
+    assert statuses == [200] * (MOST_KEYS - 1) + [400] * 2
+    assert len(kids(world)) == MOST_KEYS
