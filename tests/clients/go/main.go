@@ -39,6 +39,7 @@ var checks = []struct {
 	{"a token is revoked", revokeToken},
 	{"a token is handled by its accessor", handleAccessor},
 	{"an unknown accessor is a bad request", unknownAccessor},
+	{"a list is read page by page to its end", readPages},
 	{"a token is created from a role without a warning", createFromRole},
 	{"a token without the default policy has none", withoutDefaultPolicy},
 	{"a lease is looked up", lookUpLease},

@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 
 	vault "github.com/hashicorp/vault/api"
 )
@@ -123,6 +125,28 @@ func unknownAccessor(t *target) error {
 	_, lookUp := t.Auth().Token().LookupAccessor("unknown")
 	_, renew := t.Auth().Token().RenewAccessor("unknown", 600)
 	return errors.Join(refused(lookUp, http.StatusBadRequest), refused(renew, http.StatusBadRequest))
+}
+
+func readPages(t *target) error {
+	whole, err := t.Logical().List("sys/policies/acl")
+	if err != nil {
+		return err
+	}
+	query := url.Values{"list": {"true"}, "limit": {"1"}}
+	for _, wanted := range whole.Data["keys"].([]any) {
+		page, err := t.Logical().ReadWithData("sys/policies/acl", query)
+		if err != nil {
+			return err
+		}
+		if page == nil {
+			return fmt.Errorf("no page with %v", wanted)
+		}
+		if err := equal("page", fmt.Sprint(page.Data["keys"]), fmt.Sprint([]any{wanted})); err != nil {
+			return err
+		}
+		query.Set("after", wanted.(string))
+	}
+	return nothing(t.Logical().ReadWithData("sys/policies/acl", query))
 }
 
 func createFromRole(t *target) error {
