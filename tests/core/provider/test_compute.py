@@ -110,6 +110,9 @@ def flexible(setting: Setting, count: int, group: str = "identities") -> None:
 
 
 def test_identities_that_are_only_named_are_looked_up_where_they_are() -> None:
+    """Source: `path_login.go` of hashicorp/vault-plugin-auth-azure: a flexible set's document has no principal ids, and
+    an identity may be in another resource group or subscription.
+    """
     setting = Setting()
     flexible(setting, AT_ONCE + 3)
     machine = find(setting)
