@@ -180,13 +180,14 @@ class Nodes(RecordedInstallation):
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         if self.newcomer_at is not None and len(self.trace) >= self.newcomer_at:
-            self.newcomer_at = None
+            self.newcomer_at, self.is_struck = None, True
             self.newcomer = self.spawn(_start_and_lead(self.settings), host=cast(Host, NodeHost(self, len(self.hosts))))
         if self.stops_at is not None and len(self.trace) >= self.stops_at:
-            self.stops_at, self.stopped = None, self.service
+            self.stops_at, self.stopped, self.is_struck = None, self.service, True
             self.spawn(self.service.stop())
         host = self._running_task().host
         if isinstance(host, NodeHost) and isinstance(effect, host.unreachable):
+            self.is_struck = True
             return FaultKind.FAIL
         return super().fault_for(effect)
 

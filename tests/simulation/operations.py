@@ -162,6 +162,8 @@ def revoke_while_the_resource_manager_hangs(installation: RecordedInstallation) 
             installation.give_back(lease_id)
             reply = installation.ask("PUT", f"sys/leases/revoke/{lease_id}", x_service_deadline="20")
             assert reply.status >= 300
+            if not installation.is_struck:
+                installation.assert_dead(lease_id)
     installation.heal()
 
 

@@ -37,6 +37,8 @@ class RecordedInstallation(Installation):
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
         """Root secrets that operators have taken from the service: they outlive its configuration."""
+        self.is_struck = False
+        """Whether a fault has struck, or a node was stopped or replaced. What the cloud does of itself is none."""
         self.trouble: Fault | None = None
         """Something that goes wrong at that effect, or at the first one after it that knows this kind of fault."""
         super().__init__(*given, **settings)
@@ -49,9 +51,11 @@ class RecordedInstallation(Installation):
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         trouble = self.trouble
         if trouble is None or len(self.trace) < trouble.at or trouble.kind not in troubles_of(effect):
-            return super().fault_for(effect)
-        self.trouble = None
-        return trouble.kind
+            kind = super().fault_for(effect)
+        else:
+            self.trouble, kind = None, trouble.kind
+        self.is_struck = self.is_struck or kind is not None
+        return kind
 
     def receive(self, response: Response) -> Reply:
         reply = super().receive(response)
@@ -106,7 +110,7 @@ class RecordedInstallation(Installation):
     def assert_dead(self, *lease_ids: str) -> None:
         for lease_id in lease_ids:
             answered = self.answered[lease_id]
-            assert not self.accepts(answered.client_id, answered.client_secret), f"204, but {lease_id} is alive"
+            assert not self.accepts(answered.client_id, answered.client_secret), f"{lease_id} was to be dead"
 
     def give_back(self, part_of_id: str) -> None:
         """Clients ask for the end of leases, so from now on they count on nothing."""
