@@ -6,7 +6,8 @@ strictly: what two readers could understand differently is refused.
 **Verdicts are remembered.** For h11, a head is the same as another that differs only in the values of `content-length`,
 of tokens and of request ids, as long as these are visible ASCII (digits, for the length). So these values are cut out,
 and what is left is the key under which the verdict is kept. A token never is part of a key. Nearly all requests of a
-client have one head in this sense; to look it up costs a tenth of reading it.
+client have one head in this sense; to look it up costs a tenth of reading it. Heads that hold neither tokens nor
+request ids are remembered as a whole, too: many come again byte for byte.
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ SECRETS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x
 """Headers whose values are never part of a key."""
 
 _VARYING: Final = re.compile(
-    rb"\r\n(content-length|x-vault-token|x-service-token|authorization|x-request-id|traceparent): ?"
-    rb"([!-~](?:[\t -~]*[!-~])?)(?=\r\n)",
-    re.IGNORECASE,
+    rb"\r\n((?i:content-length|x-vault-token|x-service-token|authorization|x-request-id|traceparent)): ?"
+    rb"([!-~]+(?:[\t ]+[!-~]+)*)(?=\r\n)"
 )
 _LINES: Final = re.compile(rb"(?:[!-\xff][\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
 """Lines that end in CRLF, hold no control character and are not folded."""
@@ -71,6 +71,16 @@ class Head(msgspec.Struct, frozen=True):
         return f"<Head {self.method} {self.target.partition('?')[0]}>"
 
 
+class _Verdict(msgspec.Struct, frozen=True):
+    """What heads of the same parts say."""
+
+    head: Head
+    """Without the varying values."""
+
+    names: tuple[str, ...]
+    """Of the headers whose values vary."""
+
+
 class Heads:
     """Reads heads, and remembers the verdicts. One is shared by all connections of a server."""
 
@@ -78,50 +88,66 @@ class Heads:
         """`scheme` is what clients of this server write before `://`. `kept` verdicts are remembered; 0: none."""
         self._scheme = scheme
         self._is_forgetful = not kept
-        self._kept: Bounded[Parts, Head] = Bounded(kept)
+        self._verdicts: Bounded[Parts, _Verdict] = Bounded(kept)
+        self._whole: Bounded[bytes, Head] = Bounded(kept)
+        """Heads in which nothing varies but the length of the body."""
 
     def read(self, head: bytes) -> Head:
         """A whole head, empty line included. Raises `Refused`."""
         if len(head) > LONGEST_KEPT or self._is_forgetful:
             return read_head(head, self._scheme)
+        whole = self._whole.get(head)
+        if whole is not None:
+            return whole
         parts = _VARYING.split(head)
         values = parts[2::3]
         del parts[2::3]
         key = tuple(parts)
-        kept = self._kept.get(key)
-        if kept is None:
+        verdict = self._verdicts.get(key)
+        if verdict is not None:
+            read = _restored(verdict, values)
+        else:
             read = read_head(head, self._scheme)
-            if _may_be_kept(read, key, values):
-                varying = {name.decode("ascii").lower() for name in key[1::2]}
-                fixed = {name: value for name, value in read.headers.items() if name not in varying}
-                self._kept.put(key, msgspec.structs.replace(read, headers=fixed))
-            return read
-        headers, length = dict(kept.headers), kept.length
-        for raw_name, raw_value in zip(key[1::2], values, strict=True):
-            name = raw_name.decode("ascii").lower()
-            headers[name] = raw_value.decode("ascii")
-            if name == "content-length":
-                if not raw_value.isdigit():
-                    raise Refused(Code.MALFORMED_REQUEST)
-                length = _length(raw_value)
-        return Head(kept.method, kept.target, headers, kept.closes, length)
+            verdict = _verdict(read, key, values)
+            if verdict is None:
+                return read
+            self._verdicts.put(key, verdict)
+        if not verdict.names or verdict.names == ("content-length",):
+            self._whole.put(head, read)
+        return read
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._verdicts)
 
 
-def _may_be_kept(head: Head, parts: Parts, values: list[bytes]) -> bool:
-    """Whether every head of the same parts reads alike but for its values, and no part is a secret."""
-    names = [name.decode("ascii").lower() for name in parts[1::2]]
+def _verdict(head: Head, parts: Parts, values: list[bytes]) -> _Verdict | None:
+    """What every head of the same parts says but for its values; none if some say more, or a part is a secret."""
+    names = tuple(name.decode("ascii").lower() for name in parts[1::2])
     varying = {name: value.decode("ascii") for name, value in zip(names, values, strict=True)}
-    return (
-        head.length is not None
-        and "?" not in head.target
-        and not {"expect", "upgrade"} & head.headers.keys()
-        and not (SECRETS & head.headers.keys()) - varying.keys()
-        and len(varying) == len(names)
-        and all(head.headers[name] == value for name, value in varying.items())
-    )
+    if (
+        head.length is None
+        or "?" in head.target
+        or {"expect", "upgrade"} & head.headers.keys()
+        or (SECRETS & head.headers.keys()) - varying.keys()
+        or len(varying) < len(names)
+        or any(head.headers[name] != value for name, value in varying.items())
+    ):
+        return None
+    fixed = {name: value for name, value in head.headers.items() if name not in varying}
+    return _Verdict(msgspec.structs.replace(head, headers=fixed), names)
+
+
+def _restored(verdict: _Verdict, values: list[bytes]) -> Head:
+    """The head that has these values. Raises `Refused`."""
+    head = verdict.head
+    headers, length = dict(head.headers), head.length
+    for name, value in zip(verdict.names, values, strict=True):
+        headers[name] = value.decode("ascii")
+        if name == "content-length":
+            if not value.isdigit():
+                raise Refused(Code.MALFORMED_REQUEST)
+            length = _length(value)
+    return Head(head.method, head.target, headers, head.closes, length)
 
 
 def read_head(head: bytes, scheme: str) -> Head:

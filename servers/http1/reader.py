@@ -97,9 +97,7 @@ class Reader:
             return b""
         if len(self._buffer) < length:
             return None
-        body = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        return body
+        return _cut(self._buffer, length)
 
     def _read_head(self) -> Head | None:
         buffer = self._buffer
@@ -114,9 +112,7 @@ class Reader:
             self._searched = len(buffer)
             return None
         self._searched = self._skipped = 0
-        head = bytes(buffer[:end])
-        del buffer[:end]
-        return self._heads.read(head)
+        return self._heads.read(_cut(buffer, end))
 
     def _skip_empty_lines(self) -> bool:
         """Before a request line they mean nothing (RFC 9112, section 2.2). Whether a request line has begun."""
@@ -137,3 +133,14 @@ class Reader:
         line, end, _ = self._buffer[:HEAD_LIMIT].partition(b"\r\n")
         is_line = not end or any(len(word) > TARGET_LIMIT for word in line.split(b" "))
         return Code.TARGET_TOO_LONG if is_line else Code.HEAD_TOO_LARGE
+
+
+def _cut(buffer: bytearray, length: int) -> bytes:
+    """Take so many bytes from the start of the buffer; mostly that is all of it."""
+    if length == len(buffer):
+        cut = bytes(buffer)
+        buffer.clear()
+    else:
+        cut = bytes(buffer[:length])
+        del buffer[:length]
+    return cut

@@ -107,7 +107,17 @@ def test_no_token_is_kept(line: bytes) -> None:
     heads = Heads("http")
     for _ in range(2):
         heads.read(request(line))
-    assert "hunter2" not in str([(key, heads._kept.get(key).headers) for key in heads._kept])  # type: ignore[union-attr]
+    verdicts = [(key, heads._verdicts.get(key).head.headers) for key in heads._verdicts]  # type: ignore[union-attr]
+    assert "hunter2" not in str(verdicts)
+    assert len(heads._whole) == 0
+
+
+def test_a_head_that_comes_again_byte_for_byte_is_read_once() -> None:
+    heads = Heads("http")
+    for length in (b"1", b"2"):
+        head = request(b"Content-Length: %s" % length)
+        assert heads.read(head) is heads.read(head)
+        assert heads.read(head) == read_head(head, "http")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +141,7 @@ def test_the_memory_is_bounded() -> None:
     heads = Heads("http")
     for number in range(HEADS_KEPT + 10):
         heads.read(request(b"X-One: %d" % number))
-    assert len(heads) == HEADS_KEPT
+    assert len(heads) == len(heads._whole) == HEADS_KEPT
 
 
 def refusal(stream: bytes) -> Code:
