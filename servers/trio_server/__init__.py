@@ -1,1 +1,1 @@
-"""The trio server: h11 to read requests, httpx to call the provider."""
+"""The trio server: h11 to read requests, httpcore to call the provider."""

@@ -1,16 +1,20 @@
-"""The host on trio, with httpx."""
+"""The host on trio, with httpcore.
+
+httpcore is what httpx makes its calls with. What httpx adds (cookies, redirects, decoding, models of messages) is not
+wanted here, and costs more than the call itself.
+"""
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from http.cookiejar import CookieJar, DefaultCookiePolicy
-from itertools import cycle
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
 
-import httpx
+import httpcore
 import trio
+from attrs import define
 
 from cloudid_core.effects import HttpRequest, HttpResponse, Program
 from cloudid_core.errors import ProviderUnreachable, TimeIsUp
@@ -25,8 +29,35 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 
-POOLS: Final = 8
-"""Calls take turns in so many pools: at each call, a pool of httpx compares all of its connections with each other."""
+POOLS: Final = 32
+"""Calls are spread over so many pools: at each call, a pool compares all of its connections with each other."""
+
+IDLE_CONNECTIONS: Final = 8
+"""Most connections that a pool keeps for later calls."""
+
+IDLE_SECONDS: Final = 5.0
+"""How long it keeps them: a server that closes one at the moment of a call makes that call fail."""
+
+HAVE_BODIES: Final = frozenset({"PATCH", "POST", "PUT"})
+"""Methods whose requests say how long their body is even if it is empty (RFC 9110, section 8.6)."""
+
+FAILURES: Final = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.TimeoutException,
+    httpcore.UnsupportedProtocol,
+    ValueError,
+)
+"""Of a call: no connection, no sense in the answer, or no sense in the request."""
+
+
+@define(eq=False)
+class Pool:
+    """Connections, and how many calls use them at the moment."""
+
+    connections: httpcore.AsyncConnectionPool
+    calls: int = 0
 
 
 class TrioHost(host.Host):
@@ -37,12 +68,12 @@ class TrioHost(host.Host):
         store: Store,
         platform: Platform,
         proxies: Proxies,
-        clients: Mapping[str | None, Iterator[httpx.AsyncClient]],
+        pools: Mapping[str | None, Sequence[Pool]],
         nursery: trio.Nursery,
     ) -> None:
         super().__init__(store, platform)
         self._proxies = proxies
-        self._clients = clients
+        self._pools = pools
         self._nursery = nursery
 
     def new_event(self) -> runtime.Event:
@@ -114,24 +145,35 @@ class TrioHost(host.Host):
             with trio.move_on_after(max(0.0, timeout)) as scope:
                 async with (
                     self.in_lane(request),
-                    next(self._clients[self._proxies.proxy_of(request.url)]).stream(
+                    self._least_busy(self._proxies.proxy_of(request.url)) as connections,
+                    connections.stream(
                         request.method,
-                        request.url,
-                        headers=dict(request.headers),
-                        content=request.body,
+                        request.url.encode("ascii"),
+                        headers=_raw_headers(request),
+                        content=request.body if request.body or request.method in HAVE_BODIES else None,
                         extensions={"trace": trace},
                     ) as response,
                 ):
-                    async for chunk in response.aiter_raw():
+                    async for chunk in response.aiter_stream():
                         body += chunk
                         if len(body) > host.PROVIDER_BODY_LIMIT:
                             scope.cancel()  # to leave the loop would leave generators behind
                     if len(body) <= host.PROVIDER_BODY_LIMIT:
-                        return HttpResponse(response.status_code, dict(response.headers), bytes(body))
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+                        return HttpResponse(response.status, _joined(response.headers), bytes(body))
+        except FAILURES as error:
             raise ProviderUnreachable(type(error).__name__, sent=sent) from None
         reason = "the answer is too large" if len(body) > host.PROVIDER_BODY_LIMIT else "no answer in time"
         raise ProviderUnreachable(reason, sent=sent)
+
+    @asynccontextmanager
+    async def _least_busy(self, proxy: str | None) -> AsyncIterator[httpcore.AsyncConnectionPool]:
+        """The first of the pools with the fewest calls, so that calls which are seldom find an open connection."""
+        pool = min(self._pools[proxy], key=lambda pool: pool.calls)
+        pool.calls += 1
+        try:
+            yield pool.connections
+        finally:
+            pool.calls -= 1
 
 
 @asynccontextmanager
@@ -143,12 +185,12 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
     failure: Exception | None = None
     async with AsyncExitStack() as stack:
         tls = ssl.create_default_context()
-        clients = {
-            proxy: cycle([await stack.enter_async_context(_client(proxy, tls)) for _ in range(POOLS)])
+        pools = {
+            proxy: [Pool(await stack.enter_async_context(_connections(proxy, tls))) for _ in range(POOLS)]
             for proxy in {None, *proxies.by_scheme.values()}
         }
         nursery = await stack.enter_async_context(trio.open_nursery())
-        opened = TrioHost(store, platform, proxies, clients, nursery)
+        opened = TrioHost(store, platform, proxies, pools, nursery)
         try:
             await store.open(opened)
             yield opened
@@ -161,16 +203,38 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
         raise failure
 
 
-def _client(proxy: str | None, tls: ssl.SSLContext) -> httpx.AsyncClient:
-    """A client whose calls all go through the proxy, if there is one."""
-    return httpx.AsyncClient(
-        headers=host.PROVIDER_HEADERS,
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        verify=tls,
-        trust_env=False,
-        follow_redirects=False,
-        timeout=None,
+def _connections(proxy: str | None, tls: ssl.SSLContext) -> httpcore.AsyncConnectionPool:
+    """Connections that all go through the proxy, if there is one."""
+    return httpcore.AsyncConnectionPool(
+        ssl_context=tls,
+        proxy=_proxy(proxy, tls) if proxy else None,
         # The pool's own queue costs the number of connections for each request that waits, so lanes keep it empty.
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=host.LANE_WIDTH),
-        proxy=proxy,
+        max_connections=None,
+        max_keepalive_connections=IDLE_CONNECTIONS,
+        keepalive_expiry=IDLE_SECONDS,
     )
+
+
+def _proxy(url: str, tls: ssl.SSLContext) -> httpcore.Proxy:
+    """The proxy at a URL, which may hold a user's name and password."""
+    parts = urlsplit(url)
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    credentials = (unquote(parts.username or "").encode(), unquote(parts.password or "").encode())
+    return httpcore.Proxy(
+        address, auth=credentials if any(credentials) else None, ssl_context=tls if parts.scheme == "https" else None
+    )
+
+
+def _raw_headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
+    """Raises `ValueError` for what is not ASCII."""
+    headers = {**host.PROVIDER_HEADERS, **request.headers}
+    return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+
+
+def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
+    joined: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined

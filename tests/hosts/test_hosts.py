@@ -6,14 +6,18 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from inspect import CORO_CLOSED, getcoroutinestate
 from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
+import httpcore
 import pytest
 
 from cloudid_core.effects import (
@@ -45,6 +49,7 @@ from servers.common.runtime import Runtime
 from servers.stores import Outcome
 from servers.stores.group_commit import BEARABLE_SECONDS, TRY_EVERY, GroupCommit
 from servers.stores.memory import InMemory
+from servers.trio_server import host as trio_host
 
 from ..servers.certificates import write_certificate
 from .opened import RUNTIMES, Scenario, on, serving
@@ -437,6 +442,83 @@ def test_a_thousand_calls_share_few_connections(runtime: str) -> None:
     with serving(counted) as url:
         on(runtime, scenario)
     assert most <= LANE_WIDTH
+
+
+def test_calls_wait_in_their_lane_and_not_in_the_pool_of_a_library(
+    runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits in a pool costs as much as the pool has connections, whenever one of them changes."""
+    inside, most = Counter[object](), Counter[object]()
+    pools: tuple[type, str, int] = (aiohttp.TCPConnector, "connect", 1)
+    if runtime == "trio":
+        pools = (httpcore.AsyncConnectionPool, "handle_async_request", trio_host.POOLS)
+    pool_class, name, count = pools
+    plain = getattr(pool_class, name)
+
+    async def counted(pool: object, *arguments: Any, **options: Any) -> Any:
+        inside[pool] += 1
+        most[pool] = max(most[pool], inside[pool])
+        try:
+            return await plain(pool, *arguments, **options)
+        finally:
+            inside[pool] -= 1
+
+    async def scenario(host: Host) -> None:
+        async def one() -> int:
+            return (await CallProvider(HttpRequest("GET", f"{url}/arm/machine"), LONG)).status
+
+        assert await run(gather([one() for _ in range(500)]), host) == [200] * 500
+
+    monkeypatch.setattr(pool_class, name, counted)
+    with serving(lambda request: Scripted(HttpResponse(200), 0.002)) as url:
+        on(runtime, scenario)
+    assert 0 < max(most.values()) <= LANE_WIDTH / count
+
+
+def test_calls_one_after_the_other_share_a_connection(runtime: str) -> None:
+    connections = 0
+
+    class Provider(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            nonlocal connections
+            connections += 1
+            super().setup()
+
+        def do_GET(self) -> None:
+            self.send_response_only(204)
+            self.end_headers()
+
+    async def scenario(host: Host) -> None:
+        for _ in range(5):
+            request = HttpRequest("GET", f"http://127.0.0.1:{server.server_port}/arm/machine")
+            assert (await host.call_provider(request, LONG)).status == 204
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        on(runtime, scenario)
+        server.shutdown()
+        thread.join()
+    assert connections == 1
+
+
+def test_an_empty_body_has_a_length_where_one_is_expected(runtime: str) -> None:
+    """Some servers refuse a POST that does not say how long it is."""
+    lengths: dict[str, str | None] = {}
+
+    def note(request: HttpRequest) -> Scripted:
+        lengths[request.method] = request.headers.get("Content-Length")
+        return Scripted(HttpResponse(200))
+
+    async def scenario(host: Host) -> None:
+        for method in ("GET", "PATCH", "POST", "PUT"):
+            await host.call_provider(HttpRequest(method, f"{url}/"), LONG)
+
+    with serving(note) as url:
+        on(runtime, scenario)
+    assert lengths == {"GET": None, "PATCH": "0", "POST": "0", "PUT": "0"}
 
 
 def test_a_shared_program_that_is_stuck_ends_for_all(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from cloudid_core.effects import HttpRequest, HttpResponse
@@ -86,9 +88,11 @@ def test_credentials_of_a_proxy_are_never_printed() -> None:
 def test_hosts_call_the_provider_through_the_proxy_and_the_platform_without(runtime: str) -> None:
     """The proxy sees the whole address of a provider whose name only it could resolve."""
     asked: list[str] = []
+    shown: list[str | None] = []
 
     def proxy(request: HttpRequest) -> Scripted:
         asked.append(request.url)
+        shown.append(request.headers.get("Proxy-Authorization"))
         return Scripted(HttpResponse(200, {}, b'{"access_token": "t", "expires_on": "1700000000"}'))
 
     async def scenario(host: Host) -> None:
@@ -98,7 +102,8 @@ def test_hosts_call_the_provider_through_the_proxy_and_the_platform_without(runt
 
     with serving(proxy) as url:
         platform = Platform(url)
-        through = Proxies({"http": url}, direct_hosts=frozenset({"127.0.0.1"}))
+        through = Proxies({"http": url.replace("//", "//user:hunter%402@")}, direct_hosts=frozenset({"127.0.0.1"}))
         on(runtime, scenario, platform=platform, proxies=through)
     assert asked[0].endswith("http://provider.test/path")
     assert asked[1].startswith(f"{url}/metadata/")
+    assert shown == ["Basic " + b64encode(b"user:hunter@2").decode(), None]
