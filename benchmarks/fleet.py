@@ -54,6 +54,9 @@ class MemoryHost:
     def read_entry(self, key: str) -> Ready[Entry | None]:
         return Ready(self.store.read(key))
 
+    async def read_entries(self, keys: tuple[str, ...]) -> Mapping[str, Entry]:
+        return self.store.read_all(keys)
+
     async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         return self.store.list(prefix, after, limit)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Coroutine, Generator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from attrs import field, frozen
@@ -73,6 +73,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         return f"<Entry {self.version}>"
 
 
+MOST_ENTRIES: Final = 1000
+"""How many entries are read by one effect at most."""
+
 ABSENT = 0
 """The version of an entry that is not there."""
 
@@ -122,6 +125,8 @@ class Host(Protocol):
 
     def read_entry(self, key: str) -> Awaitable[Entry | None]: ...
 
+    def read_entries(self, keys: tuple[str, ...]) -> Awaitable[Mapping[str, Entry]]: ...
+
     def list_keys(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]: ...
 
     def commit(
@@ -160,6 +165,18 @@ class ReadEntry(Effect["Entry | None"], frozen=True):
 
     def perform_on(self, host: Host) -> Awaitable[Entry | None]:
         return host.read_entry(self.key)
+
+
+class ReadEntries(Effect[Mapping[str, Entry]], frozen=True):
+    """Read up to `MOST_ENTRIES` entries of the store at once: those that are there, by their keys.
+
+    Each is read as `ReadEntry` would; a commit may come between two of them.
+    """
+
+    keys: tuple[str, ...]
+
+    def perform_on(self, host: Host) -> Awaitable[Mapping[str, Entry]]:
+        return host.read_entries(self.keys)
 
 
 class ListKeys(Effect[tuple[str, ...]], frozen=True):

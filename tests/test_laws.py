@@ -209,6 +209,7 @@ def effects_with_secrets() -> tuple[Effect[Any], ...]:
     )
     return (
         effects.ReadEntry("key"),
+        effects.ReadEntries(("key",)),
         effects.ListKeys("prefix"),
         effects.Commit({"key": 1}, {"key": CANARY.encode()}),
         effects.CallProvider(request, 1.0),

@@ -113,8 +113,8 @@ async def bound_scopes(call: Call) -> set[str]:
     """The subscriptions that roles bind, as scopes."""
     prefix = keys.roles(call.mount.id)
     names = await call.context.records.names(prefix)
-    found = [await call.context.records.find_undamaged(f"{prefix}{name}", Role) for name in names[:MOST_EXAMINED]]
-    ids = {each for role in found if role for each in role.record.bounds.subscriptions}
+    found = await call.context.records.find_undamaged([f"{prefix}{name}" for name in names[:MOST_EXAMINED]], Role)
+    ids = {each for role in found for each in role.record.bounds.subscriptions}
     return {f"/subscriptions/{subscription}" for subscription in ids}
 
 

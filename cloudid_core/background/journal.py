@@ -130,11 +130,6 @@ async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[
     return await context.records.find_fresh(keys.intent(mount_id, intent_id), Intent)
 
 
-async def find_undamaged_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:
-    """As `find_intent`, for work on many intents, which passes over damaged ones."""
-    return await context.records.find_undamaged(keys.intent(mount_id, intent_id), Intent)
-
-
 async def undo(job: Job, found: Found[Intent]) -> Removal:
     """Make one attempt in the background to remove the objects of an abandoned intent."""
     return await undo_until(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))

@@ -11,8 +11,8 @@ from typing import Final
 
 import attrs
 
-from ..effects import CompareClocks, Instant, Now, Record, gather
-from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed
+from ..effects import CompareClocks, Instant, Now, Record
+from ..errors import Conflict, HostFailure, RecordFailed
 from ..events import SettingsDiffer
 from ..foundation.context import Context
 from ..foundation.node import NodeRecord
@@ -89,21 +89,17 @@ async def _look(context: Context) -> None:
 
 
 async def _others(context: Context, now: Instant) -> list[Found[NodeRecord]]:
-    """Nodes that were there a moment ago. Entries that are much older are removed."""
+    """Nodes that were there a moment ago, but those of a later version whose records cannot be read.
+
+    Entries that are much older are removed.
+    """
     names = [name for name in await context.records.names(keys.NODES) if name != context.node.id]
-    found = [other for other in await gather([_find(context, name) for name in names]) if other is not None]
+    found = await context.records.find_undamaged([keys.node(name) for name in names], NodeRecord)
     forgotten = [other for other in found if now - other.record.seen_at > FORGOTTEN]
     for other in forgotten:
         with suppress(Conflict):  # it is back, or another node was faster
             await context.records.commit(Changes(other.expected, deletes=(other.key,)))
     return [other for other in found if now - other.record.seen_at < GONE]
-
-
-async def _find(context: Context, name: str) -> Found[NodeRecord] | None:
-    try:
-        return await context.records.find_fresh(keys.node(name), NodeRecord)
-    except EntryDamaged:  # of a later version, perhaps
-        return None
 
 
 def _record_of(context: Context, now: Instant) -> NodeRecord:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import evolve, frozen
 
 from ..background import queue
@@ -94,9 +96,9 @@ def revoking(lease: Lease) -> Changes:
     return Changes(deletes=untied, events=() if lease.revoking else (lease.event("revoking"),))
 
 
-async def find_undamaged_lease(context: Context, lease_id: str) -> Found[Lease] | None:
-    """As `find_lease`, for work on many leases, which passes over damaged ones."""
-    return await context.records.find_undamaged(keys.lease(lease_id), Lease)
+async def find_undamaged_leases(context: Context, lease_ids: Iterable[str]) -> list[Found[Lease]]:
+    """The leases that are there, for work that passes over damaged ones."""
+    return await context.records.find_undamaged([keys.lease(lease_id) for lease_id in lease_ids], Lease)
 
 
 async def find_lease(context: Context, lease_id: str) -> Found[Lease] | None:

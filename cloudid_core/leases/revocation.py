@@ -21,7 +21,7 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
-from .record import Lease, ending, find_lease, find_undamaged_lease, rescheduled, revoking
+from .record import Lease, ending, find_lease, find_undamaged_leases, rescheduled, revoking
 
 
 @retry_on_conflict
@@ -38,9 +38,8 @@ async def end_leases(
     This takes one commit, or one for each lease if another request changes one of them.
     """
     changes = Changes()
-    for lease_id in lease_ids:
-        found = await find_undamaged_lease(context, lease_id)
-        if found is not None and not _ends_by(found.record, due_at):
+    for found in await find_undamaged_leases(context, lease_ids):
+        if not _ends_by(found.record, due_at):
             changes |= ending(found, due_at)
     if changes.is_empty:
         return
@@ -57,12 +56,11 @@ async def _end_by_retrying(context: Context, lease_id: str, due_at: Instant, fen
 
 
 async def _end_by(context: Context, lease_id: str, due_at: Instant, fence: Mapping[str, int]) -> bool:
-    found = await find_undamaged_lease(context, lease_id)
-    if found is None:
-        return False
-    if not _ends_by(found.record, due_at):
-        await context.records.commit(Changes(fence) | ending(found, due_at))
-    return True
+    leases = await find_undamaged_leases(context, (lease_id,))
+    for found in leases:
+        if not _ends_by(found.record, due_at):
+            await context.records.commit(Changes(fence) | ending(found, due_at))
+    return bool(leases)
 
 
 def _ends_by(lease: Lease, due_at: Instant) -> bool:

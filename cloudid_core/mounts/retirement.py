@@ -12,21 +12,21 @@ from typing import Final
 from attrs import Factory, frozen
 
 from ..background import queue
-from ..background.journal import Intent, find_intent, find_undamaged_intent, undo_until
+from ..background.journal import Intent, find_intent, undo_until
 from ..background.queue import NO_FENCE, Due, Job
 from ..effects import Instant, ListKeys, gather
-from ..errors import CloudidError, EntryDamaged
+from ..errors import CloudidError
 from ..events import MountChanged
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
-from ..leases.record import Lease, find_lease, find_undamaged_lease
+from ..leases.record import Lease, find_undamaged_leases
 from ..leases.revocation import end_leases
 from ..leases.scope import Scope
 from ..leases.synchronous import LANES, Progress, due_after, is_over, mark, work_off, working_deadline
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
-from ..tokens.authenticate import find_undamaged_token
+from ..tokens.record import Token
 from .table import AUTH, Mount, changing, mount_table
 
 AGAIN: Final = 60.0
@@ -134,12 +134,14 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
     roles = await context.components.count_kept(context, mount)
     leases = await context.records.names(keys.mount_leases(mount.id))
     intents = await context.records.names(keys.intents(mount.id))
-    records = [
-        *[await find_undamaged_lease(context, lease_id) for lease_id in leases[:MOST_EXAMINED]],
-        *[await find_undamaged_intent(context, mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]],
-    ]
-    pending = [found.record for found in records if found is not None]
-    damaged = len(records) - len(pending)
+    known_leases, damaged_leases = await context.records.find_all_fresh(
+        [keys.lease(lease_id) for lease_id in leases[:MOST_EXAMINED]], Lease
+    )
+    known_intents, damaged_intents = await context.records.find_all_fresh(
+        [keys.intent(mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]], Intent
+    )
+    pending: list[Lease | Intent] = [found.record for found in known_leases]
+    pending += [found.record for found in known_intents]
     due_times = [record.due_at for record in pending] + [queue.parse(key)[0] for key in rotations]
     return Remains(
         leases=len(leases),
@@ -148,7 +150,7 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
         is_rotating=bool(rotations),
         attempts=max((record.attempts for record in pending), default=0),
         next_at=min(due_times, default=None),
-        damaged=damaged,
+        damaged=len(damaged_leases) + len(damaged_intents),
         reasons=tuple(dict.fromkeys(record.reason for record in pending if record.reason)),
     )
 
@@ -184,42 +186,32 @@ async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: D
 
 @retry_on_conflict
 async def _drop_leases(context: Context, mount: Mount, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
-    changes, leases, damaged_ids = Changes(deletes=tuple(page)), [], []
-    for key in page:
-        lease_id = key.removeprefix(prefix)
-        try:
-            found = await find_lease(context, lease_id)
-        except EntryDamaged as damaged:
-            damaged_ids.append(lease_id)
-            entries = (damaged.key, keys.stuck(mount.id, lease_id))
-            changes |= Changes({damaged.key: damaged.version}, deletes=entries)
-            continue
-        if found is not None:
-            leases.append(found.record)
-            changes |= Changes(found.expected, events=(found.record.event("dropped"),))
-            changes |= Changes(deletes=found.record.removal.deletes)
+    lease_ids = [key.removeprefix(prefix) for key in page]
+    leases, damaged = await context.records.find_all_fresh([keys.lease(each) for each in lease_ids], Lease)
+    changes = Changes(deletes=tuple(page))
+    damaged_ids = [each.key.removeprefix(keys.LEASES) for each in damaged]
+    for each, lease_id in zip(damaged, damaged_ids, strict=True):
+        changes |= Changes({each.key: each.version}, deletes=(each.key, keys.stuck(mount.id, lease_id)))
+    for found in leases:
+        changes |= Changes(found.expected, events=(found.record.event("dropped"),))
+        changes |= Changes(deletes=found.record.removal.deletes)
     await context.records.commit(changes)
-    dropped.leases.extend(leases)
+    dropped.leases.extend(found.record for found in leases)
     dropped.damaged.extend(damaged_ids)
 
 
 @retry_on_conflict
 async def _drop_intents(context: Context, mount: Mount, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
-    changes, intents, damaged_ids = Changes(), [], []
-    for key in page:
-        try:
-            found = await find_intent(context, mount.id, key.removeprefix(prefix))
-        except EntryDamaged as damaged:
-            damaged_ids.append(key.removeprefix(prefix))
-            changes |= Changes({damaged.key: damaged.version}, deletes=(damaged.key,))
-            continue
-        if found is not None:
-            intents.append(found.record)
-            deletes = (found.key, found.record.due_key)
-            changes |= Changes(found.expected, deletes=deletes, events=(found.record.event("dropped"),))
+    intents, damaged = await context.records.find_all_fresh(page, Intent)
+    changes = Changes()
+    for each in damaged:
+        changes |= Changes({each.key: each.version}, deletes=(each.key,))
+    for found in intents:
+        deletes = (found.key, found.record.due_key)
+        changes |= Changes(found.expected, deletes=deletes, events=(found.record.event("dropped"),))
     await context.records.commit(changes)
-    dropped.intents.extend(intents)
-    dropped.damaged.extend(damaged_ids)
+    dropped.intents.extend(found.record for found in intents)
+    dropped.damaged.extend(each.key.removeprefix(prefix) for each in damaged)
 
 
 async def wipe_mount(job: Job) -> None:
@@ -268,12 +260,8 @@ async def _end_leases(job: Job) -> None:
     after = ""
     while page := await ListKeys(prefix, after, PAGE):
         after = page[-1]
-        alive = [
-            found.record.id
-            for key in page
-            if (found := await find_undamaged_lease(job.context, key.removeprefix(prefix)))
-            and not found.record.revoking
-        ]
+        leases = await find_undamaged_leases(job.context, (key.removeprefix(prefix) for key in page))
+        alive = [found.record.id for found in leases if not found.record.revoking]
         await end_leases(job.context, alive, job.now, fence=job.fence)
 
 
@@ -283,9 +271,8 @@ async def _end_tokens(job: Job) -> None:
     while page := await ListKeys(keys.TOKENS, after, PAGE):
         after = page[-1]
         changes = Changes()
-        for key in page:
-            found = await find_undamaged_token(job.context, key.removeprefix(keys.TOKENS))
-            if found is not None and found.record.mount_id == job.mount_id and not found.record.released:
+        for found in await job.context.records.find_undamaged(page, Token):
+            if found.record.mount_id == job.mount_id and not found.record.released:
                 changes |= Changes(found.expected) | found.record.ending(job.now)
         if changes.expects:
             await job.context.records.commit(Changes(job.fence) | changes)

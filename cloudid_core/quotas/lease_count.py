@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ..background.journal import Intent
 from ..effects import ListKeys
-from ..errors import Code, EntryDamaged, Refused
+from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..mounts.table import Mount
 from ..store import keys
@@ -61,9 +61,11 @@ async def _count(context: Context, mount_id: str, role: str, enough: int) -> int
     ids = set[str]()
     after, prefix = "", keys.intents(mount_id)
     while len(ids) < enough and (page := await ListKeys(prefix, after, PAGE)):
-        for key in page:
-            if not role or await _role_of_intent(context, key) == role:
-                ids.add(key.removeprefix(prefix))
+        if role:
+            intents = await context.records.find_undamaged(page, Intent)
+            ids.update(found.key.removeprefix(prefix) for found in intents if found.record.role == role)
+        else:
+            ids.update(key.removeprefix(prefix) for key in page)
         after = page[-1]
     after = ""
     while len(ids) < enough and (page := await ListKeys(keys.mount_leases(mount_id), after, PAGE)):
@@ -71,11 +73,3 @@ async def _count(context: Context, mount_id: str, role: str, enough: int) -> int
         ids.update(each[-1] for each in segments if not role or each[-2] == role)
         after = page[-1]
     return len(ids)
-
-
-async def _role_of_intent(context: Context, key: str) -> str:
-    try:
-        found = await context.records.find_fresh(key, Intent)
-    except EntryDamaged:
-        return ""
-    return found.record.role if found else ""

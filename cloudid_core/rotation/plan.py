@@ -172,7 +172,7 @@ async def find_plan(context: Context, mount_id: str) -> Found[Plan] | None:
 
 async def find_undamaged_plan(context: Context, mount_id: str) -> Found[Plan] | None:
     """As `find_plan`, where no plan will do: one that is damaged is made anew."""
-    return await context.records.find_undamaged(keys.rotation_plan(mount_id), Plan)
+    return next(iter(await context.records.find_undamaged([keys.rotation_plan(mount_id)], Plan)), None)
 
 
 def replace_plan(found: Found[Plan] | None, expects: Mapping[str, int], after: Plan | None) -> Changes:

@@ -150,7 +150,7 @@ async def find_rotation(context: Context, mount_id: str) -> Found[Rotation] | No
 
 async def find_undamaged_rotation(context: Context, mount_id: str) -> Found[Rotation] | None:
     """As `find_rotation`, for what can be said without it."""
-    return await context.records.find_undamaged(keys.rotation(mount_id), Rotation)
+    return next(iter(await context.records.find_undamaged([keys.rotation(mount_id)], Rotation)), None)
 
 
 async def find_rotation_for_writing(context: Context, mount_id: str) -> tuple[Found[Rotation] | None, dict[str, int]]:

@@ -68,8 +68,9 @@ class Reader:
         after = ""
         while page := await ListKeys(prefix, after, PAGE):
             await self._call.deadline.remaining()
-            found = [await self.at(key, form) for key in page]
-            records += [each for each in found if each]
+            found, damaged = await self._call.context.records.find_all_fresh(page, form)
+            records += found
+            self._damaged |= {each.key: each for each in damaged}
             after = page[-1]
         return records
 

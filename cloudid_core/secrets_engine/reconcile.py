@@ -17,10 +17,10 @@ from attrs import frozen
 from ..api.fields import BOOLEAN, INTEGER, Json, bounded, setting
 from ..api.response import Answer
 from ..api.routing import Call
-from ..background.journal import abandoned_intent, find_intent
+from ..background.journal import Intent, abandoned_intent
 from ..effects import ABSENT, Instant
 from ..errors import Code, Conflict, EntryDamaged, Refused
-from ..leases.record import find_lease, find_undamaged_lease
+from ..leases.record import Lease, find_undamaged_leases
 from ..leases.revocation import end_leases, forget_lease
 from ..mounts.table import mount_table
 from ..provider.client import Client
@@ -135,20 +135,17 @@ def _refusal(damaged: Sequence[EntryDamaged]) -> Refused:
 async def _drop_damaged(call: Call) -> int:
     """Delete the damaged leases and intents of the mount; how many. Their objects are found as unaccounted for."""
     mount_id, dropped = call.mount.id, 0
-    for lease_id in await call.context.records.names(keys.mount_leases(mount_id)):
+    lease_ids = await call.context.records.names(keys.mount_leases(mount_id))
+    _, damaged = await call.context.records.find_all_fresh([keys.lease(each) for each in lease_ids], Lease)
+    for each in damaged:
         await call.deadline.remaining()
-        try:
-            await find_lease(call.context, lease_id)
-        except EntryDamaged:
-            dropped += await forget_lease(call.context, lease_id, mount_id, call.now)
-    for intent_id in await call.context.records.names(keys.intents(mount_id)):
+        dropped += await forget_lease(call.context, each.key.removeprefix(keys.LEASES), mount_id, call.now)
+    intent_ids = await call.context.records.names(keys.intents(mount_id))
+    _, damaged = await call.context.records.find_all_fresh([keys.intent(mount_id, each) for each in intent_ids], Intent)
+    for each in damaged:
         await call.deadline.remaining()
-        try:
-            await find_intent(call.context, mount_id, intent_id)
-        except EntryDamaged as damaged:
-            await call.context.records.commit(Changes({damaged.key: damaged.version}, deletes=(damaged.key,)))
-            dropped += 1
-    return dropped
+        await call.context.records.commit(Changes({each.key: each.version}, deletes=(each.key,)))
+    return dropped + len(damaged)
 
 
 async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
@@ -230,8 +227,8 @@ def _gone(shown: Shown, holder: Holder) -> Object | None:
 async def _still_holds(call: Call, holder: Holder) -> bool:
     """Whether the holder still lists what is missing."""
     if holder.lease_id:
-        lease = await find_undamaged_lease(call.context, holder.lease_id)
-        return lease is not None and not lease.record.revoking
+        leases = await find_undamaged_leases(call.context, (holder.lease_id,))
+        return any(not lease.record.revoking for lease in leases)
     role = await find_role(call.context, call.mount, holder.role)
     kept = role.record.persistent_app if role else None
     return kept is not None and kept.provisioned == holder.provisioned

@@ -209,9 +209,9 @@ async def delete_role(call: Call) -> Answer:
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
     """Hand the applications that the roles of a retired mount keep to the journal. Damaged roles are passed over."""
-    for name in await context.records.names(keys.roles(mount.id)):
-        found = await context.records.find_undamaged(keys.role(mount.id, name), Role)
-        if found is not None and found.record.persistent_app is not None:
+    names = await context.records.names(keys.roles(mount.id))
+    for found in await context.records.find_undamaged([keys.role(mount.id, name) for name in names], Role):
+        if found.record.persistent_app is not None:
             changes = Changes({**fence, **found.expected}, deletes=(found.key,))
             await context.records.commit(changes | forget(found.record.persistent_app, mount, now))
 
@@ -219,15 +219,8 @@ async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[s
 async def count_kept(context: Context, mount: Mount) -> int:
     """How many roles of a mount keep an application, or are damaged and may keep one."""
     names = await context.records.names(keys.roles(mount.id))
-    return sum([await _may_keep(context, mount, name) for name in names])
-
-
-async def _may_keep(context: Context, mount: Mount, name: str) -> bool:
-    try:
-        found = await find_role(context, mount, name)
-    except EntryDamaged:
-        return True
-    return found is not None and found.record.persistent_app is not None
+    roles, damaged = await context.records.find_all_fresh([keys.role(mount.id, name) for name in names], Role)
+    return len(damaged) + sum(found.record.persistent_app is not None for found in roles)
 
 
 async def role_exists(call: Call) -> bool:
@@ -238,8 +231,8 @@ async def granted_scopes(call: Call) -> set[str]:
     """The scopes at which roles make assignments; the configured subscription's while there is no such role."""
     prefix = keys.roles(call.mount.id)
     names = await call.context.records.names(prefix)
-    found = [await call.context.records.find_undamaged(f"{prefix}{name}", Role) for name in names[:MOST_EXAMINED]]
-    scopes = {grant.scope for role in found if role for grant in role.record.azure_roles}
+    found = await call.context.records.find_undamaged([f"{prefix}{name}" for name in names[:MOST_EXAMINED]], Role)
+    scopes = {grant.scope for role in found for grant in role.record.azure_roles}
     if scopes:
         return scopes
     stored = await find_config(call.context, call.mount)

@@ -21,6 +21,10 @@ class MemoryStore:
     def read(self, key: str) -> Entry | None:
         return self._entries.get(key)
 
+    def read_all(self, keys: Iterable[str]) -> dict[str, Entry]:
+        """The entries that are there."""
+        return {key: entry for key in keys if (entry := self.read(key)) is not None}
+
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         if self._sorted_keys is None:
             self._sorted_keys = sorted(self._entries)

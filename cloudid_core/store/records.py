@@ -10,7 +10,18 @@ import msgspec
 from cattrs import ClassValidationError
 from cattrs.preconf.msgspec import make_converter
 
-from ..effects import ABSENT, Commit, Entry, ListKeys, Program, RandomBytes, ReadEntry, Record, gather
+from ..effects import (
+    ABSENT,
+    MOST_ENTRIES,
+    Commit,
+    Entry,
+    ListKeys,
+    Program,
+    RandomBytes,
+    ReadEntries,
+    ReadEntry,
+    Record,
+)
 from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, RecordFailed, Refused
 from ..foundation.caches import Bounded
 from ..values.secret import Secret
@@ -22,8 +33,6 @@ from .upgrades import register_upgrades
 T = TypeVar("T")
 U = TypeVar("U")
 PAGE: Final = 1000
-AT_ONCE: Final = 128
-"""Most entries that are read at the same time."""
 
 converter: Final = make_converter()
 """The one converter between records and bytes."""
@@ -92,7 +101,15 @@ class Records:
 
     async def find(self, key: str, form: type[T]) -> Found[T] | None:
         """The record at `key`, or `None`."""
-        entry = await ReadEntry(key)
+        return await self._remembered(key, await ReadEntry(key), form)
+
+    async def find_all(self, keys: Sequence[str], form: type[T]) -> list[Found[T] | None]:
+        """The record at each key, or `None`."""
+        entries = await _entries(keys)
+        return [await self._remembered(key, entries.get(key), form) for key in keys]
+
+    async def _remembered(self, key: str, entry: Entry | None, form: type[T]) -> Found[T] | None:
+        """The record of an entry. It is decoded once for each version."""
         if entry is None:
             self._cache.drop(key)
             return None
@@ -115,28 +132,22 @@ class Records:
         return Found(key, self._opened(key, entry, form), entry.version)
 
     async def find_all_fresh(self, keys: Sequence[str], form: type[T]) -> tuple[list[Found[T]], list[EntryDamaged]]:
-        """The records that are there, in this order, and the damaged ones.
+        """The records that are there, in this order, and the damaged ones. Nothing of them stays in memory."""
+        found: list[Found[T]] = []
+        damaged: list[EntryDamaged] = []
+        for key, entry in (await _entries(keys)).items():
+            if not self.sealer.knows(term_of(entry.value)):
+                await self.learn_keys()
+            try:
+                found.append(Found(key, self._opened(key, entry, form), entry.version))
+            except EntryDamaged as damage:
+                damaged.append(damage)
+        return found, damaged
 
-        They are read together: a network is crossed once.
-        """
-        outcomes: list[Found[T] | EntryDamaged | None] = []
-        for start in range(0, len(keys), AT_ONCE):
-            outcomes += await gather([self._found_or_damaged(key, form) for key in keys[start : start + AT_ONCE]])
-        damaged = [each for each in outcomes if isinstance(each, EntryDamaged)]
-        return [each for each in outcomes if isinstance(each, Found)], damaged
-
-    async def _found_or_damaged(self, key: str, form: type[T]) -> Found[T] | EntryDamaged | None:
-        try:
-            return await self.find_fresh(key, form)
-        except EntryDamaged as damaged:
-            return damaged
-
-    async def find_undamaged(self, key: str, form: type[T]) -> Found[T] | None:
-        """As `find_fresh`, for work on many records, which passes over damaged ones."""
-        try:
-            return await self.find_fresh(key, form)
-        except EntryDamaged:
-            return None
+    async def find_undamaged(self, keys: Sequence[str], form: type[T]) -> list[Found[T]]:
+        """As `find_all_fresh`, for work that passes over damaged records."""
+        found, _ = await self.find_all_fresh(keys, form)
+        return found
 
     async def has(self, key: str) -> bool:
         """Whether there is a record at `key`, damaged or not."""
@@ -219,14 +230,15 @@ class Records:
 
     async def _resolve(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
         """Find out whether a commit was written. A sealed value is unique by its nonce, so finding one proves it."""
+        entries = await _entries((*puts, *deletes, *expects))
         for key, value in puts.items():
-            entry = await ReadEntry(key)
+            entry = entries.get(key)
             if entry is not None and entry.value == value:
                 return entry.version
-        if deletes and not puts and not any([await ReadEntry(key) for key in deletes]):
+        if deletes and not puts and not any(key in entries for key in deletes):
             return ABSENT
         for key, version in expects.items():
-            entry = await ReadEntry(key)
+            entry = entries.get(key)
             if (entry.version if entry else ABSENT) != version:
                 raise Refused(Code.COMMIT_UNRESOLVED)
         if not puts and not deletes:
@@ -234,3 +246,13 @@ class Records:
         if expects:
             raise Conflict("a commit was not written")
         raise Refused(Code.COMMIT_UNRESOLVED)
+
+
+async def _entries(keys: Sequence[str]) -> dict[str, Entry]:
+    """The entries that are there, in the order of their keys as given."""
+    entries: dict[str, Entry] = {}
+    for start in range(0, len(keys), MOST_ENTRIES):
+        page = tuple(keys[start : start + MOST_ENTRIES])
+        found = await ReadEntries(page)
+        entries |= {key: found[key] for key in page if key in found}
+    return entries

@@ -12,7 +12,7 @@ from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of,
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..effects import ListKeys
-from ..errors import Code, EntryDamaged, Refused, reason_of
+from ..errors import Code, Refused, reason_of
 from ..foundation.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, forget_lease
@@ -23,8 +23,9 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
-from ..tokens.authenticate import find_token, find_undamaged_token, lineage
+from ..tokens.authenticate import find_token, lineage
 from ..tokens.hierarchy import revoke as revoke_token
+from ..tokens.record import Token
 from ..values import rfc3339
 
 MOST_LISTED: Final = 10_000
@@ -179,9 +180,8 @@ async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
     after = ""
     while page := await ListKeys(keys.TOKENS, after, PAGE):
         await call.deadline.remaining()
-        for key in page:
-            found = await find_undamaged_token(call.context, key.removeprefix(keys.TOKENS))
-            if found is not None and any(scope.has_token(found.record) for scope in scopes):
+        for found in await call.context.records.find_undamaged(page, Token):
+            if any(scope.has_token(found.record) for scope in scopes):
                 await revoke_token(call.context, found.record.id, call.now)
         after = page[-1]
 
@@ -242,17 +242,15 @@ async def _find(call: Call, lease_id: str) -> Found[Lease] | None:
 async def list_stuck(call: Call) -> Answer:
     """The leases whose revocation has failed so far, with the reasons."""
     names = await ListKeys(keys.STUCK, "", call.form(StuckForm).limit)
-    found = [await _stuck(call, *_stuck_lease(name)) for name in names]
-    stuck = [each for each in found if each is not None]
+    mount_ids = {keys.lease(lease_id): mount_id for mount_id, lease_id in map(_stuck_lease, names)}
+    leases, damaged = await call.context.records.find_all_fresh(tuple(mount_ids), Lease)
+    reasons = {found.key: found.record.reason for found in leases} | {each.key: reason_of(each) for each in damaged}
+    stuck = [
+        {"lease_id": key.removeprefix(keys.LEASES), "mount_id": mount_id, "error": reasons[key]}
+        for key, mount_id in mount_ids.items()
+        if key in reasons
+    ]
     return Answer(data={"lease_count": len(stuck), "leases": stuck})
-
-
-async def _stuck(call: Call, mount_id: str, lease_id: str) -> dict[str, Json] | None:
-    try:
-        found = await find_lease(call.context, lease_id)
-    except EntryDamaged as damaged:
-        return {"lease_id": lease_id, "mount_id": mount_id, "error": reason_of(damaged)}
-    return {"lease_id": lease_id, "mount_id": mount_id, "error": found.record.reason} if found else None
 
 
 async def count_stuck(call: Call) -> Answer:

@@ -31,6 +31,7 @@ from ..effects import (
     PlatformToken,
     Program,
     RandomBytes,
+    ReadEntries,
     ReadEntry,
     ReadFederatedToken,
     ReadPlatformToken,
@@ -150,6 +151,9 @@ class World(Turns):
 
     async def read_entry(self, key: str) -> Entry | None:
         return await self._perform(ReadEntry(key), lambda: self.store.read(key))
+
+    async def read_entries(self, keys: tuple[str, ...]) -> Mapping[str, Entry]:
+        return await self._perform(ReadEntries(keys), lambda: self.store.read_all(keys))
 
     async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         return await self._perform(ListKeys(prefix, after, limit), lambda: self.store.list(prefix, after, limit))

@@ -28,11 +28,6 @@ def find_token(context: Context, token_id: str) -> Program[Found[Token] | None]:
     return context.records.find_fresh(keys.token(token_id), Token)
 
 
-def find_undamaged_token(context: Context, token_id: str) -> Program[Found[Token] | None]:
-    """As `find_token`, for work on many tokens, which passes over damaged ones: no caller can use them."""
-    return context.records.find_undamaged(keys.token(token_id), Token)
-
-
 async def find_by_text(context: Context, shown: str) -> Token | None:
     """The token with this text, alive or not."""
     sealer = context.records.sealer

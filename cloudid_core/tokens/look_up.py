@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
@@ -16,7 +17,7 @@ from ..mounts.table import mount_table
 from ..store import keys
 from ..values import rfc3339
 from . import encoding
-from .authenticate import find_by_accessor, find_by_text, find_token, lineage
+from .authenticate import find_by_accessor, find_by_text, lineage
 from .issue import accessor_of
 from .record import Token
 
@@ -117,7 +118,7 @@ async def list_accessors(call: Call) -> Answer:
     while wanted is None or len(accessors) < wanted:
         size = PAGE if wanted is None else min(PAGE, wanted - len(accessors))
         page = await ListKeys(keys.TOKENS, after, size)
-        accessors += await _accessors(context, [key.removeprefix(keys.TOKENS) for key in page])
+        accessors += await _accessors(context, page)
         if len(page) < size:
             break
         after = page[-1]
@@ -127,13 +128,12 @@ async def list_accessors(call: Call) -> Answer:
     return Answer(data={"keys": accessors})
 
 
-async def _accessors(context: Context, token_ids: list[str]) -> list[str]:
-    """The accessors of tokens. While there is one term of token keys, no token has to be read."""
+async def _accessors(context: Context, token_keys: Sequence[str]) -> list[str]:
+    """The accessors of undamaged tokens. While there is one term of token keys, no token has to be read."""
     first, *newer = context.records.sealer.keyring.token_keys
     if not newer:
-        return [encoding.accessor_of(token_id, first) for token_id in token_ids]
-    found = [await find_token(context, token_id) for token_id in token_ids]
-    return [accessor_of(context, each.record) for each in found if each]
+        return [encoding.accessor_of(key.removeprefix(keys.TOKENS), first) for key in token_keys]
+    return [accessor_of(context, found.record) for found in await context.records.find_undamaged(token_keys, Token)]
 
 
 async def _token_key(context: Context, accessor: str, now: Instant) -> str:

@@ -164,6 +164,9 @@ class Host:
     def read_entry(self, key: str) -> Awaitable[Entry | None]:
         return self._store.read(key)
 
+    def read_entries(self, keys: tuple[str, ...]) -> Awaitable[Mapping[str, Entry]]:
+        return self._store.read_all(keys)
+
     def list_keys(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]:
         return self._store.list(prefix, after, limit)
 

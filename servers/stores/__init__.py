@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from cloudid_core.effects import ClockReading, Commit, Entry
@@ -34,6 +34,10 @@ class Store(Protocol):
         """One entry. Raises `StoreFailed`."""
         ...
 
+    def read_all(self, keys: Sequence[str]) -> Awaitable[Mapping[str, Entry]]:
+        """The entries that are there, in one round trip. Raises `StoreFailed`."""
+        ...
+
     def list(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]:
         """Up to `limit` keys with the prefix that sort after `after`, in order. Raises `StoreFailed`."""
         ...
@@ -55,6 +59,10 @@ class BlockingStore(Protocol):
 
     def read(self, key: str) -> Entry | None:
         """One entry. Raises `StoreFailed`."""
+        ...
+
+    def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
+        """The entries that are there. Raises `StoreFailed`."""
         ...
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:

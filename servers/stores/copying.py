@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from cloudid_core.effects import ABSENT, Commit
-from cloudid_core.errors import HostFailure, StoreFailed
+from cloudid_core.errors import StoreFailed
 from cloudid_core.store import keys
 
 from ..common.runtime import Runtime
@@ -32,21 +31,21 @@ async def copy_store(runtime: Runtime, source: Store, target: Store, report: Cal
     if ring is None:
         raise StoreFailed("the store to copy from is not initialised")
     count, after = 0, ""
-    while page := await _page(runtime, source, after):
+    while page := await _page(source, after):
         count, after = count + len(page), max(page)
         await target.commit(Commit(dict.fromkeys(page, ABSENT), page))
         report(f"copied: {count} entries")
-    await _compare(runtime, source, target, report)
+    await _compare(source, target, report)
     report("")
     await target.commit(Commit({LAST: ABSENT}, {LAST: ring.value}))
     return count + 1
 
 
-async def _compare(runtime: Runtime, source: Store, target: Store, report: Callable[[str], None]) -> None:
+async def _compare(source: Store, target: Store, report: Callable[[str], None]) -> None:
     count, after = 0, ""
     while True:
-        page = await _page(runtime, source, after)
-        if page != await _page(runtime, target, after):
+        page = await _page(source, after)
+        if page != await _page(target, after):
             raise StoreFailed("the copy is not the same: something has written meanwhile; remove it and start again")
         if not page:
             return
@@ -54,29 +53,10 @@ async def _compare(runtime: Runtime, source: Store, target: Store, report: Calla
         report(f"compared: {count} entries")
 
 
-async def _page(runtime: Runtime, store: Store, after: str) -> dict[str, bytes]:
-    """The next entries but the last one, read at the same time: stores make one request of that."""
-    found: dict[str, bytes | HostFailure] = {}
+async def _page(store: Store, after: str) -> dict[str, bytes]:
+    """The next entries but the last one."""
     names = [key for key in await store.list("", after, PAGE + 1) if key != LAST][:PAGE]
-    is_read = runtime.new_event()
-
-    async def read(key: str) -> None:
-        try:
-            entry = await store.read(key)
-            found[key] = entry.value if entry else StoreFailed("an entry has gone meanwhile")
-        except HostFailure as failure:
-            found[key] = failure
-        if len(found) == len(names):
-            is_read.set()
-
-    for key in names:
-        runtime.start(partial(read, key))
-    if names:
-        await is_read.wait()
-    page: dict[str, bytes] = {}
-    for key in names:
-        value = found[key]
-        if isinstance(value, HostFailure):
-            raise value
-        page[key] = value
-    return page
+    found = await store.read_all(names)
+    if len(found) != len(names):
+        raise StoreFailed("an entry has gone meanwhile")
+    return {key: found[key].value for key in names}

@@ -12,7 +12,7 @@ the thread's time shows that this would hold up everything else.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import Factory, define
@@ -68,6 +68,9 @@ class GroupCommit:
 
     def read(self, key: str) -> Ready[Entry | None]:
         return Ready(self._store.read(key))
+
+    def read_all(self, keys: Sequence[str]) -> Ready[Mapping[str, Entry]]:
+        return Ready(self._store.read_all(keys))
 
     def list(self, prefix: str, after: str, limit: int) -> Ready[tuple[str, ...]]:
         return Ready(self._store.list(prefix, after, limit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping, Sequence
 
 from cloudid_core.effects import ClockReading, Commit, Entry, Ready
 from cloudid_core.store.memory import MemoryStore
@@ -23,6 +23,9 @@ class InMemory:
 
     def read(self, key: str) -> Awaitable[Entry | None]:
         return Ready(self._store.read(key))
+
+    def read_all(self, keys: Sequence[str]) -> Awaitable[Mapping[str, Entry]]:
+        return Ready(self._store.read_all(keys))
 
     def list(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]:
         return Ready(self._store.list(prefix, after, limit))

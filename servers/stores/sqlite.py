@@ -30,6 +30,9 @@ from .owned_files import OwnedFiles
 APPLICATION_ID: Final = 0x636C6964
 SCHEMA_VERSION: Final = 1
 ENTRIES_KNOWN: Final = 8192
+KEYS_AT_ONCE: Final = 500
+"""How many keys one statement names: older versions of SQLite take no more than 999."""
+
 VALUE_KNOWN: Final = 4096
 """Largest value, in bytes, that is kept in memory."""
 
@@ -44,6 +47,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 _READ: Final = "SELECT value, version FROM entry WHERE key = ?"
+_READ_ALL: Final = "SELECT key, value, version FROM entry WHERE key IN ({})"
 _LIST_FROM: Final = "SELECT key FROM entry WHERE key >= ? ORDER BY key LIMIT ?"
 _LIST_AFTER: Final = "SELECT key FROM entry WHERE key > ? ORDER BY key LIMIT ?"
 _PUT: Final = "REPLACE INTO entry VALUES (?, ?, ?)"
@@ -92,6 +96,18 @@ class SqliteStore:
             return self._look_up(key)
         finally:
             self._writing.release()
+
+    def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
+        """Those that are not remembered come by one statement, and are not remembered: they would push out others."""
+        self._check()
+        found = {key: entry for key in keys if (entry := self._known.peek(key)) is not None}
+        unknown = [key for key in keys if key not in found]
+        with _failures("the store could not be read"):
+            for start in range(0, len(unknown), KEYS_AT_ONCE):
+                page = unknown[start : start + KEYS_AT_ONCE]
+                rows = self._reader.execute(_READ_ALL.format(", ".join("?" * len(page))), page)
+                found |= {key: Entry(value, version) for key, value, version in rows}
+        return {key: entry for key, entry in found.items() if entry.version}
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         self._check()

@@ -25,6 +25,9 @@ class NeverWaits:
     async def read_entry(self, key: str) -> Entry | None:
         return self.store.read(key)
 
+    async def read_entries(self, keys: tuple[str, ...]) -> Mapping[str, Entry]:
+        return self.store.read_all(keys)
+
     async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         return self.store.list(prefix, after, limit)
 

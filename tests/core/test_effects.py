@@ -42,6 +42,7 @@ EVENT = MountChanged(mount_accessor="a", path="p", state="tuned")
 REQUEST = HttpRequest("GET", "https://cloud.test/")
 ASKED = [
     (ReadEntry("a"), ("read_entry", "a")),
+    (effects.ReadEntries(("a", "b")), ("read_entries", ("a", "b"))),
     (ListKeys("a/", "a/1", 5), ("list_keys", "a/", "a/1", 5)),
     (ListKeys("a/"), ("list_keys", "a/", "", 1000)),
     (Commit({"a": 1}, {"b": b"2"}, ("c",)), ("commit", {"a": 1}, {"b": b"2"}, ("c",))),

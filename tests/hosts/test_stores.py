@@ -156,6 +156,7 @@ class Pair(RuleBasedStateMachine):
     def entries_are_equal(self) -> None:
         keys = self.reference.list("", "", 1000)
         assert [self.store.read(key) for key in keys] == [self.reference.read(key) for key in keys]
+        assert self.store.read_all((*keys, "absent")) == self.reference.read_all((*keys, "absent"))
 
     def teardown(self) -> None:
         self.store.close()

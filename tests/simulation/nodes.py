@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 from attrs import evolve
 
 from cloudid_core import Response, Service, Settings, open_service
-from cloudid_core.effects import CallProvider, Commit, Effect, Host, Instant, ListKeys, Program, ReadEntry
+from cloudid_core.effects import CallProvider, Commit, Effect, Host, Instant, ListKeys, Program, ReadEntries, ReadEntry
 from cloudid_core.errors import CloudidError
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Crashed, FaultKind
@@ -33,7 +33,7 @@ PAUSE: Final = 15.0
 """Seconds between two rounds of all nodes at the least: nothing happens in most of those that a leader makes."""
 
 WIDEST_SKEW: Final = max(SKEWS) - min(SKEWS)
-STORE: Final = (ReadEntry, ListKeys, Commit)
+STORE: Final = (ReadEntry, ReadEntries, ListKeys, Commit)
 CLOUD: Final = (CallProvider,)
 
 

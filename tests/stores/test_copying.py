@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -81,11 +82,11 @@ class Busy(InMemory):
 
     reads = 0
 
-    async def read(self, key: str) -> Entry | None:
-        self.reads += 1
-        if self.reads == len(ENTRIES):
+    async def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
+        self.reads += len(keys)
+        if self.reads >= len(ENTRIES) - 1:
             await self.commit(Commit({}, {"0000": b"changed"}))
-        return await super().read(key)
+        return await super().read_all(keys)
 
 
 class Leaky(InMemory):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ...effects import ABSENT, Commit, ListKeys, ReadEntry, Sleep, gather
+from ...effects import ABSENT, MOST_ENTRIES, Commit, ListKeys, ReadEntries, ReadEntry, Sleep, gather
 from ...errors import Conflict
 from .check import Check, NotConforming, checks_of, expect, fresh_prefix
 
@@ -49,6 +49,22 @@ async def what_was_put_is_read() -> None:
     for key, value in values.items():
         entry = await ReadEntry(key)
         expect("an entry that was put", entry and (entry.value, entry.version), (value, version))
+
+
+async def many_entries_are_read_at_once() -> None:
+    """As many as may be asked for. Those that are not there are left out."""
+    prefix = await fresh_prefix()
+    values = {f"{prefix}{number}": b"%d" % number for number in range(MOST_ENTRIES - 3)}
+    odd = prefix + "ключ/\U0001f511 '%_?\""
+    version = await Commit({}, {**values, odd: b""})
+    first = prefix + "0"
+    changed = await Commit({first: version}, {first: b"changed"})
+    await Commit({}, {}, (prefix + "1",))
+    found = await ReadEntries((*values, odd, odd, prefix + "absent"))
+    wanted = {key: (value, version) for key, value in values.items() if key != prefix + "1"}
+    wanted |= {first: (b"changed", changed), odd: (b"", version)}
+    expect("many entries", {key: (entry.value, entry.version) for key, entry in found.items()}, wanted)
+    expect("no entries", dict(await ReadEntries(())), {})
 
 
 async def a_put_replaces_the_value() -> None:
@@ -226,6 +242,7 @@ STORE_CHECKS: Final[tuple[Check, ...]] = (
     *checks_of(
         an_entry_that_was_never_put_is_absent,
         what_was_put_is_read,
+        many_entries_are_read_at_once,
         a_put_replaces_the_value,
         names_are_exact,
         versions_grow_over_the_whole_store,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -58,7 +58,10 @@ class _List:
     limit: int
 
 
-_Read: TypeAlias = Ticket["str | _List", "Entry | tuple[str, ...] | None"]
+_Question: TypeAlias = "tuple[str, ...] | _List"
+"""Keys whose entries are wanted, or which keys to list."""
+_Answer: TypeAlias = "Mapping[str, Entry] | tuple[str, ...]"
+_Read: TypeAlias = Ticket[_Question, _Answer]
 
 
 class PostgresStore:
@@ -69,7 +72,7 @@ class PostgresStore:
     """
 
     _runtime: Runtime
-    _reads: Batches[str | _List, Entry | tuple[str, ...] | None]
+    _reads: Batches[_Question, _Answer]
     _commits: Batches[Commit, int]
 
     def __init__(self, address: Address, makes: schema.Mode | None = None) -> None:
@@ -98,9 +101,13 @@ class PostgresStore:
         await self._connector.open(runtime)
 
     async def read(self, key: str) -> Entry | None:
-        if not _can_be_stored(key):
-            return None
-        found = await self._reads.ask(key)
+        return (await self.read_all((key,))).get(key)
+
+    async def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
+        wanted = tuple(key for key in keys if _can_be_stored(key))
+        if not wanted:
+            return {}
+        found = await self._reads.ask(wanted)
         assert not isinstance(found, tuple)
         return found
 
@@ -154,11 +161,15 @@ class PostgresStore:
         raise StoreFailed("the connection is lost again and again")
 
     async def _read_entries(self, session: Session, tickets: Sequence[_Read]) -> None:
-        """All single entries in one round trip."""
-        wanted = [ticket for ticket in tickets if not ticket.is_settled and isinstance(ticket.request, str)]
+        """The entries that all of them want, in one round trip."""
+        wanted = [
+            (ticket, ticket.request)
+            for ticket in tickets
+            if not ticket.is_settled and isinstance(ticket.request, tuple)
+        ]
         if not wanted:
             return
-        keys = {ticket.request.encode() for ticket in wanted if isinstance(ticket.request, str)}
+        keys = {key.encode() for _, request in wanted for key in request}
         result = await session.reader.ask(statements.READ, (statements.texts(keys),), ANSWER_SECONDS)
         found = {
             (result.get_value(row, 0) or b"").decode(): Entry(
@@ -166,9 +177,8 @@ class PostgresStore:
             )
             for row in range(result.ntuples)
         }
-        for ticket in wanted:
-            assert isinstance(ticket.request, str)
-            ticket.settle(found.get(ticket.request))
+        for ticket, request in wanted:
+            ticket.settle({key: found[key] for key in request if key in found})
 
     async def _read_keys(self, session: Session, wanted: _List) -> tuple[str, ...]:
         prefix, after, limit = wanted.prefix.encode(), wanted.after.encode(), statements.int8(wanted.limit)

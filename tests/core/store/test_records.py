@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import msgspec
 import pytest
 from attrs import evolve, frozen
 
-from cloudid_core.effects import ABSENT, Commit, Entry, ListKeys, Program, ReadEntry
+from cloudid_core.effects import ABSENT, MOST_ENTRIES, Commit, Entry, ListKeys, Program, ReadEntries, ReadEntry
 from cloudid_core.errors import CloudidError, Code, Conflict, EntryDamaged, Refused
 from cloudid_core.foundation.caches import Bounded
 from cloudid_core.store.changes import Changes
@@ -57,10 +57,10 @@ def committing(world: World, kind: FaultKind) -> None:
 class Meddled(World):
     """A world in which somebody else writes `a` before the first read."""
 
-    async def read_entry(self, key: str) -> Entry | None:
-        if not any(isinstance(effect, ReadEntry) for _, effect in self.trace):
+    async def read_entries(self, keys: tuple[str, ...]) -> Mapping[str, Entry]:
+        if not any(isinstance(effect, ReadEntries) for _, effect in self.trace):
             self.store.commit({}, {"a": b"other"}, ())
-        return await super().read_entry(key)
+        return await super().read_entries(keys)
 
 
 def put(world: World, records: Records, key: str, note: Note) -> int:
@@ -81,6 +81,39 @@ def test_what_was_committed_is_found(world: World, records: Records) -> None:
 def test_what_is_not_there_is_none(world: World, records: Records) -> None:
     assert world.perform(records.find("a", Note)) is None
     assert world.perform(records.find_fresh("a", Note)) is None
+
+
+def test_many_records_are_found_by_one_effect(world: World, records: Records) -> None:
+    """In the order of their keys as given; the damaged ones are told apart, those that are not there are left out."""
+    names = [f"{number}" for number in range(20)]
+    for name in names[::-1]:
+        put(world, records, name, Note(name))
+    world.store.commit({}, {"7": b"damaged"}, ())
+    before = len(world.trace)
+    found, damaged = world.perform(records.find_all_fresh(["absent", *names], Note))
+    assert [type(effect) for _, effect in world.trace[before:]] == [ReadEntries]
+    assert [each.record.text for each in found] == [name for name in names if name != "7"]
+    assert [each.key for each in damaged] == ["7"]
+    assert world.perform(records.find_undamaged(names, Note)) == found
+
+
+def test_more_records_than_one_effect_reads_are_found_too(world: World, records: Records) -> None:
+    names = [f"{number}" for number in range(MOST_ENTRIES + 1)]
+    world.perform(records.commit(Changes({}, {name: Note("x") for name in names})))
+    found, _ = world.perform(records.find_all_fresh(names, Note))
+    assert len(found) == len(names)
+    assert [len(e.keys) for _, e in world.trace if isinstance(e, ReadEntries)] == [MOST_ENTRIES, 1]
+
+
+def test_records_that_are_found_together_are_decoded_once_for_each_version(world: World, records: Records) -> None:
+    put(world, records, "a", Note("x"))
+    [first, absent] = world.perform(records.find_all(["a", "b"], Note))
+    assert absent is None
+    assert world.perform(records.find_all(["b", "a"], Note))[1] is first is world.perform(records.find("a", Note))
+    put(world, records, "a", Note("y"))
+    [second] = world.perform(records.find_all(["a"], Note))
+    assert second is not None
+    assert second.record == Note("y")
 
 
 def test_the_store_sees_no_content(world: World, records: Records) -> None:

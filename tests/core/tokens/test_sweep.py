@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.effects import ListKeys, ReadEntry, Sleep
+from cloudid_core.effects import ListKeys, ReadEntries, Sleep
 from cloudid_core.tokens import sweep
 from tests.installation import Installation
 from tests.tokens import is_valid, new_token
@@ -58,7 +58,7 @@ def test_a_dead_token_is_removed_wherever_in_a_page_it_is(dead: int, monkeypatch
     before = len(world.trace)
     assert world.perform(sweep.Sweep().run(world.context, {}, world.clock)) == 1
     assert len(world.keys("token/")) == 6
-    read = [effect.key for _, effect in world.trace[before:] if isinstance(effect, ReadEntry)]
+    read = [key for _, effect in world.trace[before:] if isinstance(effect, ReadEntries) for key in effect.keys]
     assert len(read) == len(set(read)) == 7
 
 

@@ -24,6 +24,9 @@ class Second(World):
     async def read_entry(self, key: str) -> Entry | None:
         return await self.first.read_entry(key)
 
+    async def read_entries(self, keys: tuple[str, ...]) -> Mapping[str, Entry]:
+        return await self.first.read_entries(keys)
+
     async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         return await self.first.list_keys(prefix, after, limit)
 
@@ -68,6 +71,9 @@ class OwnStore(Second):
 
     async def read_entry(self, key: str) -> Entry | None:
         return self.own.read(key)
+
+    async def read_entries(self, keys: tuple[str, ...]) -> Mapping[str, Entry]:
+        return self.own.read_all(keys)
 
     async def list_keys(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         return self.own.list(prefix, after, limit)

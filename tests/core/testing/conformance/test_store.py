@@ -46,6 +46,13 @@ class Textual(MemoryStore):
         return entry and Entry(entry.value.partition(b"\0")[0], entry.version)
 
 
+class AtMostHundred(MemoryStore):
+    """Takes up to 100 keys at once, and leaves the others out."""
+
+    def read_all(self, keys: Iterable[str]) -> dict[str, Entry]:
+        return super().read_all(list(keys)[:100])
+
+
 class FirstWins(MemoryStore):
     """Never replaces a value."""
 
@@ -215,6 +222,7 @@ NOTICED = [
     (Haunted, "an_entry_that_was_never_put_is_absent"),
     (Forgetful, "what_was_put_is_read"),
     (Textual, "what_was_put_is_read"),
+    (AtMostHundred, "many_entries_are_read_at_once"),
     (FirstWins, "a_put_replaces_the_value"),
     (Folding, "names_are_exact"),
     (Normalising, "names_are_exact"),
