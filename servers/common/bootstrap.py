@@ -211,8 +211,10 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
     )
 
 
-def open_store(server: ServerSettings, *, is_new: bool = False) -> Store:
+def open_store(server: ServerSettings, *, is_new: bool = False, is_exclusive: bool = False) -> Store:
     """The durable store that the settings name. Only a new one makes its tables in a database.
+
+    Nothing else can have it open at the same time if it is exclusive, as a SQLite store always is.
 
     Raises `SettingsError` or `StoreFailed`.
     """
@@ -222,7 +224,8 @@ def open_store(server: ServerSettings, *, is_new: bool = False) -> Store:
         from ..stores.postgres import Address, Mode, PostgresStore  # psycopg is optional
     except ImportError:
         raise SettingsError("a store in a database needs libpq: pip install 'cloudid[postgres]'") from None
-    return PostgresStore(Address.parse(server.store, _password(server)), Mode(server.store_mode) if is_new else None)
+    address, makes = Address.parse(server.store, _password(server)), Mode(server.store_mode) if is_new else None
+    return PostgresStore(address, makes, is_exclusive=is_exclusive)
 
 
 def _password(server: ServerSettings) -> Secret | None:

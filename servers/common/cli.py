@@ -185,7 +185,10 @@ def _copy(options: Options, perform: Perform) -> None:
         master_keys = set()
     if len(master_keys) != 1:
         raise SettingsError("both settings files must name the same master key: it opens what is copied")
-    with closing(open_store(files[0].server)) as source, closing(open_store(files[1].server, is_new=True)) as target:
+    with (
+        closing(open_store(files[0].server, is_exclusive=True)) as source,
+        closing(open_store(files[1].server, is_new=True, is_exclusive=True)) as target,
+    ):
         count = perform(lambda host: copy_store(host, source, target, _show_progress), target)
     streams.write(streams.STDOUT, f"copied and compared: {count} entries\n")
 

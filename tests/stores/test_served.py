@@ -17,6 +17,7 @@ from cloudid_core.service import initialise
 from cloudid_core.values.secret import Secret
 from servers.common import master_key
 from servers.common.bootstrap import open_store
+from servers.common.host import Host
 from servers.common.settings import read_file
 from servers.provider_simulator import Simulator, start
 from tests.hosts.opened import on
@@ -202,6 +203,45 @@ def test_a_store_is_moved_by_a_command_of_both_servers(database: str, tmp_path: 
     for settings in (between, new):
         with Running("servers.aiohttp_server", "--settings", str(settings), "--provider", cloud) as running:
             assert ask(running.url, "GET", "auth/token/lookup-self", token).status_code == 200
+
+
+@pytest.mark.parametrize("mode", ["keys", "portable"])
+def test_a_store_that_a_server_uses_is_neither_copied_nor_copied_to(mode: str, database: str, tmp_path: Path) -> None:
+    """A copy would lack what the server writes meanwhile."""
+    used, other = written(tmp_path, database, mode), written(tmp_path, f"{tmp_path}/other.db", name="other.toml")
+    prepared(used)
+    prepared(other)
+    with Running("servers.aiohttp_server", "--settings", str(used)) as running:
+        for source, target in ((used, other), (other, used)):
+            failed = command(SERVERS[0], "copy-store", "--settings", str(source), str(target))
+            assert (failed.returncode, failed.stderr) == (
+                1,
+                "error: the store is in use: stop all servers and other commands that have it open\n",
+            )
+        running.stop()
+    failed = command(SERVERS[0], "copy-store", "--settings", str(used), str(other))
+    assert "not empty" in failed.stderr, "now nobody uses it"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_no_server_starts_while_its_store_is_copied(server: str, database: str, tmp_path: Path) -> None:
+    """Nor does another copy."""
+    settings, new = written(tmp_path, database), written(tmp_path, f"{tmp_path}/new.db", name="new.toml")
+    prepared(settings)
+    copying = open_store(read_file(settings).server, is_exclusive=True)
+
+    async def start_others(host: Host) -> None:
+        for arguments, reason in (
+            (("--settings", str(settings)), "is being copied"),
+            (("copy-store", "--settings", str(settings), str(new)), "is in use"),
+        ):
+            failed = await host.in_thread(lambda given: command(server, *given), arguments)
+            assert (failed.returncode, reason in failed.stderr) == (1, True)
+
+    with closing(copying):
+        on("trio", start_others, copying)
+    with Running(f"servers.{server}", "--settings", str(settings)):
+        """Now it starts."""
 
 
 def test_a_copy_needs_the_same_master_key(tmp_path: Path) -> None:

@@ -43,8 +43,9 @@ class Connector:
     _runtime: Runtime
     _connected: Event
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, is_exclusive: bool) -> None:
         self._address = address
+        self._is_exclusive = is_exclusive
         self._session: Session | None = None
         self._doubt: Doubt | None = None
         self._identity = ""
@@ -109,7 +110,7 @@ class Connector:
 
     async def _connect(self) -> None:
         """Make a session, and settle what an older one left. Raises `StoreFailed`."""
-        session = await open_session(self._runtime, self._address)
+        session = await open_session(self._runtime, self._address, is_exclusive=self._is_exclusive)
         try:
             self._check(session)
             if self._doubt is not None:

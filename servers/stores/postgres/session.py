@@ -92,12 +92,15 @@ async def prepare(runtime: Runtime, address: Address, mode: schema.Mode) -> None
         raise StoreFailed(f"the database cannot be used: {failure}") from None
 
 
-async def open_session(runtime: Runtime, address: Address) -> Session:
-    """Connect and look at what is there. Raises `StoreFailed`."""
+async def open_session(runtime: Runtime, address: Address, *, is_exclusive: bool) -> Session:
+    """Connect and look at what is there; refuse a store that others use in a way that excludes this one.
+
+    Raises `StoreFailed`.
+    """
     try:
         writer = await _connect(runtime, await runtime.in_thread(Address.resolved, address))
         try:
-            return await _with_writer(runtime, address, writer)
+            return await _with_writer(runtime, address, writer, is_exclusive)
         except BaseException:
             writer.close()
             raise
@@ -105,8 +108,9 @@ async def open_session(runtime: Runtime, address: Address) -> Session:
         raise StoreFailed(f"the database cannot be used: {failure}") from None
 
 
-async def _with_writer(runtime: Runtime, address: Address, writer: Connection) -> Session:
+async def _with_writer(runtime: Runtime, address: Address, writer: Connection, is_exclusive: bool) -> Session:
     store = await schema.find(writer)
+    await _lock(writer, store.mode, is_exclusive)
     settings = statements.settings_of(store.mode)
     await writer.run(settings, ANSWER_SECONDS)
     timeline = await _timeline(writer, store.mode)
@@ -122,6 +126,21 @@ async def _with_writer(runtime: Runtime, address: Address, writer: Connection) -
 
 async def _connect(runtime: Runtime, address: Address) -> Connection:
     return await Connection.open(runtime, address.conninfo(), CONNECT_SECONDS)
+
+
+async def _lock(connection: Connection, mode: schema.Mode, is_exclusive: bool) -> None:
+    """Keep commands that need the store for themselves apart from all others. Some engines have no such locks."""
+    statement = statements.OWN if is_exclusive else statements.SHARE
+    try:
+        result = await connection.ask(statement, (statements.int4(statements.USE),), ANSWER_SECONDS)
+    except StatementFailed:
+        if mode is schema.Mode.PORTABLE:
+            return
+        raise
+    if not statements.boolean_of(result.get_value(0, 0)):
+        if is_exclusive:
+            raise StoreFailed("the store is in use: stop all servers and other commands that have it open")
+        raise StoreFailed("the store is being copied: wait until that has ended")
 
 
 async def _timeline(connection: Connection, mode: schema.Mode) -> int | None:

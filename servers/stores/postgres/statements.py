@@ -17,6 +17,13 @@ _FLOAT8: Final = struct.Struct("!d")
 _EMPTY_ARRAY: Final = struct.Struct("!iii")
 _ARRAY: Final = struct.Struct("!iiiii")
 
+USE: Final = 0x636C6964
+"""The key of a lock that every session holds. It has two parts, unlike those of entries, so that none is the same."""
+
+SHARE: Final = Statement("SELECT pg_catalog.pg_try_advisory_lock_shared($1, 0)", (INT4,))
+OWN: Final = Statement("SELECT pg_catalog.pg_try_advisory_lock($1, 0)", (INT4,))
+"""-> whether the lock was granted: to this session among others, or to this one alone. It ends with the connection."""
+
 READ: Final = Statement("SELECT key, value, version FROM cloudid.entry WHERE key = ANY ($1)", (TEXTS,))
 """Keys -> rows of key, value, version."""
 
@@ -140,6 +147,10 @@ def number_of(data: bytes | None) -> int:
     """A bigint."""
     number: int = _INT8.unpack(data or b"")[0]
     return number
+
+
+def boolean_of(data: bytes | None) -> bool:
+    return data == b"\x01"
 
 
 def float_of(data: bytes | None) -> float:

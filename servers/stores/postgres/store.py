@@ -67,7 +67,8 @@ _Read: TypeAlias = Ticket[_Question, _Answer]
 class PostgresStore:
     """Entries in the database at `address`. `makes` is for `init`: the mode of the store to make if there is none.
 
-    `open` raises `StoreFailed` when there is no store, or one that is not ours. Later losses of the connection are
+    `open` raises `StoreFailed` when there is no store, or one that is not ours, and when another one of its users is
+    exclusive, or there is another user at all and this one is exclusive. Later losses of the connection are
     repaired in the background.
     """
 
@@ -75,9 +76,9 @@ class PostgresStore:
     _reads: Batches[_Question, _Answer]
     _commits: Batches[Commit, int]
 
-    def __init__(self, address: Address, makes: schema.Mode | None = None) -> None:
+    def __init__(self, address: Address, makes: schema.Mode | None = None, *, is_exclusive: bool = False) -> None:
         self._address = address
-        self._connector = Connector(address)
+        self._connector = Connector(address, is_exclusive=is_exclusive)
         self._makes = makes
         self._batch = 0
         self._read_only_until = 0.0
