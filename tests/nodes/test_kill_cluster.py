@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from servers.provider_simulator import Simulator, start
+from servers.stores.postgres.temporary import NoPostgres
 from tests.servers.running import PATIENCE, Running
 from tests.servers.story import ROOT
 from tests.servers.test_kill_leases import alive, configure, leases, passwords, wait_until
@@ -100,7 +101,7 @@ def kill_postgres(cluster: Cluster) -> None:
         try:
             cluster.start()
             return
-        except AssertionError:  # a process of the old server is still ending
+        except NoPostgres:  # a process of the old server is still ending
             assert time.monotonic() < until
             time.sleep(0.2)
 

@@ -14,7 +14,7 @@ from servers.stores.postgres import Mode, PostgresStore
 from servers.trio_server import host as trio_host
 from tests.hosts.opened import on
 
-from .cluster import Cluster, Databases, server_folder, synchronous_standby
+from .cluster import Cluster, Databases, synchronous_standby
 from .test_postgres import at, everywhere, nothing, on_both, with_store
 from .test_postgres_failures import end_backends
 
@@ -59,8 +59,7 @@ def test_a_host_whose_connections_are_ended_conforms(
 def test_a_host_whose_database_is_restarted_conforms(runtime: str, cluster: Cluster) -> None:
     async def scenario(host: Host, store: PostgresStore) -> None:
         async def restart() -> None:
-            await host.in_thread(cluster.stop, "immediate")
-            await host.in_thread(lambda _: cluster.start(), None)
+            await host.in_thread(cluster.restart, "immediate")
 
         await check_host(host, interruption_checks(restart))
 
@@ -71,15 +70,14 @@ def test_a_host_whose_database_is_restarted_conforms(runtime: str, cluster: Clus
 @pytest.mark.parametrize("number", range(2), ids=["outcomes", "updates"])
 def test_a_host_whose_database_fails_over_conforms(number: int, cluster: Cluster) -> None:
     """To a synchronous standby. Each check has its own, since no server can fail over twice."""
-    with server_folder() as folder, cluster.database() as database:
+    with cluster.database() as database:
         with_store(database, nothing)
-        with synchronous_standby(cluster, folder) as standby:
+        with synchronous_standby(cluster) as standby:
 
             async def scenario(host: Host, store: PostgresStore) -> None:
                 async def fail_over() -> None:
-                    await host.in_thread(cluster.stop, "immediate")
-                    await host.in_thread(lambda _: standby.promote(), None)
+                    await host.in_thread(cluster.fail_over_to, standby)
 
                 await check_host(host, interruption_checks(fail_over)[number : number + 1])
 
-            with_store(database.replace(f":{cluster.port}/", f":{cluster.port},127.0.0.1:{standby.port}/"), scenario)
+            with_store(cluster.with_standby(database, standby), scenario)

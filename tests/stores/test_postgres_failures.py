@@ -6,7 +6,7 @@ import os
 import socket
 from contextlib import closing, suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 import pytest
@@ -17,7 +17,7 @@ from servers.common.host import Host
 from servers.stores.postgres import Mode, PostgresStore, connector, session, store
 from servers.stores.postgres.connection import ConnectionLost
 
-from .cluster import Cluster, Databases, server_folder, synchronous_standby
+from .cluster import Cluster, Databases, synchronous_standby
 from .test_postgres import at, everywhere, nothing, on_both, side_by_side, together, with_store
 
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('a', 0))"
@@ -26,6 +26,8 @@ BACKENDS: Final = """SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activit
 WAITING: Final = """SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'cloudid' AND wait_event_type = %s AND datname = current_database()"""
 PATIENCE: Final = 20.0
+FULL: Final = 2**24 + 4096
+"""Bytes that a file may have on a disk that is full: a whole segment of the journal, and half a page more."""
 
 
 async def writer_of(store: PostgresStore) -> session.Session:
@@ -44,6 +46,28 @@ async def started(host: Host, database: str, waiting: str = "Lock") -> None:
             await host.sleep(0.01)
 
 
+async def commit_behind(
+    other: psycopg.Connection[Any], host: Host, store: PostgresStore, database: str
+) -> list[object]:
+    """Start a commit that waits for another transaction, which locks its key; where its outcome appears."""
+    other.execute(LOCK)
+    outcomes: list[object] = []
+
+    async def commit() -> None:
+        outcomes.extend(await together(host, store, Commit({"a": ABSENT}, {"a": b"1"})))
+
+    host.start(commit)
+    await started(host, database)
+    return outcomes
+
+
+async def read_in_the_end(store: PostgresStore, key: str) -> Entry | None:
+    """What is there, as soon as the store can be read again."""
+    while True:
+        with suppress(StoreFailed):
+            return await store.read(key)
+
+
 def cut(lost: session.Session) -> None:
     """The network is gone: nothing more comes or goes, and the backend does not know."""
     with socket.socket(fileno=os.dup(lost.writer._raw.socket)) as twin:
@@ -57,14 +81,7 @@ def test_a_commit_whose_connection_is_lost_does_not_come_true_later(database: st
     async def scenario(host: Host, store: PostgresStore) -> None:
         await store.commit(Commit({}, {"before": b""}))
         with psycopg.connect(database) as other:
-            other.execute(LOCK)
-            outcomes: list[object] = []
-
-            async def commit() -> None:
-                outcomes.extend(await together(host, store, Commit({"a": ABSENT}, {"a": b"1"})))
-
-            host.start(commit)
-            await started(host, database)
+            outcomes = await commit_behind(other, host, store, database)
             cut(await writer_of(store))
             await started(host, database)  # sent again by the next session
             assert await store.read("a") is None
@@ -101,14 +118,7 @@ def test_until_the_old_session_has_ended_everything_is_refused(
     async def scenario(host: Host, store: PostgresStore) -> None:
         await store.commit(Commit({}, {"before": b""}))
         with psycopg.connect(database) as other:
-            other.execute(LOCK)
-            outcomes: list[object] = []
-
-            async def commit() -> None:
-                outcomes.extend(await together(host, store, Commit({"a": ABSENT}, {"a": b"1"})))
-
-            host.start(commit)
-            await started(host, database)
+            outcomes = await commit_behind(other, host, store, database)
             cut(await writer_of(store))
             while not outcomes:
                 await host.sleep(0.01)
@@ -117,11 +127,8 @@ def test_until_the_old_session_has_ended_everything_is_refused(
                 with pytest.raises(StoreFailed):
                     await refused
             other.rollback()
-        entry = None
-        while entry is None:
-            with suppress(StoreFailed):
-                entry = await store.read("a")
-                assert entry is not None, "it was read too early"
+        entry = await read_in_the_end(store, "a")
+        assert entry is not None, "it was read too early"
         assert await together(host, store, Commit({"a": ABSENT}, {"a": b"2"})) != [entry.version]
         assert await store.read("a") == entry
 
@@ -205,8 +212,7 @@ def test_a_restart_of_the_server_is_survived(cluster: Cluster, runtime: str) -> 
             nonlocal done
             for how in ("immediate", "fast"):
                 await host.sleep(0.2)
-                await host.in_thread(cluster.stop, how)
-                await host.in_thread(lambda _: cluster.start(), None)
+                await host.in_thread(cluster.restart, how)
             await host.sleep(0.5)
             done = True
 
@@ -238,10 +244,7 @@ def test_a_server_that_is_down_is_named_without_secrets(cluster: Cluster) -> Non
             with pytest.raises(StoreFailed, match="refused"), closing(at(database, None)) as other:
                 await other.open(host)
             await host.in_thread(lambda _: cluster.start(), None)
-            while True:
-                with suppress(StoreFailed):
-                    await store.read("a")
-                    break
+            await read_in_the_end(store, "a")
 
         with_store(database, scenario)
 
@@ -249,11 +252,8 @@ def test_a_server_that_is_down_is_named_without_secrets(cluster: Cluster) -> Non
 def test_a_fail_over_is_noticed_and_uses_no_version_twice(cluster: Cluster) -> None:
     """The standby lacks the last commits, as an asynchronous one may. What rests on those is refused."""
     cluster.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
-    with server_folder() as folder, cluster.database() as database:
+    with cluster.database() as database, cluster.standby() as standby:
         with_store(database, nothing)
-        standby = cluster.standby(folder)
-        standby.start()
-        both = database.replace(f":{cluster.port}/", f":{cluster.port},127.0.0.1:{standby.port}/")
 
         async def scenario(host: Host, store: PostgresStore) -> None:
             kept = await store.commit(Commit({}, {"a": b"kept"}))
@@ -265,11 +265,7 @@ def test_a_fail_over_is_noticed_and_uses_no_version_twice(cluster: Cluster) -> N
             await host.in_thread(cluster.stop, "immediate")
             await host.in_thread(lambda _: standby.start(), None)
             await host.in_thread(lambda _: standby.promote(), None)
-            entry = None
-            while entry is None:
-                with suppress(StoreFailed):
-                    entry = await store.read("a")
-            assert entry == Entry(b"kept", kept)
+            assert await read_in_the_end(store, "a") == Entry(b"kept", kept)
             with pytest.raises(Conflict):
                 await store.commit(Commit({"a": lost}, {"a": b"resting on what is lost"}))
             new = await store.commit(Commit({"a": kept}, {"a": b"new"}))
@@ -278,9 +274,8 @@ def test_a_fail_over_is_noticed_and_uses_no_version_twice(cluster: Cluster) -> N
 
         standby_database = standby.address(database.rpartition("/")[2])
         try:
-            with_store(both, scenario, None)
+            with_store(cluster.with_standby(database, standby), scenario, None)
         finally:
-            standby.stop("immediate")
             cluster.start()
 
 
@@ -290,22 +285,17 @@ async def replicated(host: Host, standby: Cluster, database: str, key: str) -> N
 
 
 def test_a_synchronous_standby_loses_nothing_that_was_acknowledged(cluster: Cluster) -> None:
-    with server_folder() as folder, cluster.database() as database:
+    with cluster.database() as database:
         with_store(database, nothing)
-        with synchronous_standby(cluster, folder) as standby:
+        with synchronous_standby(cluster) as standby:
 
             async def scenario(host: Host, store: PostgresStore) -> None:
                 versions = {f"{n}": await store.commit(Commit({}, {f"{n}": b""})) for n in range(50)}
-                await host.in_thread(cluster.stop, "immediate")
-                await host.in_thread(lambda _: standby.promote(), None)
+                await host.in_thread(cluster.fail_over_to, standby)
                 for key, version in versions.items():
-                    entry = None
-                    while entry is None:
-                        with suppress(StoreFailed):
-                            entry = await store.read(key)
-                    assert entry == Entry(b"", version)
+                    assert await read_in_the_end(store, key) == Entry(b"", version)
 
-            with_store(database.replace(f":{cluster.port}/", f":{cluster.port},127.0.0.1:{standby.port}/"), scenario)
+            with_store(cluster.with_standby(database, standby), scenario)
 
 
 @pytest.mark.parametrize("scope", ["SYSTEM", "DATABASE"])
@@ -338,28 +328,24 @@ def test_a_read_only_database_serves_reads_and_refuses_commits(cluster: Cluster,
 
 
 def test_a_standby_serves_reads_and_refuses_commits(cluster: Cluster) -> None:
-    with server_folder() as folder, cluster.database() as database:
+    with cluster.database() as database, cluster.standby() as standby:
 
         async def write(host: Host, store: PostgresStore) -> int:
             return await store.commit(Commit({}, {"a": b"1"}))
 
         version = with_store(database, write)
-        standby = cluster.standby(folder)
-        standby.start()
+        there = standby.address(database.rpartition("/")[2])
 
         async def scenario(host: Host, store: PostgresStore) -> None:
+            await replicated(host, standby, there, "a")
             assert await store.read("a") == Entry(b"1", version)
             with pytest.raises(StoreFailed, match="read-only"):
                 await store.commit(Commit({}, {"a": b"2"}))
 
-        try:
-            with_store(standby.address(database.rpartition("/")[2]), scenario, None)
-        finally:
-            standby.stop("immediate")
+        with_store(there, scenario, None)
 
 
 REFUSALS: Final = {
-    "the disk is full": ("53100", "could not extend file: No space left on device"),
     "out of lock slots": ("53200", "out of shared memory"),
     "an internal error": ("XX000", "no idea"),
 }
@@ -386,6 +372,38 @@ def test_what_the_database_refuses_is_certainly_not_written(
         assert await store.commit(Commit({"a": version}, {"a": b"3"})) > version
 
     with_store(database, scenario)
+
+
+def test_a_database_that_is_full_refuses_commits_and_serves_reads(cluster: Cluster) -> None:
+    """The process of the database can really not write on: no file may grow any more, but those of its journal.
+
+    A batch that fails in the middle of its writes leaves nothing behind. When there is room again, commits go on.
+    """
+    half = bytes(2**19)
+
+    def limit_files(used: session.Session, most: str) -> None:
+        cluster.run("/usr/bin/prlimit", "--pid", f"{used.writer.pid}", f"--fsize={most}:")
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        used = await writer_of(store)
+        limit_files(used, f"{FULL}")
+        versions: dict[str, int] = {}
+
+        async def fill() -> None:
+            for number in range(64):
+                versions[f"{number}"] = await store.commit(Commit({}, {f"{number}": half}))
+
+        with pytest.raises(StoreFailed, match="53100"):
+            await fill()
+        outcomes = await together(host, store, *(Commit({}, {key: half}) for key in ("0", "new")))
+        assert [type(outcome) for outcome in outcomes] == [StoreFailed] * 2
+        assert {key: entry.version for key, entry in (await store.read_all([*versions, "new"])).items()} == versions
+        limit_files(used, "unlimited")
+        assert await store.commit(Commit({"0": versions["0"]}, {"0": half})) > versions["0"]
+        assert await writer_of(store) is used
+
+    with cluster.database() as database:
+        with_store(database, scenario)
 
 
 def test_a_commit_that_waits_too_long_is_certainly_not_written(database: str) -> None:
@@ -418,10 +436,7 @@ def test_a_database_that_does_not_answer_is_given_up(database: str, monkeypatch:
             [outcome] = await together(host, store, Commit({"a": ABSENT}, {"a": b"1"}))
             assert isinstance(outcome, HostFailure)
             other.rollback()
-        while True:
-            with suppress(StoreFailed):
-                assert (await store.read("a") is None) or isinstance(outcome, OutcomeUnknown)
-                break
+        assert await read_in_the_end(store, "a") is None or isinstance(outcome, OutcomeUnknown)
         assert await writer_of(store) is not first
 
     with_store(database, scenario)
@@ -465,14 +480,7 @@ def test_a_reader_that_notices_a_loss_first_leaves_no_commit_open(database: str)
     async def scenario(host: Host, store: PostgresStore) -> None:
         await store.commit(Commit({}, {"before": b""}))
         with psycopg.connect(database) as other:
-            other.execute(LOCK)
-            outcomes: list[object] = []
-
-            async def commit() -> None:
-                outcomes.extend(await together(host, store, Commit({"a": ABSENT}, {"a": b"1"})))
-
-            host.start(commit)
-            await started(host, database)
+            outcomes = await commit_behind(other, host, store, database)
             lost = await writer_of(store)
             with socket.socket(fileno=os.dup(lost.reader._raw.socket)) as twin:
                 twin.shutdown(socket.SHUT_RDWR)

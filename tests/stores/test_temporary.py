@@ -1,0 +1,65 @@
+"""Temporary PostgreSQL servers: nothing is left of them, however the process ends that has started them."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from servers.stores.postgres import temporary
+from servers.stores.postgres.temporary import NoPostgres, Server, guarded_folder, temporary_server
+from tests.servers.running import PATIENCE, ROOT
+
+USER: Final = """
+import sys, time
+from pathlib import Path
+from servers.stores.postgres.temporary import temporary_server
+with temporary_server(Path(sys.argv[1])) as address:
+    print(address, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def installed() -> None:
+    try:
+        Server(Path())
+    except NoPostgres as reason:
+        pytest.skip(str(reason))
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_nothing_is_left_when_the_process_that_started_it_is_killed(number: signal.Signals) -> None:
+    with (
+        guarded_folder() as folder,
+        subprocess.Popen(
+            [sys.executable, "-c", USER, folder], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as user,
+    ):
+        assert user.stdout is not None
+        port = int(user.stdout.readline().rpartition(":")[2].partition("/")[0])
+        assert is_listening(port)
+        user.send_signal(number)
+        user.wait(PATIENCE)
+        until = time.monotonic() + PATIENCE
+        while is_listening(port) or any(folder.iterdir()):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+def test_nothing_is_left_of_one_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary, "SETTINGS", "no_such_setting = 1\n")
+    with pytest.raises(NoPostgres), temporary_server(tmp_path):
+        """It does not come so far."""
+    assert not any(tmp_path.iterdir())
