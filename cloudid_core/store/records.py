@@ -101,15 +101,7 @@ class Records:
 
     async def find(self, key: str, form: type[T]) -> Found[T] | None:
         """The record at `key`, or `None`."""
-        return await self._remembered(key, await ReadEntry(key), form)
-
-    async def find_all(self, keys: Sequence[str], form: type[T]) -> list[Found[T] | None]:
-        """The record at each key, or `None`."""
-        entries = await _entries(keys)
-        return [await self._remembered(key, entries.get(key), form) for key in keys]
-
-    async def _remembered(self, key: str, entry: Entry | None, form: type[T]) -> Found[T] | None:
-        """The record of an entry. It is decoded once for each version."""
+        entry = await ReadEntry(key)
         if entry is None:
             self._cache.drop(key)
             return None
@@ -155,11 +147,8 @@ class Records:
 
     async def are_at(self, versions: Mapping[str, int]) -> bool:
         """Whether all these entries still have the versions that they had (`ABSENT`: are still not there)."""
-        for key, version in versions.items():
-            entry = await ReadEntry(key)
-            if (entry.version if entry else ABSENT) != version:
-                return False
-        return True
+        entries = await _entries(tuple(versions))
+        return all((entries[key].version if key in entries else ABSENT) == version for key, version in versions.items())
 
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
         """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""

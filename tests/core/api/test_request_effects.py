@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloudid_core.effects import Effect, ReadEntry
+from cloudid_core.effects import Effect, ReadEntries, ReadEntry
 from tests.installation import Installation
 from tests.logins import configure_logins, login_form
 from tests.tokens import new_token
@@ -19,8 +19,8 @@ def effects_of(world: Installation, method: str, path: str, token: str = "", bod
 
 
 def _text(effect: Effect[Any]) -> str:
-    key = f" {effect.key.partition('/')[0]}" if isinstance(effect, ReadEntry) else ""
-    return type(effect).__name__ + key
+    keys = (effect.key,) if isinstance(effect, ReadEntry) else effect.keys if isinstance(effect, ReadEntries) else ()
+    return " ".join((type(effect).__name__, *sorted({key.partition("/")[0] for key in keys})))
 
 
 def test_the_state_of_the_service_takes_one_read() -> None:
@@ -35,7 +35,7 @@ def test_a_token_that_looks_itself_up_is_read_once() -> None:
         "Now",
         "ReadEntry mounts",
         "ReadEntry token",
-        "ReadEntry policy",
+        "ReadEntries policy",
         "Record",
         "Record",
     ]

@@ -105,17 +105,6 @@ def test_more_records_than_one_effect_reads_are_found_too(world: World, records:
     assert [len(e.keys) for _, e in world.trace if isinstance(e, ReadEntries)] == [MOST_ENTRIES, 1]
 
 
-def test_records_that_are_found_together_are_decoded_once_for_each_version(world: World, records: Records) -> None:
-    put(world, records, "a", Note("x"))
-    [first, absent] = world.perform(records.find_all(["a", "b"], Note))
-    assert absent is None
-    assert world.perform(records.find_all(["b", "a"], Note))[1] is first is world.perform(records.find("a", Note))
-    put(world, records, "a", Note("y"))
-    [second] = world.perform(records.find_all(["a"], Note))
-    assert second is not None
-    assert second.record == Note("y")
-
-
 def test_the_store_sees_no_content(world: World, records: Records) -> None:
     put(world, records, "a", Note("c4n4ry", secret=Secret("c4n4ry")))
     entry = world.store.read("a")
