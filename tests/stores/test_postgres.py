@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from functools import partial
@@ -13,6 +14,7 @@ from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, StoreFailed
 from servers.common.host import Host
 from servers.stores.postgres import Address, Mode, PostgresStore
+from servers.stores.postgres.connection import Connection
 from tests.hosts.opened import RUNTIMES, on
 
 from .cluster import Databases
@@ -220,18 +222,67 @@ def test_lists_end_with_the_last_key_of_the_prefix(database: str, prefix: str) -
     with_store(database, scenario)
 
 
+def counted(connection: Connection) -> list[object]:
+    """What is asked on a connection from now on."""
+    asked: list[object] = []
+    ask = connection.ask
+
+    async def ask_and_note(*given: Any) -> Any:
+        asked.append(given)
+        return await ask(*given)
+
+    connection.ask = ask_and_note  # type: ignore[method-assign, assignment]
+    return asked
+
+
+def test_many_entries_are_one_request(database: str) -> None:
+    """With those that others read at the same time, and whatever the database cannot hold."""
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        version = await store.commit(Commit({}, {f"{n}": b"%d" % n for n in range(1000)}))
+        asked = counted((await store._connector.session()).reader)
+        found = await store.read_all([*(f"{n}" for n in range(1000)), "absent", "zero\0"])
+        assert found == {f"{n}": Entry(b"%d" % n, version) for n in range(1000)}
+        assert await store.read_all(["surrogate\ud800"]) == {}
+        assert len(asked) == 1
+
+    with_store(database, scenario)
+
+
+@everywhere
+def test_commits_at_the_same_time_are_few_statements(database: str, mode: Mode) -> None:
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        await store.commit(Commit({}, {"before": b""}))
+        asked = counted((await store._connector.session()).writer)
+        outcomes = await together(host, store, *(Commit({}, {f"{n}": b""}) for n in range(50)))
+        assert all(isinstance(outcome, int) for outcome in outcomes)
+        assert len(asked) <= 2
+
+    with_store(database, scenario, mode)
+
+
+@on_both
+def test_no_thread_is_on_the_way(database: str, runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of hosts are looked up in one when a connection is made, and that is all."""
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        def refuse(*given: object) -> None:
+            raise AssertionError("a thread")
+
+        monkeypatch.setattr(host, "in_thread", refuse)
+        before = threading.active_count()
+        version = await store.commit(Commit({}, {"a": b"1"}))
+        assert await store.read("a") == Entry(b"1", version)
+        assert await store.list("", "", 10) == ("a",)
+        assert threading.active_count() <= before
+
+    with_store(database, scenario, runtime=runtime)
+
+
 def test_reads_at_the_same_time_are_one_request(database: str) -> None:
     async def scenario(host: Host, store: PostgresStore) -> None:
         await store.commit(Commit({}, {f"{n}": b"%d" % n for n in range(50)}))
-        asked = []
-        session = await store._connector.session()
-        ask = session.reader.ask
-
-        async def counted(*given: Any) -> Any:
-            asked.append(given)
-            return await ask(*given)
-
-        session.reader.ask = counted  # type: ignore[method-assign, assignment]
+        asked = counted((await store._connector.session()).reader)
 
         async def read(number: int) -> bytes:
             entry = await store.read(f"{number}")
