@@ -85,6 +85,8 @@ class Loop:
         self._has_started = False
         self._is_stopped = False
         self._swept_at: Instant = 0.0
+        self._again_at: Instant = 0.0
+        """When it wanted to run again: a round that comes sooner was asked for."""
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
         """Due entries whose work met a bug, and until when they are left alone."""
 
@@ -182,11 +184,12 @@ class Loop:
         """When the first entry is due. What other nodes write may be due sooner, and they cannot wake this one."""
         first = min((backlog.next_at for backlog in backlogs), default=inf)
         latest = now + (POLL if self._context.node.others else PAUSE)
-        return min(latest, max(earliest, first))
+        self._again_at = min(latest, max(earliest, first))
+        return self._again_at
 
     def _is_poll(self, now: Instant) -> bool:
-        """Whether this round only looks for what is due: dead entries are swept less often."""
-        return 0 <= now - self._swept_at < SWEEP_PAUSE
+        """Whether this round only looks for what is due: dead entries are swept less often, and in rounds asked for."""
+        return now >= self._again_at and 0 <= now - self._swept_at < SWEEP_PAUSE
 
 
 async def _record(event: JobFailed) -> None:
