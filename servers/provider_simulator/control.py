@@ -45,7 +45,7 @@ from cloudid_core.effects import HttpResponse
 
 from .engine.behaviour import read_behaviour
 from .engine.faults import read_rules
-from .engine.requests import ANONYMOUS, Call, Caller, Json, Refusal, empty_response, json_response
+from .engine.requests import Call, Json, Refusal, admit_anyone, empty_response, json_response
 from .engine.routing import Route, Service
 from .engine.shapes import NUMBER, Shape, bad_request, require_object, require_texts
 from .identity.discovery import show_key
@@ -82,11 +82,6 @@ MAX_INSTANT: Final = 253_402_300_799.0
 def render_error(world: World, refusal: Refusal) -> HttpResponse:
     error = {"code": refusal.code, "message": refusal.message}
     return json_response(refusal.status, {"error": error}, refusal.headers)
-
-
-def authenticate(world: World, call: Call) -> Caller:
-    """Callers need no access token."""
-    return ANONYMOUS
 
 
 def show_world(world: World, call: Call) -> HttpResponse:
@@ -242,7 +237,7 @@ def reset(world: World, call: Call) -> HttpResponse:
 CONTROL: Final = Service(
     name="simulator",
     prefix="/simulator/",
-    authenticate=authenticate,
+    authenticate=admit_anyone,
     render_error=render_error,
     routes=(
         Route("GET", "/simulator/world", show_world),

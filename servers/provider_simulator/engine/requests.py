@@ -95,6 +95,11 @@ class Call:
             raise Refusal(400, "BadRequest", "The body is not JSON.") from None
 
 
+def admit_anyone(world: object, call: Call) -> Caller:
+    """How a service authenticates whose callers need no access token."""
+    return ANONYMOUS
+
+
 def _pairs(encoded: str) -> Mapping[str, str]:
     """Pairs of a query or form; those beyond the first hundred are ignored."""
     return dict(parse_qsl("&".join(encoded.split("&", MAX_FIELDS)[:MAX_FIELDS]), keep_blank_values=True))

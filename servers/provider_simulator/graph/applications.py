@@ -30,6 +30,7 @@ from .conventions import (
     read_body,
     read_object,
     refuse_concurrent_change,
+    require,
     require_upsert,
 )
 
@@ -90,19 +91,15 @@ def read_application(world: World, call: Call) -> HttpResponse:
 
 def read_by_client(world: World, call: Call) -> HttpResponse:
     client_id = key_of(call, "client")
-    return _show_found(world, world.directory.application_of(client_id, Replica.READS), client_id)
+    found = world.directory.application_of(client_id, Replica.READS)
+    return answer(world, show_application(require(found, client_id)))
 
 
 def read_by_name(world: World, call: Call) -> HttpResponse:
     require_upsert(world)
     unique_name = key_of(call, "name")
-    return _show_found(world, world.directory.application_named(unique_name, Replica.READS), unique_name)
-
-
-def _show_found(world: World, application: Application | None, key: str) -> HttpResponse:
-    if application is None:
-        raise missing(key)
-    return answer(world, show_application(application))
+    found = world.directory.application_named(unique_name, Replica.READS)
+    return answer(world, show_application(require(found, unique_name)))
 
 
 def create_application(world: World, call: Call) -> HttpResponse:
@@ -129,7 +126,7 @@ def upsert_application(world: World, call: Call) -> HttpResponse:
 
 
 def change_application(world: World, call: Call) -> HttpResponse:
-    application = find_for_write(world.directory.applications, call.names["id"])
+    application = _find_for_write(world, call)
     properties = _read_properties(call)
     if properties.setdefault("unique_name", application.unique_name) != application.unique_name:
         raise bad_request("The property 'uniqueName' cannot be changed.")
@@ -137,16 +134,20 @@ def change_application(world: World, call: Call) -> HttpResponse:
 
 
 def delete_application(world: World, call: Call) -> HttpResponse:
-    world.directory.delete_application(find_for_write(world.directory.applications, call.names["id"]))
+    world.directory.delete_application(_find_for_write(world, call))
     return no_content(world)
 
 
 def add_password(world: World, call: Call) -> HttpResponse:
-    return passwords.add_password(world, call, find_for_write(world.directory.applications, call.names["id"]))
+    return passwords.add_password(world, call, _find_for_write(world, call))
 
 
 def remove_password(world: World, call: Call) -> HttpResponse:
-    return passwords.remove_password(world, call, find_for_write(world.directory.applications, call.names["id"]))
+    return passwords.remove_password(world, call, _find_for_write(world, call))
+
+
+def _find_for_write(world: World, call: Call) -> Application:
+    return find_for_write(world.directory.applications, call.names["id"])
 
 
 def _create(world: World, call: Call, properties: Json) -> HttpResponse:

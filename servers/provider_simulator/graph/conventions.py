@@ -92,12 +92,16 @@ def read_fields(value: Any, shape: Shape, what: str) -> Json:
         raise bad_request(refusal.message) from None
 
 
+def require(found: T | None, key: str) -> T:
+    """What was found under a key; `Refusal` 404 if there is nothing."""
+    if found is None:
+        raise missing(key)
+    return found
+
+
 def read_object(table: Table[T], call: Call) -> T:
     """The object that the path names, as readers see it; `Refusal` 404."""
-    found = table.get(call.names["id"].lower(), Replica.READS)
-    if found is None:
-        raise missing(call.names["id"])
-    return found
+    return require(table.get(call.names["id"].lower(), Replica.READS), call.names["id"])
 
 
 def find_for_write(table: Table[T], object_id: str) -> T:

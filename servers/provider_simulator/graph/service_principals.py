@@ -29,6 +29,7 @@ from .conventions import (
     no_content,
     read_body,
     read_object,
+    require,
     require_upsert,
 )
 
@@ -62,10 +63,8 @@ def read_principal(world: World, call: Call) -> HttpResponse:
 
 def read_by_client(world: World, call: Call) -> HttpResponse:
     client_id = key_of(call, "client")
-    principal = world.directory.principal_of(client_id, Replica.READS)
-    if principal is None:
-        raise missing(client_id)
-    return answer(world, show_principal(principal))
+    found = world.directory.principal_of(client_id, Replica.READS)
+    return answer(world, show_principal(require(found, client_id)))
 
 
 def create_principal(world: World, call: Call) -> HttpResponse:
