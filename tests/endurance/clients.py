@@ -13,7 +13,7 @@ import httpx
 
 from tests.servers.running import Running
 
-from .deployment import TIMEOUT, Deployment
+from .deployment import Deployment
 from .expectations import GONE, Expectations, Thing
 
 ALIVE: Final = "alive"
@@ -43,7 +43,7 @@ class ServiceClient:
         self._service: httpx.Client | None = None
 
     def run(self, server: Running, stop: threading.Event) -> None:
-        """Send requests until told to stop, or the server is gone."""
+        """Send requests until `stop` is set, or the server is gone."""
         with self._deployment.client(server) as self._service:
             while not stop.is_set():
                 operation = self._dice.choice(OPERATIONS)
@@ -262,31 +262,3 @@ OBSERVERS: Final[dict[str, Callable[[httpx.Client, str], str]]] = {
     "mount": _observe_mount,
 }
 """How the state of a thing is found out."""
-
-
-class Crowd:
-    """Several clients at once, each in a thread, for as long as the block lasts or the server is there."""
-
-    def __init__(self, clients: list[ServiceClient], server: Running) -> None:
-        self._stop = threading.Event()
-        self._errors: list[BaseException] = []
-        self._threads = [threading.Thread(target=self._run, args=(client, server)) for client in clients]
-
-    def _run(self, client: ServiceClient, server: Running) -> None:
-        try:
-            client.run(server, self._stop)
-        except BaseException as error:  # noqa: BLE001  # raised by the block's end
-            self._errors.append(error)
-
-    def __enter__(self) -> Crowd:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(TIMEOUT)
-        assert not any(thread.is_alive() for thread in self._threads), "a client hangs"
-        if self._errors:
-            raise self._errors[0]

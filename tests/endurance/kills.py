@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -28,8 +29,9 @@ from benchmarks.report import tell
 from servers.provider_simulator import Simulator, start
 from servers.provider_simulator.server import Running as Cloud
 from tests.servers.running import Running
+from tests.servers.threads import Threads
 
-from .clients import Crowd, ServiceClient
+from .clients import ServiceClient
 from .deployment import SERVERS, Deployment
 from .expectations import GONE
 from .trouble import PROVIDER_TIMEOUT, SETTLED, Trouble
@@ -86,7 +88,7 @@ def prove(name: str, folder: Path, cycles: int, seed: int, seconds: float) -> Re
             with Trouble(cloud.url, seed + cycle) as trouble:
                 with deployment.serving() as server:
                     report.differences += _differences(deployment, server, clients, settled=False)
-                    with Crowd(clients, server):
+                    with Threads(*(partial(client.run, server) for client in clients)):
                         time.sleep(dice.uniform(0.25, 1) * seconds)
                         server.process.kill()
                 report.kills += 1

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from random import Random
@@ -28,7 +29,8 @@ from attrs import frozen
 
 from benchmarks.plot import STYLE
 from benchmarks.report import tell
-from tests.servers.running import PATIENCE, Client, Running, body, status
+from tests.servers.running import Client, Running, body, status
+from tests.servers.threads import Threads
 
 from .deployment import SERVERS, Deployment
 
@@ -110,23 +112,22 @@ def judge(series: Series) -> list[Verdict]:
     return [Verdict(measure, mean(rest), growth(seconds, rest)) for measure, rest in values.items()]
 
 
-class Load:
+class Load(Threads):
     """Clients with a steady mix of requests, for as long as the block lasts, and how long their requests take."""
 
     def __init__(self, deployment: Deployment, server: Running) -> None:
+        super().__init__(*(partial(self._run, Random(number)) for number in range(CLIENTS)))
         self.failures: list[str] = []
         self._deployment, self._port = deployment, server.port
         self.login = deployment.login_bytes()
         self._latencies: list[float] = []
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(Random(number),)) for number in range(CLIENTS)]
 
     def take_latencies(self) -> list[float]:
         """Those since the last call, in seconds and in ascending order."""
         taken, self._latencies = self._latencies, []
         return sorted(taken)
 
-    def _run(self, dice: Random) -> None:
+    def _run(self, dice: Random, stop: threading.Event) -> None:
         with Client(self._port) as connection:
 
             def ask(request: bytes) -> bytes:
@@ -137,7 +138,7 @@ class Load:
                     self.failures.append(f"{request.split(b' HTTP')[0].decode()}: {body(answer).decode()}")
                 return answer
 
-            while not self._stop.wait(PAUSE):
+            while not stop.wait(PAUSE):
                 self._live(dice, ask)
 
     def _live(self, dice: Random, ask: Callable[[bytes], bytes]) -> None:
@@ -161,16 +162,6 @@ class Load:
                 ask(_request("POST", f"sys/policies/acl/soak-{dice.randrange(NAMES)}", root, policy))
             case 3:
                 ask(_request("POST", "auth/token/revoke-self", token))
-
-    def __enter__(self) -> Load:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(PATIENCE)
 
 
 def _request(method: str, path: str, token: str, document: object = None) -> bytes:

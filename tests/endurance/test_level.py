@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,8 @@ import httpx
 import pytest
 
 from servers.provider_simulator import Simulator, start
-from tests.servers.running import PATIENCE, Client, Running, status
+from tests.servers.running import Client, Running, status
+from tests.servers.threads import Threads
 
 from .deployment import SERVERS, Deployment
 
@@ -30,20 +32,19 @@ KEPT: Final = 3.0
 """Seconds of logins that may be stored after a round: those of the living, and of what died meanwhile."""
 
 
-class Logins:
+class Logins(Threads):
     """Clients that log in as fast as they can, for as long as the block lasts."""
 
     def __init__(self, deployment: Deployment, server: Running) -> None:
+        super().__init__(*(partial(self._run, number) for number in range(CLIENTS)))
         self._request = deployment.login_bytes()
         self._port = server.port
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CLIENTS)]
         self._counts = [0] * CLIENTS
         self._began = time.monotonic()
 
-    def _run(self, number: int) -> None:
+    def _run(self, number: int, stop: threading.Event) -> None:
         with Client(self._port) as connection:
-            while not self._stop.is_set():
+            while not stop.is_set():
                 assert status(connection.ask(self._request)) == 200
                 self._counts[number] += 1
 
@@ -54,16 +55,6 @@ class Logins:
     @property
     def rate(self) -> float:
         return self.made / (time.monotonic() - self._began)
-
-    def __enter__(self) -> Logins:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(PATIENCE)
 
 
 @pytest.mark.parametrize("name", SERVERS)

@@ -6,6 +6,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,24 +24,24 @@ from .story import RESOURCE, login_form
 from .test_commands import command
 from .test_kill import SERVERS, initialise
 from .test_kill_leases import SETTINGS, configure, leases, wait_until
+from .threads import Threads
 
 ENOUGH: Final = 12
 """Credentials that are borrowed before the copy is made, and again after it."""
 CLIENTS: Final = 4
 
 
-class Load:
+class Load(Threads):
     """Clients that log in and borrow credentials, for as long as the block lasts."""
 
     def __init__(self, client: httpx.Client, form: dict[str, str]) -> None:
+        super().__init__(*(partial(self._run, role) for role in ("fresh", "existing") * 2))
         self.lease_ids: list[str] = []
         self._client = client
         self._form = form
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(role,)) for role in ("fresh", "existing") * 2]
 
-    def _run(self, role: str) -> None:
-        while not self._stop.is_set():
+    def _run(self, role: str, stop: threading.Event) -> None:
+        while not stop.is_set():
             self._client.post("/v1/auth/cloud/login", json=self._form).raise_for_status()
             answer = self._client.get(f"/v1/cloud/creds/{role}")
             answer.raise_for_status()
@@ -49,16 +50,6 @@ class Load:
     def wait_for(self, more: int) -> None:
         enough = len(self.lease_ids) + more
         wait_until(lambda: len(self.lease_ids) >= enough)
-
-    def __enter__(self) -> Load:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(PATIENCE)
 
 
 class Directory:
@@ -175,20 +166,14 @@ def test_a_copy_holds_one_state_of_a_store_that_is_being_written(tmp_path: Path)
     """Each commit writes two entries alike; no copy holds two that differ."""
     path = tmp_path / "store.db"
     written(path, 1)
-    stop = threading.Event()
 
-    def write() -> None:
+    def write(stop: threading.Event) -> None:
         while not stop.is_set():
             written(path, 50)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with Threads(write):
         for number in range(20):
             back_up(path, tmp_path / f"copy-{number}")
-    finally:
-        stop.set()
-        writer.join(PATIENCE)
     for number in range(20):
         with closing(SqliteStore(tmp_path / f"copy-{number}")) as copy:
             first, second = copy.read("first"), copy.read("second")
