@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -135,7 +134,7 @@ def started(installation: Installation, which: Set, database: str) -> Iterator[l
     if which.workers > 1:
         arguments += ["--workers", str(which.workers)]
     with ExitStack() as opened:
-        root_token = initialised(settings)
+        root_token = targets.initialise(settings)
         urls = [
             opened.enter_context(
                 server(installation.places.server, folder / f"log-{number}", MODULES[which.server], *arguments)
@@ -146,19 +145,6 @@ def started(installation: Installation, which: Set, database: str) -> Iterator[l
         if which.tokens:
             fill(settings, store, which.tokens)
         yield [first, *(targets.warm_up(installation, url) for url in urls[1:])]
-
-
-def initialised(settings: Path) -> str:
-    """Prepare the store; its root token."""
-    done = subprocess.run(
-        [sys.executable, "-m", "servers.trio_server", "init", "--settings", str(settings)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise ProcessFailed(done.stderr)
-    return done.stdout.partition("root token: ")[2].strip()
 
 
 @contextmanager

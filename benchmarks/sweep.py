@@ -87,21 +87,22 @@ def _traffic(outcome: Outcome) -> dict[str, float | None]:
 
 def measure(installation: Installation, target: Target, stored: int, seconds: float, patience: float) -> Removal:
     """All phases on one server."""
+    assert target.store is not None
     lasting, brief = logins(installation.fleet), logins(installation.fleet, BRIEF_ROLE)
-    fill(installation, target, max(0, stored - count_tokens(target)))
+    fill(installation, target, max(0, stored - count_tokens(target.store)))
     control = send(installation, target, lasting, seconds)
-    before = count_tokens(target)
+    before = count_tokens(target.store)
     tell("logins whose tokens die")
     start = perf_counter()
     beside = send(installation, target, brief, seconds)
-    taken, left = perf_counter() - start, count_tokens(target) - before
+    taken, left = perf_counter() - start, count_tokens(target.store) - before
     made = beside.answered
     tell("waiting for the last dead token to be removed")
     start = perf_counter()
     removed_beside, alone_seconds = made - left, 0.0
     while left > 0 and alone_seconds < patience:
         sleep(POLL_SECONDS)
-        left = count_tokens(target) - before
+        left = count_tokens(target.store) - before
         alone_seconds = perf_counter() - start
     return Removal(before, made, removed_beside, made - removed_beside - left, taken, alone_seconds, control, beside)
 
@@ -120,10 +121,9 @@ def send(installation: Installation, target: Target, requests: Sequence[bytes], 
     return in_process(installation.places.load, lambda: run_for(load, seconds))
 
 
-def count_tokens(target: Target) -> int:
-    """How many tokens the store holds, dead or alive; read beside the server that owns it."""
-    assert target.store is not None
-    with closing(sqlite3.connect(f"file:{target.store}?mode=ro", uri=True)) as connection:
+def count_tokens(store: Path) -> int:
+    """How many tokens a SQLite store holds, dead or alive; read beside the server that owns it."""
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
         count: int = connection.execute(COUNT, (TOKENS, TOKENS + "\U0010ffff")).fetchone()[0]
     return count
 

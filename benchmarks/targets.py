@@ -115,16 +115,23 @@ def core_server(installation: Installation, module: str, situation: str) -> Iter
     settings.write_text(
         "\n".join(['[server]\nlisten = "127.0.0.1:0"', "[service]", *lines, *audit_settings(situation)]), "utf-8"
     )
-    initialised = subprocess.run(
-        [sys.executable, "-m", "servers.trio_server", "init", "--settings", str(settings)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    root_token = initialised.stdout.partition("root token: ")[2].strip()
+    root_token = initialise(settings)
     arguments = ("--settings", str(settings), "--provider", installation.cloud)
     with server(installation.places.server, folder / "log", module, *arguments) as url:
         yield prepare(installation, url, root_token, folder / "cloudid.sqlite")
+
+
+def initialise(settings: Path) -> str:
+    """Prepare the store of a settings file; the root token. Raises `ProcessFailed`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "servers.trio_server", "init", "--settings", str(settings)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ProcessFailed(done.stderr)
+    return done.stdout.partition("root token: ")[2].strip()
 
 
 @contextmanager

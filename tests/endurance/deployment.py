@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 from attrs import define, field
 
-from cloudid_core.store.keys import TOKENS
+from benchmarks.sweep import count_tokens
 from tests.servers.running import Running
 from tests.servers.story import RESOURCE, login_form
 from tests.servers.test_kill import SERVERS, initialise
@@ -31,7 +30,6 @@ log_level = "error"
 [service]
 """
 POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
-COUNT: Final = "SELECT count(*) FROM entry WHERE key >= ? AND key < ?"
 RETRIES: Final = {"max_retries": 2, "retry_delay": 1, "max_retry_delay": 1}
 
 
@@ -53,15 +51,9 @@ class Deployment:
         (folder / "cloudid.toml").write_text(SERVER + "\n".join(lines))
         return cls(name, folder, cloud, initialise(name, folder / "cloudid.toml"))
 
-    @property
-    def store(self) -> Path:
-        return self.folder / "store.sqlite"
-
     def stored_tokens(self) -> int:
-        """How many tokens the store holds, dead or alive; read beside the server that owns it."""
-        with closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as connection:
-            count: int = connection.execute(COUNT, (TOKENS, TOKENS + "\U0010ffff")).fetchone()[0]
-        return count
+        """How many tokens the store holds, dead or alive."""
+        return count_tokens(self.folder / "store.sqlite")
 
     @contextmanager
     def serving(self) -> Iterator[Running]:
