@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -91,7 +90,7 @@ def needed_cells() -> list[Cell]:
 
 def report(results: Results, figures: Sequence[Figure]) -> tuple[str, bool]:
     """What is printed, and whether all bounds are held and no request failed."""
-    failures = sum((results.failures(cell) for cell in results.rounds[0]), Counter())
+    failures = results.all_failures()
     raw = results.median(LIMIT, lambda sample: sample.per_second)
     lines = [environment_text(results.environment), f"raw RSA verify: {raw:,.0f} a second", "", table(figures), ""]
     lines.append(f"failed requests: {failures.total()} {dict(failures) or ''}".rstrip())

@@ -220,6 +220,10 @@ class Results:
     def failures(self, cell: Cell) -> Counter[str]:
         return sum((Counter(samples[cell].failures) for samples in self.rounds), Counter())
 
+    def all_failures(self) -> Counter[str]:
+        """What failed in all cells."""
+        return sum((self.failures(cell) for cell in self.rounds[0]), Counter())
+
 
 def _job(workload: str) -> str:
     """The workload of the FastAPI baseline that does the same job: it has one login."""

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import figures, plot, servers
+from benchmarks import audit, figures, plot, scale, servers
 from benchmarks.figures import Figure
 from benchmarks.load import Load, Outcome, run_for, run_once
 from benchmarks.report import environment
@@ -194,6 +194,47 @@ def test_the_figures_are_held_when_no_bound_is_missed_and_nothing_failed(
     text, verdict = figures.report(results, [Figure("logins", reached, 0.18)])
     assert verdict == is_held
     assert f"failed requests: {sum(failures.values())}" in text
+
+
+def test_audit_prints_a_row_for_each_device() -> None:
+    done = run("audit", *TINY, "--servers", "trio")
+    assert done.returncode in (0, 1), done.stderr  # bounds are for longer runs
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[1] for row in rows if row[:1] == ["trio"]] == list(audit.BOUNDS)
+    assert rows[-1] == ["failed", "requests:", "0"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "failures", "is_held"), [(90.0, {}, True), (70.0, {}, False), (90.0, {"503": 1}, False)]
+)
+def test_the_cost_of_audit_is_held_when_no_bound_is_missed_and_nothing_failed(
+    rate: float, failures: dict[str, int], is_held: bool
+) -> None:
+    samples = {("trio", name, 32): sample(rate, **failures) for name in audit.BOUNDS}
+    results = Results([{("trio", audit.PLAIN, 32): sample(100.0), **samples}], environment())
+    assert audit.report(results, ["trio"], 32)[1] == is_held
+
+
+@pytest.mark.parametrize(
+    ("rate", "failures", "cores", "verdict"),
+    [
+        (150.0, {}, 4, "held"),
+        (130.0, {}, 4, "missed"),
+        (130.0, {}, 3, "does not count"),
+        (150.0, {"503": 1}, 4, "failed"),
+    ],
+)
+def test_a_row_of_scale_is_held_against_its_bound_where_there_are_cores_enough(
+    rate: float, failures: dict[str, int], cores: int, verdict: str
+) -> None:
+    one, two = scale.Set("trio", "sqlite"), scale.Set("trio", "postgresql", workers=2)
+    samples = {
+        scale.Cell(one, 256): [scale.Sample(100.0, 2.0, Counter())],
+        scale.Cell(two, 256): [scale.Sample(rate, 2.0, Counter(failures))],
+    }
+    base, row = scale.Results(samples, {"cores": cores}).rows()
+    assert scale.verdict(base) == ""
+    assert scale.verdict(row).startswith(verdict)
 
 
 def test_sweep_prints_rates_and_what_is_left() -> None:
