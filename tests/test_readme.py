@@ -43,7 +43,7 @@ def test_the_map_shows_no_room_that_is_not_there() -> None:
 
 
 def test_the_reference_is_printed_from_the_tables() -> None:
-    """`docs/reference.md` is what `python -m cloudid_core.documents` prints."""
+    """`docs/reference.md` is what `python -m cloudid_core.api.documents` prints."""
     assert (ROOT / "docs" / "reference.md").read_text() == reference()
 
 

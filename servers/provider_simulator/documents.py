@@ -11,9 +11,10 @@ from .engine import behaviour, ledger
 START: Final = """\
 # The simulated cloud
 
-Printed by `python -m servers.provider_simulator.documents`; a test compares them.
+A cloud in one process, to try the service out and to test it: it signs machines' identities, answers as the provider
+does, and has faults and delays to switch on.
 
-    python -m servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls]
+    python -m servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls] [--allow-remote]
 
 One address serves the whole cloud: the login service below `/login`, the resource manager below `/arm`, the directory
 below `/graph`, each machine's metadata service below `/machines/NAME/metadata`, and the control API below `/simulator`.
@@ -23,6 +24,10 @@ The vendor's libraries work unchanged. They require TLS: with `--tls` the simula
 path, which clients use as their bundle of trusted certificates (`REQUESTS_CA_BUNDLE`, `SSL_CERT_FILE`). The login
 service also answers below `/TENANT`, for libraries whose authority has the tenant as the first segment of its path.
 `AZURE_POD_IDENTITY_AUTHORITY_HOST=URL/machines/NAME` makes a machine's metadata service known to them.
+
+It requires no sign-in at its control API, so it listens on loopback only unless `--allow-remote` is given.
+
+This page is printed by `python -m servers.provider_simulator.documents`; a test compares them.
 """
 
 
