@@ -16,6 +16,11 @@ NOON: Final = 1_800_000_000.0
 MANAGEMENT: Final = "https://management.azure.com/"
 GRAPH: Final = "https://graph.microsoft.com"
 METADATA: Final = {"Metadata": "true"}
+UPSERT: Final = {"Prefer": "create-if-missing"}
+NAMED: Final = "/applications(uniqueName='our-key')"
+AUTHORIZATION: Final = "/providers/Microsoft.Authorization"
+ASSIGNMENT: Final = f"{AUTHORIZATION}/roleAssignments/11111111-1111-4111-8111-111111111111"
+READER: Final = f"{AUTHORIZATION}/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
 
 
 class Cloud:
@@ -90,6 +95,11 @@ class Cloud:
         headers = {"Authorization": f"Bearer {token or self.access_token()}"}
         sent = b"" if body is None else json.dumps(body).encode()
         return self.answer(method, f"/arm{path}", sent, headers, {"api-version": "2022-04-01"}).response
+
+    def assign(self, principal: Any, path: str = ASSIGNMENT) -> HttpResponse:
+        """Assign a principal the role of readers; `path` is that of the assignment, below the subscription."""
+        properties = {"roleDefinitionId": READER, "principalId": principal["id"]}
+        return self.ask_arm("PUT", f"{self.subscription}{path}", {"properties": properties})
 
     def graph(
         self,

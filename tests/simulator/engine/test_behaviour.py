@@ -11,17 +11,7 @@ from cloudid_core.effects import HttpResponse
 from servers.provider_simulator.engine.requests import Call, Caller, Refusal
 from servers.provider_simulator.engine.throttling import Throttle
 
-from ..cloud import Cloud, code_of, read
-
-UPSERT = {"Prefer": "create-if-missing"}
-NAMED = "/applications(uniqueName='our-key')"
-ASSIGNMENT = "/providers/Microsoft.Authorization/roleAssignments/11111111-1111-4111-8111-111111111111"
-READER = "/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
-
-
-def assign(cloud: Cloud, principal: Any, path: str = ASSIGNMENT) -> Any:
-    properties = {"roleDefinitionId": READER, "principalId": principal["id"]}
-    return cloud.ask_arm("PUT", f"{cloud.subscription}{path}", {"properties": properties})
+from ..cloud import ASSIGNMENT, NAMED, UPSERT, Cloud, code_of, read
 
 
 def test_by_default_nothing_lags_and_nothing_is_throttled(cloud: Cloud) -> None:
@@ -108,9 +98,9 @@ def test_a_cloud_without_upserts_has_no_unique_names_either(cloud: Cloud, status
 
 def test_an_assignment_that_is_put_again_may_be_a_conflict(cloud: Cloud) -> None:
     principal = cloud.principal(cloud.application())
-    assert assign(cloud, principal).status == 201
+    assert cloud.assign(principal).status == 201
     cloud.behave(replay_conflict=True)
-    assert code_of(assign(cloud, principal), 409) == "RoleAssignmentExists"
+    assert code_of(cloud.assign(principal), 409) == "RoleAssignmentExists"
 
 
 def test_applications_are_limited_and_deleted_ones_count_until_they_are_purged(cloud: Cloud) -> None:
@@ -138,10 +128,10 @@ def test_the_passwords_of_an_object_are_limited(cloud: Cloud) -> None:
 def test_the_assignments_in_a_subscription_are_limited(cloud: Cloud) -> None:
     cloud.behave(quotas={"assignments": 1})
     principals = [cloud.principal(cloud.application()) for _ in range(2)]
-    assert assign(cloud, principals[0], f"/resourceGroups/prod{ASSIGNMENT}").status == 201
-    assert code_of(assign(cloud, principals[1]), 400) == "RoleAssignmentLimitExceeded"
+    assert cloud.assign(principals[0], f"/resourceGroups/prod{ASSIGNMENT}").status == 201
+    assert code_of(cloud.assign(principals[1]), 400) == "RoleAssignmentLimitExceeded"
     cloud.ask_arm("DELETE", f"{cloud.subscription}/resourceGroups/prod{ASSIGNMENT}")
-    assert assign(cloud, principals[1]).status == 201
+    assert cloud.assign(principals[1]).status == 201
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cloud import BASE, NOON, Cloud
-
-ASSIGNMENT = "/providers/Microsoft.Authorization/roleAssignments/11111111-1111-4111-8111-111111111111"
-READER = "/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
+from ..cloud import ASSIGNMENT, BASE, NOON, Cloud
 
 
 def alive(cloud: Cloud) -> list[str]:
@@ -26,9 +23,7 @@ def create_everything(cloud: Cloud) -> tuple[Any, Any]:
     members = f"/groups/{cloud.world['groups'][0]['id']}/members"
     reference = {"@odata.id": f"{BASE}/graph/v1.0/directoryObjects/{principal['id']}"}
     assert cloud.graph("POST", f"{members}/$ref", reference).status == 204
-    properties = {"roleDefinitionId": READER, "principalId": principal["id"]}
-    path = f"{cloud.subscription}{ASSIGNMENT}"
-    assert cloud.ask_arm("PUT", path, {"properties": properties}).status == 201
+    assert cloud.assign(principal).status == 201
     return application, principal
 
 

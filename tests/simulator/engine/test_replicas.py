@@ -7,17 +7,7 @@ from typing import Any
 from servers.provider_simulator.engine.behaviour import Replica
 from servers.provider_simulator.engine.replicas import Replication, Table
 
-from ..cloud import BASE, Cloud, code_of, read
-
-UPSERT = {"Prefer": "create-if-missing"}
-NAMED = "/applications(uniqueName='our-key')"
-ASSIGNMENT = "/providers/Microsoft.Authorization/roleAssignments/11111111-1111-4111-8111-111111111111"
-READER = "/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
-
-
-def assign(cloud: Cloud, principal: Any, path: str = ASSIGNMENT) -> Any:
-    properties = {"roleDefinitionId": READER, "principalId": principal["id"]}
-    return cloud.ask_arm("PUT", f"{cloud.subscription}{path}", {"properties": properties})
+from ..cloud import ASSIGNMENT, BASE, NAMED, UPSERT, Cloud, code_of, read
 
 
 def test_readers_and_lists_learn_of_an_object_later(cloud: Cloud) -> None:
@@ -80,17 +70,17 @@ def test_the_resource_manager_learns_of_a_principal_later(cloud: Cloud) -> None:
     principal = cloud.principal(cloud.application())
     cloud.behave(delays={"assignments": 10})
     fresh = cloud.principal(cloud.application())
-    assert code_of(assign(cloud, fresh), 400) == "PrincipalNotFound"
-    assert assign(cloud, principal).status == 201
+    assert code_of(cloud.assign(fresh), 400) == "PrincipalNotFound"
+    assert cloud.assign(principal).status == 201
     cloud.wait(10)
-    assert assign(cloud, fresh, ASSIGNMENT.replace("1", "2")).status == 201
+    assert cloud.assign(fresh, ASSIGNMENT.replace("1", "2")).status == 201
 
 
 def test_lists_of_assignments_lag(cloud: Cloud) -> None:
     principal = cloud.principal(cloud.application())
     cloud.behave(delays={"lists": 10})
     listing = f"{cloud.subscription}/providers/Microsoft.Authorization/roleAssignments"
-    assign(cloud, principal)
+    cloud.assign(principal)
     assert cloud.arm(f"{cloud.subscription}{ASSIGNMENT}").status == 200
     assert read(cloud.arm(listing), 200)["value"] == []
     cloud.wait(10)
