@@ -88,7 +88,7 @@ class MemoryHost:
         raise PlatformTokenUnavailable("there is none here")
 
     def record(self, event: Event) -> Ready[None]:
-        """Nobody audits a benchmark."""
+        """Benchmarks have no audit devices."""
         return Ready(None)
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
     python -m benchmarks.login_verification [--json] [--tokens N] [--rounds N] [--own-groups]
 
 Contenders take turns in one process. Of each the median over all rounds counts, each as a multiple of the `raw_rsa` of
-its round, told in microseconds of CPU for a token.
+its round, shown in microseconds of CPU for a token.
 The cache of signatures is empty when a round starts, but for `verify_warm`.
 
     raw_rsa      the signature alone, by the `cryptography` library

@@ -23,7 +23,7 @@ from servers.trio_server.serve import perform
 
 
 def serve(setup: Setup) -> None:
-    """Until the process is told to end."""
+    """Serve until the process is asked to end."""
     trio.run(_serve, setup)
 
 
