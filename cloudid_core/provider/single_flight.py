@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
-from attrs import define, frozen
+from attrs import define
 from msgspec.structs import replace
 
 from ..effects import Instant, Now, Program, shared, within
@@ -24,28 +24,17 @@ GRACE: Final = 1.0
 """Seconds beyond its deadline after which work is closed that did not end by itself."""
 
 
-@frozen(eq=False)
-class Pause:
-    """The time before a failed call is tried again."""
-
-    ends_at: Instant
-
-    @property
-    def soonest_answer(self) -> Instant:
-        return self.ends_at + SHORTEST_TRY
-
-
 @define(eq=False)
 class Flight:
     """A look-up that is under way, with what those who join it have to know."""
 
-    pause: Pause | None = None
-    """The latest pause."""
+    paused_until: Instant = 0.0
+    """When the latest pause before a retry ends."""
     waits_for: str = ""
     """The key of the look-up that this one has joined."""
-    attempted_in: Pause | None = None
-    """The last pause in which an attempt was made, and failed."""
-    failure: Exception | None = None
+    failed_until: Instant = 0.0
+    """The end of the pause in which an attempt without retries failed last, for the reason in `failure`."""
+    failure: CloudidError | None = None
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,16 +65,15 @@ async def look_up_once(client: A, key: str, work: Callable[[A], Program[T]]) -> 
     The provider may recover during such a pause. All whose deadline is too early to wait for its end share one attempt
     without retries; when that fails they fail too, until the pause ends.
     """
-    outer, limit = client.flight, client.settings.request_deadline
+    outer = client.flight
     if outer is not None:
         outer.waits_for = key
     try:
-        pause = _pause_of(client, key)
-        if pause is None or client.deadline.at > pause.soonest_answer or (now := await Now()) >= pause.ends_at:
-            return await once(key, limit, client.deadline, partial(_fly, client, key, work))
-        limit = pause.soonest_answer - now
-        attempt = partial(_attempt, client, key, pause, work)
-        return await once(f"{key} before {pause.ends_at}", limit, client.deadline, attempt)
+        work_of_all = partial(_fly, client, key, work)
+        paused_until = _paused_until(client, key)
+        if client.deadline.at <= paused_until + SHORTEST_TRY and await Now() < paused_until:
+            key, work_of_all = f"{key} before {paused_until}", partial(_attempt, client, key, paused_until, work)
+        return await once(key, client.settings.request_deadline, client.deadline, work_of_all)
     finally:
         if outer is not None:
             outer.waits_for = ""
@@ -100,13 +88,13 @@ async def _run(limit: float, work: Callable[[Deadline], Program[T]]) -> T:
     return await within(limit + GRACE, work(deadline))
 
 
-def _pause_of(client: Asker, key: str) -> Pause | None:
-    """The latest pause of a look-up, or of the one that it waits for."""
+def _paused_until(client: Asker, key: str) -> Instant:
+    """When the latest pause ends of a look-up, or of the one that it waits for; 0: there was none."""
     flights = client.caches.flights
     flight: Flight | None = flights.get(key)
     while flight is not None and flight.waits_for:
         flight = flights.get(flight.waits_for)
-    return flight.pause if flight is not None else None
+    return flight.paused_until if flight is not None else 0.0
 
 
 async def _fly(client: A, key: str, work: Callable[[A], Program[T]], deadline: Deadline) -> T:
@@ -119,13 +107,19 @@ async def _fly(client: A, key: str, work: Callable[[A], Program[T]], deadline: D
         flights.drop(key)
 
 
-async def _attempt(client: A, key: str, pause: Pause, work: Callable[[A], Program[T]], deadline: Deadline) -> T:
-    """Do the work without retries, unless that failed before in the same pause."""
-    paused: Flight = client.caches.flights.get(key) or Flight()
-    if paused.attempted_in is pause and paused.failure is not None:
-        raise paused.failure
+async def _attempt(client: A, key: str, paused_until: Instant, work: Callable[[A], Program[T]], _: Deadline) -> T:
+    """Do the work without retries, unless that failed before in the same pause.
+
+    Its deadline is one that cannot wait for the end of the pause, so that a look-up within it makes an attempt as well.
+    """
+    flight: Flight = client.caches.flights.get(key) or Flight()
+    if flight.failure is not None and flight.failed_until == paused_until:
+        raise flight.failure
+    hasty = replace(
+        client, deadline=Deadline(paused_until + SHORTEST_TRY), flight=None, retry=RetryPolicy(max_retries=0)
+    )
     try:
-        return await work(replace(client, deadline=deadline, flight=None, retry=RetryPolicy(max_retries=0)))
+        return await work(hasty)
     except CloudidError as failure:
-        paused.attempted_in, paused.failure = pause, failure
+        flight.failed_until, flight.failure = paused_until, failure
         raise

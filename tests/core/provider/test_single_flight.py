@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cloudid_core.effects import Sleep
+from cloudid_core.effects import Instant, Sleep
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable, Refused
 from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import refusal_of
@@ -186,8 +186,18 @@ def test_a_pause_that_the_provider_asked_for_is_kept_by_all() -> None:
     assert patient.result() is not None
 
 
-def test_an_attempt_is_made_also_when_the_look_up_waits_for_an_access_token_that_pauses() -> None:
+class RunningClock(World):
+    """A world whose clock also goes on between two effects, as every real one does."""
+
+    async def now(self) -> Instant:
+        self.clock += 0.001
+        return await super().now()
+
+
+@pytest.mark.parametrize("form", [World, RunningClock])
+def test_an_attempt_is_made_also_when_the_look_up_waits_for_an_access_token_that_pauses(form: type[World]) -> None:
     setting = Setting()
+    setting.world = form(provider=setting.cloud)
     setting.cloud.script(f"POST {TOKEN_PATH}", error(500), token())
     setting.cloud.script(f"GET {VM}", KNOWN)
     patient = setting.world.spawn(machine_facts(setting.client, MACHINE))
