@@ -114,7 +114,7 @@ async def _attempt(client: A, key: str, paused_until: Instant, work: Callable[[A
     """
     flight: Flight = client.caches.flights.get(key) or Flight()
     if flight.failure is not None and flight.failed_until == paused_until:
-        raise flight.failure
+        raise flight.failure.with_traceback(None)  # otherwise each raise would lengthen it
     hasty = replace(
         client, deadline=Deadline(paused_until + SHORTEST_TRY), flight=None, retry=RetryPolicy(max_retries=0)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from traceback import walk_tb
+
 import pytest
 from msgspec.structs import replace
 
@@ -208,6 +210,17 @@ def test_an_attempt_is_made_also_when_the_look_up_waits_for_an_access_token_that
     assert len(setting.cloud.asked(TOKEN_PATH)) == 2
     setting.world.settle()
     assert patient.result() is not None
+
+
+def test_a_failure_that_many_get_in_one_pause_does_not_grow() -> None:
+    setting, _ = paused(error(500))
+    lengths = []
+    for _ in range(5):
+        other = hasty(setting)
+        setting.world.advance(0.1)
+        assert other.error is not None
+        lengths.append(len(list(walk_tb(other.error.__traceback__))))
+    assert max(lengths) == lengths[0]
 
 
 def test_nothing_is_kept_of_a_look_up_that_is_over() -> None:
