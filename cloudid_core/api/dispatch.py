@@ -212,8 +212,8 @@ async def explain(
 
 def complete(answer: Answer, route: Route, call: Call, ask: ParsedRequest) -> Answer:
     """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
-    if ask.operation is Operation.LIST and not route.pages:
-        answer = page_of(answer, ask.body)
+    if ask.operation is Operation.LIST:
+        answer = page_of(answer, route, ask.body)
     if ask.operation is Operation.WRITE and (found := warnings(route, call)):
         answer = replace(answer, warnings=(*answer.warnings, *found))
     if call.caller is not None and call.caller.last_use:
@@ -221,15 +221,16 @@ def complete(answer: Answer, route: Route, call: Call, ask: ParsedRequest) -> An
     return answer
 
 
-def page_of(answer: Answer, body: Mapping[str, Any]) -> Answer:
-    """The part of a list that `after` and `limit` ask for; `NOT_FOUND` when it is empty."""
-    form = PageForm(**parse(PageForm, body).values)
-    if answer.data is None or "keys" not in answer.data or not (form.after or form.limit > 0):
-        return answer
-    keys = [key for key in answer.data["keys"] if key > form.after][: form.limit if form.limit > 0 else None]
+def page_of(answer: Answer, route: Route, body: Mapping[str, Any]) -> Answer:
+    """The part of a list that `after` and `limit` ask for, all of it without them; `NOT_FOUND` when it is empty."""
+    data = answer.data or {}
+    keys = data.get("keys", ())
+    if not route.pages:
+        form = PageForm(**parse(PageForm, body).values)
+        keys = [key for key in keys if key > form.after][: form.limit if form.limit > 0 else None]
     if not keys:
         raise Refused(Code.NOT_FOUND)
-    return replace(answer, data={**answer.data, "keys": keys})
+    return replace(answer, data={**data, "keys": keys})
 
 
 def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:

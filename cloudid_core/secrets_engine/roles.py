@@ -183,10 +183,7 @@ async def read_role(call: Call) -> Answer:
 
 
 async def list_roles(call: Call) -> Answer:
-    names = await call.context.records.names(keys.roles(call.mount.id))
-    if not names:
-        raise Refused(Code.NOT_FOUND)
-    return Answer(data={"keys": names})
+    return Answer(data={"keys": await call.context.records.names(keys.roles(call.mount.id))})
 
 
 @retry_on_conflict

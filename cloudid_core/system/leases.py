@@ -222,8 +222,6 @@ async def list_leases(call: Call) -> Answer:
     level: set[str] = set()
     for scope in scopes_of(table, path) if path else every_mount:
         level |= await next_level(scope, path)
-    if not level:
-        raise Refused(Code.NOT_FOUND)
     return Answer(data={"keys": sorted(level)})
 
 

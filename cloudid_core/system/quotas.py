@@ -50,10 +50,7 @@ async def read_rate_limit(call: Call) -> Answer:
 
 
 async def list_rate_limits(call: Call) -> Answer:
-    names = sorted((await _quotas(call)).rate_limits)
-    if not names:
-        raise Refused(Code.NOT_FOUND)
-    return Answer(data={"keys": names})
+    return Answer(data={"keys": sorted((await _quotas(call)).rate_limits)})
 
 
 async def delete_rate_limit(call: Call) -> Answer:

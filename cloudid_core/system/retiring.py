@@ -44,8 +44,6 @@ async def list_retiring(call: Call) -> Answer:
     """The accessors of the disabled mounts that have something left at the provider."""
     retired = (await mount_table(call.context.records)).record.retired.values()
     accessors = [mount.accessor for mount in retired if (await what_remains(call.context, mount)).count]
-    if not accessors:
-        raise Refused(Code.NOT_FOUND)
     return Answer(data={"keys": accessors})
 
 

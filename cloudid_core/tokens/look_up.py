@@ -123,8 +123,6 @@ async def list_accessors(call: Call) -> Answer:
             break
         after = page[-1]
         await Sleep(0.0)
-    if not accessors:
-        raise Refused(Code.NOT_FOUND)
     return Answer(data={"keys": accessors})
 
 
