@@ -24,12 +24,6 @@ from ..store.records import Found
 from .record import Lease, ending, find_lease, find_undamaged_leases, rescheduled, revoking
 
 
-@retry_on_conflict
-async def end_lease(context: Context, lease_id: str, now: Instant, *, fence: Mapping[str, int] = NO_FENCE) -> bool:
-    """Make a lease due for revocation at once. It cannot be renewed any more. False if there is none."""
-    return await _end_by(context, lease_id, now, fence)
-
-
 async def end_leases(
     context: Context, lease_ids: Sequence[str], due_at: Instant, *, fence: Mapping[str, int] = NO_FENCE
 ) -> None:
@@ -47,15 +41,12 @@ async def end_leases(
         await context.records.commit(Changes(fence) | changes)
     except Conflict:
         for lease_id in lease_ids:
-            await _end_by_retrying(context, lease_id, due_at, fence)
+            await end_lease(context, lease_id, due_at, fence=fence)
 
 
 @retry_on_conflict
-async def _end_by_retrying(context: Context, lease_id: str, due_at: Instant, fence: Mapping[str, int]) -> None:
-    await _end_by(context, lease_id, due_at, fence)
-
-
-async def _end_by(context: Context, lease_id: str, due_at: Instant, fence: Mapping[str, int]) -> bool:
+async def end_lease(context: Context, lease_id: str, due_at: Instant, *, fence: Mapping[str, int] = NO_FENCE) -> bool:
+    """Make a lease due for revocation at a time, at the latest; false if there is none. It can no longer be renewed."""
     leases = await find_undamaged_leases(context, (lease_id,))
     for found in leases:
         if not _ends_by(found.record, due_at):
