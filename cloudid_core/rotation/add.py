@@ -121,13 +121,13 @@ async def _make(
 
 
 async def give_up(
-    context: Context, found: Found[Rotation], now: Instant, error: str, *, fence: Mapping[str, int] | None = None
+    context: Context, found: Found[Rotation], now: Instant, error: str, *, fence: Mapping[str, int]
 ) -> Found[Rotation]:
     """Forget the new secret; the journal removes it from the provider."""
     rotation = found.record
     after = given_up(rotation, now, error=error)
     abandoned = abandoned_password(rotation, now, key_id=rotation.new.id if rotation.new else "")
-    version = await context.records.commit(Changes(fence or {}) | changed(found, after) | abandoned)
+    version = await context.records.commit(Changes(fence) | changed(found, after) | abandoned)
     return Found(found.key, after, version)
 
 

@@ -20,7 +20,7 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found
 from ..values.schedule import Schedule
-from .record import Key, Rotation, find_rotation_for_writing
+from .record import Key, Rotation
 from .root_credential import DAY, RootCredential
 
 LONGEST_OVERLAP: Final = 300.0
@@ -197,7 +197,7 @@ async def replanned(
     before, expects = await context.records.find_for_writing(keys.rotation_plan(mount_id), Plan)
     known = before.record if before else None
     if rotated is None:
-        found, grounds = await find_rotation_for_writing(context, mount_id)
+        found, grounds = await context.records.find_for_writing(keys.rotation(mount_id), Rotation)
         rests_on = Changes(grounds)
         rotation = found.record if found else None
     else:

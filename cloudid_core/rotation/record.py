@@ -9,7 +9,6 @@ from attrs import evolve, frozen
 from ..background import queue
 from ..background.queue import Due
 from ..effects import Instant
-from ..errors import EntryDamaged
 from ..events import RotationChanged
 from ..foundation.context import Context
 from ..store import keys
@@ -151,13 +150,3 @@ async def find_rotation(context: Context, mount_id: str) -> Found[Rotation] | No
 async def find_undamaged_rotation(context: Context, mount_id: str) -> Found[Rotation] | None:
     """As `find_rotation`, for what can be said without it."""
     return next(iter(await context.records.find_undamaged([keys.rotation(mount_id)], Rotation)), None)
-
-
-async def find_rotation_for_writing(context: Context, mount_id: str) -> tuple[Found[Rotation] | None, dict[str, int]]:
-    """The rotation, and what a commit that rests on it expects. A damaged one counts as none."""
-    key = keys.rotation(mount_id)
-    try:
-        found = await find_rotation(context, mount_id)
-    except EntryDamaged as damaged:
-        return None, {key: damaged.version}
-    return found, expected(found, key)

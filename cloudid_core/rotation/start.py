@@ -15,7 +15,7 @@ from ..mounts.table import Mount
 from ..store import keys
 from ..store.records import Found, expected
 from .add import add
-from .record import Rotation, find_rotation, find_rotation_for_writing
+from .record import Rotation, find_rotation
 from .root import find_root, is_managed, is_used_elsewhere
 from .root_credential import RootCredential
 
@@ -50,19 +50,20 @@ async def start(
     root = await managed_root(context, mount)
     if not force and await is_used_elsewhere(context, mount.id, root.record.client_secret):
         raise Refused(Code.ROOT_SECRET_SHARED)
+    key = keys.rotation(mount.id)
     if force:
-        before, expects = await find_rotation_for_writing(context, mount.id)
+        before, expects = await context.records.find_for_writing(key, Rotation)
     else:
         before = await find_rotation(context, mount.id)
-        expects = expected(before, keys.rotation(mount.id))
-    if await _living(context, mount.id, before.record if before else None) >= MOST_KEYS:
+        expects = expected(before, key)
+    if await _living(mount.id, before.record if before else None) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT)
     client = await mount_client(context, mount.id, deadline)
     await context.components.check_root(context, mount, client.credentials.client_id)
     return await add(context, mount.id, root, before, expects, client, now, until=until, fence=fence)
 
 
-async def _living(context: Context, mount_id: str, rotation: Rotation | None) -> int:
+async def _living(mount_id: str, rotation: Rotation | None) -> int:
     """How many secrets that a mount made may be alive: those of its rotation, and those that the journal removes."""
     known = [key for key in rotation.known_keys if key.made_at is not None] if rotation else []
     abandoned = await ListKeys(f"{keys.intents(mount_id)}rotation-", "", MOST_KEYS)

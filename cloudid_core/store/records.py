@@ -153,7 +153,7 @@ class Records:
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
         """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""
         try:
-            found = await self.find(key, form)
+            found = await self.find_fresh(key, form)
         except EntryDamaged as damaged:
             return None, {key: damaged.version}
         return found, expected(found, key)
