@@ -1,4 +1,4 @@
-"""What both components do with their configurations: the plan is written with them, and reads warn.
+"""What both components do with their configurations: the plan is written with them, and reads show the secret's end.
 
 A warning says why the credential of a mount cannot be used or replaced, and when it ends.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..api.fields import Json
 from ..api.response import Answer
 from ..api.routing import Call
 from ..effects import Instant
@@ -32,6 +33,15 @@ async def credential_warnings(context: Context, mount: Mount, config: RootCreden
         *_of_rule(context, config, plan.record if plan else None),
         *_of_end(key, now),
     )
+
+
+async def root_password_expiration(context: Context, mount: Mount, config: RootCredential) -> dict[str, Json]:
+    """The member of a configuration that says when its secret ends; nothing unless a rotation made that secret."""
+    found = await find_undamaged_rotation(context, mount.id)
+    key = found.record.key_of(config.client_secret) if found else None
+    if key is None or key.expires_at is None:
+        return {}
+    return {"root_password_expiration_date": rfc3339.show(key.expires_at)}
 
 
 async def commit_config(call: Call, changes: Changes, config: RootCredential | None) -> Answer:

@@ -18,8 +18,7 @@ from ..foundation.environment import effective
 from ..mounts.table import Mount
 from ..provider.client import Client
 from ..rotation import root_credential
-from ..rotation.configure import commit_config, credential_warnings
-from ..rotation.expiration import root_password_expiration
+from ..rotation.configure import commit_config, credential_warnings, root_password_expiration
 from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config, settled
 from ..store import keys
 from ..store.changes import Changes

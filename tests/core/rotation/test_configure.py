@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from cloudid_core.rotation.configure import root_password_expiration
+from cloudid_core.secrets_engine.config import Config
 from cloudid_core.values.secret import Secret
 from tests.engines import SecretsEngine, engine_config
 
+from .rotating import rotating
+
+EXPIRATION = "root_password_expiration_date"
 AUDIENCE: dict[str, Any] = {"client_secret": "", "identity_token_audience": "api://exchange"}
 
 
@@ -103,3 +108,19 @@ def test_an_identity_token_ttl_of_zero_is_an_hour() -> None:
     world = configured(identity_token_ttl=600)
     world.must("POST", "cloud/config", {"identity_token_ttl": 0})
     assert world.must("GET", "cloud/config").data["identity_token_ttl"] == 3600
+
+
+def test_the_end_of_the_secret_is_shown_once_it_is_known() -> None:
+    world = rotating()
+    assert EXPIRATION not in world.must("GET", "cloud/config").data
+    world.must("POST", "cloud/config", {"root_password_ttl": "10d"})
+    world.rotate()
+    assert world.must("GET", "cloud/config").data[EXPIRATION] == "2027-01-25T08:00:00Z"
+    assert world.status()["expires"] == "2027-01-25T08:00:00Z"
+
+
+def test_the_end_of_a_secret_that_no_rotation_made_is_unknown() -> None:
+    world = rotating()
+    world.rotate()
+    another = Config(client_secret=Secret("another"))
+    assert world.perform(root_password_expiration(world.context, world.mount(), another)) == {}
