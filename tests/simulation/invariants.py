@@ -42,6 +42,14 @@ def check_in_the_end(installation: RecordedInstallation) -> None:
     assert_ended_credentials_are_dead(installation)
 
 
+def check_recovery(installation: RecordedInstallation) -> None:
+    """What holds when the faults stop: at once, and when the background has come to an end."""
+    installation.heal()
+    check_always(installation)
+    installation.converge()
+    check_in_the_end(installation)
+
+
 def assert_all_work_is_done(installation: RecordedInstallation) -> None:
     """No lease is left that has expired or is being revoked, and no intent."""
     for lease in leases(installation):

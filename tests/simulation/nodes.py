@@ -6,7 +6,6 @@ off from the store or the cloud, or die for good; and at any effect another one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
@@ -122,24 +121,6 @@ class Nodes(RecordedInstallation):
     def ask(self, *arguments: Any, **options: Any) -> Reply:
         self.next_turn()
         return super().ask(*arguments, **options)
-
-    def ask_all(self, paths: Sequence[str]) -> None:
-        """Each at another node, at the same time."""
-        tasks = []
-        for path in paths:
-            self.next_turn()
-            tasks.append(self.spawn(self.asking("GET", path)))
-        self.next_turn()
-        background = self.spawn(self.service.tick())
-        self.settle()
-        for task in tasks:
-            task.result()
-        with suppress(CloudidError):
-            background.result()
-
-    def ask_and_hang_up(self, path: str) -> None:
-        self.next_turn()
-        super().ask_and_hang_up(path)
 
     def tick(self) -> Instant:
         """A round of every node; a failure is raised when all have had theirs."""

@@ -66,11 +66,18 @@ class RecordedInstallation(Installation):
             self.answered[lease_id] = evolve(known, until=until)
         return reply
 
+    def next_turn(self) -> None:
+        """Choose the node that does what follows. Here is only one."""
+
     # What clients do
 
     def ask_all(self, paths: Sequence[str]) -> None:
-        """Several reads at the same time, with background work between."""
-        tasks = [self.spawn(self.asking("GET", path)) for path in paths]
+        """Several reads at the same time, each at another node, with background work between."""
+        tasks = []
+        for path in paths:
+            self.next_turn()
+            tasks.append(self.spawn(self.asking("GET", path)))
+        self.next_turn()
         background = self.spawn(self.service.tick())
         self.settle()
         for task in tasks:
@@ -80,6 +87,7 @@ class RecordedInstallation(Installation):
 
     def ask_and_hang_up(self, path: str) -> None:
         """A read whose answer cannot be written, because its client is gone."""
+        self.next_turn()
         response = self.perform(self.service.handle(self.request("GET", path)))
         self.perform(self.service.undelivered(response))
 

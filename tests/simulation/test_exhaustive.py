@@ -7,7 +7,7 @@ import pytest
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, every_fault
 
-from .invariants import check_always, check_in_the_end
+from .invariants import check_recovery
 from .operations import OPERATIONS, Operation, copy_of
 from .recorded import RecordedInstallation
 
@@ -28,7 +28,4 @@ def go_through(installation: RecordedInstallation, operation: Operation) -> None
         installation.restart()
     except CloudidError:
         pass
-    installation.heal()
-    check_always(installation)
-    installation.converge()
-    check_in_the_end(installation)
+    check_recovery(installation)

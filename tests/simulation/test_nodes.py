@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
 from typing import Final
@@ -14,7 +14,7 @@ from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
 from tests.installation import SETTLE_TIME
 
 from . import test_random
-from .invariants import check_always, check_in_the_end
+from .invariants import check_always, check_in_the_end, check_recovery
 from .nodes import CLOUD, STORE, Nodes
 from .operations import OPERATIONS, Operation, furnished, with_leases
 from .recorded import RecordedInstallation
@@ -48,27 +48,27 @@ def test_another_node_takes_over_at_any_effect(name: str) -> None:
 
 def go_through_changes(name: str, count: int) -> int:
     """A node starts, and takes over the leadership, before each effect of an operation; how many worlds were tried."""
+    tried = 0
+    for at, nodes, operation in at_every_effect(name, count):
+        nodes.newcomer_at = at
+        with suppress(CloudidError):
+            operation(nodes)
+        nodes.settle()
+        assert nodes.newcomer is not None
+        assert nodes.newcomer.result().context.node.id
+        check_recovery(nodes)
+        tried += 1
+    return tried
+
+
+def at_every_effect(name: str, count: int) -> Iterator[tuple[int, Nodes, Operation]]:
+    """The number of each effect of an operation, nodes before the operation, and the operation."""
     start, operation = OPERATIONS[name]
     plain = Nodes.over(start(), count=count)
     begin = len(plain.trace)
     operation(plain)
     for at in range(begin, len(plain.trace)):
-        nodes = Nodes.over(start(), count=count)
-        nodes.newcomer_at = at
-        take_over(nodes, operation)
-    return len(plain.trace) - begin
-
-
-def take_over(nodes: Nodes, operation: Operation) -> None:
-    with suppress(CloudidError):
-        operation(nodes)
-    nodes.settle()
-    assert nodes.newcomer is not None
-    assert nodes.newcomer.result().context.node.id
-    nodes.heal()
-    check_always(nodes)
-    nodes.converge()
-    check_in_the_end(nodes)
+        yield at, Nodes.over(start(), count=count), operation
 
 
 @pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret"])
@@ -78,12 +78,8 @@ def test_a_node_stops_at_any_effect(name: str) -> None:
 
 def go_through_stops(name: str, count: int) -> int:
     """The node at work stops before each effect of an operation; how many worlds were tried."""
-    start, operation = OPERATIONS[name]
-    plain = Nodes.over(start(), count=count)
-    begin = len(plain.trace)
-    operation(plain)
-    for at in range(begin, len(plain.trace)):
-        nodes = Nodes.over(start(), count=count)
+    tried = 0
+    for at, nodes, operation in at_every_effect(name, count):
         nodes.stops_at = at
         with suppress(CloudidError):
             operation(nodes)
@@ -91,11 +87,9 @@ def go_through_stops(name: str, count: int) -> int:
         assert nodes.stopped is not None
         nodes.remove_node(nodes.stopped)
         assert_one_leads(nodes)
-        nodes.heal()
-        check_always(nodes)
-        nodes.converge()
-        check_in_the_end(nodes)
-    return len(plain.trace) - begin
+        check_recovery(nodes)
+        tried += 1
+    return tried
 
 
 def assert_one_leads(nodes: Nodes) -> None:
@@ -241,12 +235,7 @@ LIFE: Final[tuple[Callable[[RecordedInstallation, Random], object], ...]] = (
 
 
 def test_lives(seeds: range) -> None:
-    for seed in seeds:
-        try:
-            live(seed)
-        except BaseException as failure:
-            failure.add_note("replay with: " + REPLAY.format(seed=seed))
-            raise
+    test_random.go_through_lives(seeds, live, REPLAY)
 
 
 def test_the_same_seed_tells_the_same_life() -> None:

@@ -167,11 +167,15 @@ LIFE: Final[tuple[Step, ...]] = (
 
 def test_lives(seeds: range) -> None:
     """Nothing is leaked, lost or locked out, in any of many lives."""
+    go_through_lives(seeds, live, REPLAY)
+
+
+def go_through_lives(seeds: range, live: Callable[[int], object], replay: str) -> None:
     for seed in seeds:
         try:
             live(seed)
         except BaseException as failure:
-            failure.add_note("replay with: " + REPLAY.format(seed=seed))
+            failure.add_note("replay with: " + replay.format(seed=seed))
             raise
 
 
