@@ -3,5 +3,5 @@
 The provider fetches the issuer's documents, and believes a token whose issuer, subject and audience it trusts.
 
 A signing key is stored before it is published, published one period before it signs, and kept until every token that it
-signed has expired. So whoever keeps the documents for their `max-age` knows the key of every token.
+signed has expired. So a reader that keeps the documents for their `max-age` knows the key of every token.
 """

@@ -28,7 +28,7 @@ from .record import Home, Key, Phase, Rotation, changed, given_up
 from .root import hinted_key, is_used_elsewhere, root_application
 from .root_credential import RootCredential, password_lifetime
 
-UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: it cannot be told which key it is"
+UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
 
 
 async def add(

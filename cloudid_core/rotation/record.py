@@ -89,7 +89,7 @@ class Rotation:
 
     @property
     def event(self) -> RotationChanged:
-        """What is told of it as it is now."""
+        """Says how it stands now."""
         return RotationChanged(mount_id=self.mount_id, phase=self.phase.value, reason=self.error)
 
     @property

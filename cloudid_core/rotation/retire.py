@@ -51,7 +51,7 @@ async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> 
     note = rotation.note
     for key in (*rotation.outgoing, *((rotation.replaced,) if rotation.replaced else ())):
         if not key.id:
-            continue  # which one it is cannot be told: it stays, as the note says
+            continue  # its id is unknown: it stays, as the note says
         if await is_used_elsewhere(job.context, rotation.mount_id, key.secret):
             note = SHARED
             shared.append(key)

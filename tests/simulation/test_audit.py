@@ -353,7 +353,7 @@ def test_a_device_is_not_enabled_while_the_others_fail() -> None:
     assert len(world.peek(mount_table(world.service.context.records)).record.devices) == 1
 
 
-def test_the_state_of_the_service_is_told_all_the_same() -> None:
+def test_health_answers_although_no_device_can_write() -> None:
     world = audited(furnished())
     world.fails = lambda number: True
     assert world.ask("GET", "sys/health", token="").status == 200

@@ -105,7 +105,7 @@ def assert_one_leads(nodes: Nodes) -> None:
 
 @pytest.mark.parametrize("minutes", [1, 5, 60])
 @pytest.mark.parametrize("effects", [5, 20, 40, 60])
-def test_a_node_that_stalls_amid_its_work_and_comes_back_does_no_harm(minutes: int, effects: int) -> None:
+def test_a_node_that_stalls_during_its_work_and_comes_back_does_no_harm(minutes: int, effects: int) -> None:
     """Another node takes over and does the work; when the first one wakes up, it cannot write any more."""
     nodes = Nodes.over(with_leases())
     nodes.advance(3700)

@@ -1,4 +1,4 @@
-"""The check of permissions: what the credential has, what it lacks, and what cannot be told."""
+"""The check of permissions: what the credential has, what it lacks, and what is unknown."""
 
 from __future__ import annotations
 

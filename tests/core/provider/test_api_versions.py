@@ -65,7 +65,7 @@ def test_the_types_that_we_know_are_not_looked_up(kind: str) -> None:
     assert setting.cloud.requests == []
 
 
-def test_a_version_is_remembered_for_hours_whoever_asks() -> None:
+def test_a_version_is_remembered_for_hours_for_all_askers() -> None:
     setting = setting_with(["2023-01-01"])
     assert ask(setting) == ask(setting, parse(f"{GROUP}/microsoft.web/SITES/other".replace("rg", "RG2")))
     setting.client = replace(setting.client, owner="other:1")

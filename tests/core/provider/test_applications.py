@@ -103,7 +103,7 @@ def test_a_lost_answer_is_looked_up_by_the_marker(lost: Reply) -> None:
 
 
 def test_an_application_that_may_have_been_made_is_not_made_again() -> None:
-    """The list may lag behind: a second one would be nobody's."""
+    """The list may lag behind: no record would list a second one."""
     setting = without_upserts()
     setting.cloud.script(f"POST {APPLICATIONS}", unreachable())
     with pytest.raises(ProviderAmbiguous):
@@ -218,7 +218,7 @@ def test_no_application_no_password() -> None:
 
 
 @pytest.mark.parametrize("application", [ABSENT, reply(200, shown(passwordCredentials=[{"keyId": "k-2"}]))])
-def test_a_password_that_is_gone_is_told_by_looking(application: Reply) -> None:
+def test_whether_a_password_is_gone_is_read_from_its_application(application: Reply) -> None:
     """The first try may have removed it, and its answer may have been lost.
 
     Source: `deleteAppPassword` of hashicorp/vault-plugin-secrets-azure: "No password credential found with keyId".

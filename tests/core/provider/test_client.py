@@ -198,7 +198,9 @@ def test_a_page_of_another_shape_is_nonsense(page: Any) -> None:
         (TimeIsUp("late"), Code.DEADLINE_PASSED, None),
     ],
 )
-def test_what_the_caller_is_told(failure: ProviderFailure, code: Code, retry_after: float | None) -> None:
+def test_each_failure_of_the_provider_is_a_refusal(
+    failure: ProviderFailure, code: Code, retry_after: float | None
+) -> None:
     refusal = refusal_of(failure)
     assert (refusal.code, refusal.retry_after) == (code, retry_after)
     assert str(refusal) == code.text

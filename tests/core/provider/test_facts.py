@@ -138,7 +138,7 @@ def test_case_does_not_matter() -> None:
     "changes",
     [{"owner": "mount:2"}, {"tenant": "other.test"}, {"cloud": replace(CLOUD, login="https://other.test")}],
 )
-def test_nobody_sees_what_was_asked_for_somebody_else(changes: dict[str, Any]) -> None:
+def test_what_was_asked_for_one_client_is_not_shown_to_another(changes: dict[str, Any]) -> None:
     setting = known()
     setting.cloud.script("POST /other.test/oauth2/v2.0/token", token())
     _ = ask(setting)

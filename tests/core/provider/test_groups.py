@@ -61,7 +61,7 @@ def test_a_member_already_is_a_success() -> None:
     assert not [path for path in setting.cloud.paths if "getMemberGroups" in path]
 
 
-def test_what_kept_it_from_becoming_a_member_is_told() -> None:
+def test_the_problem_that_prevents_a_membership_is_raised() -> None:
     setting = Setting()
     setting.cloud.script(f"GET {MEMBER}", ABSENT)
     with pytest.raises(ProviderProblem) as caught:

@@ -192,7 +192,7 @@ def test_absence_counts_once_the_directory_has_settled(absent: str) -> None:
     assert attempt(setting, DYNAMIC, settled=True).left.is_empty
 
 
-def test_a_lost_connection_is_told_without_its_words() -> None:
+def test_the_reason_of_a_lost_connection_does_not_repeat_its_message() -> None:
     setting = cloud()
     setting.cloud.script("DELETE /v1.0/applications/o-1", unreachable())
     assert attempt(setting, DYNAMIC).reasons == ("application: ProviderUnreachable",)

@@ -121,7 +121,7 @@ def test_a_storm_makes_no_more_when_there_never_were_keys() -> None:
     assert requests(setting) <= 2 * 3
 
 
-def test_while_a_failed_attempt_rests_the_caller_is_told_when_to_come_again() -> None:
+def test_a_refusal_soon_after_a_failed_attempt_says_when_to_ask_again() -> None:
     setting = Setting()
     setting.cloud.script(f"GET /{TENANT}{V1}", reply(400, {"error": "invalid_tenant"}))
     setting.cloud.script(f"GET /{TENANT}{V2}", reply(400, {"error": "invalid_tenant"}))
@@ -199,7 +199,7 @@ def test_a_refresh_that_fails_is_reported_although_logins_go_on() -> None:
     assert (event.job, event.ref, event.problem.error) == ("signing keys", TENANT, "ProviderUnreachable")
 
 
-def test_a_set_that_nobody_asks_for_is_forgotten() -> None:
+def test_a_set_that_is_not_asked_for_is_forgotten() -> None:
     setting = published()
     _ = get(setting)
     setting.later(DAY)

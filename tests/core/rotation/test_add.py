@@ -41,7 +41,7 @@ def test_no_configured_lifetime_means_the_usual_one() -> None:
     assert world.root.passwords[-1].ends_at == pytest.approx(world.clock + ROOT_PASSWORD_TTL, abs=30)
 
 
-def test_the_new_secret_bears_our_marker() -> None:
+def test_the_new_secret_has_our_marker() -> None:
     world = rotating()
     world.rotate()
     assert str(world.root.passwords[-1].display_name).startswith(world.context.marker_prefix)
@@ -101,7 +101,7 @@ def test_a_configuration_that_changes_first_wins() -> None:
     assert world.knows(world.configured())
 
 
-def test_a_root_application_without_rights_is_told_so() -> None:
+def test_a_root_application_without_rights_is_not_rotated() -> None:
     world = rotating()
     other = world.scene["applications"][1]
     world.must("POST", "cloud/config", {"client_id": other["client_id"], "client_secret": other["client_secret"]})
@@ -117,7 +117,7 @@ def test_an_application_that_a_role_points_at_is_not_rotated() -> None:
     assert world.refused("POST", "cloud/rotate-root") == (403, Code.SELF_TARGET.wire)
 
 
-def test_a_secret_whose_key_cannot_be_told_is_left_and_that_is_said() -> None:
+def test_a_secret_whose_key_is_unknown_is_left_and_the_note_says_so() -> None:
     world = rotating()
     old = world.configured()
     twin = world.add_secret(starting=old[:3])

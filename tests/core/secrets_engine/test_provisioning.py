@@ -69,7 +69,7 @@ def test_where_there_is_no_upsert_objects_are_found_by_their_marker(engine: Secr
     assert not engine.alive()
 
 
-def test_everything_bears_the_marker_of_this_installation(engine: SecretsEngine) -> None:
+def test_everything_has_the_marker_of_this_installation(engine: SecretsEngine) -> None:
     prefix = engine.context.marker_prefix
     engine.role()
     engine.must("GET", CREDS)
