@@ -469,7 +469,10 @@ def test_what_an_undelivered_answer_held_is_revoked(engine: SecretsEngine) -> No
 
 
 def test_an_undelivered_answer_without_a_lease_changes_nothing(engine: SecretsEngine) -> None:
-    engine.perform(engine.service.undelivered(engine.ask("GET", CONFIG).response))
+    response = engine.ask("GET", CONFIG).response
+    revision = engine.store.revision
+    engine.perform(engine.service.undelivered(response))
+    assert engine.store.revision == revision
 
 
 def last(kind: type[Effect[Any]]) -> int:
