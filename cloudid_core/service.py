@@ -12,13 +12,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from .api.dispatch import RequestFacts, respond
+from .api.dispatch import respond
+from .api.exchange import Exchange
 from .api.response import Request, Response, render_refusal
-from .audit.device import Entries
+from .audit.entry import response_entries
 from .background.loop import Loop
 from .background.nodes import leave, look_around
 from .effects import Instant, Now, RandomBytes, Record
-from .errors import Code, EntryDamaged, HostFailure, Problem, RecordFailed, Refused
+from .errors import Code, EntryDamaged, HostFailure, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
 from .foundation.node import Node
@@ -54,11 +55,6 @@ async def open_service(settings: Settings) -> Service:
     return Service(context, RequestIds(await RandomBytes(KEY_SIZE)))
 
 
-def _entries(facts: RequestFacts, problems: tuple[Problem, ...] = ()) -> Entries | None:
-    """What audit devices must have of the answer, or of a refusal, if any is enabled."""
-    return facts.exchange.answered(problems) if facts.exchange is not None else None
-
-
 class Service:
     """One opened service: what it was opened with, and its caches. Everything else is in the store."""
 
@@ -70,16 +66,15 @@ class Service:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
-        request_id, now = self._request_ids.next(), await Now()
-        facts = RequestFacts(request_id=request_id, time=now, remote_address=request.remote_address)
+        exchange = Exchange(request=request, request_id=self._request_ids.next(), time=await Now())
         refusal: Refused
         failure: Exception | None = None
         try:
-            response = await respond(self.context, CATALOG, request, facts)
+            response = await respond(self.context, CATALOG, exchange)
             try:
-                await Record(facts.answered(response, _entries(facts)))
+                await Record(exchange.answered(response, response_entries(exchange)))
             except RecordFailed:
-                await self._take_back(response, facts)
+                await self._take_back(response, exchange)
                 raise
             return response
         except EntryDamaged as damaged:
@@ -94,23 +89,23 @@ class Service:
             refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
         except Exception as bug:  # noqa: BLE001  # its text may hold a secret: no event has it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
-        return await self._refused(refusal, failure, facts)
+        return await self._refused(refusal, failure, exchange)
 
-    async def _take_back(self, response: Response, facts: RequestFacts) -> None:
+    async def _take_back(self, response: Response, exchange: Exchange) -> None:
         """End what a response gives that must not be sent."""
         await self.undelivered(response)
-        if facts.new_token_id:
-            await hierarchy.revoke(self.context, facts.new_token_id, await Now())
+        if exchange.answer is not None and exchange.answer.new_token:
+            await hierarchy.revoke(self.context, exchange.answer.new_token, await Now())
 
-    async def _refused(self, refusal: Refused, failure: Exception | None, facts: RequestFacts) -> Response:
+    async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
-        response = render_refusal(refusal, failure, facts.request_id)
+        response = render_refusal(refusal, failure, exchange.request_id)
         try:
-            await Record(facts.answered(response, _entries(facts, refusal.problems)))
+            await Record(exchange.answered(response, response_entries(exchange, refusal.problems)))
         except RecordFailed as unrecorded:
-            response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, facts.request_id)
+            response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, exchange.request_id)
             with suppress(RecordFailed):  # the log may take it
-                await Record(facts.answered(response))
+                await Record(exchange.answered(response))
         return response
 
     async def undelivered(self, response: Response) -> None:

@@ -28,7 +28,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
         ("background.journal", "foundation.components", "leases", "policies", "tokens"),
         ("background.nodes",),
     ),
-    (("audit.entry",),),
+    (("api.exchange", "audit.entry"),),
     (("api.help",), ("api.request",)),
     (("api.routing",),),
     (("tokens.record", "tokens.settings"),),

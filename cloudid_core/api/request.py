@@ -54,17 +54,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request, understood as far as that is possible without looking anything up."""
 
-    path: str
-    shown_path: str
-    """The path for logs and audit."""
-    operation: Operation
+    target: Target
     body: Mapping[str, Any]
     token: str
     wrap_ttl: int = 0
     """For how many seconds the answer is to be wrapped; 0: not."""
 
     def __repr__(self) -> str:
-        return f"<Ask {self.operation.name} {self.shown_path}>"
+        return f"<ParsedRequest {self.target.operation.name} {self.target.shown_path}>"
 
 
 def parse_target(request: Request) -> Target:
@@ -97,9 +94,7 @@ def parse_request(request: Request, target: Target, settings: Settings) -> Parse
     headers = request.headers
     _check_namespace(headers)
     return ParsedRequest(
-        path=target.path,
-        shown_path=target.shown_path,
-        operation=target.operation,
+        target=target,
         body=body,
         token=token_in(headers),
         wrap_ttl=wrap_ttl_in(headers, settings.max_lease_ttl),

@@ -109,6 +109,17 @@ class Decision(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Trail(msgspec.Struct):
-    """What a program tells of its decision while it works on an audited request."""
+    """What becomes of an audited request, for the devices that were enabled when it came."""
 
+    devices: tuple[Device, ...]
+    takers: tuple[Device, ...]
+    """The devices that take entries."""
+    headers: Mapping[str, bool]
+    """Which headers go on record, and whether their values are hashed."""
     decision: Decision | None = None
+    """What the request's program decided, if it tells."""
+    common: tuple[bytes, ...] = ()
+    """For each device that takes entries, the members that both entries of the request have in common."""
+
+    def __repr__(self) -> str:
+        return f"<Trail for {', '.join(device.name for device in self.takers)}>"

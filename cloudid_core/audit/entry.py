@@ -6,16 +6,14 @@ names of members, policies, display names and metadata are clear.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from ..api.request import ParsedRequest
+from ..api.exchange import Exchange
 from ..api.response import Answer, AuthBlock, WrapInfo
 from ..errors import Problem
 from ..mounts.table import Mount
-from ..tokens.record import Caller
 from ..values import rfc3339
 from .device import ADMITTED, Decision, Device, Entries, Trail
 from .hashing import Hasher
@@ -25,131 +23,111 @@ NO_TOKEN: Final = b'{"token_type":"default"}'
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Exchange(msgspec.Struct, kw_only=True):
-    """One audited request and what is known of it so far."""
+def request_entries(exchange: Exchange) -> Entries | None:
+    """The entries of a request, to be written before it is executed; `None` where it is not audited."""
+    trail = exchange.trail
+    if trail is None:
+        return None
+    return Entries(trail.devices, tuple([b'{"type":"request",%s}' % part for part in _common(exchange, trail)]))
 
-    devices: tuple[Device, ...]
-    takers: tuple[Device, ...]
-    """The devices that take entries."""
-    request_id: str
-    remote_address: str
-    headers: Mapping[str, str]
-    """Those of the request."""
-    audited_headers: Mapping[str, bool]
-    """Which of them go on record, and whether their values are hashed."""
-    ask: ParsedRequest | None = None
-    """Unknown while the request has not been understood."""
-    operation: str = ""
-    mount: Mount | None = None
-    caller: Caller | None = None
-    caller_accessor: str = ""
-    answer: Answer | None = None
-    """What the program answered, if it did."""
-    trail: Trail = msgspec.field(default_factory=Trail)
-    _parts: tuple[bytes, ...] = ()
-    """For each device the members that both entries have in common."""
 
-    def __repr__(self) -> str:
-        return f"<Exchange {self.request_id}>"
+def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> Entries | None:
+    """The entries of the response, to be written before it is sent; `None` where the request is not audited.
 
-    def found(self, ask: ParsedRequest, mount: Mount | None) -> None:
-        """The request was understood, and this is where it leads."""
-        self.ask, self.mount, self.operation = ask, mount, ask.operation.value
+    `problems` are those of a refusal.
+    """
+    trail = exchange.trail
+    if trail is None:
+        return None
+    texts = [
+        b'{"type":"response",%s%s}' % (part, _outcome(exchange, trail, device, problems))
+        for device, part in zip(trail.takers, _common(exchange, trail), strict=True)
+    ]
+    return Entries(trail.devices, tuple(texts))
 
-    def called_by(self, caller: Caller, accessor: str) -> None:
-        """The request's token is good."""
-        self.caller, self.caller_accessor = caller, accessor
 
-    def received(self) -> Entries:
-        """The entries of the request, to be written before it is executed."""
-        return Entries(self.devices, tuple([b'{"type":"request",%s}' % part for part in self._common()]))
+def _common(exchange: Exchange, trail: Trail) -> tuple[bytes, ...]:
+    if not trail.common:
+        trail.common = tuple(
+            [
+                b'"auth":%s,"request":%s' % (_auth(exchange, device), _encode(_request(exchange, trail, device)))
+                for device in trail.takers
+            ]
+        )
+    return trail.common
 
-    def answered(self, problems: tuple[Problem, ...]) -> Entries:
-        """The entries of the response, to be written before it is sent. `problems` are those of a refusal."""
-        texts = [
-            b'{"type":"response",%s%s}' % (part, self._outcome(device, problems))
-            for device, part in zip(self.takers, self._common(), strict=True)
-        ]
-        return Entries(self.devices, tuple(texts))
 
-    def _common(self) -> tuple[bytes, ...]:
-        if not self._parts:
-            self._parts = tuple(
-                [
-                    b'"auth":%s,"request":%s' % (self._auth(device), _encode(self._request(device)))
-                    for device in self.takers
-                ]
-            )
-        return self._parts
+def _auth(exchange: Exchange, device: Device) -> bytes:
+    caller = exchange.caller
+    if caller is None:
+        return NO_TOKEN
+    token = caller.token
+    members = {
+        "client_token": device.hasher.text(caller.text),
+        "accessor": _accessor(device, exchange.caller_accessor),
+        "display_name": token.display_name,
+        "policies": token.policies,
+        "token_policies": token.policies,
+        "metadata": token.metadata,
+        "token_type": token.type,
+        "token_ttl": token.ttl,
+        "token_issue_time": rfc3339.show(token.created_at),
+    }
+    return _encode(members)
 
-    def _auth(self, device: Device) -> bytes:
-        caller = self.caller
-        if caller is None:
-            return NO_TOKEN
-        token = caller.token
-        members = {
-            "client_token": device.hasher.text(caller.text),
-            "accessor": _accessor(device, self.caller_accessor),
-            "display_name": token.display_name,
-            "policies": token.policies,
-            "token_policies": token.policies,
-            "metadata": token.metadata,
-            "token_type": token.type,
-            "token_ttl": token.ttl,
-            "token_issue_time": rfc3339.show(token.created_at),
+
+def _request(exchange: Exchange, trail: Trail, device: Device) -> dict[str, Any]:
+    ask, mount, headers = exchange.ask, exchange.mount, exchange.request.headers
+    members: dict[str, Any] = {"id": exchange.request_id, "operation": exchange.operation}
+    if mount is not None:
+        members |= _mount_members(mount)
+    if ask is not None and ask.token:
+        members["client_token"] = device.hasher.text(ask.token)
+        if exchange.caller_accessor:
+            members["client_token_accessor"] = _accessor(device, exchange.caller_accessor)
+    members["namespace"] = NAMESPACE
+    members["path"] = exchange.path
+    if ask is not None and ask.body:
+        members["data"] = device.hasher.members(ask.body, _clear_keys(mount, "request"))
+    members["remote_address"] = exchange.request.remote_address
+    if ask is not None and ask.wrap_ttl:
+        members["wrap_ttl"] = ask.wrap_ttl
+    if trail.headers:
+        members["headers"] = {
+            name: [device.hasher.text(headers[name]) if is_hashed else headers[name]]
+            for name, is_hashed in trail.headers.items()
+            if name in headers
         }
-        return _encode(members)
+    return members
 
-    def _request(self, device: Device) -> dict[str, Any]:
-        ask, mount = self.ask, self.mount
-        members: dict[str, Any] = {"id": self.request_id, "operation": self.operation}
-        if mount is not None:
-            members |= _mount_members(mount)
-        if ask is not None and ask.token:
-            members["client_token"] = device.hasher.text(ask.token)
-            if self.caller_accessor:
-                members["client_token_accessor"] = _accessor(device, self.caller_accessor)
-        members["namespace"] = NAMESPACE
-        members["path"] = ask.shown_path if ask is not None else ""
-        if ask is not None and ask.body:
-            members["data"] = device.hasher.members(ask.body, _clear_keys(mount, "request"))
-        members["remote_address"] = self.remote_address
-        if ask is not None and ask.wrap_ttl:
-            members["wrap_ttl"] = ask.wrap_ttl
-        if self.audited_headers:
-            members["headers"] = {
-                name: [device.hasher.text(self.headers[name]) if is_hashed else self.headers[name]]
-                for name, is_hashed in self.audited_headers.items()
-                if name in self.headers
-            }
-        return members
 
-    def _outcome(self, device: Device, problems: tuple[Problem, ...]) -> bytes:
-        members: dict[str, Any] = {}
-        if self.answer is not None and not problems:
-            members["response"] = self._response(device, self.answer)
-        if (decision := self.trail.decision) is not None:
-            members["decision"] = _decision(device.hasher, decision)
-        if problems:
-            members["error"] = "; ".join(problem.text for problem in problems)
-            members["error_codes"] = [problem.code.wire for problem in problems]
-        return b"," + _encode(members)[1:-1] if members else b""
+def _outcome(exchange: Exchange, trail: Trail, device: Device, problems: tuple[Problem, ...]) -> bytes:
+    members: dict[str, Any] = {}
+    if exchange.answer is not None and not problems:
+        members["response"] = _response(exchange.mount, device, exchange.answer)
+    if (decision := trail.decision) is not None:
+        members["decision"] = _decision(device.hasher, decision)
+    if problems:
+        members["error"] = "; ".join(problem.text for problem in problems)
+        members["error_codes"] = [problem.code.wire for problem in problems]
+    return b"," + _encode(members)[1:-1] if members else b""
 
-    def _response(self, device: Device, answer: Answer) -> dict[str, Any]:
-        members: dict[str, Any] = _mount_members(self.mount) if self.mount is not None else {}
-        if answer.auth is not None:
-            members["auth"] = _granted(device, answer.auth)
-        if answer.lease_id:
-            members["secret"] = {"lease_id": answer.lease_id}
-        if answer.data:
-            members["data"] = device.hasher.members(answer.data, _clear_keys(self.mount, "response"))
-        if answer.rendered:  # the body of the answer that was wrapped
-            members["data"] = device.hasher.members(msgspec.json.decode(answer.rendered))
-        if answer.wrap_info is not None:
-            members["wrap_info"] = _wrapping(device, answer.wrap_info)
-        if answer.warnings:
-            members["warnings"] = answer.warnings
-        return members
+
+def _response(mount: Mount | None, device: Device, answer: Answer) -> dict[str, Any]:
+    members: dict[str, Any] = _mount_members(mount) if mount is not None else {}
+    if answer.auth is not None:
+        members["auth"] = _granted(device, answer.auth)
+    if answer.lease_id:
+        members["secret"] = {"lease_id": answer.lease_id}
+    if answer.data:
+        members["data"] = device.hasher.members(answer.data, _clear_keys(mount, "response"))
+    if answer.rendered:  # the body of the answer that was wrapped
+        members["data"] = device.hasher.members(msgspec.json.decode(answer.rendered))
+    if answer.wrap_info is not None:
+        members["wrap_info"] = _wrapping(device, answer.wrap_info)
+    if answer.warnings:
+        members["warnings"] = answer.warnings
+    return members
 
 
 def _mount_members(mount: Mount) -> dict[str, Any]:

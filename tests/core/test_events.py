@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cloudid_core import run_now
 from cloudid_core.errors import Conflict, ProviderProblem, RecordFailed
 from cloudid_core.events import (
     Event,
@@ -22,7 +23,7 @@ from cloudid_core.events import (
 from cloudid_core.store.changes import Changes
 from tests.engines import engine_with_roles
 from tests.installation import Installation
-from tests.logins import configure_logins, log_in, login_form
+from tests.logins import configure_logins, login_form
 from tests.tokens import create_token, new_token
 
 from .never_waits import NeverWaits
@@ -92,35 +93,7 @@ class Deaf(NeverWaits):
 def test_an_event_that_cannot_be_recorded_does_not_undo_its_commit() -> None:
     world = Installation()
     program = world.context.records.commit(Changes({}, deletes=("x",), events=(TUNED,)))
-    from cloudid_core import run_now
-
     assert run_now(program, Deaf()) == 1
-
-
-def test_a_refused_login_tells_its_codes_role_and_mount() -> None:
-    world = Installation()
-    machine = configure_logins(world, bound_subscription_ids="00000000-0000-0000-0000-000000000000")
-    world.ask("POST", "auth/cloud/login", login_form(world, machine), token="")
-    answered = world.events[-1]
-    assert isinstance(answered, RequestAnswered)
-    assert (answered.status, answered.codes) == (403, ("bound_subscription_mismatch",))
-    assert (answered.mount, answered.role) == ("auth/cloud", "dev")
-
-
-def test_a_role_that_is_no_name_is_not_told() -> None:
-    """Somebody may send a secret in the wrong field."""
-    world = Installation()
-    world.ask("POST", "auth/cloud/login", {"role": f"{CANARY} !"}, token="")
-    assert CANARY not in repr(world.events)
-
-
-def test_a_login_tells_its_accessor_and_no_token() -> None:
-    world = Installation()
-    auth = log_in(world, configure_logins(world))
-    answered = world.events[-1]
-    assert isinstance(answered, RequestAnswered)
-    assert answered.accessor == auth["accessor"]
-    assert auth["client_token"] not in repr(world.events)
 
 
 def test_the_life_of_a_lease_is_told() -> None:

@@ -9,7 +9,6 @@ from cloudid_core.api.dispatch import authorise, read_form
 from cloudid_core.api.request import ParsedRequest, parse_request, parse_target
 from cloudid_core.api.response import METHODS, Request
 from cloudid_core.errors import Code, Refused
-from cloudid_core.events import RequestAnswered, RequestReceived
 from cloudid_core.mounts.catalog import CATALOG
 from cloudid_core.mounts.table import MountTable, default_mounts, mount_table
 from cloudid_core.policies.document import parse
@@ -101,10 +100,10 @@ def test_a_mount_of_another_table_is_not_found() -> None:
 def test_the_path_of_a_list_is_asked_about_with_its_final_slash(policy: str, allowed: bool, target: str) -> None:
     asked = ask("LIST", target)
     if allowed:
-        authorise(caller(policy), asked, asked.operation.value)
+        authorise(caller(policy), asked, asked.target.operation.value)
     else:
         with pytest.raises(Refused) as refusal:
-            authorise(caller(policy), asked, asked.operation.value)
+            authorise(caller(policy), asked, asked.target.operation.value)
         assert refusal.value.code is Code.PERMISSION_DENIED
 
 
@@ -203,22 +202,6 @@ def test_the_path_beats_a_field_of_the_same_name(name: str, warnings: int | None
     assert (body and len(body["warnings"])) == warnings
     assert world.must("GET", "auth/token/roles/r").data["name"] == "r"
     assert world.ask("GET", "auth/token/roles/other").status == 404
-
-
-# The audit log
-
-
-def test_a_request_and_its_answer_are_recorded_without_secrets() -> None:
-    world = Installation()
-    new_token(world, id="s3cret")
-    before = len(world.events)
-    world.must("POST", "auth/token/lookup", {"token": "s3cret"})
-    request, response = world.events[before:]
-    assert isinstance(request, RequestReceived)
-    assert isinstance(response, RequestAnswered)
-    assert (request.operation, request.path, request.display_name) == ("update", "auth/token/lookup", "root")
-    assert (response.request_id, response.status) == (request.request_id, 200)
-    assert "s3cret" not in repr(world.events)
 
 
 def test_the_last_use_of_a_token_asks_for_background_work() -> None:

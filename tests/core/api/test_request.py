@@ -106,7 +106,7 @@ def test_what_is_refused_before_anything_is_looked_up(
 def test_what_is_exactly_at_its_limit_is_taken() -> None:
     """And what is longer by one is not: target, fields of a query, body."""
     longest = "a" * (TARGET_LIMIT - len("/v1/"))
-    assert ask("GET", f"/v1/{longest}").path == longest
+    assert ask("GET", f"/v1/{longest}").target.path == longest
     assert refusal("GET", f"/v1/{longest}a", {}) is Code.TARGET_TOO_LONG
     fields = [f"f{number}=" for number in range(QUERY_LIMIT)]
     assert len(ask("GET", f"/v1/a?{'&'.join(fields)}").body) == QUERY_LIMIT
@@ -130,7 +130,7 @@ def test_what_is_exactly_at_its_limit_is_taken() -> None:
     ],
 )
 def test_headers_that_ask_for_nothing_special(headers: dict[str, str]) -> None:
-    assert ask("GET", "/v1/a", headers).path == "a"
+    assert ask("GET", "/v1/a", headers).target.path == "a"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_headers_that_ask_for_nothing_special(headers: dict[str, str]) -> None:
     ],
 )
 def test_a_path_is_decoded_once(target: str, path: str) -> None:
-    assert ask("GET", target).path == path
+    assert ask("GET", target).target.path == path
 
 
 def test_the_query_is_the_body_of_what_has_none() -> None:
@@ -278,7 +278,7 @@ def test_any_body_is_an_object_or_refused(raw: bytes) -> None:
 @given(st.text(max_size=60))
 def test_any_target_has_a_clean_path_or_is_refused(target: str) -> None:
     try:
-        path = ask("GET", f"/v1/{target}").path
+        path = ask("GET", f"/v1/{target}").target.path
     except Refused:
         return
     assert path.isprintable()

@@ -1,0 +1,111 @@
+"""Exchange: one request and its answer, as far as they are known, for events and for audit devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..audit.device import Entries, Trail
+from ..effects import Instant
+from ..events import Problem, RequestAnswered, RequestReceived
+from ..mounts.table import Mount
+from ..tokens.record import Caller
+from ..values.names import name
+from .request import ParsedRequest
+from .response import NOTHING, Answer, Request, Response
+from .routing import Route
+
+
+class Exchange(msgspec.Struct, kw_only=True):
+    """What is known of one request so far."""
+
+    request: Request
+    request_id: str
+    time: Instant
+    """When it came."""
+    ask: ParsedRequest | None = None
+    """Unknown while the request has not been understood."""
+    mount: Mount | None = None
+    role: str = ""
+    """The role that the request names."""
+    caller: Caller | None = None
+    """Who sent the request, once its token is known to be good."""
+    caller_accessor: str = ""
+    """The accessor of that token, where the request is audited."""
+    given: Answer = NOTHING
+    """What the program answered."""
+    answer: Answer | None = None
+    """What is sent: the program's answer, or what stands for it where it is wrapped."""
+    trail: Trail | None = None
+    """What audit devices get, where the request is audited."""
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.request_id}>"
+
+    @property
+    def operation(self) -> str:
+        return self.ask.target.operation.value if self.ask is not None else ""
+
+    @property
+    def path(self) -> str:
+        """The path for logs and audit."""
+        return self.ask.target.shown_path if self.ask is not None else ""
+
+    def found(self, ask: ParsedRequest, mount: Mount | None, route: Route | None, captures: Mapping[str, str]) -> None:
+        """The request was understood, and this is where it leads."""
+        self.ask, self.mount = ask, mount
+        if route is not None:
+            self.role = role_in(route, captures, ask.body)
+            if not route.audited:
+                self.trail = None
+
+    def received(self, audit: Entries | None) -> RequestReceived:
+        """The event before the request is executed."""
+        mount, token = self.mount, self.caller.token if self.caller is not None else None
+        return RequestReceived(
+            request_id=self.request_id,
+            time=self.time,
+            operation=self.operation,
+            path=self.path,
+            mount_accessor=mount.accessor if mount is not None else "",
+            remote_address=self.request.remote_address,
+            token_id=token.id if token is not None else "",
+            display_name=token.display_name if token is not None else "",
+            policies=token.policies if token is not None else (),
+            audit=audit,
+        )
+
+    def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
+        """The event of the answer."""
+        mount, token = self.mount, self.caller.token if self.caller is not None else None
+        return RequestAnswered(
+            request_id=self.request_id,
+            time=self.time,
+            status=response.status,
+            operation=self.operation,
+            path=self.path,
+            mount=mount.path if mount is not None else "",
+            mount_accessor=mount.accessor if mount is not None else "",
+            role=self.role,
+            remote_address=self.request.remote_address,
+            token_id=token.id if token is not None else "",
+            display_name=token.display_name if token is not None else "",
+            codes=response.codes,
+            accessor=self.given.auth.accessor if self.given.auth is not None else "",
+            lease_id=self.given.lease_id,
+            problem=Problem.of(response.failure) if response.failure else None,
+            audit=audit,
+        )
+
+
+def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) -> str:
+    """The role that a request names, if it is a valid name: any other text could be a secret."""
+    named = body.get(route.role_field) if route.role_field else captures.get("name")
+    if not named:  # most requests name none, and an exception costs more than all of this
+        return ""
+    try:
+        return name(named)
+    except ValueError:
+        return ""
