@@ -147,8 +147,7 @@ class Records:
 
     async def are_at(self, versions: Mapping[str, int]) -> bool:
         """Whether all these entries still have the versions that they had (`ABSENT`: are still not there)."""
-        entries = await _entries(tuple(versions))
-        return all((entries[key].version if key in entries else ABSENT) == version for key, version in versions.items())
+        return _are_at(await _entries(tuple(versions)), versions)
 
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
         """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""
@@ -226,10 +225,8 @@ class Records:
                 return entry.version
         if deletes and not puts and not any(key in entries for key in deletes):
             return ABSENT
-        for key, version in expects.items():
-            entry = entries.get(key)
-            if (entry.version if entry else ABSENT) != version:
-                raise Refused(Code.COMMIT_UNRESOLVED)
+        if not _are_at(entries, expects):
+            raise Refused(Code.COMMIT_UNRESOLVED)
         if not puts and not deletes:
             return ABSENT
         if expects:
@@ -245,3 +242,8 @@ async def _entries(keys: Sequence[str]) -> dict[str, Entry]:
         found = await ReadEntries(page)
         entries |= {key: found[key] for key in page if key in found}
     return entries
+
+
+def _are_at(entries: Mapping[str, Entry], versions: Mapping[str, int]) -> bool:
+    """Whether the entries that are there have these versions, and the others are `ABSENT`."""
+    return all((entries[key].version if key in entries else ABSENT) == version for key, version in versions.items())
