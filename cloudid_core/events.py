@@ -112,44 +112,41 @@ class MachineClaimIgnored(Event, frozen=True, kw_only=True, tag="machine_claim")
     claim: str
 
 
-class LeaseChanged(Event, frozen=True, kw_only=True, tag="lease"):
+class Progress(Event, frozen=True, kw_only=True):
+    """Something went on, or failed for a `reason`."""
+
+    reason: str = ""
+
+    @property
+    def importance(self) -> Severity:
+        return "warning" if self.reason else self.severity
+
+
+class LeaseChanged(Progress, frozen=True, kw_only=True, tag="lease"):
     """A lease was issued, renewed, is revoking, was revoked or dropped, or an attempt to revoke it failed."""
 
     lease_id: str
     mount_id: str
     state: str
     attempts: int = 0
-    reason: str = ""
-
-    @property
-    def importance(self) -> Severity:
-        return "warning" if self.reason else "info"
 
 
-class IntentChanged(Event, frozen=True, kw_only=True, tag="intent"):
+class IntentChanged(Progress, frozen=True, kw_only=True, tag="intent"):
     """An intent was opened, closed, abandoned or undone, or an attempt to undo it failed."""
+
+    severity: ClassVar[Severity] = "debug"
 
     intent_id: str
     mount_id: str
     state: str
     attempts: int = 0
-    reason: str = ""
-
-    @property
-    def importance(self) -> Severity:
-        return "warning" if self.reason else "debug"
 
 
-class RotationChanged(Event, frozen=True, kw_only=True, tag="rotation"):
+class RotationChanged(Progress, frozen=True, kw_only=True, tag="rotation"):
     """The rotation of a root credential went on to a phase, or met an error."""
 
     mount_id: str
     phase: str
-    reason: str = ""
-
-    @property
-    def importance(self) -> Severity:
-        return "warning" if self.reason else "info"
 
 
 class RootSecretAtRisk(Event, frozen=True, kw_only=True, tag="root secret"):
