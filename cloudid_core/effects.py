@@ -1,7 +1,7 @@
 """Effects: everything that the core may ask of its host, on one page.
 
-A program is a coroutine over these effects: `now = await Now()` hands the frozen value `Now()` to whoever runs the
-program and resumes with the answer. Nothing here waits by itself: `await` is used as a language feature, and
+A program is a coroutine over these effects: `now = await Now()` hands the frozen value `Now()` to the loop that runs
+the program and resumes with the answer. Nothing here waits by itself: `await` is used as a language feature, and
 `run_now` runs a whole login without an event loop.
 
 Rules, kept by tests:
@@ -341,7 +341,7 @@ class Within(Effect[Any], frozen=True):
 
 
 class Shared(Effect[Any], frozen=True):
-    """Run a program once for everybody who asks for `key` while it runs; all get its answer or failure.
+    """Run a program once for all that ask for `key` while it runs; all get its answer or failure.
 
     It runs in the host's own scope: an asker that is cancelled does not cut it short for the others. `key` is the full
     identity of what is asked. A program that is not needed because one is under way is closed unstarted.

@@ -216,7 +216,7 @@ class EntryDamaged(Refused):
 
 
 class ProviderProblem(CloudidError):
-    """The provider answered with an error; whoever made the call decides by status and code, never by the message.
+    """The provider answered with an error. The caller decides by status and code, never by the message.
 
     `retry_after` is what the provider asked for, in seconds.
     """

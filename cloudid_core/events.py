@@ -19,7 +19,7 @@ Severity = str
 """One of "debug", "info", "warning", "error"."""
 
 FRAMES: Final = 12
-"""How many of the innermost frames of a bug are told."""
+"""How many of the innermost frames of a bug are recorded."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
 class MachineClaimIgnored(Event, frozen=True, kw_only=True, tag="machine_claim"):
     """A login's machine claim is not the id of a resource in a resource group, and counts as absent.
 
-    `claim` is its name; what it says is not told.
+    `claim` is its name; its value is not recorded.
     """
 
     severity: ClassVar[Severity] = "warning"

@@ -1,6 +1,6 @@
 """The one installation of the tests: a service on a deterministic world, beside a simulated cloud.
 
-`tests.tokens`, `tests.logins` and `tests.secrets_engines` have the words of their parts for it.
+`tests.tokens`, `tests.logins` and `tests.engines` have what tests of those parts do with it.
 """
 
 from __future__ import annotations

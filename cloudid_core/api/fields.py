@@ -209,7 +209,7 @@ class ParsedFields(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"<Given {', '.join(self.values)}>"
+        return f"<ParsedFields {', '.join(self.values)}>"
 
     def __contains__(self, name: str) -> bool:
         return name in self.values

@@ -46,7 +46,7 @@ class Response(msgspec.Struct, frozen=True):
     """An answer for a host to write: status, headers and body are final, whatever the server.
 
     `holds` names what must be given back when the answer cannot be delivered: hand the response to
-    `Service.undelivered` then. `visit_at` asks the host to run `tick` by that time. `failure` is for the host's log:
+    `Service.undelivered` then. `wake_at` asks the host to run `tick` by that time. `failure` is for the host's log:
     what went wrong on our side or at the provider, where the body tells less.
     """
 

@@ -70,7 +70,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     trail: Trail | None = None
     """Takes the checks of a decision, where the request is audited."""
     shown_token: str = ""
-    """The text of the token that came with the request, whatever it is worth."""
+    """The text of the token that came with the request, good or not."""
     wrapping: Token | None = None
     """The token that will stand for the answer, where it is to be wrapped; it is not in the store yet."""
 

@@ -1,7 +1,7 @@
 """Caches: one bounded object that holds facts and decoded records, never decisions and never tokens.
 
 A key is the full identity of what it describes, generation of its configuration included; what can become wrong carries
-its own time or version and is checked by whoever reads it.
+its own time or version, which its readers check.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ class Node:
 
     started_at: Instant = 0.0
     written_at: Instant = 0.0
-    """When it last told the others that it is there."""
+    """When it last wrote its record for the other nodes."""
 
     has_left: bool = False
-    """It has told the others that it is not there any more."""
+    """It is leaving the others, and does not write its record again."""
 
     others: tuple[NodeRecord, ...] = ()
     differences: tuple[str, ...] = field(default=())

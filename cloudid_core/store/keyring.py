@@ -69,7 +69,7 @@ class Opened:
 
 
 def make_keyring(now: Instant, random: bytes) -> Keyring:
-    """A ring of keys that nobody has seen, made of `KEYRING_BYTES` random bytes."""
+    """A ring of new keys, made of `KEYRING_BYTES` random bytes."""
     return Keyring(
         installation=random[4 * KEY_SIZE :].hex(),
         data_keys=(DataKey(1, Secret(random[:KEY_SIZE].hex()), now),),

@@ -41,17 +41,17 @@ class AccessorForm(PathsForm):
 
 
 async def capabilities_of_self(call: Call) -> Answer:
-    return _told(call.token.acl, call.form(PathsForm).paths)
+    return _answer(call.token.acl, call.form(PathsForm).paths)
 
 
 async def capabilities_of_token(call: Call) -> Answer:
     form = call.form(TokenForm)
-    return _told(await _acl(call, await find_by_text(call.context, form.token)), form.paths)
+    return _answer(await _acl(call, await find_by_text(call.context, form.token)), form.paths)
 
 
 async def capabilities_of_accessor(call: Call) -> Answer:
     form = call.form(AccessorForm)
-    return _told(await _acl(call, await find_by_accessor(call.context, form.accessor)), form.paths)
+    return _answer(await _acl(call, await find_by_accessor(call.context, form.accessor)), form.paths)
 
 
 async def _acl(call: Call, token: Token | None) -> Acl:
@@ -62,7 +62,7 @@ async def _acl(call: Call, token: Token | None) -> Acl:
     return await load_acl(call.context, token.policies)
 
 
-def _told(acl: Acl, paths: tuple[str, ...]) -> Answer:
+def _answer(acl: Acl, paths: tuple[str, ...]) -> Answer:
     """Each path with its capabilities in order; for a single one also as `capabilities`."""
     if not paths:
         raise Refused(Code.FIELD_REQUIRED, '"paths"')

@@ -1,6 +1,6 @@
 """The routes of response wrapping.
 
-Whoever has a wrapping token may use it, so no other token is asked for. It is in the field `token`, or in the place of
+A wrapping token is enough: no other token is needed. It is in the field `token`, or in the place of
 the caller's own token.
 """
 

@@ -49,9 +49,9 @@ class FaultKind(Enum):
     """What goes wrong at an effect."""
 
     FAIL = "it is not performed, and its host knows"
-    CONFLICT = "somebody else's commit came first"
-    LOST_ANSWER = "it is performed, but nobody can tell"
-    UNKNOWN_NOT_WRITTEN = "it is not performed, and nobody can tell"
+    CONFLICT = "another commit came first"
+    LOST_ANSWER = "it is performed, but its answer is lost"
+    UNKNOWN_NOT_WRITTEN = "it is not performed, and its answer is lost"
     CRASH_BEFORE = "the host is killed, and it is not performed"
     CRASH_AFTER = "it is performed, and the host is killed"
 
@@ -121,6 +121,6 @@ def inflict(kind: FaultKind, effect: Effect[Any], perform: Callable[[], T]) -> T
     if trouble is None:
         raise ValueError(f"{type(effect).__name__} knows no fault {kind.name}")
     if trouble.is_performed:
-        with suppress(HostFailure):  # nobody will hear of it
+        with suppress(HostFailure):  # its answer is lost
             perform()
     raise trouble.error()

@@ -66,7 +66,7 @@ class Task(Generic[T]):
             self._running.send(None)
         except StopIteration as finished:
             self._answer = finished.value
-        except Exception as error:  # noqa: BLE001  # it belongs to whoever asks for the result
+        except Exception as error:  # noqa: BLE001  # it belongs to the program that asks for the result
             self.error = error
         else:
             return
@@ -132,7 +132,7 @@ class Turns:
             self._current = before
 
     def _go_on(self, until: Instant, awaited: Task[Any] | None = None) -> None:
-        """Give turns until the awaited task is done, or nobody can go on before that time."""
+        """Give turns until the awaited task is done, or no task can go on before that time."""
         try:
             for _ in range(LONGEST_STORY):
                 if awaited is not None and awaited.is_done:
@@ -162,7 +162,7 @@ class Turns:
         await _PAUSE
 
     async def _park(self, me: Task[Any], until: Instant = inf) -> None:
-        """Pause until somebody wakes this task, or the clock shows that time."""
+        """Pause until another task wakes this one, or the clock shows that time."""
         self._tickets += 1
         self._parked[me] = self._tickets
         if until < inf:

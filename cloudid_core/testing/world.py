@@ -144,7 +144,7 @@ class World(Turns):
             self._faults[fault.at] = fault.kind
 
     def transcript(self) -> list[str]:
-        """The trace as text: two worlds told the same story when it is the same."""
+        """The trace as text. It is the same in two worlds if the same happened in them."""
         return [f"{name}: {effect}" for name, effect in self.trace]
 
     # The Host

@@ -47,7 +47,7 @@ def time_ordered_id(now: Instant, random: bytes) -> str:
 
 
 def new_token(now: Instant, random: bytes) -> NewToken:
-    """A token that nobody can guess; takes `RANDOM_SIZE` random bytes."""
+    """A token that cannot be guessed; takes `RANDOM_SIZE` random bytes."""
     token_id = time_ordered_id(now, random[:ID_RANDOM_SIZE])
     secret = b2a_base64(random[ID_RANDOM_SIZE:RANDOM_SIZE], newline=False).translate(_URL_SAFE).decode()
     return NewToken(token_id, f"{SERVICE_PREFIX}{token_id}{secret}")
@@ -59,7 +59,7 @@ async def new_id() -> str:
 
 
 def custom_token(chosen: str, keys: TokenKeys) -> NewToken:
-    """A token whose text somebody chose; `ValueError` when it cannot be one, or looks like one that we made."""
+    """A token with a chosen text; `ValueError` when the text cannot be a token, or looks like one that we made."""
     token_id = id_of(chosen, keys)
     if token_id is None or "." in chosen:
         raise ValueError(f"must be 1 to {CUSTOM_LIMIT} visible ASCII characters without a dot")
@@ -92,7 +92,7 @@ def ids_of(text: str, terms: Sequence[TokenKeys]) -> Iterable[str]:
 
 
 def is_custom(text: str) -> bool:
-    """Whether a text that somebody chose may be a token: 1 to 128 visible ASCII characters."""
+    """Whether a chosen text may be a token: 1 to 128 visible ASCII characters."""
     return 0 < len(text) <= CUSTOM_LIMIT and text.isascii() and text.isprintable() and " " not in text
 
 

@@ -80,7 +80,7 @@ def accessor_of(context: Context, token: Token) -> str:
 
 
 def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: bytes, chosen: str = "") -> Issue:
-    """Give a token that has none an id and a text; `chosen` is the text that somebody wished for.
+    """Give a token that has none an id and a text; `chosen` is the text that a request asks for.
 
     Takes `RANDOM_SIZE` random bytes.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from ..api.fields import TEXT, setting
-from ..api.response import Answer
+from ..api.response import NOTHING, Answer
 from ..api.routing import Call
 from ..errors import Code, EntryDamaged, Refused
 from ..store import keys
@@ -29,7 +29,7 @@ async def revoke_self(call: Call) -> Answer:
 async def revoke(call: Call) -> Answer:
     """End a token with all its children and leases. Does nothing if there is none."""
     token = await find_by_text(call.context, call.form(RevokeForm).token)
-    return await _revoke(call, token) if token else Answer()
+    return await _revoke(call, token) if token else NOTHING
 
 
 async def revoke_accessor(call: Call) -> Answer:

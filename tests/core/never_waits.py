@@ -35,10 +35,10 @@ class NeverWaits:
         return self.store.commit(expects, puts, deletes)
 
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
-        raise ProviderUnreachable("nobody is there", sent=False)
+        raise ProviderUnreachable("there is no provider", sent=False)
 
     async def read_platform_token(self, resource: str, client_id: str) -> PlatformToken:
-        raise PlatformTokenUnavailable("nobody vouches for us")
+        raise PlatformTokenUnavailable("there is no platform")
 
     async def sleep(self, seconds: float) -> None:
         pass

@@ -5,7 +5,7 @@
         trio.run(run, check(), MyHost())
 
 A host that never waits is held to those without `waits`, with `run_now`. Calls to a provider are checked against
-`scripted_provider`, which whoever tests a host serves over HTTP.
+`scripted_provider`, which the tests of a host serve over HTTP.
 
 `CHECKS` need one host. A store that several nodes share is checked with two hosts in one event loop; one whose server
 can be away, with a function that makes it so (lost connections, a restart, a fail-over):
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 CHECKS: Final[tuple[Check, ...]] = (*BASIC_CHECKS, *STORE_CHECKS, *TASK_CHECKS)
-"""All but those that need a provider, a second host, or somebody who interrupts the store."""
+"""All but those that need a provider, a second host, or a way to interrupt the store."""
 
 
 async def check_host(host: Host, checks: Iterable[Check] = CHECKS) -> None:

@@ -38,5 +38,5 @@ def expect(what: str, actual: object, wanted: object) -> None:
 
 
 async def fresh_prefix() -> str:
-    """A prefix of keys that nobody used before."""
+    """A prefix of keys that no check has used before."""
     return f"conformance/{(await RandomBytes(16)).hex()}/"

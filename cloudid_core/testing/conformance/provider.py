@@ -123,11 +123,11 @@ async def a_broken_connection_may_have_sent_the_request(url: str) -> None:
 
 
 async def a_refused_connection_sent_nothing(url: str) -> None:
-    expect("whether a request to nobody was sent", await was_sent(f"{url}/echo", TIMEOUT), False)
+    expect("whether a request was sent to an address without a listener", await was_sent(f"{url}/echo", TIMEOUT), False)
 
 
 async def calls_run_side_by_side(url: str) -> None:
-    """Whoever waits for an answer keeps nobody else waiting."""
+    """A call that waits for its answer keeps no other call waiting."""
 
     async def is_answered() -> int:
         return (await call(f"{url}/bytes")).status
@@ -148,7 +148,7 @@ _ANSWERED: Final[tuple[Callable[[str], Program[None]], ...]] = (
 
 
 def provider_checks(url: str, closed_url: str) -> tuple[Check, ...]:
-    """Checks against the scripted provider at `url`, and an address where nobody listens; neither ends in a slash."""
+    """Checks against the scripted provider at `url`, and an address without a listener; neither ends in a slash."""
 
     def check(story: Callable[[str], Program[None]], address: str) -> Check:
         return Check(story.__name__, lambda: story(address), waits=True)

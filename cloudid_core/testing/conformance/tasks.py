@@ -45,7 +45,7 @@ async def endless(closed: list[str], name: str = "endless") -> str:
 
 
 async def appearing(key: str) -> None:
-    """Wait until somebody puts an entry."""
+    """Wait until an entry is there."""
     for _ in range(PATIENCE):
         if await ReadEntry(key) is not None:
             return

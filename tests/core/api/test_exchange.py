@@ -33,8 +33,8 @@ def test_a_refused_login_tells_its_codes_role_and_mount() -> None:
     assert (answered.mount, answered.role) == ("auth/cloud", "dev")
 
 
-def test_a_role_that_is_no_name_is_not_told() -> None:
-    """Somebody may send a secret in the wrong field."""
+def test_a_role_that_is_not_a_valid_name_is_not_recorded() -> None:
+    """A client may send a secret in the wrong field."""
     world = Installation()
     world.ask("POST", "auth/cloud/login", {"role": f"{CANARY} !"}, token="")
     assert CANARY not in repr(world.events)

@@ -184,7 +184,7 @@ def test_what_was_given_prints_its_names_alone() -> None:
     class Form:
         jwt: str = setting(fields.TEXT, "", "A secret.")
 
-    assert repr(parse(Form, {"jwt": "s3cret"})) == "<Given jwt>"
+    assert repr(parse(Form, {"jwt": "s3cret"})) == "<ParsedFields jwt>"
 
 
 def test_a_combined_form_has_the_fields_of_all_and_the_first_form_counts() -> None:

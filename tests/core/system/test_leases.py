@@ -27,9 +27,9 @@ def listed(world: SecretsEngine, path: str = "") -> Any:
     return world.must("LIST", f"{LOOK_UP}/{path}").data["keys"]
 
 
-def child(world: SecretsEngine, **wish: object) -> str:
+def child(world: SecretsEngine, **fields: object) -> str:
     """A token that was made by the root token."""
-    token: str = world.must("POST", "auth/token/create", wish).auth["client_token"]
+    token: str = world.must("POST", "auth/token/create", fields).auth["client_token"]
     return token
 
 

@@ -16,15 +16,15 @@ from .test_record import token
 
 
 def chosen(
-    wished: str, parent: str, role: TokenRole | None = None, *, has_sudo: bool = False, no_default: bool = False
+    asked_for: str, parent: str, role: TokenRole | None = None, *, has_sudo: bool = False, no_default: bool = False
 ) -> str:
     """The policies of a child, separated by spaces."""
-    form = CreateForm(policies=tuple(wished.split()), no_default_policy=no_default)
+    form = CreateForm(policies=tuple(asked_for.split()), no_default_policy=no_default)
     return " ".join(policies_of(form, role, token(policies=tuple(parent.split())), has_sudo=has_sudo))
 
 
 @pytest.mark.parametrize(
-    "wished, parent, options, given",
+    "asked_for, parent, options, given",
     [
         ("", "a default", {}, "a default"),
         ("", "a", {}, "a"),
@@ -40,13 +40,13 @@ def chosen(
     ],
 )
 def test_a_child_has_no_more_policies_than_its_parent_unless_with_sudo(
-    wished: str, parent: str, options: dict[str, Any], given: str
+    asked_for: str, parent: str, options: dict[str, Any], given: str
 ) -> None:
-    assert chosen(wished, parent, **options) == given
+    assert chosen(asked_for, parent, **options) == given
 
 
 @pytest.mark.parametrize(
-    "wished, parent, has_sudo, code",
+    "asked_for, parent, has_sudo, code",
     [
         ("b", "a default", False, Code.POLICY_NOT_SUBSET),
         ("default", "a", False, Code.POLICY_NOT_SUBSET),
@@ -55,14 +55,14 @@ def test_a_child_has_no_more_policies_than_its_parent_unless_with_sudo(
         ("response-wrapping", "a", True, Code.FIELD_INVALID),
     ],
 )
-def test_a_policy_that_the_parent_lacks_is_refused(wished: str, parent: str, has_sudo: bool, code: Code) -> None:
+def test_a_policy_that_the_parent_lacks_is_refused(asked_for: str, parent: str, has_sudo: bool, code: Code) -> None:
     with pytest.raises(Refused) as refusal:
-        chosen(wished, parent, has_sudo=has_sudo)
+        chosen(asked_for, parent, has_sudo=has_sudo)
     assert refusal.value.code is code
 
 
 @pytest.mark.parametrize(
-    "wished, rules, given",
+    "asked_for, rules, given",
     [
         ("x", {"allowed_policies": ("x", "y")}, "default x"),
         ("", {"allowed_policies": ("x", "y")}, "default x y"),
@@ -75,12 +75,12 @@ def test_a_policy_that_the_parent_lacks_is_refused(wished: str, parent: str, has
         ("", {"token_no_default_policy": True}, "a"),
     ],
 )
-def test_a_role_decides_about_policies_instead_of_the_parent(wished: str, rules: dict[str, Any], given: str) -> None:
-    assert chosen(wished, "a", TokenRole(**rules)) == given
+def test_a_role_decides_about_policies_instead_of_the_parent(asked_for: str, rules: dict[str, Any], given: str) -> None:
+    assert chosen(asked_for, "a", TokenRole(**rules)) == given
 
 
 @pytest.mark.parametrize(
-    "wished, parent, rules",
+    "asked_for, parent, rules",
     [
         ("z", "a", {"allowed_policies": ("x",)}),
         ("x y", "a", {"allowed_policies": ("x",)}),
@@ -91,9 +91,9 @@ def test_a_role_decides_about_policies_instead_of_the_parent(wished: str, rules:
         ("b", "a", {"orphan": True}),
     ],
 )
-def test_what_a_role_does_not_allow_is_refused(wished: str, parent: str, rules: dict[str, Any]) -> None:
+def test_what_a_role_does_not_allow_is_refused(asked_for: str, parent: str, rules: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refusal:
-        chosen(wished, parent, TokenRole(**rules))
+        chosen(asked_for, parent, TokenRole(**rules))
     assert refusal.value.code is Code.POLICY_NOT_SUBSET
 
 
@@ -101,11 +101,11 @@ NAMES = st.sets(st.sampled_from(["a", "b", "c", "default", "root"])).map(lambda 
 
 
 @given(NAMES, NAMES, st.booleans())
-def test_without_sudo_no_policy_comes_from_nowhere(wished: str, parent: str, no_default: bool) -> None:
+def test_without_sudo_no_policy_comes_from_nowhere(asked_for: str, parent: str, no_default: bool) -> None:
     try:
-        policies = chosen(wished, parent, no_default=no_default).split()
+        policies = chosen(asked_for, parent, no_default=no_default).split()
     except Refused:
-        assert not set(wished.split()) <= set(parent.split())
+        assert not set(asked_for.split()) <= set(parent.split())
     else:
         assert set(policies) <= set(parent.split())
 
@@ -128,7 +128,7 @@ def test_an_orphan_of_a_role_that_makes_orphans_needs_no_sudo() -> None:
 
 
 @pytest.mark.parametrize(
-    "ruled, wished, given",
+    "ruled, asked_for, given",
     [
         (None, "", "service"),
         (None, "batch", "batch"),
@@ -142,8 +142,8 @@ def test_an_orphan_of_a_role_that_makes_orphans_needs_no_sudo() -> None:
         ("batch", "service", "batch"),
     ],
 )
-def test_a_role_may_force_the_type(ruled: str | None, wished: str, given: str) -> None:
-    assert type_of(CreateForm(type=wished), TokenRole(token_type=ruled) if ruled else None) == given
+def test_a_role_may_force_the_type(ruled: str | None, asked_for: str, given: str) -> None:
+    assert type_of(CreateForm(type=asked_for), TokenRole(token_type=ruled) if ruled else None) == given
 
 
 @pytest.mark.parametrize(
