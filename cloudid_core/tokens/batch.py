@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..errors import Code, Refused
-from ..store.records import converter
+from ..store.records import decode, encode
 from ..store.sealing import NONCE_SIZE, Keyring, TokenKeys
 from .encoding import BATCH_PREFIX
 from .record import Token
@@ -32,7 +32,7 @@ def seal(token: Token, keyring: Keyring, random: bytes) -> str:
     """The text of a batch token. Takes `RANDOM_SIZE` random bytes; refused when policies and metadata are too long."""
     salt, nonce = random[:SALT_SIZE], random[SALT_SIZE:]
     keys = keyring.token_keys_at(token.created_at)
-    sealed = _cipher(keys, salt).encrypt(nonce, converter.dumps(token), _PURPOSE)
+    sealed = _cipher(keys, salt).encrypt(nonce, encode(token), _PURPOSE)
     text = BATCH_PREFIX + _encoded(bytes([keys.term]) + random + sealed)
     if len(text) > TEXT_LIMIT:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "policies and metadata are too long")
@@ -53,7 +53,7 @@ def unseal(text: str, keyring: Keyring) -> Token | None:
         if keys is None:
             return None
         plain = _cipher(keys, salt).decrypt(rest[:NONCE_SIZE], rest[NONCE_SIZE:], _PURPOSE)
-        return converter.loads(plain, Token)
+        return decode(plain, Token)
     except (InvalidTag, ValueError, msgspec.DecodeError):
         return None
 
