@@ -8,52 +8,26 @@ of its objects.
 
 from __future__ import annotations
 
-import json
-import shutil
-import sqlite3
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from cloudid_core import Secret
-from cloudid_core.store.memory import MemoryStore
-from servers.stores.sqlite import SqliteStore
 from tests.installation import Installation, Reply
 
-FOLDER: Final = Path(__file__).parent
-FILE: Final = FOLDER / "store-1.sqlite"
-MADE: Final[dict[str, Any]] = json.loads((FOLDER / "store-1.json").read_text())
+from .old_stores import installation_over, made
+
+MADE: Final = made("store-1")
 ROOT: Final[str] = MADE["root_token"]
-
-
-def entries() -> dict[str, bytes]:
-    connection = sqlite3.connect(f"file:{FILE}?mode=ro", uri=True)
-    try:
-        return dict(connection.execute("SELECT key, value FROM entry"))
-    finally:
-        connection.close()
 
 
 @pytest.fixture
 def world() -> Installation:
-    """The service over a copy of the old store, its clock a minute after the store was made."""
-    store = MemoryStore()
-    store.commit({}, entries(), ())
-    master_key = Secret(MADE["master_key"])
-    return Installation(0, store, None, MADE["made_at"] + 60.0, master_key=master_key, verify_credentials=False)
+    return installation_over("store-1")
 
 
 def must(world: Installation, method: str, path: str, body: object = None, token: str = ROOT) -> Reply:
     """The reply to a request that has to succeed, with the root token of the old store."""
     return world.must(method, path, body, token)
-
-
-def test_the_file_is_opened_as_it_is(tmp_path: Path) -> None:
-    shutil.copy(FILE, tmp_path / "store.sqlite")
-    store = SqliteStore(tmp_path / "store.sqlite")
-    assert store.read("mounts") is not None
-    store.close()
 
 
 @pytest.mark.parametrize("token", ["root_token", "login_token", "child_token", "batch_token"])

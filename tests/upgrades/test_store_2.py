@@ -7,47 +7,22 @@ identity tokens, a role with a limit of leases, and a node.
 
 from __future__ import annotations
 
-import json
-import shutil
-import sqlite3
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from cloudid_core import Secret
 from cloudid_core.store import keys
-from cloudid_core.store.memory import MemoryStore
-from servers.stores.sqlite import SqliteStore
 from tests.installation import Installation
 
-FILE: Final = Path(__file__).parent / "store-2.sqlite"
-MADE: Final[dict[str, Any]] = json.loads(FILE.with_suffix(".json").read_text())
+from .old_stores import installation_over, made
+
+MADE: Final = made("store-2")
 TOKENS = ("root_token", "login_token", "new_token", "child_token", "batch_token", "limited_token")
-
-
-def entries() -> dict[str, bytes]:
-    connection = sqlite3.connect(f"file:{FILE}?mode=ro", uri=True)
-    try:
-        return dict(connection.execute("SELECT key, value FROM entry"))
-    finally:
-        connection.close()
 
 
 @pytest.fixture
 def world() -> Installation:
-    """The service over a copy of the store, a minute after that was made. Its cloud knows none of the objects."""
-    store = MemoryStore()
-    store.commit({}, entries(), ())
-    master_key = Secret(MADE["master_key"])
-    return Installation(0, store, None, MADE["made_at"] + 60.0, master_key=master_key, verify_credentials=False)
-
-
-def test_the_file_is_opened_as_it_is(tmp_path: Path) -> None:
-    shutil.copy(FILE, tmp_path / "store.sqlite")
-    store = SqliteStore(tmp_path / "store.sqlite")
-    assert store.read(keys.MOUNTS) is not None
-    store.close()
+    return installation_over("store-2")
 
 
 @pytest.mark.parametrize("token", TOKENS)

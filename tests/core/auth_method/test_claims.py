@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cloudid_core.auth_method.claims import Claims, Collection, NamedMachine, OtherClaim, check_claims, read
 from cloudid_core.errors import Code, Refused
 
+from ...cases import claims
 from ...minting import (
     APP,
     AUDIENCE,
@@ -31,10 +32,6 @@ from ...minting import (
     new_caches,
     said,
 )
-
-
-def claims(**changes: Any) -> Claims:
-    return read(json.dumps(said(**changes)).encode(), new_caches())
 
 
 def refusal(payload: bytes) -> Refused:
