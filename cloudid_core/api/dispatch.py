@@ -61,7 +61,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
         with suppress(Refused):
             caller = await identify(context, mounts, ask, exchange)
     if route is None or mount is None:
-        authorise(caller, ask, exchange.operation)
+        authorise(caller, ask, found.target.capability)
         raise Refused(found.failure, allow=found.allow)
     wrapping = await wrapping_token(context, found.target.path, ask.wrap_ttl, deadline.at) if ask.wrap_ttl else None
     call = Call(
@@ -80,7 +80,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
         trail=exchange.trail,
     )
     if not (route.public or route.any_token):
-        capability = await needed_capability(route, call) if route.exists else exchange.operation
+        capability = await needed_capability(route, call) if route.exists else found.target.capability
         authorise(caller, ask, capability, route.form)
     if ask.body or route.requires_all:
         call = replace(call, given=read_form(route, ask.body))

@@ -46,7 +46,7 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     @property
     def operation(self) -> str:
-        return self.ask.target.operation.value if self.ask is not None else ""
+        return self.ask.target.capability if self.ask is not None else ""
 
     @property
     def path(self) -> str:

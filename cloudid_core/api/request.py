@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
@@ -34,7 +35,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _decode_json: Final = msgspec.json.Decoder().decode
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What method and target of a request say: they alone decide where it leads."""
 
     path: str
@@ -49,6 +50,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<Target {self.operation.name} {self.shown_path}>"
+
+    @cached_property
+    def capability(self) -> str:
+        """The capability that the operation needs; it names the operation in events and audit entries too."""
+        return self.operation.value
 
 
 class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
