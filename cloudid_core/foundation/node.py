@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from ..effects import ClockReading, Instant
 
@@ -42,7 +42,7 @@ class Node:
     """It is leaving the others, and does not write its record again."""
 
     others: tuple[NodeRecord, ...] = ()
-    differences: tuple[str, ...] = field(default=())
+    differences: tuple[str, ...] = ()
     """Names of settings that differ from those of another node."""
 
     leader: str = ""
