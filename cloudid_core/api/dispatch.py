@@ -85,7 +85,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
     if ask.body or route.requires_all:
         call = replace(call, given=read_form(route, ask.body))
     await Record(exchange.received(request_entries(exchange)))
-    answer = exchange.given = complete(await route.program(call), route, call, ask)
+    answer = exchange.given = complete(await route.program(call), route, call)
     response = render(answer, request_id=exchange.request_id, mount_type=mount.shown_type)
     if wrapping is not None and answer.can_be_wrapped:
         answer = await wrap(context, answer, response.body, wrapping)
@@ -140,11 +140,11 @@ async def explain(
     return Answer(data=help_about(rows), plain=True)
 
 
-def complete(answer: Answer, route: Route, call: Call, ask: ParsedRequest) -> Answer:
+def complete(answer: Answer, route: Route, call: Call) -> Answer:
     """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
-    if ask.target.operation is Operation.LIST:
-        answer = page_of(answer, route, ask.body)
-    if ask.target.operation is Operation.WRITE and (found := warnings(route, call)):
+    if route.operation is Operation.LIST:
+        answer = page_of(answer, route, call.body)
+    if route.operation is Operation.WRITE and (found := warnings(route, call)):
         answer = replace(answer, warnings=(*answer.warnings, *found))
     if call.caller is not None and call.caller.last_use:
         answer = replace(answer, wake_at=call.now)
