@@ -129,7 +129,7 @@ class FileDevice(_Chained):
 
     def _open(self) -> None:
         """Open the file, also when the open one was moved or removed: its chain ends there."""
-        if self._file.is_replaced:
+        if self._file.is_replaced():
             with suppress(OSError):
                 self.close()
         head = self._file.open()
