@@ -73,10 +73,7 @@ async def authenticate(context: Context, mounts: MountTable, shown: str, remote_
 
 
 async def lineage(context: Context, mounts: MountTable, token: Token, now: Instant) -> tuple[Token, ...]:
-    """A token and all that it dies with, itself first; nothing when one of them is dead or its mount is gone.
-
-    A parent that is younger than its child is another one that was given the same text.
-    """
+    """A token and all that it dies with, itself first; nothing when one of them is dead or its mount is gone."""
     line: list[Token] = []
     while len(line) < DEPTH:
         if not token.is_alive(now) or token.mount_id not in mounts.by_id:
@@ -85,7 +82,7 @@ async def lineage(context: Context, mounts: MountTable, token: Token, now: Insta
         if not token.parent:
             return tuple(line)
         found = await find_token(context, token.parent)
-        if found is None or found.record.created_at > token.created_at:
+        if found is None or not token.is_child_of(found.record):
             return ()
         if found.record.released:
             return () if token.is_batch else tuple(line)

@@ -42,6 +42,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     renewable: bool = True
     parent: str = ""
     """The token that it dies with, by its id; empty for an orphan."""
+    parent_created_at: Instant | None = None
+    """When the parent of a batch token was created."""
     explicit_max_ttl: int = 0
     period: int = 0
     num_uses: int = 0
@@ -68,6 +70,15 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def orphan(self) -> bool:
         return not self.parent
+
+    def is_child_of(self, parent: Token) -> bool:
+        """Whether the token that has its parent's id is its parent, and not a later one with the same chosen text.
+
+        Clocks of nodes differ, so the times of both alone do not tell.
+        """
+        if self.parent_created_at is not None:
+            return parent.created_at == self.parent_created_at
+        return parent.created_at <= self.created_at
 
     @property
     def is_root(self) -> bool:

@@ -166,6 +166,19 @@ def test_the_life_of_a_batch_token_is_not_given_back_by_a_parent_of_the_same_tex
     assert not is_valid(world, token)
 
 
+def test_a_parent_of_the_same_text_that_is_made_by_a_slower_clock_does_not_give_it_back_either() -> None:
+    world = Installation()
+    write_policy(world, "maker", ("auth/token/create", ["update"]))
+    parent = new_token(world, id="chosen", policies=["maker"])
+    world.pass_time(2)
+    token = new_token(world, parent, type="batch")
+    assert is_valid(world, token)
+    world.must("POST", "auth/token/revoke", {"token": parent})
+    world.clock -= 1
+    new_token(world, id="chosen", policies=["maker"])
+    assert not is_valid(world, token)
+
+
 @pytest.mark.parametrize("ending", ["=", "==", "\n", " "])
 def test_a_batch_token_has_one_text_only(ending: str) -> None:
     shown = batch.seal(TOKEN, RING, bytes(batch.RANDOM_SIZE))
