@@ -88,7 +88,7 @@ def _request(exchange: Exchange, trail: Trail, device: Device) -> dict[str, Any]
     members["namespace"] = NAMESPACE
     members["path"] = exchange.path
     if ask is not None and ask.body:
-        members["data"] = device.hasher.members(ask.body, _clear_keys(mount, "request"))
+        members["data"] = device.hasher.members(ask.body, mount.audit_non_hmac_request_keys if mount else ())
     members["remote_address"] = exchange.request.remote_address
     if ask is not None and ask.wrap_ttl:
         members["wrap_ttl"] = ask.wrap_ttl
@@ -120,7 +120,7 @@ def _response(mount: Mount | None, device: Device, answer: Answer) -> dict[str, 
     if answer.lease_id:
         members["secret"] = {"lease_id": answer.lease_id}
     if answer.data:
-        members["data"] = device.hasher.members(answer.data, _clear_keys(mount, "response"))
+        members["data"] = device.hasher.members(answer.data, mount.audit_non_hmac_response_keys if mount else ())
     if answer.rendered:  # the body of the answer that was wrapped
         members["data"] = device.hasher.members(msgspec.json.decode(answer.rendered))
     if answer.wrap_info is not None:
@@ -132,13 +132,6 @@ def _response(mount: Mount | None, device: Device, answer: Answer) -> dict[str, 
 
 def _mount_members(mount: Mount) -> dict[str, Any]:
     return {"mount_type": mount.shown_type, "mount_accessor": mount.accessor, "mount_point": f"{mount.path}/"}
-
-
-def _clear_keys(mount: Mount | None, direction: str) -> tuple[str, ...]:
-    """The members of a body that a mount's tuning keeps clear."""
-    if mount is None:
-        return ()
-    return mount.audit_non_hmac_request_keys if direction == "request" else mount.audit_non_hmac_response_keys
 
 
 def _accessor(device: Device, accessor: str) -> str:

@@ -9,11 +9,11 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from attrs import Factory, define
 
-from cloudid_core.audit.chain import CLOSED, EVERY_SECONDS, Chain, Lines
+from cloudid_core.audit.chain import CLOSED, EVERY_SECONDS, Chain, Head, Lines
 from cloudid_core.audit.device import STDOUT, Device, Entries
 from cloudid_core.errors import RecordFailed
 
@@ -76,7 +76,7 @@ class _Chained:
         self._spread = spread
         self._chain = self._new_chain(None)
 
-    def _new_chain(self, follows: Any) -> Chain:
+    def _new_chain(self, follows: Head | None) -> Chain:
         return Chain(self.device, os.urandom(8).hex(), self._process, follows)
 
     def _begin_anew(self) -> None:

@@ -29,7 +29,6 @@ class _Line(msgspec.Struct):
     key: str = ""
     signature: str = ""
     process: str = ""
-    device: str = ""
     follows: Head | None = None
 
 
