@@ -20,7 +20,7 @@ from ..provider.signing_keys import known_keys
 from ..store.conflicts import retry_on_conflict
 from .claims import Claims
 from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
-from .explanation import Case, Trust, explanation_of
+from .explanation import FAILED, REFUSED, Case, Trust, explanation_of
 from .form import LoginForm, validate
 from .given import given_claims, given_facts
 from .login import facts_at_hand, fetched_facts, fetched_keys, trust_of, verified_claims
@@ -87,9 +87,9 @@ def _given(call: Call, form: ExplainForm, trust: Trust) -> Claims:
 
 def _unverified(refusal: Refused, snapshot: Snapshot) -> dict[str, Json]:
     """The explanation of a token that cannot be verified: its content is not looked at."""
-    check = {"check": "signature", "verdict": "failed", "code": refusal.code.wire, "expected": "a key of the tenant"}
+    check = {"check": "signature", "verdict": FAILED, "code": refusal.code.wire, "expected": "a key of the tenant"}
     codes = [refusal.code.wire]
-    return {"role": snapshot.role_name, "verdict": "refused", "codes": codes, "checks": [{**check, "found": None}]}
+    return {"role": snapshot.role_name, "verdict": REFUSED, "codes": codes, "checks": [{**check, "found": None}]}
 
 
 async def _provider_facts(

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
+from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
 
-ADMITTED: Final = "admitted"
 LONGEST_FILE: Final = 1 << 24
 """Bytes."""
 

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
 from cloudid_core.values.secret import Secret
 
-from .cases import ADMITTED, Case, read_suite
+from .cases import Case, read_suite
 from .offline import Offline
 from .online import Online, ServerError
 from .verdict import Verdict

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from cloudid_core.audit.device import ADMITTED
-from cloudid_core.auth_method.explanation import FAILED, UNDECIDED
+from cloudid_core.auth_method.explanation import FAILED, REFUSED, UNDECIDED
 
 from .cases import Case
 
@@ -32,7 +32,7 @@ class Verdict:
     @classmethod
     def of_refusal(cls, codes: Sequence[str], reason: str) -> Verdict:
         """For a case that cannot be explained, such as one of an unknown role."""
-        return cls(verdict="refused", codes=tuple(sorted(set(codes))), reason=reason)
+        return cls(verdict=REFUSED, codes=tuple(sorted(set(codes))), reason=reason)
 
     def meets(self, case: Case) -> bool:
         """Whether all failures are those expected, and nothing is undecided that could refuse an admitted login."""
