@@ -2,8 +2,8 @@
 
 A line is a JSON object that ends in its place in the chain, `"chain":{"id":…,"number":…,"previous":…}}` and a newline.
 `previous` is the SHA-256 of the line before, without its newline; the first line of a chain has number 1 and none.
-A checkpoint's `signature` comes last and is made over the line without it. So whoever changes, leaves out or reorders a
-line has to sign again all checkpoints behind it.
+A checkpoint's `signature` comes last and is made over the line without it. An attacker who changes, leaves out
+or reorders a line has to sign all later checkpoints again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims and facts that are given as data: of a login that nobody makes, for explanations and tests of roles."""
+"""Claims and facts that are given as data: of a login that is not made, for explanations and tests of roles."""
 
 from __future__ import annotations
 

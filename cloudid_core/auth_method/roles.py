@@ -51,7 +51,7 @@ MOST_EXAMINED: Final = 1000
 
 
 def check(role: Role) -> None:
-    """Refuse a role that admits everybody by accident, or that has a wildcard where none is known."""
+    """Refuse a role that admits every login by accident, or that has a wildcard where none is known."""
     problems = [
         Problem(Code.FIELD_INVALID, f'"{bound}" must not hold empty entries')
         for bound in BOUNDS

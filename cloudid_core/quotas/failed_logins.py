@@ -1,6 +1,6 @@
 """Failed logins: a source that sends many without a valid signature is told to come later.
 
-A login with a valid signature is never slowed: whoever shares an address with an attacker can still log in.
+A login with a valid signature is never slowed, so that machines at the address of an attacker can still log in.
 """
 
 from __future__ import annotations

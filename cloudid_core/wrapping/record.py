@@ -14,7 +14,7 @@ from ..tokens.record import Token
 
 
 class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer that nobody has seen yet.
+    """An answer that no client has seen yet.
 
     Its lease or its token hangs on the wrapping token: when that ends without having been unwrapped, they end too.
     `new_lease` and `new_token` are ids, empty where the answer gives none for the first time.
