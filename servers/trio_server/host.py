@@ -136,9 +136,11 @@ class TrioHost(host.Host):
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         sent = False
 
-        async def trace(event: str, _: object) -> None:
+        async def trace(event: str, info: dict[str, Any]) -> None:
+            """A proxy that is asked for a tunnel has not been sent the request."""
             nonlocal sent
-            sent = sent or event.endswith("send_request_headers.started")
+            if event.endswith("send_request_headers.started") and info["request"].method != b"CONNECT":
+                sent = True
 
         body = bytearray()
         try:

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 
 def write_certificate(folder: Path, common_name: str) -> None:
-    """A fresh key and its self-signed certificate: `key.pem` and `cert.pem` in the folder."""
+    """A fresh key and its self-signed certificate for a host's name: `key.pem` and `cert.pem` in the folder."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now = datetime.now(UTC)
@@ -25,6 +25,7 @@ def write_certificate(folder: Path, common_name: str) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(common_name)]), critical=False)
         .sign(key, hashes.SHA256())
     )
     (folder / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))

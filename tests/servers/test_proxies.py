@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+import threading
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from cloudid_core.effects import HttpRequest, HttpResponse
+from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
 from servers.common.host import Host
@@ -14,6 +21,7 @@ from servers.common.platform_identity import METADATA_ADDRESS, Platform
 from servers.common.proxies import Proxies
 from servers.common.settings import ServerSettings, SettingsError
 from tests.hosts.opened import RUNTIMES, on, serving
+from tests.servers.certificates import write_certificate
 
 PROXY = "http://proxy.test:3128"
 OTHER = "http://user:hunter2@other.test:8080/"
@@ -107,3 +115,74 @@ def test_hosts_call_the_provider_through_the_proxy_and_the_platform_without(runt
     assert asked[0].endswith("http://provider.test/path")
     assert asked[1].startswith(f"{url}/metadata/")
     assert shown == ["Basic " + b64encode(b"user:hunter@2").decode(), None]
+
+
+@contextmanager
+def tunnel(answer: bytes, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[bytes]]]:
+    """The address of a proxy, and what it reads. It answers CONNECT so, and with `tls` it then plays the provider."""
+    read: list[bytes] = []
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            read.append(connection.recv(4096))
+            connection.sendall(answer)
+            if tls is None:
+                read.append(connection.recv(4096))
+                return
+            with tls.wrap_socket(connection, server_side=True) as secure:
+                request = b""
+                while not request.endswith(b"{}") and (data := secure.recv(4096)):
+                    request += data
+                read.append(request)
+                secure.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10.0)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", read
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", b""], ids=["refuses", "hangs"]
+)
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_request_that_gets_no_tunnel_was_not_sent(runtime: str, answer: bytes) -> None:
+    """It changed nothing, so it may be made again."""
+
+    async def scenario(host: Host) -> None:
+        with pytest.raises(ProviderUnreachable) as failure:
+            await host.call_provider(HttpRequest("POST", PROVIDER, body=b"{}"), 0.3)
+        assert not failure.value.sent
+
+    with tunnel(answer) as (proxy, read):
+        on(runtime, scenario, proxies=Proxies({"https": proxy}))
+    assert read[0].startswith(b"CONNECT login.provider.test:443 HTTP/1.1\r\n")
+    assert read[1:] == [b""]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_in_a_tunnel_the_proxy_sees_only_the_name_of_the_provider(
+    runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_certificate(tmp_path, "login.provider.test")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", ssl.create_default_context())  # made at import
+
+    async def scenario(host: Host) -> None:
+        request = HttpRequest("POST", PROVIDER, {"authorization": "Bearer t"}, b"{}")
+        assert (await host.call_provider(request, 10.0)).status == 204
+
+    with tunnel(b"HTTP/1.1 200 OK\r\n\r\n", tls) as (proxy, read):
+        on(runtime, scenario, proxies=Proxies({"https": proxy.replace("//", "//user:hunter%402@")}))
+    asked, inside = read
+    assert b64encode(b"user:hunter@2") in asked
+    assert b"tenant" not in asked
+    assert b"Bearer" not in asked
+    assert inside.startswith(b"POST /tenant HTTP/1.1\r\n")
+    assert b"hunter" not in inside
+    assert b"proxy-authorization" not in inside.lower()
