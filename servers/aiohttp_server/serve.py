@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -17,6 +15,7 @@ from cloudid_core.run import run
 from ..common.app import App
 from ..common.bootstrap import Setup
 from ..common.host import Host
+from ..common.listeners import BACKLOG
 from ..common.logs import describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
@@ -30,9 +29,6 @@ T = TypeVar("T")
 
 ACCEPTED_AT_ONCE: Final = 8
 """asyncio accepts as many connections in one turn as its backlog has: many would push out each other unread."""
-
-BACKLOG: Final = 1024
-"""Connections that the kernel keeps until they are accepted."""
 
 AT_ONCE: Final = 0.001
 """Seconds; aiohttp takes 0 for no limit."""
@@ -62,7 +58,7 @@ async def _serve(setup: Setup) -> None:
         host.sinks.append(log_event)
         setup.connect_audit(host.audit, log)
         host.read_budget = setup.read_budget
-        listeners = setup.sockets or await _bind(*setup.server.address)
+        listeners = setup.listen()
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
         app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
@@ -92,14 +88,6 @@ async def _serve(setup: Setup) -> None:
                 await server.shutdown(AT_ONCE)
             ending.cancel()
             await app.finish()
-
-
-async def _bind(host: str, port: int) -> list[socket.socket]:
-    """A socket for each address of the host."""
-    server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, start_serving=False)
-    sockets = [socket.socket(fileno=os.dup(bound.fileno())) for bound in server.sockets]
-    server.close()
-    return sockets
 
 
 class _ExceptionHandler:

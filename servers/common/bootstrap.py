@@ -27,6 +27,7 @@ from ..stores.memory import InMemory
 from ..stores.sqlite import SqliteStore
 from . import master_key, next_commands, streams
 from .app import Service
+from .listeners import bind
 from .logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from .options import Options
 from .platform_identity import Platform
@@ -101,10 +102,9 @@ class Setup:
         devices.checkpoint_command = self.server.audit_checkpoint_command
         self.reload.add(lambda server: devices.close())
 
-    @property
-    def sockets(self) -> Sequence[socket.socket]:
-        """What to accept connections from; empty: the server binds its address itself."""
-        return self.worker.sockets if self.worker else ()
+    def listen(self) -> Sequence[socket.socket]:
+        """The sockets to accept connections from. Raises `SettingsError`."""
+        return self.worker.sockets if self.worker else bind(self.server)
 
     def url(self, host: str, port: int) -> str:
         """The address of a socket that listens."""

@@ -31,11 +31,12 @@ from ..stores.copying import copy_store
 from . import master_key, streams
 from .bootstrap import Setup, file_of, open_store, set_up, url_of
 from .host import Host
+from .listeners import bind
 from .logs import open_log
 from .options import BACKUP, COPY, INIT, REKEY, TEST_ROLES, Options, read_options
 from .read_budget import ReadBudget
 from .settings import SettingsError, SettingsFile, read_file
-from .workers import Supervisor, Worker, bind
+from .workers import Supervisor, Worker
 
 Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
 """Does some work on a host over a store."""
@@ -97,7 +98,7 @@ def _serve_with_workers(options: Options, serve: Callable[[Setup], None]) -> int
             "several workers need a store that processes can share: a PostgreSQL database, as in "
             '[server] store = "postgresql://USER@HOST/DATABASE"'
         )
-    sockets = bind(*server.address)
+    sockets = bind(server)
     url = url_of(server, *sockets[0].getsockname()[:2])
     origins = {cloud.resource_manager for cloud in file.clouds.values()}
 

@@ -1,7 +1,7 @@
 """Settings: the file that an operator writes, its tables, and their documentation.
 
 `[server]` is declared here, `[service]` by the core, and `[clouds.<Name>]` changes endpoints of one environment. Every
-key may be left out; an unknown one is an error. `python -m servers.settings` prints the tables.
+key may be left out; an unknown one is an error. `python -m servers.common.settings` prints the tables.
 """
 
 from __future__ import annotations

@@ -24,9 +24,6 @@ from structlog.typing import FilteringBoundLogger
 
 from .logs import describe_error
 
-BACKLOG: Final = 1024
-"""Connections that the kernel keeps until a worker accepts them."""
-
 STEADY_SECONDS: Final = 10.0
 """A worker that dies sooner is replaced after a pause."""
 
@@ -74,28 +71,6 @@ class _Place:
         pause = min(FIRST_PAUSE * 2.0 ** (self.short_lives - 2), LONGEST_PAUSE) if self.short_lives > 1 else 0.0
         self.pid, self.is_ready, self.start_at = 0, False, now + pause
         return pause
-
-
-def bind(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets for all addresses of a host; port 0: one that is free. Raises `OSError`."""
-    bound: list[socket.socket] = []
-    try:
-        for family, kind, protocol, _, address in socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        ):
-            listener = socket.socket(family, kind, protocol)
-            bound.append(listener)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.bind((address[0], port or bound[0].getsockname()[1], *address[2:]))
-            listener.listen(BACKLOG)
-            listener.setblocking(False)
-    except BaseException:
-        for listener in bound:
-            listener.close()
-        raise
-    return bound
 
 
 class Supervisor:

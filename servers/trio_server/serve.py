@@ -51,10 +51,7 @@ async def _serve(setup: Setup) -> None:
             host.sinks.append(log_event)
             setup.connect_audit(host.audit, log)
             host.read_budget = setup.read_budget
-            address, port = setup.server.address
-            listeners = [
-                trio.SocketListener(trio.socket.from_stdlib_socket(bound)) for bound in setup.sockets
-            ] or await trio.open_tcp_listeners(port, host=address)
+            listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(bound)) for bound in setup.listen()]
             service = await run(setup.open(setup.url(*listeners[0].socket.getsockname()[:2])), host)
             app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
             tls = setup.tls()

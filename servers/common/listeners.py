@@ -1,0 +1,60 @@
+"""Listeners: the sockets that a server accepts connections from, the same for both servers and for workers."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Final
+
+from .settings import ServerSettings, SettingsError
+
+BACKLOG: Final = 1024
+"""Connections that the kernel keeps until they are accepted."""
+
+NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+"""Errors of an address that this machine does not have, as of `localhost` in IPv6 where that is off."""
+
+
+def bind(server: ServerSettings) -> list[socket.socket]:
+    """Sockets that listen on every address of the host that this machine has; port 0: one that is free.
+
+    Raises `SettingsError`.
+    """
+    host, port = server.address
+    bound: list[socket.socket] = []
+    missing: OSError | None = None
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            try:
+                bound.append(_listener(family, kind, protocol, (address[0], port, *address[2:])))
+            except OSError as error:
+                if error.errno not in NOT_HERE:
+                    raise
+                missing = error
+            else:
+                port = bound[0].getsockname()[1]
+        if missing is not None and not bound:
+            raise missing
+    except (OSError, UnicodeError) as error:
+        for listener in bound:
+            listener.close()
+        reason = error.strerror if isinstance(error, OSError) else "it is no host name"
+        raise SettingsError(f"cannot listen on {server.listen}: {reason}") from None
+    return bound
+
+
+def _listener(family: int, kind: int, protocol: int, address: tuple[object, ...]) -> socket.socket:
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
