@@ -12,16 +12,14 @@ the thread's time shows that this would hold up everything else.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
-from attrs import Factory, define
-
 from cloudid_core.effects import ClockReading, Commit, Entry, Ready
-from cloudid_core.errors import OutcomeUnknown
 
-from ..common.runtime import Event, Runtime
+from ..common.runtime import Runtime
 from . import BlockingStore, Outcome
+from .batches import Batches, Ticket
 
 QUICK_SECONDS: Final = 0.002
 """A disk that usually takes no longer is waited for on the loop."""
@@ -37,15 +35,6 @@ RECENT: Final = 9
 """So many times of the disk count. Their median does: on a busy machine, single waits take long with any disk."""
 
 
-@define(eq=False)
-class _Batch:
-    """Commits that are written together, and in the end their outcomes."""
-
-    done: Event
-    commits: list[Commit] = Factory(list)
-    outcomes: Sequence[Outcome] = ()
-
-
 class GroupCommit:
     """A `Store` made of a blocking one. Reads are made on the spot.
 
@@ -54,16 +43,16 @@ class GroupCommit:
 
     clock: ClockReading | None = None
     _runtime: Runtime
+    _batches: Batches[Commit, int]
 
     def __init__(self, store: BlockingStore) -> None:
         self._store = store
-        self._next: _Batch | None = None
-        self._is_writing = False
         self._recent_seconds: deque[float] = deque(maxlen=RECENT)
         self._off_loop = 0
 
     async def open(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._batches = Batches(runtime, self._write)
         self._recent_seconds.append(min(self._wait_for_disk() for _ in range(TRIALS)))
 
     def read(self, key: str) -> Ready[Entry | None]:
@@ -75,36 +64,17 @@ class GroupCommit:
     def list(self, prefix: str, after: str, limit: int) -> Ready[tuple[str, ...]]:
         return Ready(self._store.list(prefix, after, limit))
 
-    async def commit(self, commit: Commit) -> int:
-        batch = self._next
-        if batch is None:
-            batch = self._next = _Batch(self._runtime.new_event())
-            if not self._is_writing:
-                self._is_writing = True
-                self._runtime.start(self._write)
-        place = len(batch.commits)
-        batch.commits.append(commit)
-        await batch.done.wait()
-        outcome = batch.outcomes[place] if place < len(batch.outcomes) else OutcomeUnknown("the store did not say")
-        if isinstance(outcome, int):
-            return outcome
-        raise outcome
+    def commit(self, commit: Commit) -> Awaitable[int]:
+        return self._batches.ask(commit)
 
     def close(self) -> None:
         self._store.close()
 
-    async def _write(self) -> None:
-        try:
-            while (batch := self._next) is not None:
-                self._next = None
-                try:
-                    batch.outcomes = await self._outcomes(batch.commits)
-                except Exception:  # noqa: BLE001  # a store raises nothing; one that does leaves its outcomes unknown
-                    pass
-                finally:
-                    batch.done.set()
-        finally:
-            self._is_writing = False
+    async def _write(self, batch: Sequence[Ticket[Commit, int]]) -> Sequence[Ticket[Commit, int]]:
+        outcomes = await self._outcomes([ticket.request for ticket in batch])
+        for ticket, outcome in zip(batch, outcomes, strict=False):  # `Batches` settles those that a store leaves out
+            ticket.settle(outcome)
+        return ()
 
     async def _outcomes(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
         is_try = self._off_loop >= TRY_EVERY
