@@ -190,7 +190,7 @@ class Protocol(RequestHandler):
         """Raises `Refused`, or `_Gone` when there is none."""
         reader = self._reader
         if reader.unread:
-            await asyncio.sleep(0)  # whoever sends many requests at once lets others have their turn
+            await asyncio.sleep(0)  # a client that sends many at once lets the others have their turn
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
             if reader.wants_continue:
@@ -228,14 +228,9 @@ class Protocol(RequestHandler):
         self._due = self._loop.time() + self._server.timeouts[stage]
         if self._due < (self._timer.when() if self._timer else inf):
             self._set_timer()
-        if stage is Stage.ANSWER:
-            self._server.admitted.mark_answering(self)
-        elif stage is not Stage.IDLE:
-            self._server.admitted.mark_reading(self)
-        elif self._server.app.is_draining:
+        self._server.admitted.mark(self, stage)
+        if stage is Stage.IDLE and self._server.app.is_draining:
             raise _Gone
-        else:
-            self._server.admitted.mark_idle(self)
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -267,7 +262,7 @@ class Protocol(RequestHandler):
                     raise _Gone
 
     async def _linger(self) -> None:
-        """Swallow what the client still sends: a connection that is closed upon unread bytes loses our last words."""
+        """Swallow what the client still sends: a connection that is closed with unread bytes loses our last answer."""
         self._is_deaf = True
         if self.transport is not None and self.transport.can_write_eof():
             self.transport.write_eof()

@@ -76,24 +76,20 @@ class Connections(Generic[C]):
             return connection if time.monotonic() - since >= IN_USE_SECONDS else None
         return None
 
-    def mark_idle(self, connection: C) -> None:
-        """It waits for a request."""
-        if connection in self._open and connection not in self._unanswered:
+    def mark(self, connection: C, stage: Stage) -> None:
+        """Note which stage a connection has come to."""
+        if stage is not Stage.IDLE:
+            self._idle.pop(connection, None)
+        elif connection in self._open and connection not in self._unanswered:
             self._idle[connection] = time.monotonic()
-
-    def mark_reading(self, connection: C) -> None:
-        """A request has begun."""
-        self._idle.pop(connection, None)
-
-    def mark_answering(self, connection: C) -> None:
-        """A request has come as a whole."""
-        self._unanswered.pop(connection, None)
-        self._idle.pop(connection, None)
+        if stage is Stage.ANSWER:
+            self._unanswered.pop(connection, None)
 
     def remove(self, connection: C) -> None:
         """It is closed, or soon will be. Does nothing if it was removed before."""
         self._open.discard(connection)
-        self.mark_answering(connection)
+        self._unanswered.pop(connection, None)
+        self._idle.pop(connection, None)
 
     def end_idle(self) -> None:
         """Close all that are idle."""

@@ -130,7 +130,7 @@ class Connection:
         """Raises `Refused`, or `_Gone` when there is none."""
         reader = self._reader
         if reader.unread:
-            await trio.lowlevel.checkpoint()  # whoever sends many requests at once lets others have their turn
+            await trio.lowlevel.checkpoint()  # a client that sends many at once lets the others have their turn
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
             if reader.wants_continue:
@@ -150,14 +150,9 @@ class Connection:
             return
         self._stage = stage
         self.due = time.monotonic() + self._shared.timeouts[stage]
-        if stage is Stage.ANSWER:
-            self._shared.connections.mark_answering(self)
-        elif stage is not Stage.IDLE:
-            self._shared.connections.mark_reading(self)
-        elif self._shared.app.is_draining:
+        self._shared.connections.mark(self, stage)
+        if stage is Stage.IDLE and self._shared.app.is_draining:
             raise _Gone
-        else:
-            self._shared.connections.mark_idle(self)
 
     async def _refuse(self, refusal: Refused) -> None:
         self._enter(Stage.ANSWER)
@@ -169,7 +164,7 @@ class Connection:
             await self._stream.send(data)
 
     async def _linger(self) -> None:
-        """Swallow what the client still sends: a connection that is closed upon unread bytes loses our last words."""
+        """Swallow what the client still sends: a connection that is closed with unread bytes loses our last answer."""
         with trio.move_on_after(wire.LINGER_SECONDS):
             await self._stream.send_eof()
             while await self._stream.receive():

@@ -17,6 +17,7 @@ import structlog
 
 from servers.common.seldom import PAUSE, Seldom
 from servers.http1.connections import IN_USE_SECONDS, RESERVE, Connections, affordable
+from servers.http1.reader import Stage
 
 from .certificates import write_certificate
 from .running import PATIENCE, Client, Running, body, status
@@ -43,10 +44,10 @@ def test_a_connection_that_was_never_answered_makes_room_first() -> None:
     answered, silent, slow, newcomer, late = (FakeConnection() for _ in range(5))
     held: Connections[FakeConnection] = Connections(3)
     assert all(held.admit(connection) for connection in (answered, silent, slow))
-    held.mark_answering(answered)
-    held.mark_idle(answered)
-    held.mark_idle(silent)
-    held.mark_reading(slow)
+    held.mark(answered, Stage.ANSWER)
+    held.mark(answered, Stage.IDLE)
+    held.mark(silent, Stage.IDLE)
+    held.mark(slow, Stage.HEAD)
     assert held.admit(newcomer)
     assert ended(answered, silent, slow) == [False, True, False]
     assert held.admit(late)
@@ -61,19 +62,19 @@ def test_then_the_longest_idle_connection_that_is_not_in_use(monkeypatch: pytest
     held: Connections[FakeConnection] = Connections(3)
     for connection in (first, second, busy):
         assert held.admit(connection)
-        held.mark_answering(connection)
-    held.mark_idle(second)
-    held.mark_idle(first)
+        held.mark(connection, Stage.ANSWER)
+    held.mark(second, Stage.IDLE)
+    held.mark(first, Stage.IDLE)
     now = IN_USE_SECONDS / 2
     assert not held.admit(newcomer)
-    held.mark_reading(second)
-    held.mark_answering(second)
-    held.mark_idle(second)
+    held.mark(second, Stage.HEAD)
+    held.mark(second, Stage.ANSWER)
+    held.mark(second, Stage.IDLE)
     now = IN_USE_SECONDS
     assert held.admit(newcomer)
     assert ended(first, second, busy) == [True, False, False]
-    held.mark_idle(first)  # it ends later than it was given up
-    held.mark_answering(newcomer)
+    held.mark(first, Stage.IDLE)  # it ends later than it was given up
+    held.mark(newcomer, Stage.ANSWER)
     assert not held.admit(FakeConnection())
 
 
