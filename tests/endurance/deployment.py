@@ -13,9 +13,8 @@ import httpx
 from attrs import define, field
 
 from benchmarks.sweep import count_tokens
-from tests.servers.running import Running
+from tests.servers.running import SERVERS, Running, initialise
 from tests.servers.story import RESOURCE, login_form
-from tests.servers.test_kill import SERVERS, initialise
 
 __all__ = ["SERVERS", "Deployment"]
 

@@ -17,9 +17,9 @@ import pytest
 
 from servers.provider_simulator import Simulator, start
 from servers.stores.postgres.temporary import NoPostgres
-from tests.servers.running import PATIENCE, Running
+from tests.servers.running import PATIENCE, Running, wait_until
 from tests.servers.story import ROOT
-from tests.servers.test_kill_leases import alive, configure, leases, passwords, wait_until
+from tests.servers.test_kill_leases import LONG, alive, configure, leases, passwords
 from tests.stores.cluster import Cluster
 from tests.stores.test_served import ask, prepared, written
 
@@ -128,10 +128,10 @@ def test_nothing_is_leaked_and_no_lease_is_lost(cluster: Cluster, tmp_path: Path
                 clients.stop()
             headers = {"X-Service-Token": ROOT}
             with httpx.Client(base_url=one.url, trust_env=False, headers=headers, timeout=90) as client:
-                wait_until(lambda: passwords(cloud.url) == len(leases(client)))
+                wait_until(lambda: passwords(cloud.url) == len(leases(client)), LONG)
                 assert {answer["lease_id"] for answer in clients.answered} <= leases(client)
                 client.put("/v1/sys/leases/revoke-prefix/cloud/creds").raise_for_status()
-                wait_until(lambda: not alive(cloud.url))
+                wait_until(lambda: not alive(cloud.url), LONG)
                 assert leases(client) == set()
 
 

@@ -6,9 +6,8 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +16,8 @@ import httpx
 import pytest
 
 from servers.provider_simulator import Simulator, start
-from tests.servers.running import PATIENCE, Client, Running
-from tests.stores.test_served import SERVERS, ask, command, configured, prepared, written
+from tests.servers.running import SERVERS, Client, Running, wait_until
+from tests.stores.test_served import ask, command, configured, prepared, written
 
 ROOT_ONLY: Final = "auth/token/lookup-self"
 
@@ -43,14 +42,6 @@ def workers(server: str, settings: Path, cloud: str, count: int = 2) -> Running:
 def children(running: Running) -> list[int]:
     listed = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text()
     return [int(pid) for pid in listed.split()]
-
-
-def wait_until(condition: Callable[[], Any]) -> Any:
-    until = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < until, "this takes too long"
-        time.sleep(0.02)
-    return found
 
 
 def lines(log: str) -> list[dict[str, Any]]:

@@ -8,14 +8,33 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
+T = TypeVar("T")
+SERVERS: Final = ("trio_server", "aiohttp_server")
 ROOT: Final = Path(__file__).parent.parent.parent
 PATIENCE: Final = 20.0
 """Seconds that a test waits for what should come at once, on a machine that is busy."""
+
+
+def wait_until(condition: Callable[[], T], patience: float = PATIENCE) -> T:
+    """What the condition says once that is true. Fails after so many seconds."""
+    until = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < until, "this takes too long"
+        time.sleep(0.05)
+    return found
+
+
+def initialise(name: str, settings: Path) -> str:
+    """Prepare a server's store; the root token, which is shown this once."""
+    command = [sys.executable, "-m", f"servers.{name}", "init", "--settings", str(settings)]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+    return shown.partition(": ")[2].strip()
 
 
 class Running:

@@ -19,11 +19,10 @@ from servers.provider_simulator import Simulator, start
 from servers.stores.backup import back_up
 from servers.stores.sqlite import SqliteStore
 
-from .running import PATIENCE, Running
+from .running import PATIENCE, SERVERS, Running, initialise, wait_until
 from .story import RESOURCE, login_form
 from .test_commands import command
-from .test_kill import SERVERS, initialise
-from .test_kill_leases import SETTINGS, configure, leases, wait_until
+from .test_kill_leases import LONG, SETTINGS, configure, leases
 from .threads import Threads
 
 ENOUGH: Final = 12
@@ -49,7 +48,7 @@ class Load(Threads):
 
     def wait_for(self, more: int) -> None:
         enough = len(self.lease_ids) + more
-        wait_until(lambda: len(self.lease_ids) >= enough)
+        wait_until(lambda: len(self.lease_ids) >= enough, LONG)
 
 
 class Directory:
@@ -137,7 +136,7 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
                 assert (answer.status_code, answer.json()["codes"]) == (502, ["provider_secret_refused"])
 
             client.post("/v1/cloud/config", json={"client_secret": by_hand}).raise_for_status()
-            wait_until(lambda: not client.get("/v1/cloud/reconcile").json()["data"]["too_fresh"])
+            wait_until(lambda: not client.get("/v1/cloud/reconcile").json()["data"]["too_fresh"], LONG)
             report = client.get("/v1/cloud/reconcile").json()["data"]
             assert (report["missing"], report["unexamined"]) == ([], 0)
             reported = {one["id"] for one in report["unaccounted"] if one["kind"] == "application"}
@@ -146,8 +145,8 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
             assert reported <= directory.made("application")
             assert made_since - CLIENTS <= len(reported) <= made_since  # what was under way has intents in the copy
             client.post("/v1/cloud/reconcile", json={"max": 1000}).raise_for_status()
-            wait_until(lambda: len(directory.made("application")) == fresh)
-            wait_until(lambda: len(directory.made("password")) == len(restored))
+            wait_until(lambda: len(directory.made("application")) == fresh, LONG)
+            wait_until(lambda: len(directory.made("password")) == len(restored), LONG)
             report = client.get("/v1/cloud/reconcile").json()["data"]
             assert (report["unaccounted"], report["missing"]) == ([], [])
             assert leases(client) == restored

@@ -16,10 +16,9 @@ from hvac import exceptions
 
 from servers.provider_simulator import Simulator, start
 
-from .running import Running
+from .running import SERVERS, Running
 from .story import RESOURCE, identity
 
-SERVERS: Final = ("trio_server", "aiohttp_server")
 POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
 
 

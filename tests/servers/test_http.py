@@ -6,7 +6,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from .running import PATIENCE, Client, Running, body, status
+from .running import Client, Running, body, status, wait_until
 
 RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
@@ -274,22 +274,12 @@ def count(client: Client, key: str) -> int:
     return number
 
 
-def comes_true(condition: Callable[[], bool]) -> bool:
-    """Whether it does before our patience ends."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
-
-
 def test_what_an_answer_holds_is_given_back_when_its_client_has_left(server: Running) -> None:
     with Client(server.port) as client:
         before = count(client, "undelivered-a-lease")
         with Client(server.port) as leaver:
             leaver.send(request("GET /holds?0.1"))
-        assert comes_true(lambda: count(client, "undelivered-a-lease") == before + 1)
+        wait_until(lambda: count(client, "undelivered-a-lease") == before + 1)
         assert status(client.ask(request("GET /holds?0"))) == 200
         assert count(client, "undelivered-a-lease") == before + 1
 
@@ -299,7 +289,7 @@ def test_background_work_runs_at_once_and_when_an_answer_asks_for_it(server: Run
         ticks = count(client, "tick")
         assert ticks >= 1
         client.ask(request("GET /visit"))
-        assert comes_true(lambda: count(client, "tick") == ticks + 1)
+        wait_until(lambda: count(client, "tick") == ticks + 1)
         assert count(client, "upkeep") == 1
 
 
@@ -352,7 +342,7 @@ def test_connections_are_bounded(runtime: str) -> None:
             assert is_turned_away(running.port)
             assert status(first.receive()) == 200
             assert status(second.receive()) == 200
-        assert comes_true(lambda: echo_of_another(running.port))
+        wait_until(lambda: echo_of_another(running.port))
 
 
 def is_turned_away(port: int) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +12,9 @@ import pytest
 
 from servers.provider_simulator import Simulator, start
 
-from .running import PATIENCE, ROOT, Running
+from .running import PATIENCE, SERVERS, Running, initialise
 from .story import RESOURCE, login_form
 
-SERVERS: Final = ("trio_server", "aiohttp_server")
 CLIENTS: Final = 4
 ENOUGH: Final = 40
 """Logins that are answered before the server is killed."""
@@ -46,13 +43,6 @@ def test_no_answered_token_is_lost(name: str, tmp_path: Path) -> None:
             for token in tokens:
                 answer = client.get(f"{server.url}/v1/auth/token/lookup-self", headers={"X-Service-Token": token})
                 assert answer.status_code == 200
-
-
-def initialise(name: str, settings: Path) -> str:
-    """Prepare the store; the root token, which is shown this once."""
-    command = [sys.executable, "-m", f"servers.{name}", "init", "--settings", str(settings)]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
-    return shown.partition(": ")[2].strip()
 
 
 def _configure(url: str, simulator: str, root: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +13,7 @@ import pytest
 
 from servers.provider_simulator import Simulator, start
 
-from .running import PATIENCE, Running
-from .test_kill import SERVERS, initialise
+from .running import PATIENCE, SERVERS, Running, initialise, wait_until
 
 CLIENTS: Final = 4
 LONG: Final = 90.0
@@ -88,10 +86,10 @@ def test_nothing_is_leaked_and_no_lease_is_lost(name: str, tmp_path: Path, cycle
         with Running(f"servers.{name}", *arguments) as server:
             headers = {"X-Service-Token": root}
             with httpx.Client(base_url=server.url, trust_env=False, headers=headers, timeout=LONG) as client:
-                wait_until(lambda: passwords(cloud.url) == len(leases(client)))
+                wait_until(lambda: passwords(cloud.url) == len(leases(client)), LONG)
                 assert {answer["lease_id"] for answer in answered} <= leases(client)
                 client.put("/v1/sys/leases/revoke-prefix/cloud/creds").raise_for_status()
-                wait_until(lambda: not alive(cloud.url))
+                wait_until(lambda: not alive(cloud.url), LONG)
                 assert leases(client) == set()
 
 
@@ -129,10 +127,3 @@ def passwords(simulator: str) -> int:
     kinds = [one["kind"] for one in alive(simulator)]
     applications, assignments = kinds.count("application"), kinds.count("assignment")
     return kinds.count("password") if applications == assignments else -1
-
-
-def wait_until(condition: Any) -> None:
-    until = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < until, "this takes too long"
-        time.sleep(0.1)

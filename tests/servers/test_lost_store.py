@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from .running import Running
-from .test_kill import SERVERS, SETTINGS, initialise
+from .running import SERVERS, Running, initialise
+from .test_kill import SETTINGS
 
 
 @pytest.mark.parametrize("name", SERVERS)

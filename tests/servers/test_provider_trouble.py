@@ -16,9 +16,8 @@ import httpx
 import pytest
 from attrs import frozen
 
-from .running import PATIENCE, Client, Running, body, status
+from .running import PATIENCE, SERVERS, Client, Running, body, initialise, status
 from .story import RESOURCE, login_form
-from .test_kill import SERVERS, initialise
 from .troubled_cloud import TROUBLES, TroubledCloud, troubled_cloud
 
 BORROWERS: Final = 150

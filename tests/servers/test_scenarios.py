@@ -10,10 +10,9 @@ import pytest
 
 from servers.provider_simulator import Simulator, start
 
-from .running import Running
+from .running import SERVERS, Running
 from .story import ROOT, Step, tell
 
-SERVERS: Final = ("trio_server", "aiohttp_server")
 SECRETS: Final = re.compile(rf"{ROOT}|eyJ[\w-]+\.|\bcs\.[0-9a-f]{{32}}")
 """What a log must not hold: the root token, any JWT, any service token."""
 

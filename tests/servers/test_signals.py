@@ -11,7 +11,6 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from servers.common.reload import Reload
 from servers.common.settings import ServerSettings, SettingsError, SettingsFile
 
 from .certificates import common_name_of, write_certificate
-from .running import PATIENCE, ROOT, Client, Running, body, status
+from .running import PATIENCE, ROOT, Client, Running, body, status, wait_until
 from .test_logs import LogOfATest
 
 RUNTIMES: Final = ("trio", "aiohttp")
@@ -94,13 +93,6 @@ def test_sighup_reloads_level_and_certificate(name: str, tmp_path: Path) -> None
         ("settings that take a restart have changed", "warning"),
     ]
     assert lines_of(log)[-1]["names"] == ["server.connection_limit"]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_a_reload_names_what_takes_a_restart(tmp_path: Path) -> None:

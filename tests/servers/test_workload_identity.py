@@ -15,9 +15,8 @@ from servers.provider_simulator import Running as Cloud
 from servers.provider_simulator import Simulator, start
 from servers.provider_simulator.world.objects import Application
 
-from .running import Running
+from .running import SERVERS, Running
 
-SERVERS: Final = ("trio_server", "aiohttp_server")
 ROOT: Final = "root-of-workload-identity"
 RESOURCE: Final = "https://management.azure.com/"
 AUDIENCE: Final = "api://AzureADTokenExchange"

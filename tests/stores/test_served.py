@@ -21,13 +21,12 @@ from servers.common.host import Host
 from servers.common.settings import read_file
 from servers.provider_simulator import Simulator, start
 from tests.hosts.opened import on
-from tests.servers.running import ROOT, Running
+from tests.servers.running import ROOT, SERVERS, Running
 from tests.servers.story import ROOT as ROOT_TOKEN
 from tests.servers.story import login_form, tell
 
 from .cluster import PASSWORD, Databases
 
-SERVERS: Final = ("trio_server", "aiohttp_server")
 SETTINGS: Final = """
 [server]
 listen = "127.0.0.1:0"
