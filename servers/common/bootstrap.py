@@ -51,7 +51,7 @@ class Setup:
     """Lines for stdout before the server is ready."""
 
     next_commands: Callable[[str], str] = field(default=lambda url: "", repr=False)
-    """What somebody could try next, given the server's URL; for stderr."""
+    """What a person could try next, given the server's URL; for stderr."""
 
     worker: Worker | None = None
     """Which of several processes this is; `None`: the only one."""

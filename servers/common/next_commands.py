@@ -1,4 +1,4 @@
-"""Next commands: what somebody who has just started a server could copy into another terminal."""
+"""Next commands: what a person who has just started a server could copy into another terminal."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ STDOUT: Final = 1
 STDERR: Final = 2
 
 APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Flags to open a log with: a link is none, and a pipe that nobody reads makes nobody wait."""
+"""Flags to open a log with: a symbolic link is refused, and a pipe without a reader does not block."""
 
 LOOK_EVERY: Final = 0.5
 """Seconds between two looks at the path of a stream."""

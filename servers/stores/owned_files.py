@@ -1,4 +1,4 @@
-"""Owned files: one process at a time has a store's files, and notices when somebody takes them away.
+"""Owned files: one process at a time has a store's files, and notices when they are removed or replaced.
 
 The lock is on the file itself, not on its name: a link to it, or another name, is the same store. A store whose file
 was removed or replaced would go on answering from a file that has no name any more, and forget everything at its end.
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from cloudid_core.errors import StoreFailed
+
+from ..common.streams import identity_of
 
 CHECK_SECONDS: Final = 0.5
 """How long a look at the files counts."""
@@ -35,7 +37,7 @@ class OwnedFiles:
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._identity = _identity(os.fstat(self._file))
+            self._identity = identity_of(os.fstat(self._file))
         except BlockingIOError:
             os.close(self._file)
             raise StoreFailed(f"{path} is in use by another process") from None
@@ -45,18 +47,21 @@ class OwnedFiles:
 
     def note_log(self) -> None:
         """The write-ahead log is there by now, and stays the same file while it is open."""
-        self._log_identity = _identity(os.stat(self._log))
+        self._log_identity = identity_of(os.stat(self._log))
 
     def check(self) -> None:
-        """Raises `StoreFailed`, and for ever, once the files are not those that were opened. Looks twice a second."""
+        """Raises `StoreFailed`, from then on at every call, once the files are not those that were opened.
+
+        Looks twice a second.
+        """
         if self._loss:
             raise StoreFailed(self._loss)
         now = time.monotonic()
         if now - self._checked_at < CHECK_SECONDS:
             return
         try:
-            is_ours = _identity(os.stat(self.path)) == self._identity
-            is_ours = is_ours and self._log_identity in (None, _identity(os.stat(self._log)))
+            is_ours = identity_of(os.stat(self.path)) == self._identity
+            is_ours = is_ours and self._log_identity in (None, identity_of(os.stat(self._log)))
         except OSError:
             is_ours = False
         self._checked_at = now
@@ -69,7 +74,3 @@ class OwnedFiles:
     def close(self) -> None:
         """Call after the last connection to the database is closed: SQLite's own locks end with this descriptor."""
         os.close(self._file)
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino

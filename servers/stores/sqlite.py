@@ -6,7 +6,7 @@ sort by their UTF-8 bytes, which is the order of their code points.
 
 A COMMIT that fails leaves a question: frames that did reach the log could come back to life when the log is recovered.
 The next successful transaction overwrites them, so the answer is forced by one. Until that has worked, the outcome is
-unknown and the store refuses everything, reads included: whoever reads again must not be told what may change.
+unknown and the store refuses everything, reads included: what a read answered could change without a commit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SqliteStore:
         self._unsettled = False
         self.waited = 0.0
         self._known: Bounded[str, Entry] = Bounded(ENTRIES_KNOWN)
-        """What is at a key; `_NOTHING` where nothing is. Whoever writes here holds `_writing`: a reader beside a commit
+        """What is at a key; `_NOTHING` where nothing is. It is written only under `_writing`: a reader beside a commit
         could put back what has just been replaced."""
 
         with _failures(f"{path} cannot be opened"), ExitStack() as opened:
