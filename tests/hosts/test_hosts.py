@@ -105,7 +105,7 @@ def test_a_time_limit_wins_over_a_failure_at_the_same_moment(runtime: str) -> No
     assert outlived == []
 
 
-def test_closing_a_host_closes_what_it_shares_and_tells_who_waits(runtime: str) -> None:
+def test_closing_a_host_ends_its_shared_programs_and_the_waits_for_them(runtime: str) -> None:
     closed: list[str] = []
 
     async def scenario(host: Host) -> None:
@@ -122,7 +122,7 @@ def test_closing_a_host_closes_what_it_shares_and_tells_who_waits(runtime: str) 
     assert closed == ["never"]
 
 
-def test_a_failure_leaves_an_open_host_bare(runtime: str) -> None:
+def test_a_failure_on_an_open_host_is_raised_without_a_group(runtime: str) -> None:
     async def scenario(host: Host) -> None:
         raise LookupError
 
@@ -329,7 +329,7 @@ def test_a_disk_that_becomes_quick_again_is_waited_for_on_the_loop(runtime: str)
 
 
 class BrokenStore(ReferenceStore):
-    """A store that fails in ways that no store may."""
+    """A store that raises, which no store may."""
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
         if commits:
@@ -337,7 +337,7 @@ class BrokenStore(ReferenceStore):
         return ()
 
 
-def test_a_store_that_breaks_its_word_leaves_the_outcome_unknown(runtime: str) -> None:
+def test_a_store_that_raises_leaves_the_outcome_unknown(runtime: str) -> None:
     async def scenario(host: Host) -> None:
         with pytest.raises(OutcomeUnknown):
             await run(put("a"), host)
@@ -545,7 +545,7 @@ def test_a_shared_program_that_is_stuck_ends_for_all(runtime: str, monkeypatch: 
 
 
 def test_the_certificate_of_the_provider_is_checked(runtime: str, tmp_path: Path) -> None:
-    """A provider whose certificate nobody vouches for is not sent a byte of a request."""
+    """A provider whose certificate no authority has signed is not sent a byte of a request."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     write_certificate(tmp_path, "localhost")
     tls.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")

@@ -295,7 +295,7 @@ def test_background_work_runs_at_once_and_when_an_answer_asks_for_it(server: Run
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_server_that_is_told_to_stop_drains(runtime: str) -> None:
-    """Who waits for an answer gets it, who is idle is let go, nobody new comes in; the log has no secret."""
+    """A client that waits gets its answer, idle ones are closed, new ones are refused; the log has no secret."""
     with (
         Running(FAKE, runtime, "drain=10s") as running,
         Client(running.port) as idle,
@@ -332,7 +332,7 @@ def test_draining_has_an_end(runtime: str) -> None:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_connections_are_bounded(runtime: str) -> None:
-    """A client for which there is no room is told so, and loses nobody else's answer."""
+    """A client for which there is no room gets 503, and the answers of others are not lost."""
     with Running(FAKE, runtime, "connection_limit=2") as running:
         with Client(running.port) as first, Client(running.port) as second:
             assert echo(first.ask(request("GET /echo")))

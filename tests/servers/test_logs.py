@@ -118,7 +118,7 @@ def test_a_log_into_a_broken_pipe_loses_lines_and_nothing_else() -> None:
 
 
 def test_a_log_that_nobody_reads_loses_lines_and_does_not_wait_for_each() -> None:
-    """The pipe is full: whoever should read it hangs. A reader that comes back finds whole lines."""
+    """The pipe is full because its reader hangs. A reader that comes back finds whole lines."""
     reading, writing = os.pipe()
     log = open_log("info", writing)
     started = time.monotonic()
