@@ -107,7 +107,8 @@ each mismatch; no row when the writer has a newer session.
 def settings_of(mode: Mode) -> str:
     """A query that sets up a session; settings that an engine does not know are left out.
 
-    Plans never scan the whole table: under SERIALIZABLE that would collide with every other commit.
+    Plans never scan the whole table: under SERIALIZABLE that would collide with every other commit. So there is one
+    plan for all parameters, and it is made once: to make one for each batch takes the database longer than the batch.
     """
     rows = ", ".join(f"('{name}', '{value}')" for name, value in {**_SETTINGS, **_ISOLATION[mode]}.items())
     return f"""SELECT set_config(w.name, w.value, false) FROM (VALUES {rows}) AS w (name, value)
@@ -128,6 +129,7 @@ _SETTINGS: Final = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
 }
 _ISOLATION: Final = {
     Mode.KEYS: {"default_transaction_isolation": "read committed"},
