@@ -1,9 +1,13 @@
-"""Batches: requests that arrive while one batch is worked on form the next. No timer delays any."""
+"""Batches: requests that arrive while one batch is worked on form the next. No timer delays any.
+
+A batch costs its round trip, and one of commits a wait for the disk, whatever its size. So a batch begins when a turn
+of the loop brings no further request: those whose callers were ready to run take part in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define
 
@@ -13,6 +17,9 @@ from ..common.runtime import Event, Runtime
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+
+ENOUGH: Final = 64
+"""A batch of so many requests waits for no further ones."""
 
 
 @define(eq=False)
@@ -66,10 +73,18 @@ class Batches(Generic[Q, A]):
     async def _work_off(self) -> None:
         try:
             while self._waiting:
+                await self._gather()
                 batch, self._waiting = self._waiting, []
                 self._waiting[:0] = await self._work_on(batch)
         finally:
             self._is_working = False
+
+    async def _gather(self) -> None:
+        """Until a turn of the loop brings no further request."""
+        count = 0
+        while count < len(self._waiting) < ENOUGH:
+            count = len(self._waiting)
+            await self._runtime.next_turn()
 
     async def _work_on(self, batch: Sequence[Ticket[Q, A]]) -> Sequence[Ticket[Q, A]]:
         left: Sequence[Ticket[Q, A]] = ()
