@@ -261,6 +261,24 @@ def test_commits_at_the_same_time_are_few_statements(database: str, mode: Mode) 
     with_store(database, scenario, mode)
 
 
+def test_commits_of_callers_that_are_about_to_ask_are_one_statement(database: str) -> None:
+    """On asyncio, whose tasks run in their order."""
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        await store.commit(Commit({}, {"before": b""}))
+        asked = counted((await store._connector.session()).writer)
+
+        async def commit_later(turns: int) -> int:
+            for _ in range(turns):
+                await host.next_turn()
+            return await store.commit(Commit({}, {f"{turns}": b""}))
+
+        await side_by_side(host, *(partial(commit_later, turns) for turns in range(8)))
+        assert len(asked) == 1
+
+    with_store(database, scenario, runtime="aiohttp")
+
+
 @on_both
 def test_no_thread_is_on_the_way(database: str, runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of hosts are looked up in one when a connection is made, and that is all."""
