@@ -19,6 +19,12 @@ EXECUTED: Final = "contract"
 READ_BACK: Final = "read_back"
 
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "convention": (
+        "paths begin with /v1",
+        "bodies are JSON",
+        "payload in data, that of a login in auth",
+        "durations",
+    ),
     "auth config": (
         "tenant_id",
         "resource",
