@@ -129,6 +129,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         "audience is the resource",
         "client secret or identity token",
         "policies decide",
+        "logins need a credential that may read compute resources",
+        "the engine needs a credential that may read roles and write service principals",
     ),
     "error": (
         "deleting an unknown role of the engine is 404",
