@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cloudid_core import Secret
-from tests.engines import engine_config, grants
+from tests.engines import NO_ID, engine_config, grants
 from tests.installation import Installation
 
 CONFIG = "cloud/config"
@@ -110,6 +110,41 @@ def test_azure_roles(service: Installation) -> None:
     assert service.must("LIST", "cloud/roles").data == {"keys": ["web"]}
     for bad in ("not json", "[1]", '{"a": 1}', reader(service, colour="red"), reader(service, scope="nowhere")):
         assert service.refused("POST", ROLE, {"azure_roles": bad}) == (400, "field_invalid")
+
+
+@pytest.mark.contract(
+    "engine role: azure_roles by role_name or role_id",
+    "engine role: references must exist",
+)
+def test_azure_roles_by_id(service: Installation) -> None:
+    """An id alone is enough, with or without the scope before it; a name or an id is needed, and so is a scope."""
+    definition = next(
+        one for one in service.simulator.world.role_definitions.values() if one.role_name == "Contributor"
+    )
+    short = f"/providers/Microsoft.Authorization/roleDefinitions/{definition.guid}"
+    scope = grants(service)[0]["scope"]
+    for role_id in (short, f"{scope}{short}"):
+        service.must("POST", ROLE, {"azure_roles": [{"role_id": role_id, "scope": scope}]})
+        (shown,) = service.must("GET", ROLE).data["azure_roles"]
+        assert (shown["role_name"], shown["scope"]) == ("Contributor", scope)
+        assert shown["role_id"].endswith(short)
+        credentials = service.must("GET", "cloud/creds/web").data
+        principal = service.simulator.world.directory.principal_of(credentials["client_id"])
+        assert principal is not None
+        assigned = [
+            (assignment.definition, assignment.scope)
+            for assignment in service.simulator.world.role_assignments.table.all()
+            if assignment.principal_id == principal.id
+        ]
+        assert assigned == [(definition.guid, scope)]
+    for incomplete in ({"scope": scope}, {"role_id": short}, {"role_name": "Contributor"}):
+        assert service.refused("POST", ROLE, {"azure_roles": [incomplete]}) == (400, "field_invalid")
+    unknown = short.replace(definition.guid, NO_ID)
+    for role_id in (unknown, definition.guid):
+        assert service.refused("POST", ROLE, {"azure_roles": [{"role_id": role_id, "scope": scope}]}) == (
+            400,
+            "reference_not_found",
+        )
 
 
 @pytest.mark.contract("engine role: azure_groups")

@@ -231,3 +231,30 @@ def test_credentials_of_the_configuration(service: Installation) -> None:
         assert service.ask("GET", "cloud/creds/web").status in (502, 503), name
         service.must("POST", CONFIG, {**right, "force": True})
     assert issued(service).status == 200
+
+
+@pytest.mark.contract(
+    "engine role: azure_groups",
+    "engine role: persist_app",
+    "engine role: permanently_delete",
+    "engine role: sign_in_audience",
+    "engine role: tags",
+    "engine role: ttl",
+    "engine role: max_ttl",
+)
+def test_a_role_with_role_assignments_alone(service: Installation) -> None:
+    """Each request gets an application of its own, in no group; its remains stay in the provider's bin.
+
+    Lifetimes are those of the mount.
+    """
+    first, second = issued(service, azure_roles=reader(service)), issued(service)
+    tuned = service.must("GET", "sys/mounts/cloud/tune").data
+    assert duration(first) == tuned["default_lease_ttl"]
+    assert life_of_secret(service, first) == pytest.approx(tuned["max_lease_ttl"] + HOUR, abs=120)
+    assert first.data["client_id"] != second.data["client_id"]
+    assert application(service, first).sign_in_audience == "AzureADMyOrg"
+    assert application(service, first).tags == ()
+    member = principal_id(service, first)
+    assert not any(member in group.members for group in service.simulator.world.directory.groups.all())
+    revoke(service, first)
+    assert sorted(entry.kind for entry in service.soft_deleted()) == ["application", "principal"]

@@ -85,6 +85,43 @@ def test_resource_id(service: Installation) -> None:
     assert log_in(service, form(service, virtual_machine, vm_name=name, resource_id=resource_id)).status == 200
 
 
+@pytest.mark.contract("login: vm_name and resource_id are ignored beside vmss_name, resource_id beside vm_name")
+@pytest.mark.parametrize("ignored", ["right", "wrong", "malformed"])
+@pytest.mark.parametrize(
+    ("kind", "named_by", "others"),
+    [
+        ("vm", "vm_name", ["resource_id"]),
+        ("vmss_uniform", "vmss_name", ["vm_name"]),
+        ("vmss_uniform", "vmss_name", ["resource_id"]),
+        ("vmss_flexible", "vmss_name", ["vm_name", "resource_id"]),
+    ],
+)
+def test_the_first_name_of_a_machine_counts(
+    service: Installation, kind: str, named_by: str, others: list[str], ignored: str
+) -> None:
+    """Whatever else the form says is neither compared nor checked."""
+    member = machine(service, kind)
+    resource_id = member["resource_id"]
+    name = resource_id.rpartition("/")[2]
+    values = {
+        "right": {"vm_name": name, "resource_id": resource_id},
+        "wrong": {"vm_name": f"{name}2", "resource_id": machine(service, "resource")["resource_id"]},
+        "malformed": {"vm_name": "a/b", "resource_id": "nonsense"},
+    }[ignored]
+    fields = {other: values[other] for other in others}
+    assert log_in(service, form(service, member, **fields, **{named_by: name})).status == 200
+    mismatch = refused(service, form(service, member, **fields, **{named_by: f"{name}2"}))
+    assert mismatch == (403, f"{named_by}_mismatch")
+
+
+@pytest.mark.contract("endpoint: DELETE auth/cloud/config")
+def test_without_a_configuration_there_is_no_login(service: Installation) -> None:
+    fields = form(service, machine(service, "vm"))
+    assert log_in(service, fields).status == 200
+    service.must("DELETE", "auth/cloud/config")
+    assert refused(service, fields) == (400, "config_missing")
+
+
 @pytest.mark.contract("error: provider operations are retried")
 def test_provider_operations_are_retried(service: Installation) -> None:
     """As often as the configuration says, and then it is an error."""

@@ -169,3 +169,70 @@ def test_a_jwt_that_is_too_long_is_refused_as_too_long(service: Installation) ->
     fields = form(service, machine(service, "vm"))
     for size, code in ((16_384, "jwt_malformed"), (16_385, "field_invalid")):
         assert refused(service, {**fields, "jwt": "x" * size}) == (400, code)
+
+
+@pytest.mark.contract(
+    "auth role: token_ttl",
+    "auth role: token_max_ttl",
+    "auth role: token_policies",
+    "auth role: token_bound_cidrs",
+    "auth role: token_explicit_max_ttl",
+    "auth role: token_no_default_policy",
+    "auth role: token_num_uses",
+    "auth role: token_period",
+    "auth role: token_type",
+    "limit: token_num_uses",
+)
+def test_tokens_of_a_role_without_token_fields(service: Installation) -> None:
+    """The mount's lifetimes and type, the policy `default` alone, from everywhere, and for any number of uses."""
+    service.must("POST", "sys/auth/cloud/tune", {"default_lease_ttl": 800, "max_lease_ttl": 1000})
+    auth = token_of(service)
+    token = auth["client_token"]
+    assert (auth["lease_duration"], auth["renewable"], auth["token_type"]) == (800, True, "service")
+    assert auth["token_policies"] == ["default"]
+    assert all(works(service, token, address) for address in [HOME, AWAY] * 50)
+    service.advance(700)
+    assert renewed(service, token, 800) == 300
+    service.advance(299)
+    assert works(service, token)
+    service.advance(2)
+    assert not works(service, token)
+
+
+@pytest.mark.contract("auth role: token_type of the mount")
+@pytest.mark.parametrize(
+    ("mount", "by_role"),
+    [
+        ("default-service", {"": "service", "default": "service", "service": "service", "batch": "batch"}),
+        ("default-batch", {"": "batch", "default": "batch", "service": "service", "batch": "batch"}),
+        ("service", {"": "service", "default": "service", "service": "service", "batch": "service"}),
+        ("batch", {"": "batch", "default": "batch", "service": "batch", "batch": "batch"}),
+    ],
+)
+def test_the_token_type_of_the_mount(service: Installation, mount: str, by_role: dict[str, str]) -> None:
+    """`default-service`, unless it is tuned: what roles give that choose none. A type without `default-` is forced."""
+    assert service.must("GET", "sys/auth/cloud/tune").data["token_type"] == "default-service"
+    service.must("POST", "sys/auth/cloud/tune", {"token_type": mount})
+    assert {chosen: token_of(service, token_type=chosen)["token_type"] for chosen in by_role} == by_role
+    assert service.refused("POST", ROLE, {"token_type": "default-service"}) == (400, "field_invalid")
+
+
+@pytest.mark.contract("auth role: token_type of roles of the token store")
+@pytest.mark.parametrize(
+    ("token_type", "by_request"),
+    [
+        ("default", {"": "service", "service": "service", "batch": "batch"}),
+        ("default-service", {"": "service", "service": "service", "batch": "batch"}),
+        ("default-batch", {"": "batch", "service": "service", "batch": "batch"}),
+        ("service", {"": "service", "service": "service", "batch": "service"}),
+        ("batch", {"": "batch", "service": "batch", "batch": "batch"}),
+    ],
+)
+def test_the_token_type_of_roles_of_the_token_store(
+    service: Installation, token_type: str, by_request: dict[str, str]
+) -> None:
+    """With `default-` it is what requests get that choose none, without it what all of them get."""
+    service.must("POST", "auth/token/roles/web", {"token_type": token_type, "allowed_policies": "app"})
+    create = "auth/token/create/web"
+    given = {type_: service.must("POST", create, {"type": type_}).auth["token_type"] for type_ in by_request}
+    assert given == by_request

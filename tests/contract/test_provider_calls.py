@@ -75,28 +75,34 @@ class Metered(Installation):
 
 
 @pytest.mark.contract("auth config: environment")
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_logins_call_the_environment_of_their_mount(environment: str) -> None:
-    """Its endpoints, and no others."""
-    service = FourClouds()
-    service.move_to(environment)
-    service.must("POST", CONFIG, {**login_config(service), "environment": environment})
-    service.must("POST", ROLE, {"bound_locations": machine(service, "vm")["location"]})
-    assert log_in(service, form(service, machine(service, "vm"))).status == 200
-    assert set(service.called) == {environment.lower()}
-
-
-@pytest.mark.contract("engine config: environment")
-@pytest.mark.parametrize("environment", ["", *ENVIRONMENTS])
-def test_credentials_come_from_the_environment_of_their_mount(environment: str) -> None:
-    """Its endpoints, and no others; empty is the public cloud."""
+@pytest.mark.parametrize("environment", [None, "", *ENVIRONMENTS])
+def test_logins_call_the_environment_of_their_mount(environment: str | None) -> None:
+    """Its endpoints, and no others; the public cloud's unless it is set."""
     name = environment or "CloudPublicCloud"
     service = FourClouds()
     service.move_to(name)
-    service.must("POST", "cloud/config", {**engine_config(service), "environment": environment})
+    service.must("POST", CONFIG, {**login_config(service), **written(environment)})
+    service.must("POST", ROLE, {"bound_locations": machine(service, "vm")["location"]})
+    assert log_in(service, form(service, machine(service, "vm"))).status == 200
+    assert set(service.called) == {name.lower()}
+
+
+@pytest.mark.contract("engine config: environment")
+@pytest.mark.parametrize("environment", [None, "", *ENVIRONMENTS])
+def test_credentials_come_from_the_environment_of_their_mount(environment: str | None) -> None:
+    """Its endpoints, and no others; the public cloud's unless it is set."""
+    name = environment or "CloudPublicCloud"
+    service = FourClouds()
+    service.move_to(name)
+    service.must("POST", "cloud/config", {**engine_config(service), **written(environment)})
     service.must("POST", "cloud/roles/web", {"azure_roles": reader(service)})
     service.must("GET", "cloud/creds/web")
     assert set(service.called) == {name.lower()}
+
+
+def written(environment: str | None) -> dict[str, str]:
+    """The field of a configuration; none for `None`."""
+    return {} if environment is None else {"environment": environment}
 
 
 @pytest.mark.contract(
@@ -158,6 +164,18 @@ def test_the_subscription_may_come_from_the_environment() -> None:
     subscription = fields.pop("subscription_id")
     assert FourClouds().ask("POST", "cloud/config", fields).status == 400
     assert FourClouds({"CLOUD_SUBSCRIPTION_ID": subscription}).ask("POST", "cloud/config", fields).status == 204
+
+
+@pytest.mark.contract("engine config: subscription_id", "engine config: environment variables override")
+def test_the_subscription_of_the_environment_overrides_the_stored_one() -> None:
+    """Permissions are looked up in it while no role names a scope; a read shows the stored one."""
+    fields = engine_config(Installation())
+    other = Installation().scene["subscriptions"][1]
+    for environment, looked_up in (({}, fields["subscription_id"]), ({"CLOUD_SUBSCRIPTION_ID": other}, other)):
+        service = FourClouds(environment)
+        service.must("POST", "cloud/config", fields)
+        assert service.must("GET", "cloud/config").data["subscription_id"] == fields["subscription_id"]
+        assert service.must("GET", "cloud/permissions").data["scopes"] == [f"/subscriptions/{looked_up}"]
 
 
 @pytest.fixture

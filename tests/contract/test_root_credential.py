@@ -39,6 +39,19 @@ def use(service: Installation, mount: str) -> int:
     return service.ask("POST", "auth/cloud/login", form).status
 
 
+def federate(service: Installation, mount: str) -> None:
+    """Let the provider accept identity tokens of a mount."""
+    mounts, kind = ("sys/auth", "auth") if mount == AUTH else ("sys/mounts", "secret")
+    accessor = service.must("GET", mounts).data["cloud/"]["accessor"]
+    federation = {
+        "client_id": service.must("GET", f"{mount}/config").data["client_id"],
+        "issuer": f"{ISSUER}/v1/identity/oidc/plugins",
+        "subject": f"plugin-identity:root:{kind}:{accessor}",
+        "audience": AUDIENCE,
+    }
+    service.cloud("POST", "/simulator/federations", federation)
+
+
 def status(service: Installation, mount: str) -> Any:
     return service.must("GET", f"{mount}/rotation").data
 
@@ -55,24 +68,70 @@ def status(service: Installation, mount: str) -> Any:
 def test_identity_tokens_stand_in_for_a_secret(mount: str, ttl: Any, lifetime: int) -> None:
     """The provider accepts one for the audience, from this mount only, and it lives as long as the field says."""
     service = configured(mount)
-    kind = "sys/auth" if mount == AUTH else "sys/mounts"
-    subject = f"{'auth' if mount == AUTH else 'secret'}:{service.must('GET', kind).data['cloud/']['accessor']}"
     fields = {"client_secret": "", "identity_token_audience": AUDIENCE}
     service.must("POST", f"{mount}/config", fields if ttl is None else {**fields, "identity_token_ttl": ttl})
     assert service.must("GET", f"{mount}/config").data["identity_token_ttl"] == lifetime
     assert status(service, mount)["credential_source"] == "identity_token"
     service.advance(DAY)
     assert use(service, mount) == 502
-    federation = {
-        "client_id": service.must("GET", f"{mount}/config").data["client_id"],
-        "issuer": f"{ISSUER}/v1/identity/oidc/plugins",
-        "subject": f"plugin-identity:root:{subject}",
-        "audience": AUDIENCE,
-    }
-    service.cloud("POST", "/simulator/federations", federation)
+    federate(service, mount)
     assert use(service, mount) == 200
     seen = service.simulator.world.assertions
     assert {assertion["lifetime"] for assertion in seen} == {lifetime}
+
+
+@pytest.mark.contract("auth config: identity_token_audience", "engine config: identity_token_audience")
+@both
+def test_the_provider_must_allow_the_audience(mount: str) -> None:
+    """Identity tokens for an audience that it does not know are refused."""
+    service = configured(mount)
+    federate(service, mount)
+    for audience, expected in ((AUDIENCE, 200), (f"{AUDIENCE}2", 502)):
+        service.must("POST", f"{mount}/config", {"client_secret": "", "identity_token_audience": audience})
+        service.advance(DAY)
+        assert use(service, mount) == expected
+
+
+@pytest.mark.contract(
+    "auth config: rotation_period", "auth config: rotation_schedule", "engine config: rotation fields"
+)
+@both
+def test_nothing_rotates_by_default(mount: str) -> None:
+    """Without a period or a schedule, the service does nothing at the provider by itself."""
+    service = configured(mount)
+    before = len(service.trace)
+    service.pass_time(40 * DAY)
+    assert (status(service, mount)["last_rotation"], status(service, mount)["next_rotation"]) == (None, None)
+    assert service.calls(before) == []
+    secret = engine_config(service)
+    assert service.accepts(secret["client_id"], secret["client_secret"])
+
+
+@pytest.mark.contract("limit: rotation_period", "auth config: rotation_period", "engine config: rotation fields")
+@both
+def test_the_shortest_period(mount: str) -> None:
+    """Five seconds, and no less."""
+    service = configured(mount, rotation_period=5)
+    assert service.refused("POST", f"{mount}/config", {"rotation_period": 4}) == (400, "field_invalid")
+    service.pass_time(4)
+    assert status(service, mount)["last_rotation"] is None
+    service.pass_time(2)
+    assert status(service, mount)["last_rotation"] is not None
+
+
+@pytest.mark.contract(
+    "limit: rotation_window", "auth config: rotation_window without rotation_period", "engine config: rotation fields"
+)
+@both
+def test_the_window_of_a_rotation(mount: str) -> None:
+    """An hour, and no less. Only a schedule has one."""
+    config = f"{mount}/config"
+    service = configured(mount, rotation_schedule="0 9 * * *", rotation_window=3600)
+    assert service.refused("POST", config, {"rotation_window": 3599}) == (400, "field_invalid")
+    by_period = {"rotation_schedule": "", "rotation_period": 3600}
+    assert service.refused("POST", config, by_period) == (400, "rotation_window_conflict")
+    service.must("POST", config, {**by_period, "rotation_window": 0})
+    assert service.refused("POST", config, {"rotation_window": 3600}) == (400, "rotation_window_conflict")
 
 
 @pytest.mark.contract("auth config: rotation_period", "engine config: rotation fields")
@@ -113,6 +172,24 @@ def test_what_does_not_succeed_in_its_window_waits_for_the_next_slot(mount: str)
     assert status(service, mount)["last_rotation"] is None
     service.pass_time(12 * 3600)
     assert "T09:0" in status(service, mount)["last_rotation"]
+
+
+@pytest.mark.contract(
+    "limit: rotation_window is unbounded by default", "auth config: rotation_window", "engine config: rotation fields"
+)
+@both
+def test_without_a_window_a_rotation_is_tried_until_the_next_slot(mount: str) -> None:
+    """Slots are at nine; the provider is back after twenty hours."""
+    service = configured(mount, rotation_schedule="0 9 * * *")
+    service.fail("graph", status=503)
+    service.pass_time(21 * 3600)
+    assert status(service, mount)["last_error"]
+    service.heal()
+    service.pass_time(3 * 3600)
+    rotated = status(service, mount)["last_rotation"]
+    assert rotated is not None
+    assert "T05:" <= rotated[10:] < "T08:"
+    assert use(service, mount) == 200
 
 
 @pytest.mark.contract("auth config: disable_automated_rotation", "engine config: rotation fields")
