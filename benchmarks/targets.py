@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from servers.provider_simulator import start as start_simulator
 
@@ -32,8 +32,8 @@ TOKENS: Final = 32
 """How many service tokens a target hands out for requests that need one."""
 
 WARM_UP_CONNECTIONS: Final = 16
-QUOTAS: Final = {"applications": 10**6, "assignments": 10**6}
-"""Of the simulated cloud: credentials are only made here, and never given back."""
+QUOTAS: Final = {"applications": 10**6, "passwords": 10**6, "assignments": 10**6}
+"""Of the simulated cloud: most credentials are only made here, and never given back."""
 
 
 @define
@@ -44,6 +44,7 @@ class Target:
     port: int
     tokens: tuple[str, ...]
     store: Path | None = None
+    root_token: str = field(default="", repr=False)
     next_machine: int = 0
     """The number of the machine whose turn it is."""
 
@@ -156,25 +157,37 @@ def fastapi_server(installation: Installation) -> Iterator[Target]:
 def prepare(installation: Installation, url: str, root_token: str, store: Path | None = None) -> Target:
     """Configure a service that serves the API, by its root token, and log the fleet in."""
     fleet = installation.fleet
-    subscription = fleet.role["bound_subscription_ids"][0]
     application = {name: fleet.application[name] for name in ("client_id", "client_secret")}
     application["tenant_id"] = fleet.tenant_id
     role = dict(fleet.role) | {"token_policies": [POLICY]}
-    reader = {"azure_roles": json.dumps([{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}])}
+    documents: dict[str, Mapping[str, Any]] = {
+        "auth/cloud/config": application | {"resource": AUDIENCE},
+        f"auth/cloud/role/{ROLE}": role,
+        f"auth/cloud/role/{BATCH_ROLE}": role | {"token_type": "batch"},
+        f"auth/cloud/role/{BRIEF_ROLE}": role | {"token_ttl": "1s", "token_max_ttl": "1s"},
+        f"sys/policies/acl/{POLICY}": {"policy": POLICY_TEXT},
+        "cloud/config": application | {"subscription_id": fleet.role["bound_subscription_ids"][0]},
+        "cloud/roles/reader": reader(fleet),
+    }
+    configure(url, root_token, documents)
+    target = warm_up(installation, url, store)
+    target.root_token = root_token
+    return target
+
+
+def reader(fleet: Fleet) -> dict[str, Any]:
+    """A role of the secrets engine, for credentials that may read a subscription."""
+    scope = f"/subscriptions/{fleet.role['bound_subscription_ids'][0]}"
+    return {"azure_roles": json.dumps([{"role_name": "Reader", "scope": scope}])}
+
+
+def configure(url: str, root_token: str, documents: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write documents to their paths, in order. Raises `ProcessFailed` when one is refused."""
     with httpx.Client(headers={"x-service-token": root_token}, trust_env=False, timeout=60) as client:
-        for path, body in (
-            ("auth/cloud/config", application | {"resource": AUDIENCE}),
-            (f"auth/cloud/role/{ROLE}", role),
-            (f"auth/cloud/role/{BATCH_ROLE}", role | {"token_type": "batch"}),
-            (f"auth/cloud/role/{BRIEF_ROLE}", role | {"token_ttl": "1s", "token_max_ttl": "1s"}),
-            (f"sys/policies/acl/{POLICY}", {"policy": POLICY_TEXT}),
-            ("cloud/config", application | {"subscription_id": subscription}),
-            ("cloud/roles/reader", reader),
-        ):
+        for path, body in documents.items():
             answer = client.post(f"{url}/v1/{path}", json=body)
             if answer.is_error:
                 raise ProcessFailed(f"{url}: POST {path}: {answer.status_code} {answer.text}")
-    return warm_up(installation, url, store)
 
 
 def warm_up(installation: Installation, url: str, store: Path | None = None) -> Target:

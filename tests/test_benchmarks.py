@@ -239,12 +239,24 @@ def test_a_row_of_scale_is_held_against_its_bound_where_there_are_cores_enough(
 
 def test_sweep_prints_rates_and_what_is_left() -> None:
     tiny = ("--machines", "8", "--seconds", "0.2", "--stored", "20", "--patience", "0")
-    found = json_of("sweep", *tiny, "--servers", "trio")
+    done = run("sweep", "--json", *tiny, "--servers", "trio", "--kinds", "tokens")
+    found = json.loads(done.stdout)
     assert_environment(found["environment"])
     (row,) = found["rows"]
     assert row["stored"] >= 20
     assert row["in_per_second"] > 0
-    assert row["left"] >= 0
+    assert row["left"] == row["waiting"]
+    assert done.returncode == (row["left"] > 0)
+    assert row["failures"] == {}
+
+
+def test_sweep_waits_until_no_ended_lease_is_left() -> None:
+    tiny = ("--machines", "8", "--seconds", "2", "--stored", "20", "--patience", "60")
+    (row,) = json_of("sweep", *tiny, "--servers", "aiohttp", "--kinds", "leases")["rows"]
+    assert row["kind"] == "leases"
+    assert row["stored"] > 0
+    assert row["in_per_second"] > 0
+    assert row["waiting"] > 0 == row["left"]
     assert row["failures"] == {}
 
 
@@ -252,8 +264,9 @@ def test_a_removal_counts_what_is_left() -> None:
     traffic = Outcome(2.0, [0.001] * 100, Counter(), next=0, answered=100)
     slower = Outcome(2.0, [0.001] * 80, Counter(), next=0, answered=90)
     removal = Removal(1000, 90, 40, 30, seconds=2.0, alone_seconds=5.0, control=traffic, beside=slower)
-    row = removal.row("trio")
-    assert (row["in_per_second"], row["out_per_second"], row["left"], row["cost"]) == (45.0, 10.0, 20, 0.2)
+    row = removal.row("trio", "leases")
+    assert (row["in_per_second"], row["out_per_second"], row["cost"]) == (45.0, 10.0, 0.2)
+    assert (row["waiting"], row["left"]) == (50, 20)
 
 
 def test_the_picture_has_a_bar_for_each_row_at_32_connections(tmp_path: Path) -> None:

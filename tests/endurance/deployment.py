@@ -12,7 +12,8 @@ from typing import Any, Final
 import httpx
 from attrs import define, field
 
-from benchmarks.sweep import count_tokens
+from benchmarks.sweep import count_entries
+from cloudid_core.store.keys import TOKENS
 from tests.servers.running import SERVERS, Running, initialise
 from tests.servers.story import RESOURCE, login_form
 
@@ -52,7 +53,7 @@ class Deployment:
 
     def stored_tokens(self) -> int:
         """How many tokens the store holds, dead or alive."""
-        return count_tokens(self.folder / "store.sqlite")
+        return count_entries(self.folder / "store.sqlite", TOKENS)
 
     @contextmanager
     def serving(self) -> Iterator[Running]:
