@@ -48,6 +48,7 @@ OWN: Final = frozenset(
         "trusted_proxies",
         "signature_cache_size",
         "fact_cache_size",
+        "source_cache_size",
         "record_cache_size",
     }
 )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import evolve, fields
 
 from cloudid_core import Service
 from cloudid_core.background.leadership import LENGTH
@@ -97,6 +97,7 @@ def test_a_node_that_is_alone_writes_once_a_minute() -> None:
         ({"max_lease_ttl": 77}, ("max_lease_ttl",)),
         ({"environment": {"CLOUD_CLIENT_SECRET": Secret("a")}}, ("environment.CLOUD_CLIENT_SECRET",)),
         ({"clouds": CLOUDS}, tuple(sorted(f"clouds.{name}" for name in CLOUDS))),
+        ({field.name: 1024 for field in fields(Settings) if field.name.endswith(("_cache_size", "_limit"))}, None),
         ({"fact_cache_size": 1, "node_name": "x", "trusted_proxies": ("10.0.0.0/8",)}, None),
     ],
 )
