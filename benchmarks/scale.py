@@ -1,6 +1,6 @@
 """How many logins a second more processes give: workers and servers on PostgreSQL, beside one process.
 
-    python -m benchmarks.scale [--json] [--servers …] [--seconds N] [--rounds N] [--tokens N]
+    python -m benchmarks.scale [--json] [--servers …] [--connections …] [--seconds N] [--rounds N] [--tokens N]
 
 Each round measures, at 32 and 256 connections, one process on SQLite, one on PostgreSQL, 2 and 4 workers on PostgreSQL,
 and two servers on one PostgreSQL that share the connections. Both stores wait for the disk at each commit. A ratio is
@@ -51,6 +51,7 @@ from .fleet import raise_fleet
 from .load import Load, run_all_for
 from .processes import Places, ProcessFailed, in_process, server
 from .report import available_cpus, environment, environment_text, fsync_us, tell
+from .servers import Conditions
 from .targets import Installation, Target
 
 MACHINES: Final = 512
@@ -238,25 +239,26 @@ class Results:
         return rows
 
 
-def measure(names: Sequence[str], seconds: float, rounds: int, tokens: int, folder: Path | None) -> Results:
+def measure(names: Sequence[str], connections: Sequence[int], tokens: int, conditions: Conditions) -> Results:
     tell("signing tokens")
-    began, fleet = monotonic(), raise_fleet(MACHINES)
+    began, fleet = monotonic(), raise_fleet(conditions.machines)
     everywhere = frozenset(available_cpus())
     with ExitStack() as opened:
-        home = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        home = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=conditions.folder)))
         cloud = opened.enter_context(targets.simulated_cloud(fleet, everywhere))
         installation = Installation(fleet, cloud, home, Places(everywhere, everywhere, everywhere))
-        admin = opened.enter_context(temporary_server(folder))
+        admin = opened.enter_context(temporary_server(conditions.folder))
         samples: dict[Cell, list[Sample]] = {}
-        for number in range(1, rounds + 1):
+        for number in range(1, conditions.rounds + 1):
             if number > 1 and monotonic() - began > LONGEST * (number - 1) / number:
                 break
             for which in [one for name in names for one in sets_of(name)]:
-                tell(f"round {number} of {rounds}: {which}")
-                measure_set(installation, which, admin, seconds, samples, CONNECTIONS)
+                tell(f"round {number} of {conditions.rounds}: {which}")
+                measure_set(installation, which, admin, conditions.seconds, samples, connections)
         if tokens:
             tell(f"{tokens} stored tokens")
-            measure_set(installation, Set(names[0], "postgresql", tokens=tokens), admin, seconds, samples, (256,))
+            full = Set(names[0], "postgresql", tokens=tokens)
+            measure_set(installation, full, admin, conditions.seconds, samples, (max(connections),))
         tell("")
         return Results(samples, environment() | {"fsync_us": fsync_us(home)})
 
@@ -306,13 +308,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="print rows and environment as one JSON object")
     parser.add_argument("--servers", nargs="+", choices=MODULES, default=tuple(MODULES), help="which servers")
+    parser.add_argument(
+        "--connections", nargs="+", type=int, choices=CONNECTIONS, default=CONNECTIONS, metavar="N", help="how many"
+    )
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of one measurement ({SECONDS})")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds ({ROUNDS})")
     parser.add_argument("--tokens", type=int, default=TOKENS, help=f"stored for the last row; 0: none ({TOKENS})")
+    parser.add_argument("--machines", type=int, default=MACHINES, help=f"machines that log in ({MACHINES})")
     parser.add_argument("--folder", type=Path, help="where stores are made, on the disk to measure (temporary files')")
     options = parser.parse_args()
     try:
-        results = measure(options.servers, options.seconds, options.rounds, options.tokens, options.folder)
+        conditions = Conditions(options.seconds, options.rounds, options.machines, options.folder)
+        results = measure(options.servers, options.connections, options.tokens, conditions)
     except (NoPostgres, ProcessFailed) as failure:
         sys.stderr.write(f"error: {failure}\n")
         return 1

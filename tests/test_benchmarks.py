@@ -23,6 +23,7 @@ from benchmarks.load import Load, Outcome, run_for, run_once
 from benchmarks.report import environment
 from benchmarks.servers import LIMIT, WORKLOADS, Results, Sample
 from benchmarks.sweep import Removal
+from tests.stores.cluster import require_installed
 
 ROOT: Final = Path(__file__).parent.parent
 CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request"]
@@ -235,6 +236,39 @@ def test_a_row_of_scale_is_held_against_its_bound_where_there_are_cores_enough(
     base, row = scale.Results(samples, {"cores": cores}).rows()
     assert scale.verdict(base) == ""
     assert scale.verdict(row).startswith(verdict)
+
+
+def test_scale_compares_workers_and_servers_with_one_process_on_either_store() -> None:
+    for name in scale.MODULES:
+        sets = [(one.server, one.store, one.workers, one.nodes) for one in scale.sets_of(name)]
+        assert sets == [
+            (name, "sqlite", 1, 1),
+            *((name, "postgresql", workers, 1) for workers in (1, 2, 4)),
+            (name, "postgresql", 1, 2),
+        ]
+
+
+def test_scale_prints_a_row_for_each_set_and_one_for_stored_tokens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two of the sets, since each takes seconds to start."""
+    require_installed()
+    one, *_, two = scale.sets_of("trio")
+    monkeypatch.setattr(scale, "sets_of", lambda name: [one, two])
+    options = ("--json", *TINY, "--servers", "trio", "--connections", "32", "--tokens", "20")
+    monkeypatch.setattr(sys, "argv", ["scale", *options])
+    code = scale.main()
+    found = json.loads(capsys.readouterr().out)
+    assert_environment(found["environment"])
+    shown = [(row["store"], row["workers"], row["nodes"], row["stored_tokens"]) for row in found["rows"]]
+    assert shown == [("sqlite", 1, 1, 0), ("postgresql", 1, 2, 0), ("postgresql", 1, 1, 20)]
+    base = found["rows"][0]
+    for row in found["rows"]:
+        assert (row["server"], row["connections"], row["failures"]) == ("trio", 32, {})
+        assert row["per_second"] > 0 < row["p99_ms"]
+        assert row["ratio"] == pytest.approx(row["per_second"] / base["per_second"], rel=0.01)
+        assert row["counts"] == (row["cores"] >= row["workers"] * row["nodes"] + 2)
+    assert code == 0, "none of these rows has a bound"
 
 
 def test_sweep_prints_rates_and_what_is_left() -> None:

@@ -109,6 +109,14 @@ def synchronous_standby(primary: Cluster) -> Iterator[Cluster]:
             primary.start()
 
 
+def require_installed() -> None:
+    """Skip the test where no server can be started."""
+    try:
+        Server(Path())
+    except NoPostgres as reason:
+        pytest.skip(str(reason))
+
+
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
     """A server for as long as the block lasts; skips the test where none can be had."""

@@ -13,8 +13,10 @@ from typing import Final
 import pytest
 
 from servers.stores.postgres import temporary
-from servers.stores.postgres.temporary import NoPostgres, Server, guarded_folder, temporary_server
+from servers.stores.postgres.temporary import NoPostgres, guarded_folder, temporary_server
 from tests.servers.running import PATIENCE, ROOT
+
+from .cluster import require_installed
 
 USER: Final = """
 import sys, time
@@ -28,10 +30,7 @@ with temporary_server(Path(sys.argv[1])) as address:
 
 @pytest.fixture(autouse=True)
 def installed() -> None:
-    try:
-        Server(Path())
-    except NoPostgres as reason:
-        pytest.skip(str(reason))
+    require_installed()
 
 
 def is_listening(port: int) -> bool:
