@@ -17,7 +17,7 @@ from servers.common.host import Host
 from servers.stores.postgres import Mode, PostgresStore, connector, session, store
 from servers.stores.postgres.connection import ConnectionLost
 
-from .cluster import Cluster, Databases, synchronous_standby
+from .cluster import PASSWORD, Cluster, Databases, synchronous_standby
 from .test_postgres import at, everywhere, nothing, on_both, side_by_side, together, with_store
 
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('a', 0))"
@@ -240,7 +240,7 @@ def test_a_server_that_is_down_is_named_without_secrets(cluster: Cluster) -> Non
             await host.in_thread(cluster.stop, "immediate")
             with pytest.raises(StoreFailed) as failure:
                 await store.read("a")
-            assert "canary" not in str(failure.value)
+            assert PASSWORD not in str(failure.value)
             with pytest.raises(StoreFailed, match="refused"), closing(at(database, None)) as other:
                 await other.open(host)
             await host.in_thread(lambda _: cluster.start(), None)

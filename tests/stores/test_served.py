@@ -25,7 +25,7 @@ from tests.servers.running import ROOT, SERVERS, Running
 from tests.servers.story import ROOT as ROOT_TOKEN
 from tests.servers.story import login_form, tell
 
-from .cluster import PASSWORD, Databases
+from .cluster import PASSWORD, Cluster, Databases
 
 SETTINGS: Final = """
 [server]
@@ -66,9 +66,18 @@ def prepared(settings: Path) -> None:
         on("trio", lambda host: run(initialise(core, Secret(ROOT_TOKEN)), host), store)
 
 
+@pytest.fixture
+def protected(cluster: Cluster) -> Iterator[str]:
+    """The address of a database that certainly asks for `PASSWORD`; the server that a variable names may not."""
+    with cluster.database() as address:
+        assert f":{PASSWORD}@" in address
+        yield address
+
+
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_database_is_prepared_once_and_then_served(server: str, settings: Path) -> None:
+def test_a_database_is_prepared_once_and_then_served(server: str, protected: str, tmp_path: Path) -> None:
     """No output ever holds the database's password."""
+    settings = written(tmp_path, protected)
     before = command(server, "--settings", str(settings))
     first = command(server, "init", "--settings", str(settings))
     again = command(server, "init", "--settings", str(settings))
@@ -85,14 +94,14 @@ def test_a_database_is_prepared_once_and_then_served(server: str, settings: Path
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_server_says_why_it_cannot_use_a_database(server: str, settings: Path, database: str, tmp_path: Path) -> None:
+def test_a_server_says_why_it_cannot_use_a_database(server: str, protected: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("ab" * 32)
     (tmp_path / "key").chmod(0o600)
     for store, reason in (
-        (database, "run init first"),
-        (f"{database}_not_there", "does not exist"),
-        (database.replace(PASSWORD, f"wrong-{PASSWORD}"), "password authentication failed"),
-        (f"{database}@{PASSWORD}", "malformed"),
+        (protected, "run init first"),
+        (f"{protected}_not_there", "does not exist"),
+        (protected.replace(PASSWORD, f"wrong-{PASSWORD}"), "password authentication failed"),
+        (f"{protected}@{PASSWORD}", "malformed"),
         (f"postgresql://u:{PASSWORD}@127.0.0.1:1/d", "refused"),
     ):
         failed = command(server, "--settings", str(written(tmp_path, store)))
