@@ -12,7 +12,18 @@ from typing import Any, Final, TypeVar, cast
 from attrs import evolve
 
 from cloudid_core import Response, Service, Settings, open_service
-from cloudid_core.effects import CallProvider, Commit, Effect, Host, Instant, ListKeys, Program, ReadEntries, ReadEntry
+from cloudid_core.effects import (
+    CallProvider,
+    Commit,
+    Effect,
+    Host,
+    Instant,
+    ListKeys,
+    Program,
+    ReadEntries,
+    ReadEntry,
+    Sleep,
+)
 from cloudid_core.errors import CloudidError
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Crashed, FaultKind
@@ -27,6 +38,9 @@ T = TypeVar("T")
 
 SKEWS: Final = (0.0, 4.0, -4.0)
 """Seconds that the clocks of the nodes are ahead: as much as health bears."""
+
+MOST_ROUNDS: Final = 12
+"""Rounds that the other nodes do while one stalls."""
 
 PAUSE: Final = 15.0
 """Seconds between two rounds of all nodes at the least: nothing happens in most of those that a leader makes."""
@@ -50,6 +64,7 @@ class NodeHost:
         perform = getattr(self._world, name)
 
         async def perform_after_stall(*arguments: Any) -> Any:
+            self._world.strike_stall(self)
             await self._world.wait_until(self.stalled_until)
             return await perform(*arguments)
 
@@ -58,6 +73,10 @@ class NodeHost:
     async def now(self) -> Instant:
         await self._world.wait_until(self.stalled_until)
         return await self._world.now() + self.skew
+
+    async def within(self, seconds: float, program: Program[Any]) -> Any:
+        """Time-outs stand still while a node stalls, as they do on a virtual machine that is paused."""
+        return await self._world.within(seconds + self._world.stall_to_come, program)
 
     async def shared(self, key: str, program: Program[Any]) -> Any:
         return await self._world.shared(f"{self.number} {key}", program)
@@ -80,6 +99,13 @@ class Nodes(RecordedInstallation):
         self.newcomer_at: int | None = None
         """Before that effect another node starts and takes over the leadership."""
         self.newcomer: Task[Service] | None = None
+        self.stalls_at: int | None = None
+        """Before that effect the node that is about to perform it stalls, and the others go on without it."""
+        self.stall_seconds = 0.0
+        self.lateness = 0.0
+        """Seconds that the answer to the present request may be late, since a node stalled meanwhile."""
+        self.cut_off_at: int | None = None
+        """From that effect on the node that performs it does not reach the store."""
         self.stops_at: int | None = None
         """Before that effect the node whose turn it is stops, as on SIGTERM, amid all that it has under way."""
         self.stopped: Service | None = None
@@ -120,6 +146,7 @@ class Nodes(RecordedInstallation):
 
     def ask(self, *arguments: Any, **options: Any) -> Reply:
         self.next_turn()
+        self.lateness = 0.0
         return super().ask(*arguments, **options)
 
     def tick(self) -> Instant:
@@ -159,6 +186,22 @@ class Nodes(RecordedInstallation):
             with suppress(CloudidError, Crashed):
                 self.services.append(self.perform(open_service(self.settings)))
 
+    @property
+    def stall_to_come(self) -> float:
+        """Seconds that a node will stall yet."""
+        return 0.0 if self.stalls_at is None else self.stall_seconds
+
+    def strike_stall(self, host: NodeHost) -> None:
+        """Let the node stall if it is time; the others do their rounds of background work meanwhile."""
+        if self.stalls_at is None or len(self.trace) < self.stalls_at:
+            return
+        self.stalls_at, self.is_struck = None, True
+        host.stalled_until = self.clock + self.stall_seconds
+        self.lateness = self.stall_seconds
+        for other, service in zip(self.hosts, self.services, strict=False):
+            if other is not host:
+                self.spawn(_do_rounds(service, self.stall_seconds), host=cast(Host, other))
+
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         if self.newcomer_at is not None and len(self.trace) >= self.newcomer_at:
             self.newcomer_at, self.is_struck = None, True
@@ -167,24 +210,34 @@ class Nodes(RecordedInstallation):
             self.stops_at, self.stopped, self.is_struck = None, self.service, True
             self.spawn(self.service.stop())
         host = self._running_task().host
+        if self.cut_off_at is not None and len(self.trace) >= self.cut_off_at and isinstance(host, NodeHost):
+            self.cut_off_at, host.unreachable = None, STORE
         if isinstance(host, NodeHost) and isinstance(effect, host.unreachable):
             self.is_struck = True
             return FaultKind.FAIL
         return super().fault_for(effect)
 
     def receive(self, response: Response) -> Reply:
-        """A node whose clock is ahead may end a lease that much sooner than its client thinks."""
+        """A lease may end sooner than its client thinks: a node's clock may be ahead, and an answer may be late."""
         reply = super().receive(response)
         lease_id = reply.body.get("lease_id") if reply.body and reply.status == 200 else None
         if lease_id:
             answered = self.answered[lease_id]
-            self.answered[lease_id] = evolve(answered, until=answered.until - WIDEST_SKEW)
+            self.answered[lease_id] = evolve(answered, until=answered.until - WIDEST_SKEW - self.lateness)
         return reply
 
     def heal(self) -> None:
         super().heal()
         for host in self.hosts:
             host.unreachable, host.stalled_until = (), 0.0
+
+
+async def _do_rounds(service: Service, seconds: float) -> None:
+    """Rounds of background work for so long, but not more than it takes to finish what a dead node has left."""
+    for _ in range(min(int(seconds / PAUSE), MOST_ROUNDS)):
+        with suppress(CloudidError):
+            await service.tick()
+        await Sleep(PAUSE)
 
 
 async def _start_and_lead(settings: Settings) -> Service:

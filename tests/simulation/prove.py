@@ -1,8 +1,8 @@
 """The long proof: `python -m tests.simulation.prove [--lives N] [--no-pairs]`, on all cores, with its progress.
 
 All ordered pairs of faults for issue, revoke and rotate, and random lives; of two and three nodes all single faults of
-every operation, a change of the leader and a stop at every effect, and random lives with stalls and partitions. It ends
-with 1 at the first broken promise, and prints what replays it.
+every operation, a change of the leader, a stop and a stall at every effect, and random lives with stalls and
+partitions. It ends with 1 at the first broken promise, and prints what replays it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ TROUBLES: Final = {
     "faults": test_nodes.go_through_faults,
     "a change of the leader": test_nodes.go_through_changes,
     "a stop": test_nodes.go_through_stops,
+    "a stall": test_nodes.go_through_stalls,
 }
 
 

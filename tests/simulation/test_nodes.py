@@ -11,12 +11,12 @@ import pytest
 
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
-from tests.installation import SETTLE_TIME
+from tests.installation import MOST_ROUNDS, SETTLE_TIME
 
 from . import test_random
 from .invariants import check_always, check_in_the_end, check_recovery
-from .nodes import CLOUD, STORE, Nodes
-from .operations import OPERATIONS, Operation, furnished, with_leases
+from .nodes import CLOUD, PAUSE, STORE, Nodes
+from .operations import OPERATIONS, Operation, furnished
 from .recorded import RecordedInstallation
 from .test_exhaustive import go_through
 
@@ -104,35 +104,26 @@ def assert_one_leads(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("minutes", [1, 5, 60])
-@pytest.mark.parametrize("effects", [5, 20, 40, 60])
-def test_a_node_that_stalls_during_its_work_and_comes_back_does_no_harm(minutes: int, effects: int) -> None:
+@pytest.mark.parametrize("name", ["issue a fresh principal", "revoke", "expire", "rotate the root secret"])
+def test_a_node_that_stalls_at_any_effect_and_comes_back_does_no_harm(name: str, minutes: int) -> None:
     """Another node takes over and does the work; when the first one wakes up, it cannot write any more."""
-    nodes = Nodes.over(with_leases())
-    nodes.advance(3700)
-    sleeper = nodes.hosts[nodes.turn]
-    asleep = nodes.spawn(nodes.service.tick())
-    until = len(nodes.trace) + effects
-    while not asleep.is_done and len(nodes.trace) < until:
-        before = len(nodes.trace)
-        nodes.advance(0.0)
-        if len(nodes.trace) == before:
-            break
-    sleeper.stalled_until = nodes.clock + 60.0 * minutes
-    nodes.next_turn()
-    for _ in range(6):
-        with_next_node_only(nodes)
-        nodes.advance(20.0)
-    nodes.advance(60.0 * minutes + 1)
-    nodes.settle()
-    check_always(nodes)
-    nodes.converge()
-    check_in_the_end(nodes)
+    go_through_stalls(name, 2, minutes)
 
 
-def with_next_node_only(nodes: Nodes) -> None:
-    """A round of the node whose turn it is."""
-    with suppress(CloudidError):
-        nodes.perform(nodes.service.tick())
+def go_through_stalls(name: str, count: int, minutes: int = 5) -> int:
+    """The node at work stalls before each effect of an operation; how many worlds were tried."""
+    tried = 0
+    for at, nodes, operation in at_every_effect(name, count):
+        nodes.stalls_at, nodes.stall_seconds = at, 60.0 * minutes
+        began = nodes.clock
+        with suppress(CloudidError):
+            operation(nodes)
+        nodes.settle()
+        assert nodes.stalls_at is None
+        assert nodes.clock >= began + 60.0 * minutes
+        check_recovery(nodes)
+        tried += 1
+    return tried
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -143,6 +134,25 @@ def test_a_node_that_is_cut_off_leaves_the_others_to_work(name: str, lost: tuple
     nodes = Nodes.over(start())
     nodes.hosts[number].unreachable = lost
     go_through(nodes, operation)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_others_end_the_work_of_a_node_that_loses_the_store_at_any_effect(name: str) -> None:
+    """It does not come back."""
+    for at, nodes, operation in at_every_effect(name, 2):
+        nodes.cut_off_at = at
+        with suppress(CloudidError):
+            operation(nodes)
+        nodes.settle()
+        assert [host.unreachable for host in nodes.hosts].count(STORE) == 1
+        check_always(nodes)
+        for _ in range(MOST_ROUNDS):
+            with suppress(CloudidError):
+                nodes.tick()
+            if not nodes.open_work():
+                break
+            nodes.advance(PAUSE)
+        check_in_the_end(nodes)
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -184,7 +194,7 @@ def live(seed: int) -> Nodes:
         except CloudidError:
             pass
         check_always(nodes)
-    nodes.trouble = nodes.newcomer_at = None
+    nodes.trouble = nodes.newcomer_at = nodes.stalls_at = None
     nodes.heal()
     nodes.advance(2 * SETTLE_TIME)
     nodes.converge()
@@ -193,9 +203,10 @@ def live(seed: int) -> Nodes:
 
 
 def stall(installation: RecordedInstallation, dice: Random) -> None:
-    """One node does nothing for a while, and another one starts in the meantime, perhaps."""
+    """One node will stall amid its work, and another one starts before, perhaps."""
     assert isinstance(installation, Nodes)
-    dice.choice(installation.hosts).stalled_until = installation.clock + dice.choice([5.0, 90.0, 600.0])
+    installation.stalls_at = len(installation.trace) + dice.randrange(120)
+    installation.stall_seconds = dice.choice([5.0, 90.0, 600.0])
     if len(installation.hosts) < 3:
         installation.add_node()
 
