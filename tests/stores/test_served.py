@@ -117,12 +117,14 @@ def cloud() -> Iterator[str]:
         yield cloud.url
 
 
-@pytest.mark.parametrize("mode", ["keys", "portable"])
+@pytest.mark.parametrize("store", ["sqlite", "keys", "portable"])
 @pytest.mark.parametrize("server", SERVERS)
-def test_the_story_is_told_as_on_every_store(
-    server: str, mode: str, database: str, databases: Databases, tmp_path: Path, cloud: str
+def test_the_story_is_told_on_every_durable_store(
+    server: str, store: str, database: str, tmp_path: Path, cloud: str
 ) -> None:
-    settings = written(tmp_path, database, mode)
+    """The scenarios of both servers, which `test_scenarios` tells on the store in memory."""
+    is_file = store == "sqlite"
+    settings = written(tmp_path, f"{tmp_path}/store.db") if is_file else written(tmp_path, database, store)
     prepared(settings)
     with Running(f"servers.{server}", "--settings", str(settings), "--provider", cloud) as running:
         told = tell(running.url, cloud)
