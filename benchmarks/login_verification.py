@@ -46,8 +46,9 @@ from cloudid_core.auth_method.verification import verify_login_jwt
 from cloudid_core.foundation.caches import Caches
 from cloudid_core.foundation.context import Context
 from cloudid_core.foundation.deadline import Deadline
-from cloudid_core.mounts.table import Mount, mount_table
+from cloudid_core.mounts.table import MountTable, mount_table
 from cloudid_core.provider.signing_keys import KeySet
+from cloudid_core.store.records import Found
 
 from .fleet import AUDIENCE, Fleet, Member, open_login, raise_fleet
 from .report import environment, environment_text, tell
@@ -131,14 +132,14 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
 def login(fleet: Fleet) -> Contender:
     service, host = open_login(fleet, fact_max_age=86_400)
     context = service.context
-    mount = run_now(mount_table(context.records), host).record.by_path["auth/cloud"]
+    mounts = run_now(mount_table(context.records), host)
     calls: list[Call] = []
     store = host.store.copy()
 
     def receive_all() -> None:
         host.store = store.copy()
         context.caches.signatures.clear()
-        calls[:] = [call_of(member, context, mount) for member in fleet.members]
+        calls[:] = [call_of(member, context, mounts) for member in fleet.members]
         gc.collect()
 
     def log_in_all() -> None:
@@ -149,13 +150,13 @@ def login(fleet: Fleet) -> Contender:
     return Contender(log_in_all, receive_all)
 
 
-def call_of(member: Member, context: Context, mount: Mount) -> Call:
+def call_of(member: Member, context: Context, mounts: Found[MountTable]) -> Call:
     """What dispatch makes of a member's request."""
     body = json.loads(member.request.body)
     now = time()
     return Call(
         context=context,
-        mount=mount,
+        mount=mounts.record.by_path["auth/cloud"],
         captures={},
         given=parse(LoginForm, body),
         body=body,
@@ -164,6 +165,7 @@ def call_of(member: Member, context: Context, mount: Mount) -> Call:
         deadline=Deadline(now + 3600),
         now=now,
         request_id="",
+        mounts_version=mounts.version,
     )
 
 

@@ -233,6 +233,10 @@ class ProviderAmbiguous(CloudidError):
     """A call that changes something got no definite answer: look the object up before doing it again."""
 
 
+class MountsChanged(CloudidError):
+    """The table of mounts is not the one that a request was dispatched by. The request starts again."""
+
+
 class HostFailure(CloudidError):
     """The host could not perform an effect."""
 

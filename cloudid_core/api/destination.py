@@ -45,14 +45,19 @@ def destination_of(
     request: Request, catalog: Catalog, mounts: Found[MountTable], remembered: Bounded[Hashable, Any]
 ) -> Destination:
     """Where a request leads. `Refused` when its method or target cannot be understood."""
-    key = request.method, request.target
-    known: Destination | None = remembered.peek(key)
-    if known is not None and known.version == mounts.version:
+    known = known_destination(request, mounts.version, remembered)
+    if known is not None:
         return known
     found = find_destination(parse_target(request), catalog, mounts)
     if found.route is not None and not found.captures and request.target == PREFIX + found.target.path:
-        remembered.put(key, found)
+        remembered.put((request.method, request.target), found)
     return found
+
+
+def known_destination(request: Request, version: int, remembered: Bounded[Hashable, Any]) -> Destination | None:
+    """Where a request leads in a version of the table of mounts, if that is remembered."""
+    known: Destination | None = remembered.peek((request.method, request.target))
+    return known if known is not None and known.version == version else None
 
 
 def find_destination(target: Target, catalog: Catalog, mounts: Found[MountTable]) -> Destination:

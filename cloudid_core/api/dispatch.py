@@ -2,6 +2,10 @@
 
 Parse the request, identify the caller, check the policies, and only then say whether the path exists: without a good
 token all paths answer alike.
+
+Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only where
+the program of the route makes sure of the table itself, the one that was read last is used: a login reads nothing from
+the store then. Whatever the outcome, it counts only if that table still stands; otherwise the request starts again.
 """
 
 from __future__ import annotations
@@ -14,24 +18,26 @@ from msgspec.structs import replace
 
 from ..audit.device import Trail
 from ..audit.entry import request_entries
-from ..effects import Record
-from ..errors import Code, Refused
+from ..effects import Now, Record
+from ..errors import Code, MountsChanged, RecordFailed, Refused
 from ..foundation.components import Catalog
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import MountTable, mount_table
 from ..policies.document import DENY
 from ..quotas.rate_limit import count_request, known_quotas, read_quotas
+from ..store.keys import MOUNTS
+from ..store.records import Found
 from ..tokens.authenticate import authenticate
 from ..tokens.issue import accessor_of
 from ..tokens.record import Caller
 from ..wrapping.wrap import wrap, wrapping_token
-from .destination import Destination, destination_of
+from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
 from .fields import NOTHING_GIVEN, ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
-from .response import Answer, Response, render
+from .response import Answer, Request, Response, render
 from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable
 
 CREATE: Final = "create"
@@ -39,10 +45,37 @@ CREATE: Final = "create"
 
 async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Response:
     """The response to a request. Raises `Refused` where there is none. `exchange` gets what becomes known."""
-    table = await mount_table(context.records)
+    table = last_table(context, exchange.request)
+    if table is not None:
+        try:
+            return await respond_by(table, context, catalog, exchange)
+        except MountsChanged:
+            pass
+        except (Refused, RecordFailed):
+            if exchange.is_executed or (await mount_table(context.records)).version == table.version:
+                raise
+    while True:
+        table = await mount_table(context.records)
+        try:
+            return await respond_by(table, context, catalog, exchange)
+        except MountsChanged:
+            if await Now() >= exchange.time + context.settings.request_deadline:
+                raise Refused(Code.STORE_CONTENDED) from None
+
+
+def last_table(context: Context, request: Request) -> Found[MountTable] | None:
+    """The table of mounts as it was read last, where the program of the request's route makes sure of it."""
+    table = context.records.last_found(MOUNTS, MountTable)
+    if table is None:
+        return None
+    found = known_destination(request, table.version, context.caches.destinations)
+    return table if found is not None and found.route is not None and found.route.makes_sure_of_mounts else None
+
+
+async def respond_by(table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange) -> Response:
+    """The response to a request under this table of mounts."""
     mounts = table.record
-    if mounts.takers:
-        exchange.trail = Trail(mounts.devices, mounts.takers, mounts.audited_headers)
+    exchange.trail = Trail(mounts.devices, mounts.takers, mounts.audited_headers) if mounts.takers else None
     request, now = exchange.request, exchange.time
     found = destination_of(request, catalog, table, context.caches.destinations)
     mount, route = found.mount, found.route
@@ -50,7 +83,9 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
     exchange.found(ask, mount, route, found.captures)
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
     quotas = known_quotas(context, now) or await read_quotas(context, now)
-    count_request(context, quotas, found.target.path, exchange.role, request.remote_address, now)
+    if not exchange.is_counted:
+        count_request(context, quotas, found.target.path, exchange.role, request.remote_address, now)
+        exchange.is_counted = True
     if found.target.wants_help:
         answer = await explain(context, catalog, mounts, found, ask, exchange)
         return render(answer, request_id=exchange.request_id, mount_type="")
@@ -77,6 +112,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
         deadline=deadline,
         now=now,
         request_id=exchange.request_id,
+        mounts_version=table.version,
         trail=exchange.trail,
     )
     if not (route.public or route.any_token):
@@ -85,6 +121,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
     if ask.body or route.requires_all:
         call = replace(call, given=read_form(route, ask.body))
     await Record(exchange.received(request_entries(exchange)))
+    exchange.is_executed = True
     answer = exchange.given = complete(await route.program(call), route, call)
     response = render(answer, request_id=exchange.request_id, mount_type=mount.shown_type)
     if wrapping is not None and answer.can_be_wrapped:

@@ -30,6 +30,10 @@ class Exchange(msgspec.Struct, kw_only=True):
     mount: Mount | None = None
     role: str = ""
     """The role that the request names."""
+    is_counted: bool = False
+    """Whether a quota has let it pass: a request that starts again counts once."""
+    is_executed: bool = False
+    """Whether the program of its route was started."""
     caller: Caller | None = None
     """Who sent the request, once its token is known to be good."""
     caller_accessor: str = ""
@@ -56,10 +60,9 @@ class Exchange(msgspec.Struct, kw_only=True):
     def found(self, ask: ParsedRequest, mount: Mount | None, route: Route | None, captures: Mapping[str, str]) -> None:
         """The request was understood, and this is where it leads."""
         self.ask, self.mount = ask, mount
-        if route is not None:
-            self.role = role_in(route, captures, ask.body)
-            if not route.audited:
-                self.trail = None
+        self.role = role_in(route, captures, ask.body) if route is not None else ""
+        if route is not None and not route.audited:
+            self.trail = None
 
     def received(self, audit: Entries | None) -> RequestReceived:
         """The event before the request is executed."""

@@ -67,6 +67,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     deadline: Deadline
     now: Instant
     request_id: str
+    mounts_version: int
+    """The version of the table of mounts that dispatch used."""
     trail: Trail | None = None
     """Takes the checks of a decision, where the request is audited."""
     shown_token: str = ""
@@ -128,6 +130,12 @@ class Route:
     """The field that names a role, where the path does not."""
     audited: bool = True
     """Audit devices get entries of its requests."""
+    makes_sure_of_mounts: bool = False
+    """Dispatch may use the table of mounts as this node read it last.
+
+    The program changes something, and refuses something, only after it made sure that the table is still the one of
+    `Call.mounts_version`. Otherwise it raises `MountsChanged`, and the request starts again.
+    """
     has_side_effect: bool = False
     """A read that changes something: not offered to HEAD."""
 

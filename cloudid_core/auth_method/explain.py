@@ -15,6 +15,7 @@ from ..api.fields import ANY, TEXT, Json, setting
 from ..api.response import Answer
 from ..api.routing import Call
 from ..errors import Code, Refused, reason_of
+from ..mounts.table import mount_table
 from ..provider.client import PROVIDER_FAILURES, refusal_of
 from ..provider.signing_keys import known_keys
 from ..store.conflicts import retry_on_conflict
@@ -52,7 +53,8 @@ async def explain_login(call: Call) -> Answer:
         raise Refused(code, '"jwt" and "claims": give one of them')
     if form.facts is not None and form.claims is None:
         raise Refused(Code.FIELDS_EXCLUSIVE, '"jwt" and "facts": the provider tells the facts of a token')
-    snapshot = await read_snapshot(call.context, call.mount.id, form.role.lower())
+    mounts = await mount_table(call.context.records)
+    snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
     role = snapshot.role
     warnings: tuple[str, ...] = ()
     if form.claims is not None:

@@ -2,7 +2,8 @@
 
 Answers depend on roles only after the signature is verified. Checks that need no network come first; the decision
 itself is one pure function. A token is committed, and a refusal given, only if configuration, role and mount have not
-changed since the decision read them: otherwise the login starts again.
+changed since the decision read them: otherwise the login starts again. Where the mounts have changed, the whole request
+does: dispatch looks up the route and the audit devices anew.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..audit.device import Decision
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
 from ..events import MachineClaimIgnored
+from ..mounts.table import unchanged_mounts
 from ..provider.client import PROVIDER_FAILURES, Client
 from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
 from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
@@ -36,11 +38,18 @@ UNSIGNED: Final = frozenset({Code.LOGIN_REFUSED, Code.JWT_MALFORMED})
 
 
 async def log_in(call: Call) -> Answer:
-    """Answer a login with a token, or refuse it with the code of the check that failed."""
+    """Answer a login with a token, or refuse it with the code of the check that failed.
+
+    `MountsChanged`, before anything was written, when the table of mounts is not the one that dispatch used.
+    """
     form = call.form(LoginForm)
-    validate(form)
+    try:
+        validate(form)
+    except Refused:
+        await unchanged_mounts(call.context.records, call.mounts_version)
+        raise
     snapshot = cached_snapshot(call.context, call.mount.id, form.role.lower())
-    if snapshot is not None:
+    if snapshot is not None and snapshot.mounts_version == call.mounts_version:
         try:
             return await _log_in_on(snapshot, call, form)
         except Conflict:
@@ -52,7 +61,8 @@ async def log_in(call: Call) -> Answer:
 async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
     if call.trail is not None:
         call.trail.decision = None  # the one before does not count
-    snapshot = await read_snapshot(call.context, call.mount.id, form.role.lower())
+    mounts = await unchanged_mounts(call.context.records, call.mounts_version)
+    snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
     return await _log_in_on(snapshot, call, form)
 
 
@@ -60,19 +70,16 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
     """The answer under a snapshot. `Conflict` when the snapshot is out of date; a refusal does not count then."""
     try:
         return await _attempt(call, form, snapshot)
-    except (Refused, *PROVIDER_FAILURES):
+    except (Refused, *PROVIDER_FAILURES) as failure:
         await snapshot.confirm()
+        if isinstance(failure, Refused) and failure.code in UNSIGNED:
+            count_failed_login(call.context, call.remote_address, call.now)
         raise
 
 
 async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     """A login on a snapshot; `Conflict` when the snapshot is out of date."""
-    try:
-        claims, key_set = await verified_claims(call, form, snapshot)
-    except Refused as refused:
-        if refused.code in UNSIGNED:
-            count_failed_login(call.context, call.remote_address, call.now)
-        raise
+    claims, key_set = await verified_claims(call, form, snapshot)
     facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
     machine_check = call.context.settings.machine_check
     try:

@@ -24,6 +24,7 @@ ROUTES: Final = RouteTable(
             form=LoginForm,
             public=True,
             requires_all=True,
+            makes_sure_of_mounts=True,
             role_field="role",
             doc="Turns the signed identity of a machine into a service token.",
         ),

@@ -17,7 +17,7 @@ from ..audit.device import Decision
 from ..errors import Code, Conflict, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
-from ..mounts.table import Mount, mount_table
+from ..mounts.table import Mount, MountTable, mount_table
 from ..provider.client import Client
 from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
@@ -36,6 +36,8 @@ class Snapshot:
     role_name: str
     expects: dict[str, int]
     """Versions of the entries that it was made of."""
+    mounts_version: int
+    """The version of the table of mounts, which is one of them."""
     _config: Found[Config] | None = field(repr=False)
     _role: Found[Role] | None
 
@@ -68,9 +70,12 @@ class Snapshot:
 
     async def confirm(self) -> None:
         """Raise `Conflict` if the store has newer versions."""
-        current = await read_snapshot(self.context, self.mount.id, self.role_name)
-        if current.expects != self.expects:
-            raise Conflict("a login's snapshot is out of date")
+        mounts = await mount_table(self.context.records)
+        if mounts.version == self.mounts_version:
+            current = await read_snapshot(self.context, mounts, self.mount.id, self.role_name)
+            if current.expects == self.expects:
+                return
+        raise Conflict("a login's snapshot is out of date")
 
     @cached_property
     def identity(self) -> Client:
@@ -88,9 +93,8 @@ def cached_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot
     return snapshot
 
 
-async def read_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot:
-    """A new snapshot; `NO_HANDLER` when the mount is gone."""
-    mounts = await mount_table(context.records)
+async def read_snapshot(context: Context, mounts: Found[MountTable], mount_id: str, role_name: str) -> Snapshot:
+    """A new snapshot under a table of mounts; `NO_HANDLER` when the mount is not in it."""
     mount = mounts.record.by_id.get(mount_id)
     if mount is None:
         raise Refused(Code.NO_HANDLER)
@@ -101,7 +105,15 @@ async def read_snapshot(context: Context, mount_id: str, role_name: str) -> Snap
         **expected(config, keys.config(mount_id)),
         **expected(role, keys.role(mount_id, role_name)),
     }
-    snapshot = Snapshot(context=context, mount=mount, role_name=role_name, expects=expects, config=config, role=role)
+    snapshot = Snapshot(
+        context=context,
+        mount=mount,
+        role_name=role_name,
+        expects=expects,
+        mounts_version=mounts.version,
+        config=config,
+        role=role,
+    )
     if role is None:  # callers can invent such names without end
         context.caches.snapshots.drop((mount_id, role_name))
     else:

@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from ..audit.device import Device
 from ..effects import Instant
-from ..errors import Code, Refused
+from ..errors import Code, MountsChanged, Refused
 from ..events import DeviceChanged, Event, MountChanged
 from ..settings import Settings
 from ..store import keys
@@ -195,6 +195,14 @@ async def mount_table(records: Records) -> Found[MountTable]:
     found = await records.find(keys.MOUNTS, MountTable)
     if found is None:
         raise Refused(Code.NOT_INITIALISED)
+    return found
+
+
+async def unchanged_mounts(records: Records, version: int) -> Found[MountTable]:
+    """The table as it stands; `MountsChanged` unless it is still at this version."""
+    found = await mount_table(records)
+    if found.version != version:
+        raise MountsChanged("the table of mounts has another version")
     return found
 
 

@@ -114,6 +114,11 @@ class Records:
         self._cache.put(key, found)
         return found
 
+    def last_found(self, key: str, form: type[T]) -> Found[T] | None:
+        """The record at `key` as `find` found it last, if it is remembered. It may be out of date."""
+        found: Found[T] | None = self._cache.peek(key)
+        return found
+
     async def find_fresh(self, key: str, form: type[T]) -> Found[T] | None:
         """As `find`, for what must not stay in memory: tokens, leases, intents."""
         entry = await ReadEntry(key)

@@ -41,14 +41,29 @@ def test_a_token_that_looks_itself_up_is_read_once() -> None:
     ]
 
 
-def test_a_login_reads_nothing_but_the_mounts() -> None:
+def test_a_login_reads_nothing() -> None:
     world = Installation()
     body = login_form(world, configure_logins(world))
     assert effects_of(world, "POST", "auth/cloud/login", body=body) == [
         "Now",
-        "ReadEntry mounts",
         "Record",
         "RandomBytes",
         "Commit",
+        "Record",
+    ]
+
+
+def test_a_login_that_is_refused_reads_once_what_the_refusal_rests_on() -> None:
+    world = Installation()
+    body = login_form(world, configure_logins(world))
+    world.must("POST", "auth/cloud/login", body, "")
+    start = len(world.trace)
+    world.refused("POST", "auth/cloud/login", body | {"vm_name": "other"}, "")
+    assert [_text(effect) for _, effect in world.trace[start:]] == [
+        "Now",
+        "Record",
+        "ReadEntry mounts",
+        "ReadEntry mount",
+        "ReadEntry mount",
         "Record",
     ]

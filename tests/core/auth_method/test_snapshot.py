@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cloudid_core.auth_method.snapshot import cached_snapshot, read_snapshot
-from cloudid_core.effects import CallProvider, ReadEntry
+from cloudid_core.effects import CallProvider, ListKeys, ReadEntries, ReadEntry
 from cloudid_core.errors import Code, Refused
-from cloudid_core.store import keys
+from cloudid_core.mounts.table import mount_table
 from tests.installation import Installation
 from tests.logins import configure_logins, login_form
 
@@ -70,13 +70,13 @@ def test_no_login_is_refused_because_of_an_outdated_record(path: str, wrong: Any
     assert nodes.try_login() == ["default"]
 
 
-def test_a_remembered_basis_is_not_read() -> None:
+def test_a_login_reads_nothing_that_is_remembered() -> None:
     nodes = TwoNodes()
     nodes.try_login()
     before = len(nodes.trace)
     nodes.try_login()
-    read = [effect.key for _, effect in nodes.trace[before:] if isinstance(effect, ReadEntry)]
-    assert read == [keys.MOUNTS]  # by dispatch, to find the way
+    effects = [effect for _, effect in nodes.trace[before:]]
+    assert not [effect for effect in effects if isinstance(effect, ReadEntry | ReadEntries | ListKeys)]
 
 
 def test_the_provider_is_never_called_because_of_an_outdated_record() -> None:
@@ -94,18 +94,20 @@ def test_the_provider_is_never_called_because_of_an_outdated_record() -> None:
 def test_a_role_that_is_not_there_is_not_remembered() -> None:
     world = Installation()
     configure_logins(world)
-    mount = world.mount("auth/cloud")
+    mounts = world.perform(mount_table(world.context.records))
+    mount = mounts.record.by_path["auth/cloud"]
     for name in ("nobody", "dev"):
-        world.perform(read_snapshot(world.context, mount.id, name))
+        world.perform(read_snapshot(world.context, mounts, mount.id, name))
     assert cached_snapshot(world.context, mount.id, "nobody") is None
     assert cached_snapshot(world.context, mount.id, "dev") is not None
     world.must("DELETE", "auth/cloud/role/dev")
-    world.perform(read_snapshot(world.context, mount.id, "dev"))
+    world.perform(read_snapshot(world.context, mounts, mount.id, "dev"))
     assert cached_snapshot(world.context, mount.id, "dev") is None
 
 
 def test_a_mount_that_is_gone_has_no_basis() -> None:
     world = Installation()
+    mounts = world.perform(mount_table(world.context.records))
     with pytest.raises(Refused) as refusal:
-        world.perform(read_snapshot(world.context, "gone", "dev"))
+        world.perform(read_snapshot(world.context, mounts, "gone", "dev"))
     assert refusal.value.code is Code.NO_HANDLER

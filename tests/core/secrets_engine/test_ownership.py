@@ -56,6 +56,7 @@ def call(engine: SecretsEngine, mount: Mount, seconds: float = 60.0) -> Call:
         deadline=Deadline(engine.clock + seconds),
         now=engine.clock,
         request_id="",
+        mounts_version=0,
     )
 
 
