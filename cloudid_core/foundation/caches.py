@@ -61,7 +61,7 @@ class Caches:
         """What logins rest on, by mount and role; each knows the versions that it was made of."""
         self.signatures: Bounded[Hashable, Any] = Bounded(settings.signature_cache_size)
         """Claims of JWTs whose signature held."""
-        self.jws_headers: Bounded[str, str] = Bounded(64)
+        self.jws_headers: Bounded[bytes, str] = Bounded(64)
         """Key ids by the header, still encoded, that names them."""
         self.groups: Bounded[bytes, frozenset[str]] = Bounded(256)
         """Groups by the JSON of the claim that lists them."""
