@@ -1,4 +1,4 @@
-"""Caches: one bounded object that holds facts and decoded records, never decisions and never tokens.
+"""Caches: one bounded object that holds facts and decoded records, never decisions and never the text of a token.
 
 A key is the full identity of what it describes, generation of its configuration included; what can become wrong carries
 its own time or version, which its readers check.
@@ -57,6 +57,9 @@ class Caches:
     def __init__(self, settings: Settings) -> None:
         self.records: Bounded[str, Any] = Bounded(settings.record_cache_size)
         """Decoded records by entry key; each knows the version that it was decoded from."""
+        self.tokens: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
+        A record has no secret: of its token's text it holds a keyed hash, with which nobody can call."""
         self.snapshots: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
         """What logins rest on, by mount and role; each knows the versions that it was made of."""
         self.signatures: Bounded[Hashable, Any] = Bounded(settings.signature_cache_size)

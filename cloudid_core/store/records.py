@@ -99,19 +99,23 @@ class Records:
         self._cache = cache
         self._read_keyring = read_keyring
 
-    async def find(self, key: str, form: type[T]) -> Found[T] | None:
+    def find(self, key: str, form: type[T]) -> Program[Found[T] | None]:
         """The record at `key`, or `None`."""
+        return self.find_known(self._cache, key, form)
+
+    async def find_known(self, cache: Bounded[str, Any], key: str, form: type[T]) -> Found[T] | None:
+        """As `find`, for records that are remembered in a cache of their own."""
         entry = await ReadEntry(key)
         if entry is None:
-            self._cache.drop(key)
+            cache.drop(key)
             return None
-        known: Found[T] | None = self._cache.get(key)
+        known: Found[T] | None = cache.get(key)
         if known is not None and known.version == entry.version:
             return known
         if not self.sealer.knows(term_of(entry.value)):
             await self.learn_keys()
         found = Found(key, self._opened(key, entry, form), entry.version)
-        self._cache.put(key, found)
+        cache.put(key, found)
         return found
 
     def last_found(self, key: str, form: type[T]) -> Found[T] | None:
@@ -120,7 +124,7 @@ class Records:
         return found
 
     async def find_fresh(self, key: str, form: type[T]) -> Found[T] | None:
-        """As `find`, for what must not stay in memory: tokens, leases, intents."""
+        """As `find`, for what must not stay in memory: leases, intents, wrapped answers."""
         entry = await ReadEntry(key)
         if entry is None:
             return None
@@ -152,7 +156,8 @@ class Records:
 
     async def are_at(self, versions: Mapping[str, int]) -> bool:
         """Whether all these entries still have the versions that they had (`ABSENT`: are still not there)."""
-        return _are_at(await _entries(tuple(versions)), versions)
+        keys = tuple(versions)
+        return _are_at(await (ReadEntries(keys) if len(keys) <= MOST_ENTRIES else _entries(keys)), versions)
 
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
         """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""
@@ -251,4 +256,8 @@ async def _entries(keys: Sequence[str]) -> dict[str, Entry]:
 
 def _are_at(entries: Mapping[str, Entry], versions: Mapping[str, int]) -> bool:
     """Whether the entries that are there have these versions, and the others are `ABSENT`."""
-    return all((entries[key].version if key in entries else ABSENT) == version for key, version in versions.items())
+    for key, version in versions.items():
+        entry = entries.get(key)
+        if (ABSENT if entry is None else entry.version) != version:
+            return False
+    return True

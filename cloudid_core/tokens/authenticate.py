@@ -25,7 +25,7 @@ DEPTH: Final = 64
 
 def find_token(context: Context, token_id: str) -> Program[Found[Token] | None]:
     """The service token with this id, alive or not."""
-    return context.records.find_fresh(keys.token(token_id), Token)
+    return context.records.find_known(context.caches.tokens, keys.token(token_id), Token)
 
 
 async def find_by_text(context: Context, shown: str) -> Token | None:

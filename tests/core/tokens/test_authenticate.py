@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cloudid_core.tokens.authenticate import DEPTH
+from cloudid_core.tokens.authenticate import DEPTH, find_by_text
 from cloudid_core.tokens.record import Token
 from tests.installation import ROOT, Installation
 from tests.logins import configure_logins, log_in
@@ -151,3 +154,48 @@ def test_each_of_many_parallel_uses_is_granted_and_none_beyond_the_last(seed: in
     world.settle()
     statuses = [task.result().status for task in asked]
     assert (statuses.count(200), statuses.count(403)) == (200, 5)
+
+
+def test_a_token_that_is_used_again_is_not_decoded_again() -> None:
+    world = Installation()
+    token = new_token(world)
+    found = [world.perform(find_by_text(world.context, token)) for _ in range(2)]
+    assert found[0] is not None
+    assert found[0] is found[1]
+    assert token not in repr(list(world.context.caches.tokens))
+    assert token not in str(msgspec.to_builtins(found[0]))
+
+
+CHANGES = ("child", "expire", "renew", "revoke", "revoke_orphan")
+
+
+@given(st.lists(st.tuples(st.sampled_from(CHANGES), st.integers(0, 7), st.booleans()), max_size=8))
+def test_a_remembered_token_is_what_its_entry_says(changes: list[tuple[str, int, bool]]) -> None:
+    """Two nodes change tokens in turn. The one that remembers them answers as one that remembers nothing."""
+    world = Installation()
+    other = world.open_node()
+    tokens = [new_token(world, ttl=100, no_parent=True)]
+
+    def seen() -> list[object]:
+        replies = [world.ask("GET", SELF, token=token) for token in tokens]
+        return [(reply.status, reply.status == 200 and reply.data) for reply in replies]
+
+    for change, number, is_elsewhere in changes:
+        token = tokens[number % len(tokens)]
+        with world.requests_to(other if is_elsewhere else world.service):
+            match change:
+                case "child":
+                    reply = world.ask("POST", "auth/token/create", {"ttl": 60}, token)
+                    tokens += [reply.auth["client_token"]] if reply.status == 200 else []
+                case "expire":
+                    world.advance(number)
+                case "renew":
+                    world.ask("POST", "auth/token/renew", {"token": token, "increment": number})
+                case "revoke":
+                    world.ask("POST", "auth/token/revoke", {"token": token})
+                case "revoke_orphan":
+                    world.ask("POST", "auth/token/revoke-orphan", {"token": token})
+        with world.requests_to(other):
+            other.context.caches.tokens.clear()
+            expected = seen()
+        assert seen() == expected
