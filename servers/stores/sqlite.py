@@ -33,6 +33,9 @@ ENTRIES_KNOWN: Final = 8192
 KEYS_AT_ONCE: Final = 500
 """How many keys one statement names: older versions of SQLite take no more than 999."""
 
+FEW: Final = 16
+"""So few keys are remembered when they are read together: every request reads those of its token's policies."""
+
 VALUE_KNOWN: Final = 4096
 """Largest value, in bytes, that is kept in memory."""
 
@@ -98,16 +101,31 @@ class SqliteStore:
             self._writing.release()
 
     def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
-        """Those that are not remembered come by one statement, and are not remembered: they would push out others."""
+        """Many that are not remembered come by one statement, and are not remembered: they would push out others."""
         self._check()
-        found = {key: entry for key in keys if (entry := self._known.peek(key)) is not None}
-        unknown = [key for key in keys if key not in found]
-        with _failures("the store could not be read"):
-            for start in range(0, len(unknown), KEYS_AT_ONCE):
-                page = unknown[start : start + KEYS_AT_ONCE]
-                rows = self._reader.execute(_READ_ALL.format(", ".join("?" * len(page))), page)
-                found |= {key: Entry(value, version) for key, value, version in rows}
-        return {key: entry for key, entry in found.items() if entry.version}
+        found: dict[str, Entry] = {}
+        unknown: list[str] = []
+        for key in keys:
+            entry = self._known.peek(key)
+            if entry is None:
+                unknown.append(key)
+            elif entry.version:
+                found[key] = entry
+        if unknown:
+            with _failures("the store could not be read"):
+                found |= self._read_few(unknown) if len(keys) <= FEW else self._read_many(unknown)
+        return found
+
+    def _read_few(self, keys: Sequence[str]) -> Mapping[str, Entry]:
+        return {key: entry for key in keys if (entry := self._read_first(key)).version}
+
+    def _read_many(self, keys: Sequence[str]) -> Mapping[str, Entry]:
+        found: dict[str, Entry] = {}
+        for start in range(0, len(keys), KEYS_AT_ONCE):
+            page = keys[start : start + KEYS_AT_ONCE]
+            rows = self._reader.execute(_READ_ALL.format(", ".join("?" * len(page))), page)
+            found |= {key: Entry(value, version) for key, value, version in rows}
+        return found
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         self._check()

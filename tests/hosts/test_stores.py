@@ -23,7 +23,7 @@ from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from servers.stores import BlockingStore, Outcome
 from servers.stores.owned_files import CHECK_SECONDS
-from servers.stores.sqlite import ENTRIES_KNOWN, VALUE_KNOWN, SqliteStore
+from servers.stores.sqlite import ENTRIES_KNOWN, FEW, VALUE_KNOWN, SqliteStore
 
 from .reference import ReferenceStore
 
@@ -383,6 +383,21 @@ def test_what_was_read_once_is_known_until_a_commit_changes_it(path: Path) -> No
         assert [entry.value for key in ("a", "b") if (entry := store.read(key))] == [b"2", b"2"]
 
 
+def test_a_few_that_are_read_together_are_known_from_then_on(path: Path) -> None:
+    """Also when thousands of commits have pushed out what was known of them. Many would push out the others."""
+    with closing(SqliteStore(path)) as store:
+        commit(store, put(a=b"1", **{f"n{number}": b"1" for number in range(FEW)}))
+    with closing(SqliteStore(path)) as store:
+        statements: list[str] = []
+        store._writer.set_trace_callback(statements.append)
+        store._reader.set_trace_callback(statements.append)
+        for _ in range(2):
+            assert [entry.value for entry in store.read_all(("a", "b")).values()] == [b"1"]
+        assert len(statements) == 2
+        assert len(store.read_all([f"n{number}" for number in range(FEW)] + ["a"])) == FEW + 1
+        assert set(store._known) == {"a", "b"}
+
+
 def test_what_is_read_beside_a_commit_is_not_remembered(path: Path) -> None:
     """The commit may change it before the reader would remember it."""
 
@@ -390,6 +405,7 @@ def test_what_is_read_beside_a_commit_is_not_remembered(path: Path) -> None:
         def _finish(self) -> None:
             for key in ("a", "b"):
                 self.read(key)
+                self.read_all((key,))
                 assert self._known.peek(key) is None
             super()._finish()
 
