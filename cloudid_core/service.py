@@ -16,6 +16,7 @@ from .api.dispatch import respond
 from .api.exchange import Exchange
 from .api.response import Request, Response, render_refusal
 from .audit.entry import response_entries
+from .background import queue
 from .background.loop import Loop
 from .background.nodes import leave, look_around
 from .effects import Instant, Now, RandomBytes, Record
@@ -61,7 +62,8 @@ class Service:
     def __init__(self, context: Context, request_ids: RequestIds) -> None:
         self.context = context
         self._request_ids = request_ids
-        self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
+        sweep = Sweep()
+        self._background = Loop(context, context.node.id, {**HANDLERS, queue.TIDY: sweep.run_job}, sweep.run)
         self._refresh_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:

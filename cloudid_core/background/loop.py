@@ -27,8 +27,8 @@ from . import queue
 from .leadership import hold_leadership, release_leadership
 from .queue import Job
 
-SWEEP_PAUSE: Final = 60.0
-"""Seconds between two sweeps for dead entries, unless something else is done sooner."""
+SWEEP_PAUSE: Final = 10.0
+"""Least seconds between two sweeps for dead entries, however many rounds come meanwhile."""
 PAUSE: Final = 10.0
 """Seconds between two rounds at the most: another node may have led meanwhile, and stopped."""
 POLL: Final = 1.0
@@ -85,8 +85,6 @@ class Loop:
         self._has_started = False
         self._is_stopped = False
         self._swept_at: Instant = 0.0
-        self._again_at: Instant = 0.0
-        """When it wanted to run again: a round that comes sooner was asked for."""
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
         """Due entries whose work met a bug, and until when they are left alone."""
 
@@ -106,12 +104,14 @@ class Loop:
         self._context.node.leader = self._node
         all_backlogs = await self._backlogs(now)
         backlogs = [backlog for backlog in all_backlogs if backlog.due_keys]
-        if self._is_poll(now) and not backlogs:
+        is_sweep_due = not 0 <= now - self._swept_at < SWEEP_PAUSE
+        if not backlogs and not is_sweep_due:
             return self._visit_at(now, now, all_backlogs)
-        self._swept_at = now
         chosen = sorted(backlogs, key=lambda backlog: backlog.next_at)[:MOST_LANES]
         bugs = await self._work_off(chosen, fence, now + ROUND_SECONDS)
-        await self._sweep(self._context, fence, now)
+        if is_sweep_due:
+            self._swept_at = now
+            await self._sweep(self._context, fence, now)
         if bugs:
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
         is_behind = len(chosen) < len(backlogs) or any(backlog.is_behind for backlog in chosen)
@@ -184,12 +184,7 @@ class Loop:
         """When the first entry is due. What other nodes write may be due sooner, and they cannot wake this one."""
         first = min((backlog.next_at for backlog in backlogs), default=inf)
         latest = now + (POLL if self._context.node.others else PAUSE)
-        self._again_at = min(latest, max(earliest, first))
-        return self._again_at
-
-    def _is_poll(self, now: Instant) -> bool:
-        """Whether this round only looks for what is due: dead entries are swept less often, and in rounds asked for."""
-        return now >= self._again_at and 0 <= now - self._swept_at < SWEEP_PAUSE
+        return min(latest, max(earliest, first))
 
 
 async def _record(event: JobFailed) -> None:

@@ -28,6 +28,7 @@ ROTATION: Final = "rotation"
 MOUNT: Final = "mount"
 ROTATION_PLAN: Final = "rotation-plan"
 SIGNING_KEY: Final = "signing-key"
+TIDY: Final = "tidy"
 
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 """What a commit of a request expects of the leadership: nothing."""

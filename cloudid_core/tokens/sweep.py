@@ -11,11 +11,14 @@ from typing import Final
 
 from ..api.response import Answer
 from ..api.routing import Call
+from ..background import queue
+from ..background.queue import Due, Job
 from ..effects import Instant, ListKeys, Now, Record, Sleep
 from ..errors import Conflict, EntryDamaged, RecordFailed
 from ..events import JobFailed, Problem
 from ..foundation.caches import Bounded
 from ..foundation.context import Context
+from ..mounts.table import TOKEN
 from ..store import keys
 from ..store.changes import Changes
 from .record import Token
@@ -48,6 +51,11 @@ class Sweep:
             await Sleep(0.0)  # requests run between two pages
         return removed
 
+    async def run_job(self, job: Job) -> None:
+        """A round that a request asked for."""
+        await job.context.records.commit(Changes(job.fence, deletes=(job.key,)))
+        await self.run(job.context, job.fence, job.now)
+
     async def _sweep_page(self, context: Context, fence: Mapping[str, int], now: Instant) -> int:
         page = await ListKeys(keys.TOKENS, self._after, PAGE)
         self._after = page[-1] if len(page) == PAGE else ""
@@ -78,7 +86,9 @@ class Sweep:
 
 
 async def tidy(call: Call) -> Answer:
-    """Start the next round of removing dead tokens now; without a request the background does it from time to time."""
+    """Ask for a round of removing dead tokens, at whichever node leads; the background does it from time to time."""
+    due_key = keys.due(0.0, queue.TIDY, TOKEN.id, "")  # one, however many requests ask
+    await call.context.records.commit(Changes(puts={due_key: Due()}))
     return Answer(
         status=ACCEPTED,
         warnings=("dead tokens are removed in the background; another round has been asked for",),

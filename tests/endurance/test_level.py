@@ -59,7 +59,7 @@ class Logins(Threads):
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_dead_tokens_are_removed_as_fast_as_they_are_made(name: str, tmp_path: Path) -> None:
-    """A round of removal, which comes every minute and whenever it is asked for, removes all that have died."""
+    """A round of removal, which comes every ten seconds and whenever it is asked for, removes all that have died."""
     with start(Simulator()) as cloud:
         deployment = Deployment.prepare(name, tmp_path, cloud.url, {"fact_max_age": 3600})
         with deployment.serving() as server, deployment.client(server) as client:

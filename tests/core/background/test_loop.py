@@ -17,6 +17,7 @@ from cloudid_core.background.loop import (
     MOST_LANES,
     PAUSE,
     ROUND_SECONDS,
+    SWEEP_PAUSE,
     WORK_SECONDS,
     Loop,
 )
@@ -36,10 +37,6 @@ KIND: Final = "kind"
 OTHER: Final = "other"
 
 
-async def sweep_nothing(context: Context, fence: Mapping[str, int], now: Instant) -> None:
-    pass
-
-
 class Round:
     """A tick whose work is written here: what was done, in its order."""
 
@@ -47,12 +44,13 @@ class Round:
         self.setting = Setting()
         self.loop = self.node("node")
         self.done: list[str] = []
+        self.swept_at: list[float] = []
         self.at_once = 0
         self.most_at_once = 0
         self.do = do or self.finish
 
     def node(self, name: str) -> Loop:
-        return Loop(self.setting.context, name, {KIND: self.job, OTHER: self.job}, sweep_nothing)
+        return Loop(self.setting.context, name, {KIND: self.job, OTHER: self.job}, self.sweep)
 
     async def job(self, job: Job) -> None:
         self.at_once += 1
@@ -61,6 +59,9 @@ class Round:
             await self.do(job)
         finally:
             self.at_once -= 1
+
+    async def sweep(self, context: Context, fence: Mapping[str, int], now: Instant) -> None:
+        self.swept_at.append(now - START)
 
     async def finish(self, job: Job) -> None:
         self.done.append(f"{job.mount_id}/{job.ref}")
@@ -112,6 +113,31 @@ def test_a_queue_that_is_behind_is_worked_off_in_more_lanes() -> None:
     round_.most_at_once = 0
     round_.run()
     assert 0 < round_.most_at_once <= LANES
+
+
+def test_dead_entries_are_swept_from_time_to_time_however_busy_the_rounds_are() -> None:
+    """Each sweep takes time from the requests, and rounds of a backlog follow each other at once."""
+    round_ = Round()
+    for _ in range(30):
+        round_.put("m", *range(100, 100 + BUDGET + 10))
+        round_.run()
+        round_.setting.world.advance(1)
+    assert round_.swept_at == [0, SWEEP_PAUSE, 2 * SWEEP_PAUSE]
+
+
+def test_dead_entries_are_swept_though_nothing_is_due() -> None:
+    round_ = Round()
+    for _ in range(4):
+        round_.setting.world.advance(round_.run())
+    assert round_.swept_at == [0, SWEEP_PAUSE, 2 * SWEEP_PAUSE, 3 * SWEEP_PAUSE]
+
+
+def test_a_clock_that_is_set_back_does_not_put_the_sweep_off() -> None:
+    round_ = Round()
+    round_.run()
+    round_.setting.world.clock -= 3600
+    round_.run()
+    assert round_.swept_at == [0, -3600]
 
 
 def test_a_backlog_of_one_mount_hides_nothing_of_another() -> None:

@@ -106,7 +106,11 @@ def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
     assert len(world.keys("token/")) == 2
 
 
-def test_tidying_asks_for_the_next_round_now() -> None:
+def test_tidying_asks_for_the_next_round_now_however_often_it_is_asked_for() -> None:
     world = Installation()
-    reply = world.ask("POST", "auth/token/tidy")
-    assert (reply.status, len(reply.body["warnings"]), reply.response.wake_at) == (202, 1, world.clock)
+    for _ in range(3):
+        reply = world.ask("POST", "auth/token/tidy")
+        assert (reply.status, len(reply.body["warnings"]), reply.response.wake_at) == (202, 1, world.clock)
+    assert len(world.due("tidy")) == 1
+    world.tick()
+    assert world.due("tidy") == []
