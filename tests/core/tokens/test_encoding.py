@@ -37,6 +37,14 @@ def test_ids_sort_by_the_time_of_their_making(first: float, second: float) -> No
     assert (ids[0] < ids[1]) == (milliseconds[0] < milliseconds[1])
 
 
+@given(st.integers(1, 2**40), st.integers(0, 2**40))
+def test_the_time_of_an_id_stands_before_it_and_after_all_earlier_ones(milliseconds: int, earlier: int) -> None:
+    at = (milliseconds + 0.5) / 1000
+    before = (min(earlier, milliseconds - 1) + 0.5) / 1000
+    latest_before = encoding.time_ordered_id(before, bytes([255]) * encoding.ID_RANDOM_SIZE)
+    assert latest_before < encoding.id_time(at) < encoding.time_ordered_id(at, bytes(encoding.ID_RANDOM_SIZE))
+
+
 @given(IDS)
 def test_an_accessor_gives_the_id_of_its_token_only_with_the_key_ring(token_id: str) -> None:
     """A permutation of ids: no index is needed, and a token does not reveal its accessor."""
