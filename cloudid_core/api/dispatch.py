@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..audit.device import Trail
 from ..audit.entry import request_entries
 from ..effects import Now, Record
-from ..errors import Code, MountsChanged, RecordFailed, Refused
+from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused
 from ..foundation.components import Catalog
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
@@ -55,7 +55,10 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
             if exchange.is_executed or (await mount_table(context.records)).version == table.version:
                 raise
     while True:
-        table = await mount_table(context.records)
+        try:
+            table = await mount_table(context.records)
+        except HostFailure as failure:
+            return await respond_without_store(failure, context, catalog, exchange)
         try:
             return await respond_by(table, context, catalog, exchange)
         except MountsChanged:
@@ -70,6 +73,20 @@ def last_table(context: Context, request: Request) -> Found[MountTable] | None:
         return None
     found = known_destination(request, table.version, context.caches.destinations)
     return table if found is not None and found.route is not None and found.route.makes_sure_of_mounts else None
+
+
+async def respond_without_store(
+    failure: HostFailure, context: Context, catalog: Catalog, exchange: Exchange
+) -> Response:
+    """The response about the state of this node, by the mounts that were read last. Raises `failure` for all else."""
+    context.node.is_store_lost = True
+    table = context.records.last_found(MOUNTS, MountTable)
+    if table is None:
+        raise failure
+    route = destination_of(exchange.request, catalog, table, context.caches.destinations).route
+    if route is None or route.audited:
+        raise failure
+    return await respond_by(table, context, catalog, exchange)
 
 
 async def respond_by(table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange) -> Response:

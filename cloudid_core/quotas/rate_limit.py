@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from ..effects import Instant
-from ..errors import Code, Refused
+from ..errors import Code, HostFailure, Refused
 from ..foundation.context import Context
 from ..store import keys
 from ..values import network
@@ -47,8 +47,15 @@ def known_quotas(context: Context, now: Instant) -> Quotas | None:
 
 
 async def read_quotas(context: Context, now: Instant) -> Quotas:
-    """The quotas as they are. A record that is damaged counts as none, so that it can be replaced."""
-    found, _ = await context.records.find_for_writing(keys.QUOTAS, Quotas)
+    """The quotas as they are, or as they were while the store is lost.
+
+    A record that is damaged counts as none, so that it can be replaced.
+    """
+    try:
+        found, _ = await context.records.find_for_writing(keys.QUOTAS, Quotas)
+    except HostFailure:
+        last: _Read | None = context.caches.quotas.peek(keys.QUOTAS)
+        return last.quotas if last else Quotas()
     quotas = found.record if found else Quotas()
     context.caches.quotas.put(keys.QUOTAS, _Read(quotas, now))
     return quotas

@@ -13,7 +13,7 @@ from cloudid_core.background.leadership import LENGTH
 from cloudid_core.background.loop import FOLLOW, PAUSE, POLL
 from cloudid_core.background.nodes import ALONE_PAUSE, FORGOTTEN, GONE, LOOK_PAUSE, digests
 from cloudid_core.clouds import CLOUDS
-from cloudid_core.effects import ClockReading, Commit, Effect, ReadEntries
+from cloudid_core.effects import ClockReading, Commit, Effect, ListKeys, ReadEntries, ReadEntry
 from cloudid_core.errors import CloudidError, HostFailure
 from cloudid_core.events import SettingsDiffer
 from cloudid_core.settings import Settings
@@ -152,6 +152,32 @@ def test_health_fails_while_the_store_is_lost() -> None:
     assert world.ask("GET", "sys/health", token="").status == 503
     look(world, world.service)
     assert world.must("GET", "sys/health", token="").body["store_latency_ms"] == 0
+
+
+class Storeless(Installation):
+    """Its store can be lost."""
+
+    is_lost = False
+
+    def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
+        lost = self.is_lost and isinstance(effect, ReadEntry | ReadEntries | ListKeys | Commit)
+        return FaultKind.FAIL if lost else super().fault_for(effect)
+
+
+def test_the_state_of_a_node_is_told_while_the_store_is_lost() -> None:
+    """Though it has not looked since. Everything else is refused."""
+    world = Storeless()
+    world.is_lost = True
+    world.advance(60)
+    health = world.ask("GET", "sys/health", token="")
+    assert (health.status, health.body["problems"]) == (503, ["the store cannot be read or written"])
+    for path in ("sys/leader", "sys/seal-status", "sys/init"):
+        assert world.ask("GET", path, token="").status == 200
+    for path in ("sys/ha-status", "nowhere", "identity/oidc/plugins/.well-known/keys", "auth/token/lookup-self"):
+        assert world.refused("GET", path) == (503, "store_unavailable")
+    world.is_lost = False
+    look(world, world.service)
+    assert world.must("GET", "sys/health", token="").body["problems"] == []
 
 
 def test_the_leader_looks_each_second_while_there_are_others() -> None:
