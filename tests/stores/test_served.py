@@ -21,7 +21,7 @@ from servers.common.host import Host
 from servers.common.settings import read_file
 from servers.provider_simulator import Simulator, start
 from tests.hosts.opened import on
-from tests.servers.running import ROOT, SERVERS, Running
+from tests.servers.running import PATIENCE, ROOT, SERVERS, Running
 from tests.servers.story import ROOT as ROOT_TOKEN
 from tests.servers.story import login_form, tell
 
@@ -137,7 +137,7 @@ def test_the_story_is_told_on_every_durable_store(
 
 def ask(url: str, method: str, path: str, token: str = ROOT_TOKEN, body: Any = None) -> httpx.Response:
     headers = {"X-Service-Token": token} if token else {}
-    return httpx.request(method, f"{url}/v1/{path}", headers=headers, json=body, trust_env=False)
+    return httpx.request(method, f"{url}/v1/{path}", headers=headers, json=body, trust_env=False, timeout=PATIENCE)
 
 
 def configured(url: str, cloud: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from typing import Final
 
 from attrs import define
@@ -20,7 +21,7 @@ from .connection import ConnectionLost, StatementFailed
 from .session import Backend, Session, open_session
 
 PATIENCE: Final = 5.0
-"""Seconds that a request waits for a new session, and a commit for the end of a doubt."""
+"""Seconds after a loss in which requests wait for a new session, and that a commit waits for the end of a doubt."""
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
@@ -51,6 +52,7 @@ class Connector:
         self._identity = ""
         self._reason = ""
         self._pause = 0.0
+        self._lost_at = 0.0
         self.writer: Final = os.urandom(12).hex().encode()
         self.timeline = 0
         """The database's timeline at the last connection: it grows with each fail-over. 0: unknown."""
@@ -62,9 +64,9 @@ class Connector:
         await self._connect()
 
     async def session(self) -> Session:
-        """The session, when there is one soon. Raises `StoreFailed`."""
-        if self._session is None:
-            await self._runtime.wait(self._connected, PATIENCE)
+        """The session, when there is one soon after the last one was lost. Raises `StoreFailed`."""
+        if self._session is None and (patience := self._lost_at + PATIENCE - time.monotonic()) > 0:
+            await self._runtime.wait(self._connected, patience)
         if self._session is None:
             raise StoreFailed(self._reason)
         return self._session
@@ -73,6 +75,7 @@ class Connector:
         """Give up a session; the first who does so has another one made."""
         if self._session is session:
             self._session = None
+            self._lost_at = time.monotonic()
             self._reason = f"the connection to the database was lost: {reason}"
             self._connected = self._runtime.new_event()
             self._runtime.start(self._reconnect)
