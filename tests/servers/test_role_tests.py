@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,18 @@ def test_the_example_of_the_page_is_what_the_program_prints(
 def test_cases_that_go_as_expected_end_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([write(tmp_path / "cases.json", cases=CASES), write(tmp_path / "roles.json", roles=ROLES)]) == 0
     assert capsys.readouterr().out.endswith("5 cases, 0 otherwise than expected\n")
+
+
+def test_roles_of_a_file_need_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*given: object, **options: object) -> None:
+        raise AssertionError("a socket")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert main([write(tmp_path / "all.json", cases=CASES, roles=ROLES)]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
