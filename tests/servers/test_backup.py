@@ -72,16 +72,21 @@ class Directory:
         first = self._client.get(self._path).json()["passwordCredentials"][0]
         self._client.post(f"{self._path}/removePassword", json={"keyId": first["keyId"]}).raise_for_status()
 
-    def add_secret(self) -> str:
+    def add_secret(self) -> dict[str, str]:
+        """What the provider answers, with `secretText` and `keyId`."""
         answer = self._client.post(f"{self._path}/addPassword", json={"passwordCredential": {"displayName": "by hand"}})
         answer.raise_for_status()
-        return str(answer.json()["secretText"])
+        return dict(answer.json())
 
-    def made(self, kind: str) -> set[str]:
-        """What lives of what was made for leases: all but what belongs to the root application."""
+    def made(self, kind: str, of: str = "") -> set[str]:
+        """What lives of what was made for leases: all but what belongs to the root application.
+
+        `of`: the application that it must belong to.
+        """
         ledger = self._client.get("/simulator/ledger").json()
+        alive = [one for one in ledger if one["kind"] == kind and not one["deleted_at"]]
         root = self.application["object_id"]
-        return {one["id"] for one in ledger if one["kind"] == kind and not one["deleted_at"] and root not in one["of"]}
+        return {one["id"] for one in alive if root not in one["of"] and (not of or of in one["of"])}
 
 
 @contextmanager
@@ -135,15 +140,23 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
                 answer = client.get(f"/v1/cloud/{needs_provider}")
                 assert (answer.status_code, answer.json()["codes"]) == (502, ["provider_secret_refused"])
 
-            client.post("/v1/cloud/config", json={"client_secret": by_hand}).raise_for_status()
+            client.post("/v1/cloud/config", json={"client_secret": by_hand["secretText"]}).raise_for_status()
             wait_until(lambda: not client.get("/v1/cloud/reconcile").json()["data"]["too_fresh"], LONG)
             report = client.get("/v1/cloud/reconcile").json()["data"]
             assert (report["missing"], report["unexamined"]) == ([], 0)
-            reported = {one["id"] for one in report["unaccounted"] if one["kind"] == "application"}
-            fresh = sum(lease.startswith("cloud/creds/fresh/") for lease in restored)
-            made_since = len(directory.made("application")) - fresh
-            assert reported <= directory.made("application")
-            assert made_since - CLIENTS <= len(reported) <= made_since  # what was under way has intents in the copy
+            fresh, existing = (sum(f"/{role}/" in lease for lease in restored) for role in ("fresh", "existing"))
+            other = directory.world["applications"][1]["object_id"]
+            for kind, made, kept in (
+                ("application", directory.made("application"), fresh),
+                ("password", directory.made("password", other), existing),
+            ):
+                reported = {one["id"] for one in report["unaccounted"] if one["kind"] == kind}
+                since = len(made) - kept
+                assert reported & made
+                assert since - CLIENTS <= len(reported & made) <= since  # what was under way has intents in the copy
+                others = reported - made
+                assert len(others) == (kind == "password"), "the root secret of the rotation"
+                assert by_hand["keyId"] not in others
             client.post("/v1/cloud/reconcile", json={"max": 1000}).raise_for_status()
             wait_until(lambda: len(directory.made("application")) == fresh, LONG)
             wait_until(lambda: len(directory.made("password")) == len(restored), LONG)
