@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.installation import HOME, Installation
+from tests.tokens import look_up_self
 
 from .logins import ROLE, configured, form, log_in, machine, refused, token_of
 
@@ -72,6 +73,7 @@ def test_token_period(service: Installation) -> None:
     """Each renewal grants the period again, past the maximum too; the increment that is asked for has no effect."""
     service.must("POST", "sys/auth/cloud/tune", {"default_lease_ttl": 800, "max_lease_ttl": 1000})
     token = token_of(service, token_period=600)["client_token"]
+    assert look_up_self(service, token)["period"] == 600
     for _ in range(5):
         service.advance(500)
         assert renewed(service, token, 5) == 600
