@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.servers.running import SERVERS, Running, wait_until
+from tests.stores.cluster import Databases
 from tests.stores.test_served import ask, prepared, written
 
 SERVICE = '[service]\nissuer = "https://id.test"\nsettle_time = {}\n'
@@ -38,3 +42,24 @@ def test_nodes_tell_of_each_other_and_of_settings_that_differ(database: str, tmp
         assert (health["standby"], health["settings_that_differ"]) == (False, ["settle_time"])
         assert 0 <= health["store_latency_ms"] < 5000
         assert abs(health["clock_skew_ms"]) < 5000
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_whose_clock_is_not_the_databases_is_not_healthy(
+    server: str, database: str, databases: Databases, tmp_path: Path
+) -> None:
+    """The database's clock is a minute ahead."""
+    settings = written(tmp_path, database)
+    prepared(settings)
+    ahead = """
+    DO $do$ DECLARE text text := pg_get_functiondef('cloudid.commit'::regproc); BEGIN
+        EXECUTE replace(text, 'clock_timestamp()', 'clock_timestamp() + interval ''1 minute''');
+    END $do$"""
+    databases.execute(ahead, database=database)
+    with Running(f"servers.{server}", "--settings", str(settings)) as running:
+        (problem,) = wait_until(lambda: told(running, "sys/health")["problems"])
+        assert re.fullmatch(r"this machine's clock is (59|60)\.\d s behind the store's", problem)
+        answer = ask(running.url, "GET", "sys/health", token="")
+        assert answer.status_code == 503
+        assert 59_000 < answer.json()["clock_skew_ms"] < 61_000
+        assert ask(running.url, "GET", "auth/token/lookup-self").status_code == 200, "it serves all the same"
