@@ -155,19 +155,18 @@ def test_health_fails_while_the_store_is_lost() -> None:
 
 
 class Storeless(Installation):
-    """Its store can be lost."""
+    """Its store can be lost, or take no writes."""
 
-    is_lost = False
+    failing: tuple[type[Effect[Any]], ...] = ()
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
-        lost = self.is_lost and isinstance(effect, ReadEntry | ReadEntries | ListKeys | Commit)
-        return FaultKind.FAIL if lost else super().fault_for(effect)
+        return FaultKind.FAIL if isinstance(effect, self.failing) else super().fault_for(effect)
 
 
 def test_the_state_of_a_node_is_told_while_the_store_is_lost() -> None:
     """Though it has not looked since. Everything else is refused."""
     world = Storeless()
-    world.is_lost = True
+    world.failing = (ReadEntry, ReadEntries, ListKeys, Commit)
     world.advance(60)
     health = world.ask("GET", "sys/health", token="")
     assert (health.status, health.body["problems"]) == (503, ["the store cannot be read or written"])
@@ -175,9 +174,21 @@ def test_the_state_of_a_node_is_told_while_the_store_is_lost() -> None:
         assert world.ask("GET", path, token="").status == 200
     for path in ("sys/ha-status", "nowhere", "identity/oidc/plugins/.well-known/keys", "auth/token/lookup-self"):
         assert world.refused("GET", path) == (503, "store_unavailable")
-    world.is_lost = False
+    world.failing = ()
     look(world, world.service)
     assert world.must("GET", "sys/health", token="").body["problems"] == []
+
+
+def test_health_fails_while_the_store_takes_no_writes() -> None:
+    """What only reads is answered all the same."""
+    world = Storeless()
+    look(world, world.service)
+    world.failing = (Commit,)
+    world.advance(ALONE_PAUSE)
+    with pytest.raises(HostFailure):
+        look(world, world.service)
+    assert world.ask("GET", "sys/health", token="").status == 503
+    assert world.ask("GET", "auth/token/lookup-self").status == 200
 
 
 def test_the_leader_looks_each_second_while_there_are_others() -> None:
