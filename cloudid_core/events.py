@@ -56,7 +56,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_de
 
 
 class RequestReceived(Event, frozen=True, kw_only=True, tag="request"):
-    """A request that policies allow is about to be executed."""
+    """A request that policies allow is about to be executed. Recorded only where audit devices must have it first."""
 
     severity: ClassVar[Severity] = "debug"
 

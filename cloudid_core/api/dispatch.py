@@ -137,7 +137,8 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         authorise(caller, ask, capability, route.form)
     if ask.body or route.requires_all:
         call = replace(call, given=read_form(route, ask.body))
-    await Record(exchange.received(request_entries(exchange)))
+    if exchange.trail is not None:
+        await Record(exchange.received(request_entries(exchange)))
     exchange.is_executed = True
     answer = exchange.given = complete(await route.program(call), route, call)
     response = render(answer, request_id=exchange.request_id, mount_type=mount.shown_type)

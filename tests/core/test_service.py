@@ -73,8 +73,11 @@ def test_nothing_is_answered_that_could_not_be_recorded() -> None:
     """The request is recorded before its program runs: nothing has been done when that fails."""
     host = Troubled()
     service = _open(host)
+    headers = {"x-service-token": "root"}
+    device = b'{"type":"file","options":{"file_path":"/var/log/audit.log"}}'
+    assert run_now(service.handle(Request("PUT", "/v1/sys/audit/file", headers, device)), host).status == 204
     host.fails_in, host.failure = "audit", RecordFailed("disk full")
-    write = Request("POST", "/v1/auth/cloud/config", {"x-service-token": "root"}, b'{"tenant_id":"t","resource":"r"}')
+    write = Request("POST", "/v1/auth/cloud/config", headers, b'{"tenant_id":"t","resource":"r"}')
     before = host.store.revision
     assert run_now(service.handle(write), host).status == 503
     assert host.store.revision == before

@@ -12,6 +12,7 @@ CANARY = "c4n4ry-s3cret"
 
 def test_a_request_and_its_answer_are_recorded_without_secrets() -> None:
     world = Installation()
+    world.must("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/var/log/audit.log"}})
     new_token(world, id="s3cret")
     before = len(world.events)
     world.must("POST", "auth/token/lookup", {"token": "s3cret"})
@@ -21,6 +22,13 @@ def test_a_request_and_its_answer_are_recorded_without_secrets() -> None:
     assert (request.operation, request.path, request.display_name) == ("update", "auth/token/lookup", "root")
     assert (response.request_id, response.status) == (request.request_id, 200)
     assert "s3cret" not in repr(world.events)
+
+
+def test_a_request_that_is_not_audited_is_recorded_by_its_answer_only() -> None:
+    world = Installation()
+    before = len(world.events)
+    world.must("GET", "auth/token/lookup-self")
+    assert [type(event) for event in world.events[before:]] == [RequestAnswered]
 
 
 def test_a_refused_login_tells_its_codes_role_and_mount() -> None:

@@ -35,7 +35,7 @@ class TwoNodes(Installation):
     def __init__(self, *changes: tuple[Any, ...], **role: Any) -> None:
         super().__init__()
         self.when_received: Callable[[], Any] | None = None
-        """What is done once, when the next request is recorded; it runs on this host."""
+        """What is done once, when the next audited request of this node is recorded; it runs on this host."""
         self.broken: set[str] = set()
         """Audit devices that take nothing."""
         self.machine = configure_logins(self, **role)
@@ -237,22 +237,23 @@ def test_a_device_that_was_enabled_gets_a_refusal_by_a_quota() -> None:
 
 
 def test_a_table_that_changes_while_a_login_is_under_way_has_it_start_again() -> None:
-    """The other request leaves a snapshot of the new table: a login that took it would be on record nowhere."""
-    nodes = TwoNodes()
+    """The other request leaves a snapshot of the new table: a login that took it would be at one device only."""
+    nodes = TwoNodes(ENABLE)
     body = nodes.body
 
     async def enable_and_log_in() -> None:
-        await nodes.there.handle(nodes.request(*ENABLE))
+        await nodes.there.handle(nodes.request("PUT", "sys/audit/other", DEVICE))
         await nodes.service.handle(nodes.request("POST", LOGIN, body, ""))
         nodes.events.clear()
 
     nodes.when_received = enable_and_log_in
     assert nodes.log_in().status == 200
-    assert nodes.types() == ["request", "response"]
+    devices = [len(event.audit.devices) for event in nodes.events if event.audit is not None]
+    assert devices == [1, 2, 2]
 
 
 def test_a_table_that_changes_without_end_refuses_logins_in_the_end() -> None:
-    nodes = TwoNodes()
+    nodes = TwoNodes(ENABLE)
 
     async def change_again() -> None:
         nodes.clock += 1.0

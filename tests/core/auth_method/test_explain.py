@@ -124,6 +124,7 @@ def test_sudo_is_needed() -> None:
 
 def test_the_request_and_its_answer_are_recorded_without_the_token() -> None:
     world = Installation()
+    world.must("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/var/log/audit.log"}})
     body = login_form(world, configure_logins(world))
     start = len(world.events)
     explained(world, body)
