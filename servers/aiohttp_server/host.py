@@ -40,8 +40,8 @@ class AiohttpHost(host.Host):
     def new_semaphore(self, count: int) -> asyncio.Semaphore:
         return asyncio.Semaphore(count)
 
-    async def next_turn(self) -> None:
-        await asyncio.sleep(0)
+    def next_turn(self) -> Coroutine[Any, Any, None]:
+        return asyncio.sleep(0)
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         task = asyncio.create_task(work())

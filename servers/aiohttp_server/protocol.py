@@ -32,7 +32,7 @@ from ..common.settings import ServerSettings
 from ..http1 import wire
 from ..http1.connections import Connections, timeouts
 from ..http1.heads import Head, Heads
-from ..http1.reader import Reader, Stage
+from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage
 
 BACKLOG: Final = 65_536
 """How many bytes a client may send ahead of an answer before it is not read any more."""
@@ -79,7 +79,7 @@ class Protocol(RequestHandler):
         self._logging_enabled = False
         self._server = server
         self._reader = Reader(server.heads, server.app.body_limit)
-        self._stage = Stage.HANDSHAKE
+        self._stage = HANDSHAKE
         self._has_ended = False
         self._is_deaf = False
         self._is_late = False
@@ -113,7 +113,7 @@ class Protocol(RequestHandler):
             return
         self._reader.feed(data)
         self._wake()
-        if self._stage is Stage.ANSWER and self._reader.unread > BACKLOG and self.transport is not None:
+        if self._stage is ANSWER and self._reader.unread > BACKLOG and self.transport is not None:
             self._is_paused = True
             self.transport.pause_reading()
 
@@ -132,7 +132,7 @@ class Protocol(RequestHandler):
     @property
     def is_idle(self) -> bool:
         """Whether nothing of a request has come."""
-        return self._stage in (Stage.HANDSHAKE, Stage.IDLE)
+        return self._stage in (HANDSHAKE, IDLE)
 
     def end(self) -> None:
         """Close it without a word."""
@@ -155,7 +155,7 @@ class Protocol(RequestHandler):
         super().connection_made(transport)
 
     async def _begin_tls(self, socket: asyncio.Transport, tls: ssl.SSLContext) -> None:
-        timeout = self._server.timeouts[Stage.HANDSHAKE]
+        timeout = self._server.timeouts[HANDSHAKE]
         try:
             secure = await self._loop.start_tls(socket, self, tls, server_side=True, ssl_handshake_timeout=timeout)
         except OSError:
@@ -171,7 +171,7 @@ class Protocol(RequestHandler):
         try:
             head, body = await self._next_request()
         except Refused as refusal:
-            self._enter(Stage.ANSWER)
+            self._enter(ANSWER)
             await self._write(wire.write(app.refuse(refusal), is_head=self._reader.answers_head, closes=True))
             await self._linger()
             return False
@@ -200,7 +200,7 @@ class Protocol(RequestHandler):
                 raise Refused(Code.CLIENT_TOO_SLOW)
             else:
                 await self._wait_for_more()
-        self._enter(Stage.ANSWER)
+        self._enter(ANSWER)
         return request
 
     async def _wait_for_more(self) -> None:
@@ -229,7 +229,7 @@ class Protocol(RequestHandler):
         if self._due < (self._timer.when() if self._timer else inf):
             self._set_timer()
         self._server.admitted.mark(self, stage)
-        if stage is Stage.IDLE and self._server.app.is_draining:
+        if stage is IDLE and self._server.app.is_draining:
             raise _Gone
 
     def _set_timer(self) -> None:
@@ -243,7 +243,7 @@ class Protocol(RequestHandler):
         if self._loop.time() < self._due:
             if self._due < inf:
                 self._set_timer()
-        elif self._stage is Stage.IDLE:
+        elif self._stage is IDLE:
             self.end()
         else:
             self._is_late = True

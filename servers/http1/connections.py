@@ -12,7 +12,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from ..common.settings import ServerSettings
-from .reader import Stage
+from .reader import ANSWER, BODY, HANDSHAKE, HEAD, IDLE, Stage
 
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of `accept` that pass."""
@@ -78,11 +78,11 @@ class Connections(Generic[C]):
 
     def mark(self, connection: C, stage: Stage) -> None:
         """Note which stage a connection has come to."""
-        if stage is not Stage.IDLE:
+        if stage is not IDLE:
             self._idle.pop(connection, None)
         elif connection in self._open and connection not in self._unanswered:
             self._idle[connection] = time.monotonic()
-        if stage is Stage.ANSWER:
+        if stage is ANSWER:
             self._unanswered.pop(connection, None)
 
     def remove(self, connection: C) -> None:
@@ -108,11 +108,11 @@ class Connections(Generic[C]):
 def timeouts(settings: ServerSettings) -> Mapping[Stage, float]:
     """How many seconds each stage of a connection may take."""
     return {
-        Stage.HANDSHAKE: settings.head_timeout,
-        Stage.IDLE: settings.idle_timeout,
-        Stage.HEAD: settings.head_timeout,
-        Stage.BODY: settings.body_timeout,
-        Stage.ANSWER: inf,
+        HANDSHAKE: settings.head_timeout,
+        IDLE: settings.idle_timeout,
+        HEAD: settings.head_timeout,
+        BODY: settings.body_timeout,
+        ANSWER: inf,
     }
 
 

@@ -20,7 +20,7 @@ from ..common.settings import ServerSettings
 from ..http1 import wire
 from ..http1.connections import Connections, timeouts
 from ..http1.heads import Head, Heads
-from ..http1.reader import Reader, Stage
+from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage
 from .streams import Stream
 
 LONGEST_PAUSE: Final = 1.0
@@ -63,7 +63,7 @@ class Connection:
         self._shared = shared
         self._reader = Reader(shared.heads, shared.app.body_limit)
         self._scope = trio.CancelScope()
-        self._stage = Stage.HANDSHAKE
+        self._stage = HANDSHAKE
         self._is_given_up = False
         self.due = inf
         """When the stage has taken too long, by the monotonic clock."""
@@ -73,7 +73,7 @@ class Connection:
         try:
             self._peer = self._stream.peer
             with self._scope:
-                self.due = time.monotonic() + self._shared.timeouts[Stage.HANDSHAKE]
+                self.due = time.monotonic() + self._shared.timeouts[HANDSHAKE]
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
@@ -88,7 +88,7 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Whether nothing of a request has come."""
-        return self._stage in (Stage.HANDSHAKE, Stage.IDLE)
+        return self._stage in (HANDSHAKE, IDLE)
 
     def end(self) -> None:
         """Close it without a word."""
@@ -141,7 +141,7 @@ class Connection:
             if not data:
                 raise _Gone
             reader.feed(data)
-        self._enter(Stage.ANSWER)
+        self._enter(ANSWER)
         return request
 
     def _enter(self, stage: Stage) -> None:
@@ -151,11 +151,11 @@ class Connection:
         self._stage = stage
         self.due = time.monotonic() + self._shared.timeouts[stage]
         self._shared.connections.mark(self, stage)
-        if stage is Stage.IDLE and self._shared.app.is_draining:
+        if stage is IDLE and self._shared.app.is_draining:
             raise _Gone
 
     async def _refuse(self, refusal: Refused) -> None:
-        self._enter(Stage.ANSWER)
+        self._enter(ANSWER)
         await self._send(wire.write(self._shared.app.refuse(refusal), is_head=self._reader.answers_head, closes=True))
         await self._linger()
 
