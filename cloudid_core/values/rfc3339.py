@@ -13,8 +13,12 @@ _TEXT: Final = re.compile(
 )
 
 
+@lru_cache(4096)
 def show(instant: float) -> str:
-    """Seconds since the epoch as a text in UTC: "2026-11-21T03:20:47Z", with milliseconds where they are not zero."""
+    """Seconds since the epoch as a text in UTC: "2026-11-21T03:20:47Z", with milliseconds where they are not zero.
+
+    A token that is used again shows the same times.
+    """
     seconds, millis = divmod(round(instant * 1000), 1000)
     return f"{_second(seconds)}.{millis:03}Z" if millis else f"{_second(seconds)}Z"
 
