@@ -70,8 +70,9 @@ class App:
     async def answer(self, head: Head, body: bytes, peer: str) -> Response:
         """The service's answer to a request.
 
-        Answers that are ready in one turn of the loop are returned in the next one, so that they are written right
-        after each other: to write to a client that is awake costs half as much as to wake it up.
+        Answers that are ready in one turn of the loop are best written right after each other, in the next one: to
+        write to a client that is awake costs half as much as to wake it up. But only `delivering` gives back what an
+        answer holds, so nothing may wait before that.
         """
         address = wire.remote_address(peer, head.headers, self._trusted_proxies)
         request = Request(head.method, head.target, head.headers, body, address)
@@ -82,8 +83,6 @@ class App:
             response = render_refusal(Refused(Code.INTERNAL_ERROR), bug)
         if response.wake_at is not None:
             self._ticks.wake_by(response.wake_at)
-        if not response.holds:  # only `delivering` gives back what an answer holds, so nothing may wait before it
-            await self._host.next_turn()
         return response
 
     def delivering(self, response: Response) -> AbstractContextManager[None]:

@@ -172,36 +172,6 @@ def test_a_server_that_ends_waits_for_the_store_for_some_seconds_only(
     assert service.stops == 0
 
 
-@pytest.mark.parametrize(
-    "response, noted",
-    [
-        (Response(200, b"{}\n"), ["handled", "handled", "answered", "answered"]),
-        (HOLDING, ["handled", "answered", "handled", "answered"]),
-    ],
-)
-def test_answers_of_one_turn_leave_together_unless_they_hold_something(
-    runtime: str, response: Response, noted: list[str]
-) -> None:
-    notes: list[str] = []
-
-    class Noting(Lending):
-        async def handle(self, request: Request) -> Response:
-            notes.append("handled")
-            return response
-
-    async def scenario(app: App, host: Host) -> None:
-        async def ask() -> None:
-            await app.answer(Head("GET", "/v1/sys/health", {}, closes=False), b"", "127.0.0.1")
-            notes.append("answered")
-
-        host.start(ask)
-        host.start(ask)
-        await until(host, lambda: len(notes) == 4)
-
-    run_app(runtime, Noting(), scenario)
-    assert notes == noted
-
-
 @pytest.mark.parametrize("failure, status", [(None, 200), (LookupError("a bug"), 500)])
 def test_a_request_is_answered_though_its_log_line_cannot_be_written(
     runtime: str, failure: Exception | None, status: int

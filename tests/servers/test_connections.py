@@ -8,7 +8,7 @@ import resource
 import socket
 import ssl
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -216,6 +216,20 @@ def test_a_client_that_does_not_read_is_not_waited_for(runtime: str, tls: bool, 
             while count(watcher) < 1:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_client_that_reads_none_of_many_small_answers_is_not_waited_for(runtime: str) -> None:
+    """Its connection ends, though each of these answers alone would fit into a buffer."""
+    with Running(FAKE, runtime, "write_timeout=300ms") as running, Client(running.port).socket as lazy:
+        lazy.settimeout(2.0)
+        with suppress(TimeoutError, ConnectionError):
+            while True:
+                lazy.sendall(REQUEST * 1000)
+        lazy.settimeout(PATIENCE)
+        with suppress(ConnectionError):
+            while lazy.recv(2**20):
+                pass
 
 
 def count(connection: socket.socket) -> int:

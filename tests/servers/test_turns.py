@@ -1,0 +1,232 @@
+"""Turns of the event loop: answers that are ready in one turn are written in the next one, right after each other."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+import structlog
+import trio
+
+from cloudid_core.api.response import Request, Response
+from cloudid_core.effects import Instant, Now
+from servers.aiohttp_server import protocol
+from servers.common.app import App
+from servers.common.host import Host
+from servers.common.settings import ServerSettings
+from servers.trio_server import connection
+from servers.trio_server.streams import Plain
+from tests.hosts.opened import on
+
+from .running import PATIENCE
+
+FAR: Final = 3600.0
+WRITE_TIMEOUT: Final = 0.05
+REQUEST: Final = b"GET /v1/sys/health HTTP/1.1\r\nhost: test\r\n\r\n"
+USUAL: Final = Response(200, b"{}\n")
+HOLDING: Final = Response(200, b"{}\n", holds="a lease")
+CASES: Final = [
+    (USUAL, ["handled", "handled", "written", "written"]),
+    (HOLDING, ["handled", "written", "handled", "written"]),
+]
+
+
+class Noting:
+    """A service that always gives one answer, and notes when."""
+
+    def __init__(self, response: Response) -> None:
+        self.notes: list[str] = []
+        self._response = response
+
+    async def handle(self, request: Request) -> Response:
+        self.notes.append("handled")
+        return self._response
+
+    async def undelivered(self, response: Response) -> None:
+        """Nothing is lent."""
+
+    async def tick(self) -> Instant:
+        return await Now() + FAR
+
+    upkeep = tick
+
+    async def stop(self) -> None:
+        """There is nothing to end."""
+
+
+class Transport(asyncio.Transport):
+    """Notes what is done with it."""
+
+    def __init__(self, notes: list[str], connection: socket.socket | None = None) -> None:
+        super().__init__({"socket": connection})
+        self.written: list[bytes] = []
+        self.closed = asyncio.Event()
+        self._notes = notes
+
+    def write(self, data: Any) -> None:
+        self._notes.append("written")
+        self.written.append(bytes(data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """It has no buffer."""
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def close(self) -> None:
+        if not self.closed.is_set():
+            self._notes.append("closed")
+        self.closed.set()
+
+
+@contextmanager
+def connected() -> Iterator[socket.socket]:
+    """A socket whose client is there."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours
+
+
+def app_of(service: Noting, host: Host) -> App:
+    return App(service, host, structlog.get_logger(), 1024, ())
+
+
+def opened_protocol(service: Noting, host: Host, connection: socket.socket) -> tuple[protocol.Protocol, Transport]:
+    server = protocol.Server(app_of(service, host), ServerSettings(write_timeout=WRITE_TIMEOUT), 10)
+    return open_on(server, service, connection)
+
+
+def open_on(server: protocol.Server, service: Noting, connection: socket.socket) -> tuple[protocol.Protocol, Transport]:
+    made, transport = protocol.Protocol(server), Transport(service.notes, connection)
+    made.connection_made(transport)
+    return made, transport
+
+
+async def turns(count: int = 10) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("response, notes", CASES)
+def test_answers_of_one_turn_leave_together_on_asyncio(response: Response, notes: list[str]) -> None:
+    service = Noting(response)
+
+    async def scenario(host: Host) -> None:
+        with connected() as socket:
+            server = protocol.Server(app_of(service, host), ServerSettings(), 10)
+            opened = [open_on(server, service, socket)[0] for _ in range(2)]
+            await turns()
+            for each in opened:
+                each.data_received(REQUEST)
+            await turns()
+            assert service.notes == notes
+            for each in opened:
+                each.connection_lost(None)
+
+    on("asyncio", scenario)
+
+
+@pytest.mark.parametrize("response, notes", CASES)
+def test_answers_of_one_turn_leave_together_on_trio(response: Response, notes: list[str]) -> None:
+    service = Noting(response)
+
+    class Stream(Plain):
+        """Has a request, notes the answer, and is gone."""
+
+        def __init__(self, connection: socket.socket) -> None:
+            self._socket = connection
+            self._requests = [b"", REQUEST]
+
+        @property
+        def peer(self) -> str:
+            return "127.0.0.1"
+
+        async def receive(self) -> bytes:
+            return self._requests.pop()
+
+        def send_at_once(self, data: bytes) -> int:
+            service.notes.append("written")
+            return len(data)
+
+        async def close(self) -> None:
+            """It is closed below."""
+
+    async def scenario(host: Host) -> None:
+        shared = connection.Shared(app_of(service, host), ServerSettings(), 10)
+        with connected() as socket:
+            async with trio.open_nursery() as nursery:
+                for _ in range(2):
+                    nursery.start_soon(connection.Connection(Stream(socket), shared).serve)
+
+    on("trio", scenario)
+    assert service.notes == notes
+
+
+@pytest.mark.parametrize("end", ["end", "close", "client"])
+def test_a_connection_that_ends_has_its_answer_first(end: str) -> None:
+    """Whether it is the server that gives it up, or drains, or the client that has nothing more to say."""
+    service = Noting(USUAL)
+
+    async def scenario(host: Host) -> None:
+        with connected() as socket:
+            opened, transport = opened_protocol(service, host, socket)
+            await turns()
+            opened.data_received(REQUEST)
+            while not service.notes:
+                await turns(1)
+            assert service.notes == ["handled"]
+            {"end": opened.end, "close": opened.close, "client": opened.eof_received}[end]()
+            await turns()
+            assert service.notes == ["handled", "written", "closed"]
+            assert transport.written[0].startswith(b"HTTP/1.1 200 ")
+            opened.connection_lost(None)
+
+    on("asyncio", scenario)
+
+
+def test_no_further_request_is_handled_until_an_answer_is_sent() -> None:
+    """When only a part of it could be. If that takes too long, the connection ends, also where nothing more comes."""
+    service = Noting(USUAL)
+
+    async def scenario(host: Host) -> None:
+        with connected() as socket:
+            opened, transport = opened_protocol(service, host, socket)
+            await turns()
+            opened.data_received(REQUEST)
+            await turns()
+            opened.pause_writing()
+            opened.data_received(REQUEST)
+            await turns()
+            assert service.notes == ["handled", "written"]
+            opened.resume_writing()
+            await turns()
+            assert service.notes == ["handled", "written"] * 2
+            opened.pause_writing()
+            async with asyncio.timeout(PATIENCE):
+                await transport.closed.wait()
+            opened.connection_lost(None)
+
+    on("asyncio", scenario)
+
+
+def test_the_outbox_writes_in_order_and_leaves_out_what_is_closed() -> None:
+    async def scenario() -> None:
+        notes: list[str] = []
+        outbox, transports = protocol.Outbox(), [Transport(notes) for _ in range(3)]
+        for number in range(6):
+            outbox.put(transports[number % 3], b"%d" % number)
+        transports[1].close()
+        assert notes == ["closed"]
+        await turns(1)
+        assert [each.written for each in transports] == [[b"0", b"3"], [], [b"2", b"5"]]
+        outbox.put(transports[0], b"6")
+        outbox.flush()
+        outbox.put(transports[0], b"7")
+        await turns(1)
+        assert transports[0].written == [b"0", b"3", b"6", b"7"]
+
+    asyncio.run(scenario())
