@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from typing import Final, TypeVar
 
 import msgspec
@@ -78,7 +79,7 @@ async def find_machine(client: Client, resource_id: ResourceId) -> Machine | Non
     identities = await _identities(client, document.identity or _Identity())
     return Machine(
         resource_id=resource_id,
-        location=fold_location(document.location or ""),
+        location=intern(fold_location(document.location or "")),
         principals=frozenset(found.lower() for found in identities if isinstance(found, str)),
         scale_set=_scale_set(resource_id, document),
         unread=next((found for found in identities if isinstance(found, Code)), None),
