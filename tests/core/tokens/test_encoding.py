@@ -45,6 +45,11 @@ def test_the_time_of_an_id_stands_before_it_and_after_all_earlier_ones(milliseco
     assert latest_before < encoding.id_time(at) < encoding.time_ordered_id(at, bytes(encoding.ID_RANDOM_SIZE))
 
 
+@given(st.floats(0, 2**37), st.binary(min_size=10, max_size=10))
+def test_an_id_is_its_milliseconds_in_twelve_digits_and_its_random_bytes(at: float, random: bytes) -> None:
+    assert encoding.time_ordered_id(at, random) == f"{int(at * 1000):012x}{random.hex()}"
+
+
 @given(IDS)
 def test_an_accessor_gives_the_id_of_its_token_only_with_the_key_ring(token_id: str) -> None:
     """A permutation of ids: no index is needed, and a token does not reveal its accessor."""
