@@ -94,7 +94,7 @@ def cached_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot
 
 
 async def read_snapshot(context: Context, mounts: Found[MountTable], mount_id: str, role_name: str) -> Snapshot:
-    """A new snapshot under a table of mounts; `NO_HANDLER` when the mount is not in it."""
+    """The snapshot under a table of mounts, read anew; `NO_HANDLER` when the mount is not in it."""
     mount = mounts.record.by_id.get(mount_id)
     if mount is None:
         raise Refused(Code.NO_HANDLER)
@@ -105,6 +105,9 @@ async def read_snapshot(context: Context, mounts: Found[MountTable], mount_id: s
         **expected(config, keys.config(mount_id)),
         **expected(role, keys.role(mount_id, role_name)),
     }
+    known: Snapshot | None = context.caches.snapshots.get((mount_id, role_name))
+    if known is not None and known.expects == expects:
+        return known  # with all that was made of it
     snapshot = Snapshot(
         context=context,
         mount=mount,

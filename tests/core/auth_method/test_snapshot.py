@@ -105,6 +105,21 @@ def test_a_role_that_is_not_there_is_not_remembered() -> None:
     assert cached_snapshot(world.context, mount.id, "dev") is None
 
 
+def test_a_snapshot_that_is_read_again_is_made_anew_only_where_an_entry_has_changed() -> None:
+    world = Installation()
+    configure_logins(world)
+    mounts = world.perform(mount_table(world.context.records))
+    mount = mounts.record.by_path["auth/cloud"]
+    first = world.perform(read_snapshot(world.context, mounts, mount.id, "dev"))
+    assert world.perform(read_snapshot(world.context, mounts, mount.id, "dev")) is first
+    for path, change in (("role/dev", {"token_ttl": 60}), ("config", {"max_retries": 1})):
+        known = cached_snapshot(world.context, mount.id, "dev")
+        world.must("POST", f"auth/cloud/{path}", change)
+        changed = world.perform(read_snapshot(world.context, mounts, mount.id, "dev"))
+        assert changed is not known
+        assert cached_snapshot(world.context, mount.id, "dev") is changed
+
+
 def test_a_mount_that_is_gone_has_no_basis() -> None:
     world = Installation()
     mounts = world.perform(mount_table(world.context.records))
