@@ -14,6 +14,7 @@ from attrs import define
 from cloudid_core.audit.chain import Head
 from cloudid_core.audit.device import STDOUT, Device
 
+from ..common.disk import Disk
 from ..common.runtime import Event, Runtime
 from ..common.streams import APPENDING, identity_of
 
@@ -39,7 +40,7 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 
 @define(eq=False)
 class _Sync:
-    """One fsync that several writers wait for."""
+    """One fsync that all entries of a turn of the loop wait for."""
 
     fd: int
     done: Event
@@ -58,6 +59,7 @@ class File:
         self._identity = (0, 0)
         self._look_at = 0.0
         self._is_torn = False
+        self._disk = Disk(runtime)
         self._next: _Sync | None = None
         self._is_syncing = False
 
@@ -114,6 +116,12 @@ class File:
         if sync.failure is not None:
             raise sync.failure
 
+    def wait_for_disk(self, fd: int) -> tuple[None, float]:
+        """Return when the disk has what was written to an open file, and say how many seconds that took."""
+        started = time.perf_counter()
+        os.fdatasync(fd)
+        return None, time.perf_counter() - started
+
     def close(self) -> None:
         """Close the file. The next write opens it again."""
         if self._fd >= 0:
@@ -125,7 +133,7 @@ class File:
             while (sync := self._next) is not None:
                 self._next = None
                 try:
-                    await self._runtime.in_thread(os.fdatasync, sync.fd)
+                    await self._disk.wait(self.wait_for_disk, sync.fd)
                 except OSError as failure:
                     sync.failure = failure
                 finally:

@@ -43,11 +43,12 @@ from cloudid_core.errors import (
 from cloudid_core.run import run
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
+from servers.common.disk import BEARABLE_SECONDS, TRY_EVERY
 from servers.common.host import LANE_WIDTH, PROVIDER_BODY_LIMIT, Host
 from servers.common.platform_identity import Platform
 from servers.common.runtime import Runtime
 from servers.stores import Outcome
-from servers.stores.group_commit import BEARABLE_SECONDS, TRY_EVERY, GroupCommit
+from servers.stores.group_commit import GroupCommit
 from servers.stores.memory import InMemory
 from servers.trio_server import host as trio_host
 

@@ -1,0 +1,95 @@
+"""Files that wait for the disk, on both runtimes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from cloudid_core.audit.device import Device
+from servers.audit.files import File
+from servers.common.host import Host
+from servers.common.runtime import Runtime
+from tests.hosts.opened import RUNTIMES, on
+
+pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
+
+
+class TimedFile(File):
+    """A file whose disk takes a while; it notes which waits the event loop had to make, and can fail."""
+
+    def __init__(self, path: Path, runtime: Runtime, seconds: float) -> None:
+        super().__init__(
+            Device(name="file", type="file", key="5a" * 32, options={"file_path": str(path), "fsync": "true"}), runtime
+        )
+        self.seconds = seconds
+        self.on_loop: list[bool] = []
+        self.failure: OSError | None = None
+        self._loop = threading.get_ident()
+
+    def wait_for_disk(self, fd: int) -> tuple[None, float]:
+        self.on_loop.append(threading.get_ident() == self._loop)
+        if self.failure is not None:
+            raise self.failure
+        return None, self.seconds
+
+
+async def write_together(host: Host, file: File, count: int) -> list[str]:
+    """So many entries, written in one turn of the loop; what became of each."""
+    outcomes: list[str] = []
+    all_done = host.new_event()
+
+    async def write() -> None:
+        try:
+            file.open()
+            file.write(b"{}\n")
+            await file.sync()
+            outcomes.append("written")
+        except OSError:
+            outcomes.append("failed")
+        if len(outcomes) == count:
+            all_done.set()
+
+    for _ in range(count):
+        host.start(write)
+    await all_done.wait()
+    return outcomes
+
+
+def test_entries_of_one_turn_wait_for_the_disk_once(runtime: str, tmp_path: Path) -> None:
+    async def scenario(host: Host) -> None:
+        file = TimedFile(tmp_path / "audit.log", host, 0.0)
+        assert await write_together(host, file, 20) == ["written"] * 20
+        assert file.on_loop == [True]
+        file.close()
+
+    on(runtime, scenario)
+
+
+def test_a_slow_disk_of_an_audit_file_is_left_to_a_thread(runtime: str, tmp_path: Path) -> None:
+    async def scenario(host: Host) -> None:
+        file = TimedFile(tmp_path / "audit.log", host, 0.005)
+        for _ in range(10):
+            await write_together(host, file, 2)
+        assert file.on_loop[-5:] == [False] * 5
+        file.close()
+
+    on(runtime, scenario)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.005])
+def test_an_fsync_that_fails_fails_for_all_entries_that_wait_for_it(
+    runtime: str, seconds: float, tmp_path: Path
+) -> None:
+    async def scenario(host: Host) -> None:
+        file = TimedFile(tmp_path / "audit.log", host, seconds)
+        for _ in range(5):
+            await write_together(host, file, 1)
+        file.failure = OSError("the disk is gone")
+        assert await write_together(host, file, 5) == ["failed"] * 5
+        file.failure = None
+        assert await write_together(host, file, 5) == ["written"] * 5
+        file.close()
+
+    on(runtime, scenario)
