@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Final
@@ -118,8 +118,8 @@ class Trail(msgspec.Struct):
     """Which headers go on record, and whether their values are hashed."""
     decision: Decision | None = None
     """What the request's program decided, if it tells."""
-    common: tuple[bytes, ...] = ()
-    """For each device that takes entries, the members that both entries of the request have in common."""
+    common: Sequence[tuple[msgspec.Raw, msgspec.Raw]] = ()
+    """For each device that takes entries, the members `auth` and `request`, which both entries of the request have."""
 
     def __repr__(self) -> str:
         return f"<Trail for {', '.join(device.name for device in self.takers)}>"

@@ -6,9 +6,11 @@ names of members, policies, display names and metadata are clear.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ..api.exchange import Exchange
 from ..api.response import Answer, AuthBlock, WrapInfo
@@ -18,9 +20,75 @@ from ..values import rfc3339
 from .device import ADMITTED, Decision, Device, Entries, Trail
 from .hashing import Hasher
 
-NAMESPACE: Final = {"id": "root"}
-NO_TOKEN: Final = b'{"token_type":"default"}'
+NO_TOKEN: Final = msgspec.Raw(b'{"token_type":"default"}')
 _encode: Final = msgspec.json.Encoder().encode
+
+
+class _Members(msgspec.Struct, kw_only=True, gc=False):
+    """An object of an entry."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class _Namespace(msgspec.Struct, frozen=True):
+    id: str = "root"
+
+
+NAMESPACE: Final = _Namespace()
+
+
+class _Token(_Members, kw_only=True, gc=False):
+    """The caller's token, or the token that a response gives."""
+
+    client_token: str
+    accessor: str
+    display_name: str | UnsetType = UNSET
+    policies: tuple[str, ...]
+    token_policies: tuple[str, ...]
+    metadata: Mapping[str, str] | None
+    token_type: str
+    token_ttl: int
+    token_issue_time: str | UnsetType = UNSET
+
+
+class _Request(_Members, kw_only=True, gc=False):
+    id: str
+    operation: str
+    mount_type: str | UnsetType = UNSET
+    mount_accessor: str | UnsetType = UNSET
+    mount_point: str | UnsetType = UNSET
+    client_token: str | UnsetType = UNSET
+    client_token_accessor: str | UnsetType = UNSET
+    namespace: _Namespace = NAMESPACE
+    path: str
+    data: dict[str, Any] | UnsetType = UNSET
+    remote_address: str | UnsetType = UNSET
+    wrap_ttl: float | UnsetType = UNSET
+    headers: dict[str, list[str]] | UnsetType = UNSET
+
+
+class _Response(_Members, kw_only=True, gc=False):
+    mount_type: str | UnsetType = UNSET
+    mount_accessor: str | UnsetType = UNSET
+    mount_point: str | UnsetType = UNSET
+    auth: _Token | UnsetType = UNSET
+    secret: dict[str, str] | UnsetType = UNSET
+    data: dict[str, Any] | UnsetType = UNSET
+    wrap_info: dict[str, Any] | UnsetType = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET
+
+
+class _Entry(_Members, kw_only=True, gc=False):
+    """One entry. `auth` and `request` are rendered: the entries of a request and of its response share them."""
+
+    type: str
+    auth: msgspec.Raw
+    request: msgspec.Raw
+    response: _Response | UnsetType = UNSET
+    decision: msgspec.Raw | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    error_codes: list[str] | UnsetType = UNSET
 
 
 def request_entries(exchange: Exchange) -> Entries | None:
@@ -28,7 +96,8 @@ def request_entries(exchange: Exchange) -> Entries | None:
     trail = exchange.trail
     if trail is None:
         return None
-    return Entries(trail.devices, tuple([b'{"type":"request",%s}' % part for part in _common(exchange, trail)]))
+    texts = [_encode(_Entry(type="request", auth=auth, request=request)) for auth, request in _common(exchange, trail)]
+    return Entries(trail.devices, tuple(texts))
 
 
 def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> Entries | None:
@@ -39,61 +108,71 @@ def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> 
     trail = exchange.trail
     if trail is None:
         return None
-    texts = [
-        b'{"type":"response",%s%s}' % (part, _outcome(exchange, trail, device, problems))
-        for device, part in zip(trail.takers, _common(exchange, trail), strict=True)
-    ]
+    decision = trail.decision
+    texts = []
+    for device, (auth, request) in zip(trail.takers, _common(exchange, trail), strict=True):
+        entry = _Entry(type="response", auth=auth, request=request)
+        if exchange.answer is not None and not problems:
+            entry.response = _response(exchange.mount, device, exchange.answer)
+        if decision is not None:
+            entry.decision = _decision(device.hasher, decision)
+        if problems:
+            entry.error = "; ".join([problem.text for problem in problems])
+            entry.error_codes = [problem.code.wire for problem in problems]
+        texts.append(_encode(entry))
     return Entries(trail.devices, tuple(texts))
 
 
-def _common(exchange: Exchange, trail: Trail) -> tuple[bytes, ...]:
+def _common(exchange: Exchange, trail: Trail) -> Sequence[tuple[msgspec.Raw, msgspec.Raw]]:
+    """For each device the rendered members `auth` and `request`."""
     if not trail.common:
-        trail.common = tuple(
-            [
-                b'"auth":%s,"request":%s' % (_auth(exchange, device), _encode(_request(exchange, trail, device)))
-                for device in trail.takers
-            ]
-        )
+        trail.common = [
+            (_auth(exchange, device), msgspec.Raw(_encode(_request(exchange, trail, device))))
+            for device in trail.takers
+        ]
     return trail.common
 
 
-def _auth(exchange: Exchange, device: Device) -> bytes:
+def _auth(exchange: Exchange, device: Device) -> msgspec.Raw:
     caller = exchange.caller
     if caller is None:
         return NO_TOKEN
     token = caller.token
-    members = {
-        "client_token": device.hasher.text(caller.text),
-        "accessor": _accessor(device, exchange.caller_accessor),
-        "display_name": token.display_name,
-        "policies": token.policies,
-        "token_policies": token.policies,
-        "metadata": token.metadata,
-        "token_type": token.type,
-        "token_ttl": token.ttl,
-        "token_issue_time": rfc3339.show(token.created_at),
-    }
-    return _encode(members)
+    members = _Token(
+        client_token=device.hasher.text(caller.text),
+        accessor=_accessor(device, exchange.caller_accessor),
+        display_name=token.display_name,
+        policies=token.policies,
+        token_policies=token.policies,
+        metadata=token.metadata,
+        token_type=token.type,
+        token_ttl=token.ttl,
+        token_issue_time=rfc3339.show(token.created_at),
+    )
+    return msgspec.Raw(_encode(members))
 
 
-def _request(exchange: Exchange, trail: Trail, device: Device) -> dict[str, Any]:
+def _request(exchange: Exchange, trail: Trail, device: Device) -> _Request:
     ask, mount, headers = exchange.ask, exchange.mount, exchange.request.headers
-    members: dict[str, Any] = {"id": exchange.request_id, "operation": exchange.operation}
+    members = _Request(
+        id=exchange.request_id,
+        operation=exchange.operation,
+        path=exchange.path,
+        remote_address=exchange.request.remote_address,
+    )
     if mount is not None:
-        members |= _mount_members(mount)
-    if ask is not None and ask.token:
-        members["client_token"] = device.hasher.text(ask.token)
-        if exchange.caller_accessor:
-            members["client_token_accessor"] = _accessor(device, exchange.caller_accessor)
-    members["namespace"] = NAMESPACE
-    members["path"] = exchange.path
-    if ask is not None and ask.body:
-        members["data"] = device.hasher.members(ask.body, mount.audit_non_hmac_request_keys if mount else ())
-    members["remote_address"] = exchange.request.remote_address
-    if ask is not None and ask.wrap_ttl:
-        members["wrap_ttl"] = ask.wrap_ttl
+        _name_mount(members, mount)
+    if ask is not None:
+        if ask.token:
+            members.client_token = device.hasher.text(ask.token)
+            if exchange.caller_accessor:
+                members.client_token_accessor = _accessor(device, exchange.caller_accessor)
+        if ask.body:
+            members.data = device.hasher.members(ask.body, mount.audit_non_hmac_request_keys if mount else ())
+        if ask.wrap_ttl:
+            members.wrap_ttl = ask.wrap_ttl
     if trail.headers:
-        members["headers"] = {
+        members.headers = {
             name: [device.hasher.text(headers[name]) if is_hashed else headers[name]]
             for name, is_hashed in trail.headers.items()
             if name in headers
@@ -101,54 +180,45 @@ def _request(exchange: Exchange, trail: Trail, device: Device) -> dict[str, Any]
     return members
 
 
-def _outcome(exchange: Exchange, trail: Trail, device: Device, problems: tuple[Problem, ...]) -> bytes:
-    members: dict[str, Any] = {}
-    if exchange.answer is not None and not problems:
-        members["response"] = _response(exchange.mount, device, exchange.answer)
-    if (decision := trail.decision) is not None:
-        members["decision"] = _decision(device.hasher, decision)
-    if problems:
-        members["error"] = "; ".join(problem.text for problem in problems)
-        members["error_codes"] = [problem.code.wire for problem in problems]
-    return b"," + _encode(members)[1:-1] if members else b""
-
-
-def _response(mount: Mount | None, device: Device, answer: Answer) -> dict[str, Any]:
-    members: dict[str, Any] = _mount_members(mount) if mount is not None else {}
+def _response(mount: Mount | None, device: Device, answer: Answer) -> _Response:
+    members = _Response()
+    if mount is not None:
+        _name_mount(members, mount)
     if answer.auth is not None:
-        members["auth"] = _granted(device, answer.auth)
+        members.auth = _granted(device, answer.auth)
     if answer.lease_id:
-        members["secret"] = {"lease_id": answer.lease_id}
+        members.secret = {"lease_id": answer.lease_id}
     if answer.data:
-        members["data"] = device.hasher.members(answer.data, mount.audit_non_hmac_response_keys if mount else ())
+        members.data = device.hasher.members(answer.data, mount.audit_non_hmac_response_keys if mount else ())
     if answer.rendered:  # the body of the answer that was wrapped
-        members["data"] = device.hasher.members(msgspec.json.decode(answer.rendered))
+        members.data = device.hasher.members(msgspec.json.decode(answer.rendered))
     if answer.wrap_info is not None:
-        members["wrap_info"] = _wrapping(device, answer.wrap_info)
+        members.wrap_info = _wrapping(device, answer.wrap_info)
     if answer.warnings:
-        members["warnings"] = answer.warnings
+        members.warnings = answer.warnings
     return members
 
 
-def _mount_members(mount: Mount) -> dict[str, Any]:
-    return {"mount_type": mount.shown_type, "mount_accessor": mount.accessor, "mount_point": f"{mount.path}/"}
+def _name_mount(members: _Request | _Response, mount: Mount) -> None:
+    members.mount_type, members.mount_accessor = mount.shown_type, mount.accessor
+    members.mount_point = f"{mount.path}/"
 
 
 def _accessor(device: Device, accessor: str) -> str:
     return accessor if device.shows_accessors or not accessor else device.hasher.text(accessor)
 
 
-def _granted(device: Device, block: AuthBlock) -> dict[str, Any]:
+def _granted(device: Device, block: AuthBlock) -> _Token:
     """The token that a response gives."""
-    return {
-        "client_token": device.hasher.text(block.client_token),
-        "accessor": _accessor(device, block.accessor),
-        "policies": block.policies,
-        "token_policies": block.policies,
-        "metadata": block.metadata,
-        "token_type": block.token_type,
-        "token_ttl": block.lease_duration,
-    }
+    return _Token(
+        client_token=device.hasher.text(block.client_token),
+        accessor=_accessor(device, block.accessor),
+        policies=block.policies,
+        token_policies=block.policies,
+        metadata=block.metadata,
+        token_type=block.token_type,
+        token_ttl=block.lease_duration,
+    )
 
 
 def _wrapping(device: Device, info: WrapInfo) -> dict[str, Any]:

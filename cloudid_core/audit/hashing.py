@@ -15,6 +15,12 @@ PREFIX: Final = "hmac-sha256:"
 LEAF_LIMIT: Final = 256
 """A structure with more values than this is hashed as one text, its JSON: an entry stays small and cheap."""
 
+REPEATED: Final = frozenset({"role", "subscription_id", "resource_group_name"})
+"""Members of logins that hold no secret, and that many machines have in common: their hashes are remembered."""
+
+REPEATED_LENGTH: Final = 256
+"""Longest text whose hash is remembered."""
+
 REMEMBERED: Final = 512
 _BLOCK_SIZE: Final = 64
 _encode: Final = msgspec.json.Encoder(enc_hook=lambda _: None).encode
@@ -25,26 +31,30 @@ class Hasher:
 
     def __init__(self, key: bytes) -> None:
         padded = key.ljust(_BLOCK_SIZE, b"\0")
-        self._inner = sha256(bytes(byte ^ 0x36 for byte in padded))
-        self._outer = sha256(bytes(byte ^ 0x5C for byte in padded))
+        self._new_inner = sha256(bytes(byte ^ 0x36 for byte in padded)).copy
+        self._new_outer = sha256(bytes(byte ^ 0x5C for byte in padded)).copy
         self._remembered = lru_cache(REMEMBERED)(self._made)
+        self._repeated = lru_cache(REMEMBERED)(self.text)
 
     def text(self, text: str) -> str:
         """The hash of a text."""
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(text.encode("utf-8", "surrogatepass"))
-        outer.update(inner.digest())
-        return PREFIX + outer.hexdigest()
+        return self._of(text.encode("utf-8", "surrogatepass"))
 
     def members(self, data: Mapping[str, Any], clear: Collection[str] = ()) -> dict[str, Any]:
         """An object whose members are hashed, but for those named in `clear`."""
-        hashed, left = {}, LEAF_LIMIT - len(data)
+        hashed: dict[str, Any] = {}
+        left = LEAF_LIMIT - len(data)
         for name, value in data.items():
-            if not isinstance(value, str):
+            if type(value) is not str:
                 left -= _count(value, 0)
             if left < 0:
                 return {"*": self._of(_encode(data))}
-            hashed[name] = value if name in clear else self.value(value)
+            if name in clear:
+                hashed[name] = value
+            elif name in REPEATED and type(value) is str and len(value) <= REPEATED_LENGTH:
+                hashed[name] = self._repeated(value)
+            else:
+                hashed[name] = self.value(value)
         return hashed
 
     def value(self, value: Any) -> Any:
@@ -74,7 +84,7 @@ class Hasher:
         return make(self, content)
 
     def _of(self, content: bytes) -> str:
-        inner, outer = self._inner.copy(), self._outer.copy()
+        inner, outer = self._new_inner(), self._new_outer()
         inner.update(content)
         outer.update(inner.digest())
         return PREFIX + outer.hexdigest()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.audit.hashing import LEAF_LIMIT, PREFIX, Hasher
+from cloudid_core.audit.hashing import LEAF_LIMIT, PREFIX, REPEATED, REPEATED_LENGTH, Hasher
 
 KEY = bytes(range(32))
 HASHER = Hasher(KEY)
@@ -46,6 +46,17 @@ def test_texts_and_numbers_are_hashed_wherever_they_are(value: Any, shown: Any) 
 
 def test_members_can_be_kept_clear() -> None:
     assert HASHER.members({"a": "b", "c": 1}, ("a",)) == {"a": "b", "c": hashed("1")}
+
+
+@pytest.mark.parametrize("name", sorted(REPEATED))
+def test_what_many_logins_have_in_common_is_hashed_like_everything_else(name: str) -> None:
+    """Whether its hash is remembered or not, and whatever it is."""
+    for value in ("web", "web", "x" * (REPEATED_LENGTH + 1)):
+        assert HASHER.members({name: value}) == {name: hashed(value)}
+    assert HASHER.members({name: 1}) == {name: hashed("1")}
+    assert HASHER.members({name: ["web"]}) == {name: [hashed("web")]}
+    assert HASHER.members({name: "web"}, (name,)) == {name: "web"}
+    assert Hasher(bytes(32)).members({name: "web"}) != {name: hashed("web")}
 
 
 @pytest.mark.parametrize(
