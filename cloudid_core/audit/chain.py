@@ -8,6 +8,7 @@ or reorders a line has to sign all later checkpoints again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -66,16 +67,7 @@ class Chain:
         lines = number - self._signed_number
         return lines >= EVERY_LINES or (lines > 0 and now - self._signed_at >= EVERY_SECONDS)
 
-    def line(self, text: bytes, now: float) -> Line | None:
-        """One entry as the next line, if no checkpoint is due before or after it: `lines` knows what to do then."""
-        number = self.number + 1
-        if number == 1 or self._is_due(number, now):
-            return None
-        place = self.place(number, self._previous)
-        content = b'{"time":"%s",%s%s}' % (rfc3339.show_now(now).encode(), text[1:-1], place)
-        return Line(content + b"\n", number, sha256(content).hexdigest())
-
-    def lines(self, texts: tuple[bytes, ...], now: float) -> Lines:
+    def lines(self, texts: Sequence[bytes], now: float) -> Lines:
         """Entries as the next lines, with the chain's first checkpoint before them and a due one after them."""
         made = Lines(self)
         if not self.number:
@@ -92,10 +84,6 @@ class Chain:
         made = Lines(self)
         made.sign(state, now)
         return made
-
-    def keep_line(self, line: Line) -> None:
-        """Go on behind this line: it has been written."""
-        self.number, self._previous = line.number, line.hash
 
     def keep(self, lines: Lines) -> None:
         """Go on behind these lines: they have been written."""
@@ -135,23 +123,12 @@ class Chain:
         return self._previous
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
-    """A line that a chain may go on with, once it is written."""
-
-    content: bytes
-    number: int
-    hash: str
-
-    def __repr__(self) -> str:
-        return f"<Line {self.number}>"
-
-
 class Lines:
     """Lines that a chain may go on with, once they are written."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
-        self.content = b""
+        self._lines: list[bytes] = []
         self.number, self.previous = chain.number, chain.hash
         self.checkpoints: list[bytes] = []
         self.signed_number = 0
@@ -175,4 +152,9 @@ class Lines:
     def _append(self, line: bytes) -> None:
         self.number += 1
         self.previous = sha256(line).hexdigest()
-        self.content += line + b"\n"
+        self._lines += (line, b"\n")
+
+    @property
+    def content(self) -> bytes:
+        """What is to be written."""
+        return b"".join(self._lines)

@@ -42,8 +42,8 @@ class Opened(Protocol):
 
     device: Device
 
-    def begin(self, text: bytes) -> Ticket | None:
-        """Write an entry, or queue it. `None`: it is written. Raises `OSError`."""
+    def begin(self, texts: Sequence[bytes]) -> Ticket | None:
+        """Write entries, or queue them. `None`: they are written. Raises `OSError`."""
         ...
 
     def pass_on(self, checkpoint: bytes) -> None:
@@ -60,10 +60,10 @@ class Opened(Protocol):
 
 
 class Ticket(Protocol):
-    """An entry that is not written yet."""
+    """Entries that are not written yet."""
 
     async def written(self) -> None:
-        """Return when it is. Raises `OSError`."""
+        """Return when they are. Raises `OSError`."""
         ...
 
 
@@ -99,15 +99,9 @@ class FileDevice(_Chained):
         self._file = File(device, runtime)
         self._needs_sync = device.options.get("fsync") == "true"
 
-    def begin(self, text: bytes) -> Ticket | None:
+    def begin(self, texts: Sequence[bytes]) -> Ticket | None:
         self._open()
-        now = time.time()
-        line = self._chain.line(text, now)
-        if line is None:
-            self._write(self._chain.lines((text,), now))
-        else:
-            self._append(line.content)
-            self._chain.keep_line(line)
+        self._write(self._chain.lines(texts, time.time()))
         return _Synced(self._file) if self._needs_sync else None
 
     def pass_on(self, checkpoint: bytes) -> None:
@@ -137,20 +131,17 @@ class FileDevice(_Chained):
             self._chain = self._new_chain(head)
 
     def _write(self, lines: Lines) -> None:
-        self._append(lines.content)
-        self._keep(lines)
-
-    def _append(self, content: bytes) -> None:
         try:
-            self._file.write(content)
+            self._file.write(lines.content)
         except OSError:
             self._begin_anew()
             raise
+        self._keep(lines)
 
 
 @define
 class _Synced:
-    """An entry that the disk may not have yet."""
+    """Entries that the disk may not have yet."""
 
     file: File
 
@@ -192,7 +183,7 @@ class StreamDevice(_Chained):
         self._is_sending = False
         self._retry_at = 0.0
 
-    def begin(self, text: bytes) -> Ticket | None:
+    def begin(self, texts: Sequence[bytes]) -> Ticket | None:
         if time.monotonic() < self._retry_at:
             raise OSError("the device failed a moment ago")
         batch = self._next
@@ -200,7 +191,7 @@ class StreamDevice(_Chained):
             batch = self._next = _Batch(self._runtime.new_event())
         elif len(batch.texts) >= QUEUE_LIMIT:
             raise OSError("too many entries wait for the device")
-        batch.texts.append(text)
+        batch.texts += texts
         self._start()
         return batch
 
@@ -241,7 +232,7 @@ class StreamDevice(_Chained):
     async def _send(self, batch: _Batch | None) -> None:
         chain, passed_on = self._chain, b"".join(self._checkpoints)
         self._checkpoints.clear()
-        lines = chain.lines(tuple(batch.texts), time.time()) if batch else None
+        lines = chain.lines(batch.texts, time.time()) if batch else None
         if lines is None and chain.is_unsigned(time.time()):
             lines = chain.checkpoint(time.time())
         failure: OSError | None = None
@@ -263,6 +254,19 @@ class StreamDevice(_Chained):
         self._report(self.device, failure)
 
 
+@define(eq=False)
+class _Turn:
+    """Entries that are written together, and what became of them."""
+
+    devices: Sequence[Device]
+    is_trial: bool
+    texts: list[tuple[bytes, ...]] = Factory(list)
+    """For each entry its texts, one for each device."""
+    is_written: bool = False
+    tickets: list[tuple[Opened, Ticket]] = Factory(list)
+    """What to wait for where no device has the entries yet."""
+
+
 class Devices:
     """Writes entries. Devices are opened by their first entry and closed when they are no longer among the enabled."""
 
@@ -273,7 +277,8 @@ class Devices:
         """A program that gets each checkpoint on its standard input."""
         self._runtime = runtime
         self._process = f"{socket.gethostname()}:{os.getpid()}"
-        self._enabled: tuple[Device, ...] = ()
+        self._enabled: Sequence[Device] = ()
+        self._turn: _Turn | None = None
         self._opened: dict[str, Opened] = {}
         self._takers: list[Opened] = []
         self._failing: set[str] = set()
@@ -281,37 +286,58 @@ class Devices:
         self._is_signing = False
         self._is_commanding = False
 
-    def begin(self, entries: Entries) -> Sequence[tuple[Opened, Ticket]] | None:
-        """Write what can be written at once. `None`: one device has its entry; otherwise what to wait for."""
-        if entries.devices is not self._enabled:
-            self._adopt(entries)
-        tickets: list[tuple[Opened, Ticket]] = []
-        is_written = False
-        takers = [self._opened[entries.devices[0].name]] if entries.is_trial else self._takers
-        for opened, text in zip(takers, entries.texts, strict=True):
+    @property
+    def is_enabled(self) -> bool:
+        """Whether devices get entries."""
+        return bool(self._takers)
+
+    async def write(self, entries: Entries) -> None:
+        """Return when one device has its entry. Raises `RecordFailed` when none has.
+
+        The entries of one turn of the loop are written together: who of them goes on first in the next turn does it.
+        """
+        turn = self._turn
+        if turn is None or turn.devices is not entries.devices or entries.is_trial:
+            self._write_turn()
+            turn = self._turn = _Turn(entries.devices, entries.is_trial)
+        turn.texts.append(entries.texts)
+        await self._runtime.next_turn()
+        if turn is self._turn:
+            self._write_turn()
+        if not turn.is_written:
+            await self._finish(turn.tickets)
+
+    def _write_turn(self) -> None:
+        """Write what can be written at once."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        if turn.devices is not self._enabled:
+            self._adopt(turn.devices, is_trial=turn.is_trial)
+        takers = [self._opened[turn.devices[0].name]] if turn.is_trial else self._takers
+        for opened, texts in zip(takers, zip(*turn.texts, strict=True), strict=True):
             ticket = None
             try:
                 if opened.device.takes_entries:
-                    ticket = opened.begin(text)
+                    ticket = opened.begin(texts)
                 else:
-                    opened.pass_on(text + b"\n")
+                    opened.pass_on(b"\n".join((*texts, b"")))
             except OSError as failure:
                 self._note(opened.device, failure)
                 continue
             if ticket is None:
-                is_written = True
-                if self._failing:
-                    self._note(opened.device, None)
+                turn.is_written = True
+                self._note(opened.device, None)
             else:
-                tickets.append((opened, ticket))
-        return None if is_written else tickets
+                turn.tickets.append((opened, ticket))
 
     def close(self) -> None:
         """End all chains, and close all files and connections. The next entries open them again."""
+        self._write_turn()
         for opened in self._opened.values():
             self._close(opened)
 
-    async def finish(self, tickets: Sequence[tuple[Opened, Ticket]]) -> None:
+    async def _finish(self, tickets: Sequence[tuple[Opened, Ticket]]) -> None:
         """Wait until one of these entries is written. Raises `RecordFailed` when none is."""
         for opened, ticket in tickets:
             try:
@@ -319,22 +345,23 @@ class Devices:
             except OSError as failure:
                 self._note(opened.device, failure)
             else:
+                self._note(opened.device, None)
                 return
         raise RecordFailed("no audit device could be written")
 
-    def _adopt(self, entries: Entries) -> None:
+    def _adopt(self, devices: Sequence[Device], *, is_trial: bool) -> None:
         """Write to these devices from now on. One that is only tried out replaces no other."""
         known = {name: opened.device for name, opened in self._opened.items()}
-        for device in entries.devices:
+        for device in devices:
             if known.get(device.name) != device:
                 if device.name in known:
                     self._close(self._opened.pop(device.name))
                 self._opened[device.name] = self._open(device)
-        if not entries.is_trial:
-            names = {device.name for device in entries.devices}
+        if not is_trial:
+            names = {device.name for device in devices}
             for name in [name for name in self._opened if name not in names]:
                 self._close(self._opened.pop(name))
-            self._enabled = entries.devices
+            self._enabled = devices
             self._takers = [self._opened[device.name] for device in self._enabled if device.takes_entries]
         if not self._is_signing:
             self._is_signing = True

@@ -1,4 +1,4 @@
-"""File devices: lines are appended at once, each entry with one call of the system."""
+"""Files that lines are appended to."""
 
 from __future__ import annotations
 
@@ -20,10 +20,6 @@ from ..common.streams import APPENDING, identity_of
 
 TAIL: Final = 2**20
 """How much of a file's end is read to find its last line."""
-
-LOOK_EVERY: Final = 0.0005
-"""Seconds between two looks at the path of an open file. An entry that follows another sooner goes where that one went,
-also when the file was moved or removed in between."""
 
 
 class _Place(msgspec.Struct):
@@ -57,7 +53,6 @@ class File:
         self._runtime = runtime
         self._fd = -1
         self._identity = (0, 0)
-        self._look_at = 0.0
         self._is_torn = False
         self._disk = Disk(runtime)
         self._next: _Sync | None = None
@@ -80,14 +75,9 @@ class File:
         return head
 
     def is_replaced(self) -> bool:
-        """Whether the path no longer leads to the open file: it was moved or removed, as rotation of logs does.
-
-        Looks every `LOOK_EVERY` seconds: a look costs as much as writing an entry.
-        """
-        now = time.monotonic()
-        if now < self._look_at or self._fd < 0 or self._path == STDOUT:
+        """Whether the path no longer leads to the open file: it was moved or removed, as rotation of logs does."""
+        if self._fd < 0 or self._path == STDOUT:
             return False
-        self._look_at = now + LOOK_EVERY
         try:
             return identity_of(os.stat(self._path)) != self._identity
         except OSError:

@@ -85,6 +85,11 @@ class App:
             self._ticks.wake_by(response.wake_at)
         return response
 
+    @property
+    def is_audited(self) -> bool:
+        """Whether audit devices get entries: they let the answers of a turn wait for each other."""
+        return self._host.audit.is_enabled
+
     def delivering(self, response: Response) -> AbstractContextManager[None]:
         """Around the writing of an answer: what it holds is given back if writing fails or is cancelled."""
         return self._holding(response) if response.holds else _NOTHING_HELD

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
+from cloudid_core.audit.device import Entries
 from cloudid_core.effects import (
     ClockReading,
     Commit,
@@ -30,7 +31,7 @@ from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, T
 from cloudid_core.events import Event
 from cloudid_core.values.secret import Secret
 
-from ..audit.devices import Devices, Opened, Ticket
+from ..audit.devices import Devices
 from ..stores import Store
 from . import platform_identity, runtime
 from .platform_identity import Platform
@@ -196,20 +197,17 @@ class Host:
         return await self.in_thread(platform_identity.read_file, path)
 
     def record(self, event: Event) -> Awaitable[None]:
-        tickets = self.audit.begin(event.audit) if event.audit is not None else None
-        if tickets is not None:
-            return self._record_after(tickets, event)
+        if event.audit is not None:
+            return self._record_in(event.audit, replace(event, audit=None))
         self._tell_sinks(event)
         return _DONE
 
-    async def _record_after(self, tickets: Sequence[tuple[Opened, Ticket]], event: Event) -> None:
+    async def _record_in(self, entries: Entries, event: Event) -> None:
         """Record an event once audit devices have its entries."""
-        await self.audit.finish(tickets)
+        await self.audit.write(entries)
         self._tell_sinks(event)
 
     def _tell_sinks(self, event: Event) -> None:
-        if event.audit is not None:
-            event = replace(event, audit=None)
         for sink in self.sinks:
             sink(event)
 

@@ -113,7 +113,7 @@ class Connection:
             await self._refuse(refusal)
             return False
         response = await self._shared.app.answer(head, body, self._peer)
-        if not response.holds:
+        if not (response.holds or self._shared.app.is_audited):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
         closes = head.closes or self._shared.app.is_draining
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)

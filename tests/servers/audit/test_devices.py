@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -147,8 +148,12 @@ def test_a_declared_device_on_a_full_disk_refuses_the_start(runtime: str, tmp_pa
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_login_is_refused_and_no_token_stored_once_the_only_device_is_full(runtime: str, tmp_path: Path) -> None:
-    """The disk takes half of an entry more."""
+@pytest.mark.parametrize("count", [1, 8])
+@pytest.mark.parametrize("room", [500, 3000])
+def test_logins_are_refused_and_no_token_stored_once_the_only_device_is_full(
+    room: int, count: int, runtime: str, tmp_path: Path
+) -> None:
+    """The disk takes half of an entry more, or entries of requests but none of a response."""
     settings, path = tmp_path / "settings.toml", tmp_path / "audit.log"
     settings.write_text('[audit.main]\ntype = "file"\nfile_path = "audit.log"\n')
     with serving(runtime, "--settings", str(settings)) as service:
@@ -156,10 +161,13 @@ def test_a_login_is_refused_and_no_token_stored_once_the_only_device_is_full(run
         body = furnish(service, cloud.removeprefix("provider simulator: "))
         assert service.http.post("auth/cloud/login", json=body).status_code == 200
         before = service.accessors()
-        limit = path.stat().st_size + 500
+        limit = path.stat().st_size + room
         resource.prlimit(service.running.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-        answer = service.http.post("auth/cloud/login", json=body)
-        assert (answer.status_code, answer.json()["codes"]) == (503, ["audit_unavailable"])
+        with ThreadPoolExecutor(count) as pool:
+            answers = list(pool.map(lambda _: service.http.post("auth/cloud/login", json=body), range(count)))
+        assert [(answer.status_code, answer.json()["codes"]) for answer in answers] == [
+            (503, ["audit_unavailable"])
+        ] * count
         assert path.stat().st_size == limit
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(service.running.process.pid, resource.RLIMIT_FSIZE, unlimited)
