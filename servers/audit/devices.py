@@ -97,12 +97,11 @@ class FileDevice(_Chained):
     ) -> None:
         super().__init__(device, process, spread)
         self._file = File(device, runtime)
-        self._needs_sync = device.options.get("fsync") == "true"
 
     def begin(self, texts: Sequence[bytes]) -> Ticket | None:
         self._open()
         self._write(self._chain.lines(texts, time.time()))
-        return _Synced(self._file) if self._needs_sync else None
+        return self._file.sync()
 
     def pass_on(self, checkpoint: bytes) -> None:
         self._open()
@@ -137,16 +136,6 @@ class FileDevice(_Chained):
             self._begin_anew()
             raise
         self._keep(lines)
-
-
-@define
-class _Synced:
-    """Entries that the disk may not have yet."""
-
-    file: File
-
-    async def written(self) -> None:
-        await self.file.sync()
 
 
 @define(eq=False)

@@ -35,12 +35,18 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 
 
 @define(eq=False)
-class _Sync:
-    """One fsync that all entries of a turn of the loop wait for."""
+class Sync:
+    """One fsync in a thread, for everything that was written before it began."""
 
     fd: int
     done: Event
     failure: OSError | None = None
+
+    async def written(self) -> None:
+        """Return when the disk has it. Raises `OSError`."""
+        await self.done.wait()
+        if self.failure is not None:
+            raise self.failure
 
 
 class File:
@@ -55,7 +61,7 @@ class File:
         self._identity = (0, 0)
         self._is_torn = False
         self._disk = Disk(runtime)
-        self._next: _Sync | None = None
+        self._next: Sync | None = None
         self._is_syncing = False
 
     def open(self) -> Head | None:
@@ -92,19 +98,20 @@ class File:
         if self._is_torn:
             raise OSError("the file took only a part of an entry: is the disk full?")
 
-    async def sync(self) -> None:
-        """Return when the disk has what was written so far, if that is wanted."""
+    def sync(self) -> Sync | None:
+        """Let the disk have what was written so far, if that is wanted. `None`: it has, or it need not."""
         if not self._needs_sync:
-            return
+            return None
+        if not self._is_syncing and self._disk.is_for_loop:
+            self._disk.wait_on_loop(self.wait_for_disk, self._fd)
+            return None
         sync = self._next
         if sync is None:
-            sync = self._next = _Sync(os.dup(self._fd), self._runtime.new_event())  # the file may be closed meanwhile
+            sync = self._next = Sync(os.dup(self._fd), self._runtime.new_event())  # the file may be closed meanwhile
             if not self._is_syncing:
                 self._is_syncing = True
                 self._runtime.start(self._sync_all)
-        await sync.done.wait()
-        if sync.failure is not None:
-            raise sync.failure
+        return sync
 
     def wait_for_disk(self, fd: int) -> tuple[None, float]:
         """Return when the disk has what was written to an open file, and say how many seconds that took."""

@@ -39,19 +39,27 @@ class Disk:
         self._recent_seconds: deque[float] = deque([seconds], maxlen=RECENT)
         self._off_loop = 0
 
+    @property
+    def is_for_loop(self) -> bool:
+        """Whether the loop itself should wait the next time."""
+        return self._off_loop >= TRY_EVERY or self._usual_seconds <= QUICK_SECONDS
+
     async def wait(self, work: Callable[[A], tuple[T, float]], argument: A) -> T:
         """The result of `work`, which also answers how many seconds it waited for the disk. Raises what it raises."""
-        is_try = self._off_loop >= TRY_EVERY
-        if is_try or self._usual_seconds <= QUICK_SECONDS:
-            result, waited = work(argument)
-            if is_try:
-                self._recent_seconds.clear()
-                self._off_loop = 0
-            self._recent_seconds.append(waited)
-            return result
+        if self.is_for_loop:
+            return self.wait_on_loop(work, argument)
         result, waited = await self._runtime.in_thread(work, argument)
         if waited < BEARABLE_SECONDS:
             self._off_loop += 1
+        return result
+
+    def wait_on_loop(self, work: Callable[[A], tuple[T, float]], argument: A) -> T:
+        """As `wait`, whatever the disk is like."""
+        is_try, self._off_loop = self._off_loop >= TRY_EVERY, 0
+        result, waited = work(argument)
+        if is_try:
+            self._recent_seconds.clear()
+        self._recent_seconds.append(waited)
         return result
 
     @property
