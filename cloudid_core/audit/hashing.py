@@ -15,8 +15,11 @@ PREFIX: Final = "hmac-sha256:"
 LEAF_LIMIT: Final = 256
 """A structure with more values than this is hashed as one text, its JSON: an entry stays small and cheap."""
 
-REPEATED: Final = frozenset({"role", "subscription_id", "resource_group_name"})
-"""Members of logins that hold no secret, and that many machines have in common: their hashes are remembered."""
+REPEATED: Final = frozenset({"role", "subscription_id", "resource_group_name", "vm_name", "vmss_name"})
+"""Members of logins that hold no secret, and that come again with other logins: their hashes are remembered."""
+
+REPEATED_TEXTS: Final = 4096
+"""How many of their hashes are remembered."""
 
 REPEATED_LENGTH: Final = 256
 """Longest text whose hash is remembered."""
@@ -34,7 +37,7 @@ class Hasher:
         self._new_inner = sha256(bytes(byte ^ 0x36 for byte in padded)).copy
         self._new_outer = sha256(bytes(byte ^ 0x5C for byte in padded)).copy
         self._remembered = lru_cache(REMEMBERED)(self._made)
-        self._repeated = lru_cache(REMEMBERED)(self.text)
+        self._repeated = lru_cache(REPEATED_TEXTS)(self.text)
 
     def text(self, text: str) -> str:
         """The hash of a text."""

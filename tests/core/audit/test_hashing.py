@@ -49,7 +49,7 @@ def test_members_can_be_kept_clear() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REPEATED))
-def test_what_many_logins_have_in_common_is_hashed_like_everything_else(name: str) -> None:
+def test_what_comes_again_with_other_logins_is_hashed_like_everything_else(name: str) -> None:
     """Whether its hash is remembered or not, and whatever it is."""
     for value in ("web", "web", "x" * (REPEATED_LENGTH + 1)):
         assert HASHER.members({name: value}) == {name: hashed(value)}
