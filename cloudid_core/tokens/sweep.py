@@ -2,24 +2,25 @@
 
 What a round reads depends on how many tokens were made and how many died, not on how many live:
 
-1. It reads the tokens that were made since the last round. Ids sort by time, so these stand next to each other.
-2. It reads a stretch of tokens again when enough of them are dead. Each page that a round reads is remembered as a
-   stretch, with the instant at which more than one in `WORTH` of its tokens will be dead.
+1. It reads one in `SAMPLE` of the tokens that were made since the last round. Ids sort by time, so these stand next to
+   each other. Each page of them is remembered as a stretch, with the instant at which more than one in `WORTH` of its
+   tokens will be dead, as far as the sample tells.
+2. It reads a stretch when enough of its tokens are dead, and remembers when that will be so again.
 3. It reads a few pages more, where the last round stopped. This walk passes all tokens at a steady pace, a million in
    half an hour. Pages with enough dead tokens do not count, so many dead tokens make it faster.
 
-The walk removes what the other two miss: the last few dead tokens of a stretch; tokens that were made before this node
-began to lead; tokens that were stored among older ones, because their text was chosen, their request took long or their
-node's clock is behind; and tokens that died before the time in their entry, by a last use or a renewal for a shorter
-time. A renewal for a longer time costs one useless read of its stretch. So every dead token is removed even if all that
-is remembered is lost, as it is when another node begins to lead.
+The walk removes what the other two miss: the last few dead tokens of a stretch; what a sample has not shown; tokens
+that were made before this node began to lead; tokens that were stored among older ones, because their text was chosen,
+their request took long or their node's clock is behind; and tokens that died before the time in their entry, by a last
+use or a renewal for a shorter time. A renewal for a longer time costs one useless read of its stretch. So every dead
+token is removed even if all that is remembered is lost, as it is when another node begins to lead.
 
 Tokens with children or leases are left to their due entries: their dependants are removed first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -29,7 +30,7 @@ from ..api.response import Answer
 from ..api.routing import Call
 from ..background import queue
 from ..background.queue import Due, Job
-from ..effects import Instant, ListKeys, Now, Record, Sleep
+from ..effects import Instant, ListKeys, Now, Program, Record, Sleep
 from ..errors import Conflict, EntryDamaged, RecordFailed
 from ..events import JobFailed, Problem
 from ..foundation.caches import Bounded
@@ -44,12 +45,16 @@ from .record import Token
 from .stretches import Stretches
 
 PAGE: Final = 500
+SAMPLE: Final = 10
+"""One in so many new tokens is read: to read all of them takes a twentieth of the time of their logins."""
 WORTH: Final = 10
 """A page is worth reading when more than one in so many of its tokens is dead."""
 QUIET_PAGES: Final = 10
 """How many pages that were not worth reading end the walk of a round; the next round goes on from there."""
 SECONDS: Final = 20.0
 """How long a round begins to read pages."""
+NEW_SHARE: Final = 0.5
+"""Which part of that time new tokens may take, so that dead ones are removed however fast others are made."""
 NEW_SECONDS: Final = 120.0
 """How old new tokens are at most: a node that begins to lead leaves older ones to the walk."""
 ACCEPTED: Final = 202
@@ -67,9 +72,11 @@ class Round:
     fence: Mapping[str, int]
     now: Instant
     removed: int = 0
+    quiet: int = 0
+    """How many pages of the walk were not worth reading."""
 
-    async def has_time(self) -> bool:
-        return await Now() < self.now + SECONDS
+    async def has_time(self, seconds: float = SECONDS) -> bool:
+        return await Now() < self.now + seconds
 
 
 class Sweep:
@@ -87,7 +94,7 @@ class Sweep:
     async def run(self, context: Context, fence: Mapping[str, int], now: Instant) -> int:
         """Remove dead tokens, for `SECONDS` at most. Returns how many."""
         round_ = Round(context, fence, now)
-        await self._sweep_new(round_)
+        await self._look_at_new(round_)
         await self._sweep_due(round_)
         await self._walk_on(round_)
         return round_.removed
@@ -97,37 +104,37 @@ class Sweep:
         await job.context.records.commit(Changes(job.fence, deletes=(job.key,)))
         await self.run(job.context, job.fence, job.now)
 
-    async def _sweep_new(self, round_: Round) -> None:
-        """Sweep new tokens. The newest are read again in the next round: requests under way may store others there."""
+    async def _look_at_new(self, round_: Round) -> None:
+        """Look at new tokens; at the newest also in the next round, as requests under way may store others there."""
         oldest, settled, newest = [_key_at(round_.now + age) for age in (-NEW_SECONDS, -MOST_SKEW, MOST_SKEW)]
         start = self._known if oldest < self._known <= settled else oldest  # a clock may have been set back
-        self._known = await self._sweep_between(round_, start, settled)
-        await self._sweep_between(round_, settled, newest)
+        self._known = await _page_by_page(round_, start, settled, self._look_at_page, NEW_SHARE * SECONDS)
+        await _page_by_page(round_, settled, newest, self._look_at_page, NEW_SHARE * SECONDS)
+
+    async def _look_at_page(self, round_: Round, after: str, until: str) -> str:
+        """Read a sample of a page of these tokens, and remember the page. Returns the key that it ends with."""
+        page, end = await _list_page(after, until)
+        sample = await round_.context.records.find_undamaged(page[::SAMPLE], Token)
+        left = [found for found in sample if not found.record.has_dependants]
+        self.stretches.remember(after, end, _due_at(left, len(sample) // WORTH))
+        await Sleep(0.0)  # requests run between two pages
+        return end
 
     async def _sweep_due(self, round_: Round) -> None:
         for stretch in self.stretches.due(round_.now):
-            await self._sweep_between(round_, stretch.after, stretch.until)
+            await _page_by_page(round_, stretch.after, stretch.until, self._sweep_page)
 
     async def _walk_on(self, round_: Round) -> None:
-        quiet = 0
-        while quiet < QUIET_PAGES and await round_.has_time():
-            self._walked, was_worth_it = await self._sweep_page(round_, self._walked, LAST)
-            quiet += not was_worth_it
+        round_.quiet = 0
+        while round_.quiet < QUIET_PAGES and await round_.has_time():
+            self._walked = await self._sweep_page(round_, self._walked, LAST)
             if self._walked == LAST:
                 self._walked = ""
                 break
 
-    async def _sweep_between(self, round_: Round, after: str, until: str) -> str:
-        """Sweep the tokens after one key, up to another one, while there is time. Returns how far it came."""
-        while after < until and await round_.has_time():
-            after, _ = await self._sweep_page(round_, after, until)
-        return after
-
-    async def _sweep_page(self, round_: Round, after: str, until: str) -> tuple[str, bool]:
-        """Sweep a page of these tokens. Returns the key that it ends with, and whether it was worth reading."""
-        listed = await ListKeys(keys.TOKENS, after, PAGE)
-        end = min(until, listed[-1]) if len(listed) == PAGE else until
-        page = [key for key in listed if key <= end]
+    async def _sweep_page(self, round_: Round, after: str, until: str) -> str:
+        """Sweep a page of these tokens, and remember what is left of it. Returns the key that it ends with."""
+        page, end = await _list_page(after, until)
         tokens, damages = await round_.context.records.find_all_fresh(page, Token)
         for damaged in damages:
             await self._report(damaged)
@@ -137,8 +144,9 @@ class Sweep:
         if removed:
             left = [found for found in left if found.record.is_alive(round_.now)]
         self.stretches.remember(after, end, _due_at(left, (len(page) - removed) // WORTH))
+        round_.quiet += removed <= len(page) // WORTH
         await Sleep(0.0)  # requests run between two pages
-        return end, removed > len(page) // WORTH
+        return end
 
     async def _report(self, damaged: EntryDamaged) -> None:
         """Record one event for a damaged token, which cannot be used and which `revoke-accessor` removes."""
@@ -153,6 +161,26 @@ class Sweep:
 def _key_at(instant: Instant) -> str:
     """Sorts after the tokens that were made before an instant, and before all that were made later."""
     return keys.token(id_time(instant))
+
+
+async def _page_by_page(
+    round_: Round,
+    after: str,
+    until: str,
+    visit: Callable[[Round, str, str], Program[str]],
+    seconds: float = SECONDS,
+) -> str:
+    """Visit the tokens after one key, up to another one, while the round is so young. Returns how far it came."""
+    while after < until and await round_.has_time(seconds):
+        after = await visit(round_, after, until)
+    return after
+
+
+async def _list_page(after: str, until: str) -> tuple[Sequence[str], str]:
+    """The keys of the next tokens after a key, up to another one, and the key that they end with."""
+    listed = await ListKeys(keys.TOKENS, after, PAGE)
+    end = min(until, listed[-1]) if len(listed) == PAGE else until
+    return [key for key in listed if key <= end], end
 
 
 def _due_at(left: Sequence[Found[Token]], bearable: int) -> Instant | None:

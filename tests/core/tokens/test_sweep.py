@@ -148,6 +148,7 @@ def test_a_dead_token_is_removed_wherever_in_a_page_it_is(
     monkeypatch.setattr(sweep, "PAGE", 3)
     if age == 60:
         monkeypatch.setattr(sweep, "QUIET_PAGES", 0)
+        monkeypatch.setattr(sweep, "SAMPLE", 1)
     world = Store()
     for number in range(6):
         world.put(1, ttl=60 if number == dead else 2 * MONTH)
@@ -156,7 +157,8 @@ def test_a_dead_token_is_removed_wherever_in_a_page_it_is(
     assert world.round(age) == 1
     assert world.stored == 6
     tokens = [key for key in read(world, before) if key != world.keys(keys.TOKENS)[0]]
-    assert len(tokens) == len(set(tokens)) >= 5, "each is read once"
+    assert len(set(tokens)) >= 5
+    assert age == 60 or len(tokens) == len(set(tokens)), "the walk reads each once"
 
 
 def test_a_round_removes_all_that_is_dead_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,6 +294,27 @@ def test_new_tokens_that_are_dead_already_are_removed_at_once(no_walk: None) -> 
     assert world.round(1) == 100
 
 
+def test_only_a_sample_of_new_tokens_is_read(no_walk: None) -> None:
+    """To read all of them would slow down the logins that make them. The newest are looked at twice."""
+    world = Store()
+    world.put(1000, ttl=MONTH)
+    assert world.tokens_read(MOST_SKEW / 2) <= 1000 / sweep.SAMPLE + 2
+    assert world.tokens_read() <= 1000 / sweep.SAMPLE + 2
+    assert world.tokens_read() == 0
+
+
+def test_what_a_sample_does_not_show_is_left_to_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "QUIET_PAGES", 0)
+    world = Store()
+    for number in range(2 * sweep.SAMPLE):
+        world.put(1, ttl=60 if number % sweep.SAMPLE == 5 else MONTH)
+    world.round()
+    world.round(60)
+    assert world.stored == 1 + 2 * sweep.SAMPLE
+    monkeypatch.setattr(sweep, "QUIET_PAGES", 1)
+    assert world.round() == 2
+
+
 def test_a_few_dead_in_each_page_do_not_make_the_walk_longer(small_pages: None) -> None:
     """Otherwise a million tokens would be read in one round for the sake of some thousands."""
     world = Store()
@@ -307,6 +330,7 @@ def test_a_few_dead_in_each_page_do_not_make_the_walk_longer(small_pages: None) 
 
 def test_the_last_few_of_a_stretch_are_left_to_the_walk(small_pages: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading a page for a single token costs more than keeping it for a while."""
+    monkeypatch.setattr(sweep, "SAMPLE", 1)
     world = Store()
     world.put(1, ttl=60)
     world.put(19, ttl=MONTH)
@@ -464,7 +488,7 @@ def test_a_round_ends_in_time_and_the_next_goes_on(age: float, small_pages: None
     world.put(600, ttl=60)
     world.advance(age)
     started = world.clock
-    assert 100 < world.round(0) < 600
+    assert 80 < world.round(0) < 600
     assert world.clock - started <= sweep.SECONDS + 2.0
     assert sum(world.round(0) for _ in range(4)) > 300
     assert world.stored == 1
