@@ -295,8 +295,14 @@ class Protocol(RequestHandler):
 
     async def _until_sent(self) -> None:
         """Raises `_Gone`, or `TimeoutError` if the client does not read."""
-        async with asyncio.timeout(self._server.write_timeout):
-            await self._drain_helper()
+        transport = self.transport
+        try:
+            async with asyncio.timeout(self._server.write_timeout):
+                await self._drain_helper()
+        except TimeoutError:
+            if transport is not None:
+                transport.abort()  # `close` would wait until the client reads, and keep the connection meanwhile
+            raise
         if self.transport is None:
             raise _Gone
 

@@ -20,7 +20,7 @@ from servers.http1.connections import IN_USE_SECONDS, RESERVE, Connections, affo
 from servers.http1.reader import Stage
 
 from .certificates import write_certificate
-from .running import PATIENCE, Client, Running, body, status
+from .running import PATIENCE, Client, Running, body, status, wait_until
 
 RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
@@ -230,6 +230,18 @@ def test_a_client_that_reads_none_of_many_small_answers_is_not_waited_for(runtim
         with suppress(ConnectionError):
             while lazy.recv(2**20):
                 pass
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_client_that_never_reads_leaves_its_place_to_others(runtime: str) -> None:
+    """Its connection is gone once the time for writing is over, though a part of the answer is not sent."""
+    with (
+        Running(FAKE, runtime, "write_timeout=300ms", "connection_limit=1") as running,
+        Client(running.port).socket as lazy,
+    ):
+        lazy.sendall(REQUEST.replace(b"/echo", b"/large?50000000"))
+        assert lazy.recv(1)  # from now on, this client has its place, and others are refused
+        wait_until(lambda: is_served(running.port))
 
 
 def count(connection: socket.socket) -> int:

@@ -82,6 +82,8 @@ class Transport(asyncio.Transport):
             self._notes.append("closed")
         self.closed.set()
 
+    abort = close
+
 
 @contextmanager
 def connected() -> Iterator[socket.socket]:
