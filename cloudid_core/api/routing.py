@@ -133,8 +133,8 @@ class Route:
     makes_sure_of_mounts: bool = False
     """Dispatch may use the table of mounts as this node read it last.
 
-    The program changes something, and refuses something, only after it made sure that the table is still the one of
-    `Call.mounts_version`. Otherwise it raises `MountsChanged`, and the request starts again.
+    Before the program changes or refuses anything, it makes sure that the table still has `Call.mounts_version`.
+    Otherwise it raises `MountsChanged`, and the request starts again.
     """
     has_side_effect: bool = False
     """A read that changes something: not offered to HEAD."""

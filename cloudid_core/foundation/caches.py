@@ -59,7 +59,7 @@ class Caches:
         """Decoded records by entry key; each knows the version that it was decoded from."""
         self.tokens: Bounded[str, Any] = Bounded(settings.record_cache_size)
         """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
-        A record has no secret: of its token's text it holds a keyed hash, with which nobody can call."""
+        A record has no secret: of its token's text it holds a keyed hash only, which is refused as a token."""
         self.snapshots: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
         """What logins rest on, by mount and role; each knows the versions that it was made of."""
         self.signatures: Bounded[Hashable, Any] = Bounded(settings.signature_cache_size)

@@ -53,6 +53,7 @@ class Node:
 
     clock: ClockReading | None = None
     is_store_lost: bool = False
+    """Whether the last look at the store failed, or a request after it could not read the mounts."""
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ class Stretch:
 
 
 class Stretches:
-    """Stretches in the order of their keys. They have no key in common, and do not have every key."""
+    """Stretches in the order of their keys. They do not overlap, and there may be gaps between them."""
 
     def __init__(self) -> None:
         self._stretches: list[Stretch] = []

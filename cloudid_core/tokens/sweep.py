@@ -52,7 +52,7 @@ WORTH: Final = 10
 QUIET_PAGES: Final = 10
 """How many pages that were not worth reading end the walk of a round; the next round goes on from there."""
 SECONDS: Final = 20.0
-"""How long a round begins to read pages."""
+"""For how many seconds a round goes on to another page."""
 NEW_SHARE: Final = 0.5
 """Which part of that time new tokens may take, so that dead ones are removed however fast others are made."""
 NEW_SECONDS: Final = 120.0
@@ -76,6 +76,7 @@ class Round:
     """How many pages of the walk were not worth reading."""
 
     async def has_time(self, seconds: float = SECONDS) -> bool:
+        """Whether the round began less than so many seconds ago."""
         return await Now() < self.now + seconds
 
 
@@ -170,7 +171,10 @@ async def _page_by_page(
     visit: Callable[[Round, str, str], Program[str]],
     seconds: float = SECONDS,
 ) -> str:
-    """Visit the tokens after one key, up to another one, while the round is so young. Returns how far it came."""
+    """Visit the tokens after one key, up to another one, page by page, for so many seconds of the round at most.
+
+    Returns the key that it came to.
+    """
     while after < until and await round_.has_time(seconds):
         after = await visit(round_, after, until)
     return after
@@ -183,10 +187,10 @@ async def _list_page(after: str, until: str) -> tuple[Sequence[str], str]:
     return [key for key in listed if key <= end], end
 
 
-def _due_at(left: Sequence[Found[Token]], bearable: int) -> Instant | None:
-    """When more of these tokens are dead than are bearable; `None`: never."""
+def _due_at(left: Sequence[Found[Token]], most: int) -> Instant | None:
+    """When more than so many of these tokens are dead; `None`: never."""
     ends = sorted(found.record.expires_at for found in left if found.record.expires_at is not None)
-    return ends[bearable] if bearable < len(ends) else None
+    return ends[most] if most < len(ends) else None
 
 
 async def _remove(round_: Round, dead: Sequence[Found[Token]]) -> int:

@@ -158,7 +158,7 @@ class Protocol(RequestHandler):
         return self._stage in (HANDSHAKE, IDLE)
 
     def end(self) -> None:
-        """Close it without a word. A client that is idle may have its answer in the outbox yet."""
+        """Close it without a word. The answer to its last request may still be in the outbox."""
         self._server.outbox.flush()
         self.force_close()
 

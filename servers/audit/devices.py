@@ -283,7 +283,7 @@ class Devices:
     async def write(self, entries: Entries) -> None:
         """Return when one device has its entry. Raises `RecordFailed` when none has.
 
-        The entries of one turn of the loop are written together: who of them goes on first in the next turn does it.
+        The entries of one turn of the loop are written together, by the task that goes on first in the next turn.
         """
         turn = self._turn
         if turn is None or turn.devices is not entries.devices or entries.is_trial:
