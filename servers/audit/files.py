@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Final
 
 import msgspec
-from attrs import define
+from attrs import Factory, define
 
 from cloudid_core.audit.chain import Head
 from cloudid_core.audit.device import STDOUT, Device
@@ -40,7 +40,7 @@ class Sync:
 
     fd: int
     done: Event
-    failure: OSError | None = None
+    failure: OSError | None = Factory(lambda: OSError("the disk was not waited for"))
 
     async def written(self) -> None:
         """Return when the disk has it. Raises `OSError`."""
@@ -131,8 +131,11 @@ class File:
                 self._next = None
                 try:
                     await self._disk.wait(self.wait_for_disk, sync.fd)
+                    sync.failure = None
                 except OSError as failure:
                     sync.failure = failure
+                except Exception as error:  # noqa: BLE001  # as when no thread can be started
+                    sync.failure = OSError(f"the disk could not be waited for: {type(error).__name__}")
                 finally:
                     os.close(sync.fd)
                     sync.done.set()

@@ -25,7 +25,7 @@ class TimedFile(File):
         )
         self.seconds = seconds
         self.on_loop: list[bool] = []
-        self.failure: OSError | None = None
+        self.failure: Exception | None = None
         self._loop = threading.get_ident()
 
     def wait_for_disk(self, fd: int) -> tuple[None, float]:
@@ -103,6 +103,22 @@ def test_an_fsync_that_fails_fails_for_all_entries_that_wait_for_it(
         for _ in range(5):
             await write_together(host, file, 1)
         file.failure = OSError("the disk is gone")
+        assert await write_together(host, file, 5) == ["failed"] * 5
+        file.failure = None
+        assert await write_together(host, file, 5) == ["written"] * 5
+        file.close()
+
+    on(runtime, scenario)
+
+
+def test_entries_are_not_written_when_no_thread_can_wait_for_the_disk(runtime: str, tmp_path: Path) -> None:
+    """And the next ones are tried again."""
+
+    async def scenario(host: Host) -> None:
+        file = TimedFile(tmp_path / "audit.log", host, 0.005)
+        for _ in range(5):
+            await write_together(host, file, 1)
+        file.failure = RuntimeError("can't start new thread")
         assert await write_together(host, file, 5) == ["failed"] * 5
         file.failure = None
         assert await write_together(host, file, 5) == ["written"] * 5
