@@ -231,11 +231,11 @@ class StreamDevice(_Chained):
                 self._keep(lines)
             if batch is not None:
                 batch.failure = None
-        except OSError as error:
-            failure = error
+        except Exception as error:  # noqa: BLE001  # an address that is none fails with `ValueError`s of all kinds
+            failure = error if isinstance(error, OSError) else OSError(f"the device failed: {type(error).__name__}")
             self._retry_at = time.monotonic() + RETRY_SECONDS
             if batch is not None:
-                batch.failure = error
+                batch.failure = failure
             self._begin_anew()
         finally:
             if batch is not None:

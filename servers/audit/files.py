@@ -71,7 +71,10 @@ class File:
         if self._path == STDOUT:
             self._fd = os.dup(1)
             return None
-        fd = os.open(self._path, APPENDING, self._mode or 0o600)
+        try:
+            fd = os.open(self._path, APPENDING, self._mode or 0o600)
+        except ValueError:  # it has a NUL, for example
+            raise OSError("the path cannot be one of a file") from None
         try:
             head = self._check(fd)
         except OSError:
