@@ -123,6 +123,8 @@ class Sweep:
 
     async def _sweep_due(self, round_: Round) -> None:
         for stretch in self.stretches.due(round_.now):
+            if not await round_.has_time():
+                break
             await _page_by_page(round_, stretch.after, stretch.until, self._sweep_page)
 
     async def _walk_on(self, round_: Round) -> None:
