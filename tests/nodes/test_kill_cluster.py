@@ -81,7 +81,9 @@ def workers_of(running: Running) -> list[int]:
 
 
 def kill_worker(running: Running) -> None:
-    os.kill(workers_of(running)[0], signal.SIGKILL)
+    """The next one, if all have just died: a new one cannot start while PostgreSQL is away."""
+    first, *_ = wait_until(lambda: workers_of(running))
+    os.kill(first, signal.SIGKILL)
 
 
 def kill_node(running: Running) -> None:
