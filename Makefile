@@ -39,7 +39,7 @@ demo-cluster: $(READY) ## Show two servers over one PostgreSQL, and what happens
 dev: $(READY) ## Leave a server with a simulated cloud running
 	@$(BIN)/python -m servers.trio_server --dev
 
-prove: $(READY) ## Go through all pairs of faults and thousands of random lives (half an hour)
+prove: $(READY) ## Go through all pairs of faults and thousands of random lives (an hour)
 	@$(BIN)/python -m tests.simulation.prove
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
 	@$(BIN)/python -m pytest tests/nodes/test_kill_cluster.py --cycles 9 --timeout 1800
