@@ -19,9 +19,10 @@ from tests.servers.running import PATIENCE, ROOT
 from .cluster import require_installed
 
 USER: Final = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from servers.stores.postgres.temporary import temporary_server
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would ignore it
 with temporary_server(Path(sys.argv[1])) as address:
     print(address, flush=True)
     time.sleep(60)
