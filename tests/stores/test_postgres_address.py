@@ -62,8 +62,12 @@ def test_hosts_are_resolved_beforehand() -> None:
     assert numbers[-1] == ""
     assert "127.0.0.1" in numbers
     assert len(found.options["host"].split(",")) == len(found.options["port"].split(",")) == len(numbers)
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "no..host", "h" * 64 + ".invalid"])
+def test_a_host_that_cannot_be_found_is_unknown(host: str) -> None:
     with pytest.raises(StoreFailed, match="host is unknown"):
-        Address.parse("postgresql://no-such-host.invalid/d").resolved()
+        Address.parse(f"postgresql://{host}/d").resolved()
 
 
 @pytest.mark.parametrize(

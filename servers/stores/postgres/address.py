@@ -102,6 +102,6 @@ def _numbers(host: str) -> tuple[str, ...]:
         return ("",)
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):  # the latter for a name that no host can have
         return ()
     return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
