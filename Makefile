@@ -21,7 +21,7 @@ help: ## List the targets
 test: lint pytest ## Lint, check types and contracts, run all tests
 
 pytest: $(READY) ## Run all tests, or those of TESTS
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(TESTS)
 
 lint: $(READY) ## Check style, import contracts and types
 	@$(call quietly,$(BIN)/ruff check)
