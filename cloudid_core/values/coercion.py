@@ -23,9 +23,9 @@ _BOOLEANS: Final = {
 
 def text(raw: object) -> str:
     """A text as it is; a number as its text, a boolean as "1" or "0", null as "". Nothing is trimmed."""
+    if isinstance(raw, str):  # most are, and this takes half as long as a pattern
+        return raw
     match raw:
-        case str():
-            return raw
         case bool():
             return str(int(raw))
         case int() | float():
