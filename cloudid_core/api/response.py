@@ -65,36 +65,24 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """The `auth` member of the envelope: a token, as its holder sees it."""
+    """The `auth` member of the envelope: a token, as its holder sees it. All of its members, in their order."""
 
     client_token: str
     accessor: str
     policies: tuple[str, ...]
+    token_policies: tuple[str, ...]
+    """The same: no policy comes from anything but the token."""
     metadata: Mapping[str, str] | None
     lease_duration: int
     renewable: bool
+    entity_id: str = ""
     token_type: str = "service"
     orphan: bool = True
+    mfa_requirement: None = None
     num_uses: int = 0
 
     def __repr__(self) -> str:
         return f"<AuthBlock {self.accessor}>"
-
-    def members(self) -> dict[str, Json]:
-        return {
-            "client_token": self.client_token,
-            "accessor": self.accessor,
-            "policies": self.policies,
-            "token_policies": self.policies,
-            "metadata": self.metadata,
-            "lease_duration": self.lease_duration,
-            "renewable": self.renewable,
-            "entity_id": "",
-            "token_type": self.token_type,
-            "orphan": self.orphan,
-            "mfa_requirement": None,
-            "num_uses": self.num_uses,
-        }
 
 
 class WrapInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,9 +168,9 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
             "renewable": answer.renewable,
             "lease_duration": answer.lease_duration,
             "data": answer.data,
-            "wrap_info": answer.wrap_info.members() if answer.wrap_info else None,
+            "wrap_info": answer.wrap_info,
             "warnings": answer.warnings or None,
-            "auth": answer.auth.members() if answer.auth else None,
+            "auth": answer.auth,
             "mount_type": mount_type,
         }
         if answer.copy_up and answer.data:

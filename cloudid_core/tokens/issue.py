@@ -64,6 +64,7 @@ def auth_block(token: Token, shown: str, accessor: str, ttl: int) -> AuthBlock:
         client_token=shown,
         accessor=accessor,
         policies=token.policies,
+        token_policies=token.policies,
         metadata=token.metadata,
         lease_duration=ttl,
         renewable=token.renewable,

@@ -13,6 +13,7 @@ AUTH = AuthBlock(
     client_token="s.secret",
     accessor="accessor",
     policies=("default", "dev"),
+    token_policies=("default", "dev"),
     metadata={"role": "dev"},
     lease_duration=60,
     renewable=True,

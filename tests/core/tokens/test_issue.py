@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from msgspec.structs import asdict
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.mounts.table import TOKEN
@@ -54,7 +55,7 @@ def test_a_token_has_the_settings_of_its_role() -> None:
     assert (token.created_at, token.expires_at) == (world.clock, world.clock + 60)
     assert (token.ttl, token.explicit_max_ttl, token.num_uses, token.period) == (60, 300, 5, 0)
     assert (token.bound_cidrs, token.policies, token.role) == (("10.0.0.0/8",), ("default", "dev"), "dev")
-    assert made.block.members() == {
+    assert asdict(made.block) == {
         "client_token": made.text,
         "accessor": made.accessor,
         "policies": ("default", "dev"),
