@@ -27,17 +27,17 @@ class Ticket(Generic[Q, A]):
     """One request in the queue, and in the end its answer or failure."""
 
     request: Q
-    _done: Event
+    batch_done: Event
+    """The end of the batch that it takes part in."""
     is_settled: bool = False
     _outcome: A | HostFailure | None = None
 
     def settle(self, outcome: A | HostFailure) -> None:
+        """Its caller goes on when the batch is done."""
         self._outcome = outcome
         self.is_settled = True
-        self._done.set()
 
-    async def answer(self) -> A:
-        await self._done.wait()
+    def answer(self) -> A:
         if isinstance(self._outcome, HostFailure):
             raise self._outcome
         return self._outcome  # type: ignore[return-value]  # an answer may be None
@@ -60,22 +60,25 @@ class Batches(Generic[Q, A]):
         self._work = work
         self._failure = failure
         self._waiting: list[Ticket[Q, A]] = []
+        self._done = runtime.new_event()
+        """The end of the next batch. All of its tickets share it: an event for each costs a microsecond."""
         self._is_working = False
 
     async def ask(self, request: Q) -> A:
-        ticket: Ticket[Q, A] = Ticket(request, self._runtime.new_event())
+        ticket: Ticket[Q, A] = Ticket(request, self._done)
         self._waiting.append(ticket)
         if not self._is_working:
             self._is_working = True
             self._runtime.start(self._work_off)
-        return await ticket.answer()
+        while not ticket.is_settled:
+            await ticket.batch_done.wait()
+        return ticket.answer()
 
     async def _work_off(self) -> None:
         try:
             while self._waiting:
                 await self._gather()
-                batch, self._waiting = self._waiting, []
-                self._waiting[:0] = await self._work_on(batch)
+                await self._work_on_next()
         finally:
             self._is_working = False
 
@@ -86,7 +89,9 @@ class Batches(Generic[Q, A]):
             count = len(self._waiting)
             await self._runtime.next_turn()
 
-    async def _work_on(self, batch: Sequence[Ticket[Q, A]]) -> Sequence[Ticket[Q, A]]:
+    async def _work_on_next(self) -> None:
+        batch, self._waiting = self._waiting, []
+        done, self._done = self._done, self._runtime.new_event()
         left: Sequence[Ticket[Q, A]] = ()
         try:
             left = await self._work(batch)
@@ -94,6 +99,9 @@ class Batches(Generic[Q, A]):
             pass
         finally:
             for ticket in batch:
-                if not ticket.is_settled and ticket not in left:
+                if ticket in left:
+                    ticket.batch_done = self._done
+                elif not ticket.is_settled:
                     ticket.settle(self._failure("the store did not say"))
-        return left
+            self._waiting[:0] = left
+            done.set()
