@@ -48,6 +48,7 @@ from servers.common.host import LANE_WIDTH, PROVIDER_BODY_LIMIT, Host
 from servers.common.platform_identity import Platform
 from servers.common.runtime import Runtime
 from servers.stores import Outcome
+from servers.stores.batches import Batches, Ticket
 from servers.stores.group_commit import GroupCommit
 from servers.stores.memory import InMemory
 from servers.trio_server import host as trio_host
@@ -224,6 +225,32 @@ def test_commits_that_come_while_one_is_written_share_the_next_batch(runtime: st
     on(runtime, scenario, GroupCommit(store))
     assert store.batches == [1, 3]
     assert threading.get_ident() not in store.threads
+
+
+def test_what_a_batch_leaves_is_answered_by_the_next_one(runtime: str) -> None:
+    """Callers of one batch wait for one event, and those of what is left go on waiting."""
+    sizes: list[int] = []
+    answers: list[int] = []
+
+    async def first_only(batch: Sequence[Ticket[str, int]]) -> Sequence[Ticket[str, int]]:
+        sizes.append(len(batch))
+        batch[0].settle(len(sizes))
+        return batch[1:]
+
+    async def scenario(host: Host) -> None:
+        batches: Batches[str, int] = Batches(host, first_only)
+
+        async def asker(name: str) -> None:
+            answers.append(await batches.ask(name))
+
+        for name in ("first", "second", "third"):
+            host.start(partial(asker, name))
+        while len(answers) < 3:
+            await host.sleep(0.001)
+
+    on(runtime, scenario)
+    assert sizes == [3, 2, 1]
+    assert sorted(answers) == [1, 2, 3]
 
 
 def test_an_asker_that_is_cut_off_takes_no_other_commit_with_it(runtime: str) -> None:
