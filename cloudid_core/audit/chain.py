@@ -44,8 +44,9 @@ class Chain:
     def __init__(self, device: Device, chain_id: str, process: str, follows: Head | None = None) -> None:
         self.id = chain_id
         self.number = 0
-        self._previous = ""
-        self._start_of_place = b',"chain":{"id":"%s","number":' % chain_id.encode()
+        self._previous = b""
+        self.place = b',"chain":{"id":"%s","number":%%d,"previous":"%%s"}' % chain_id.encode()
+        """What tells a line's place, once the line's number and the hash of the line before are put in."""
         self._device = device
         self._process = process
         self.follows = follows
@@ -72,9 +73,7 @@ class Chain:
         made = Lines(self)
         if not self.number:
             made.sign(OPENED, now)
-        time = rfc3339.show_now(now).encode()
-        for text in texts:
-            made.add(text, time)
+        made.add(texts, now)
         if not made.checkpoints and self._is_due(made.number, now):
             made.sign(RUNNING, now)
         return made
@@ -95,10 +94,7 @@ class Chain:
     @property
     def head(self) -> Head | None:
         """Its newest line, or what it follows while it has none."""
-        return Head(self.id, self.number, self._previous) if self.number else self.follows
-
-    def place(self, number: int, previous: str) -> bytes:
-        return b'%s%d,"previous":"%s"}' % (self._start_of_place, number, previous.encode())
+        return Head(self.id, self.number, self._previous.decode()) if self.number else self.follows
 
     def facts(self, state: str, now: float) -> dict[str, object]:
         """What a checkpoint tells beside its place."""
@@ -118,8 +114,8 @@ class Chain:
         return SIGNATURE + self._device.signer.sign(line).hex().encode() + b'"'
 
     @property
-    def hash(self) -> str:
-        """The hash of its newest line."""
+    def hash(self) -> bytes:
+        """The hash of its newest line, in hexadecimal digits."""
         return self._previous
 
 
@@ -135,15 +131,16 @@ class Lines:
         self.signed_at: float = 0.0
         self.is_last = False
 
-    def add(self, text: bytes, time: bytes) -> None:
-        """Append an entry: a JSON object, not empty."""
-        place = self._chain.place(self.number + 1, self.previous)
-        self._append(b'{"time":"%s",%s%s}' % (time, text[1:-1], place))
+    def add(self, texts: Sequence[bytes], now: float) -> None:
+        """Append entries: JSON objects, not empty."""
+        form = b'{"time":"%s",%%s%s}' % (rfc3339.show_now(now).encode(), self._chain.place)
+        for text in texts:
+            self._append(form % (text[1:-1], self.number + 1, self.previous))
 
     def sign(self, state: str, now: float) -> None:
         """Append a checkpoint."""
         text = _encode(self._chain.facts(state, now))
-        unsigned = text[:-1] + self._chain.place(self.number + 1, self.previous)
+        unsigned = text[:-1] + self._chain.place % (self.number + 1, self.previous)
         line = unsigned + self._chain.signature(unsigned + b"}") + b"}"
         self._append(line)
         self.checkpoints.append(line + b"\n")
@@ -151,10 +148,10 @@ class Lines:
 
     def _append(self, line: bytes) -> None:
         self.number += 1
-        self.previous = sha256(line).hexdigest()
-        self._lines += (line, b"\n")
+        self.previous = sha256(line).hexdigest().encode()
+        self._lines.append(line)
 
     @property
     def content(self) -> bytes:
         """What is to be written."""
-        return b"".join(self._lines)
+        return b"\n".join((*self._lines, b""))

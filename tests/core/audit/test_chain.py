@@ -77,7 +77,7 @@ def test_a_chain_tells_what_it_follows() -> None:
     old = chain()
     old.keep(old.lines((b'{"a":1}',), 0.0))
     (line,) = lines_of(chain(follows=old.head).checkpoint(0.0, "opened"))
-    assert parsed(line)["follows"] == {"id": "c1", "number": 2, "hash": old.hash}
+    assert parsed(line)["follows"] == {"id": "c1", "number": 2, "hash": old.hash.decode()}
 
 
 def test_a_chain_without_a_line_hands_on_what_it_follows() -> None:
