@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples on every machine and every run, and no opinion about how fast a busy machine is.
-settings.register_profile("cloudid", database=None, deadline=None, derandomize=True, max_examples=50)
+settings.register_profile(
+    "cloudid",
+    database=None,
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("cloudid")
 
 

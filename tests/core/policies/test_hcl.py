@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -100,9 +100,9 @@ def test_the_input_is_not_in_the_error() -> None:
     ],
 )
 def test_hostile_texts_are_refused_at_once(text: str) -> None:
-    started = perf_counter()
+    started = process_time()
     refusal(text)
-    assert perf_counter() - started < 1.5
+    assert process_time() - started < 1.5
 
 
 def test_without_the_parser_hcl_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

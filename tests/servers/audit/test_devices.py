@@ -334,7 +334,7 @@ def test_one_device_that_works_is_enough(service: Service, tmp_path: Path) -> No
     gone.close()
     started = time.monotonic()
     assert [service.look_up() for _ in range(20)] == [200] * 20
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 10.0, "each would wait a second or more"
     assert service.stop().count("audit device failed") == 1
     assert problems(path) == []
 
