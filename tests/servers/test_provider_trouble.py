@@ -34,7 +34,7 @@ A request that waits for one that hangs waits for its deadline, which is a hundr
 ATTEMPTS: Final = 3
 """A machine may be busy with something else for a moment; a request that waits for the provider does so every time."""
 ALLOWANCE: Final = 2.0
-"""Seconds after its deadline in which a request must have ended, on a machine that is busy."""
+"""Seconds after its deadline in which a request must have ended, beside the time of the control's slowest one."""
 
 SETTINGS: Final = """
 [server]
@@ -118,7 +118,7 @@ def test_what_does_not_need_the_family_is_served_as_before(
         control = watch(served)
     assert late == set()
     latencies = [seen.slowest, *(max(seen.latencies[request]) for request in NEEDED_BY if family in NEEDED_BY[request])]
-    assert max(latencies) < DEADLINE + ALLOWANCE
+    assert max(latencies) < DEADLINE + ALLOWANCE + control.slowest
     if family == "graph":
         assert set(seen.borrowed) <= {502, 503, 504}
 
