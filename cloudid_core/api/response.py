@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import asdict
 
 from ..effects import Instant
 from ..errors import Code, Problem, Refused
@@ -97,9 +96,6 @@ class WrapInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<WrapInfo {self.accessor}>"
-
-    def members(self) -> dict[str, Json]:
-        return asdict(self)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

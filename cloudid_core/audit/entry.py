@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
 from ..api.exchange import Exchange
 from ..api.response import Answer, AuthBlock, WrapInfo
@@ -224,7 +225,7 @@ def _granted(device: Device, block: AuthBlock) -> _Token:
 def _wrapping(device: Device, info: WrapInfo) -> dict[str, Any]:
     """The token that stands for a wrapped answer."""
     return {
-        **info.members(),
+        **asdict(info),
         "token": device.hasher.text(info.token),
         "accessor": _accessor(device, info.accessor),
         "wrapped_accessor": _accessor(device, info.wrapped_accessor),
