@@ -94,31 +94,24 @@ def test_a_slow_disk_of_an_audit_file_is_left_to_a_thread(runtime: str, tmp_path
     on(runtime, scenario)
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.005])
+@pytest.mark.parametrize(
+    "seconds, failure",
+    [
+        (0.0, OSError("the disk is gone")),
+        (0.005, OSError("the disk is gone")),
+        (0.005, RuntimeError("can't start new thread")),
+    ],
+)
 def test_an_fsync_that_fails_fails_for_all_entries_that_wait_for_it(
-    runtime: str, seconds: float, tmp_path: Path
+    runtime: str, seconds: float, failure: Exception, tmp_path: Path
 ) -> None:
+    """And the next ones are tried again."""
+
     async def scenario(host: Host) -> None:
         file = TimedFile(tmp_path / "audit.log", host, seconds)
         for _ in range(5):
             await write_together(host, file, 1)
-        file.failure = OSError("the disk is gone")
-        assert await write_together(host, file, 5) == ["failed"] * 5
-        file.failure = None
-        assert await write_together(host, file, 5) == ["written"] * 5
-        file.close()
-
-    on(runtime, scenario)
-
-
-def test_entries_are_not_written_when_no_thread_can_wait_for_the_disk(runtime: str, tmp_path: Path) -> None:
-    """And the next ones are tried again."""
-
-    async def scenario(host: Host) -> None:
-        file = TimedFile(tmp_path / "audit.log", host, 0.005)
-        for _ in range(5):
-            await write_together(host, file, 1)
-        file.failure = RuntimeError("can't start new thread")
+        file.failure = failure
         assert await write_together(host, file, 5) == ["failed"] * 5
         file.failure = None
         assert await write_together(host, file, 5) == ["written"] * 5
