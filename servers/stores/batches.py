@@ -61,7 +61,7 @@ class Batches(Generic[Q, A]):
         self._failure = failure
         self._waiting: list[Ticket[Q, A]] = []
         self._done = runtime.new_event()
-        """The end of the next batch. All of its tickets share it: an event for each costs a microsecond."""
+        """The end of the next batch. All of its tickets share it, since an event for each is not free."""
         self._is_working = False
 
     async def ask(self, request: Q) -> A:

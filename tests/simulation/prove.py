@@ -112,7 +112,7 @@ def several_nodes() -> Iterator[Job]:
 
 
 def spare_collections() -> None:
-    """A fifth of the time went into collections that look at every module again."""
+    """Keep the collector from looking at every module again and again."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
