@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from attrs import evolve, field, frozen
@@ -13,6 +12,9 @@ from ..values import coercion
 from ..values.folding import fold
 
 MOST_QUOTAS: Final = 1000
+LEAST_RATE: Final = 1e-6
+MOST_RATE: Final = 1e9
+"""Bounds of a rate: beyond them, the time after which to come again would not be a number."""
 
 
 def _rate(raw: object) -> float:
@@ -20,12 +22,12 @@ def _rate(raw: object) -> float:
         rate = float(coercion.text(raw))
     except ValueError:
         raise ValueError("must be a number") from None
-    if not 0 < rate < math.inf:
-        raise ValueError("must be a positive number")
+    if not LEAST_RATE <= rate <= MOST_RATE:
+        raise ValueError(f"must be between {LEAST_RATE:f} and {MOST_RATE:.0f}")
     return rate
 
 
-RATE: Final = FieldType("positive number", _rate)
+RATE: Final = FieldType(f"number from {LEAST_RATE:f} to {MOST_RATE:.0f}", _rate)
 
 
 def _path(raw: object) -> str:

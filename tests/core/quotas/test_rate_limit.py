@@ -51,6 +51,12 @@ def test_a_source_that_made_too_many_is_blocked() -> None:
     assert status(world) == 400
 
 
+def test_the_lowest_rate_says_when_to_come_again() -> None:
+    world = limited(rate=1e-6, interval="8760h")
+    assert [status(world) for _ in range(2)] == [400, 429]
+    assert int(world.ask("POST", "auth/cloud/login", {}, token="").response.headers["retry-after"]) > 31e12
+
+
 def test_requests_without_a_good_token_count() -> None:
     """They are refused before anybody looks at the token."""
     world = limited(path="sys/mounts")

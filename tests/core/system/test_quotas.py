@@ -48,6 +48,8 @@ def test_a_quota_is_written_read_listed_and_deleted() -> None:
         ({"rate": "nan"}, "field_invalid"),
         ({"rate": "inf"}, "field_invalid"),
         ({"rate": "often"}, "field_invalid"),
+        ({"rate": 1e-310}, "field_invalid"),
+        ({"rate": 1e300}, "field_invalid"),
         ({"rate": 1, "interval": 0}, "field_invalid"),
         ({"rate": 1, "block_interval": -1}, "field_invalid"),
         ({"rate": 1, "role": "dev"}, "field_required"),
