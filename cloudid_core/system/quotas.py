@@ -11,10 +11,11 @@ from ..api.fields import show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route, capture_name
 from ..errors import Code, Refused
-from ..mounts.table import mount_table
+from ..mounts.table import Mount, MountTable, mount_table
 from ..quotas.rate_limit import forget_quotas
 from ..quotas.record import QuotaConfig, Quotas, RateLimit
 from ..store import keys
+from ..values.folding import fold
 
 TYPE: Final = "rate-limit"
 
@@ -30,12 +31,18 @@ async def write_rate_limit(call: Call) -> Answer:
             raise Refused(Code.FIELD_REQUIRED, '"rate"')
         if limit.role and not limit.path:
             raise Refused(Code.FIELD_REQUIRED, '"path"')
-        if limit.path and mounts.route(limit.path.removesuffix("*").removesuffix("/")) is None:
+        if limit.path and mount_of(mounts, limit.path) is None:
             raise Refused(Code.MOUNT_NOT_FOUND)
         return quotas.with_rate_limit(name, limit)
 
     await _change(call, changed)
     return NOTHING
+
+
+def mount_of(mounts: MountTable, path: str) -> Mount | None:
+    """The mount that the path of a quota belongs to. The path is in lower case, that of the mount may be in any."""
+    path = path.removesuffix("*").removesuffix("/")
+    return next((mount for mount in mounts.live if f"{path}/".startswith(f"{fold(mount.path)}/")), None)
 
 
 async def read_rate_limit(call: Call) -> Answer:

@@ -69,6 +69,13 @@ def test_a_second_quota_for_the_same_requests_is_refused() -> None:
     )
 
 
+def test_a_mount_with_capital_letters_has_a_quota() -> None:
+    world = Installation()
+    world.must("POST", "sys/mounts/Team/D", {"type": "cloud"})
+    world.must("POST", QUOTA, {"rate": 1, "interval": "1h", "path": "Team/D/config"})
+    assert [world.ask("GET", "Team/D/config").status for _ in range(2)] == [200, 429]
+
+
 def test_paths_can_be_exempt() -> None:
     world = Installation()
     assert "sys/health" in world.must("GET", "sys/quotas/config").data["rate_limit_exempt_paths"]
