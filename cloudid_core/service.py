@@ -14,7 +14,7 @@ from typing import Final
 
 from .api.dispatch import respond
 from .api.exchange import Exchange
-from .api.response import Request, Response, render_refusal
+from .api.response import Request, Response, render_refusal, with_headers
 from .audit.entry import response_entries
 from .background import queue
 from .background.loop import Loop
@@ -78,7 +78,7 @@ class Service:
             except RecordFailed:
                 await self._take_back(response, exchange)
                 raise
-            return response
+            return with_headers(response, exchange.headers) if exchange.headers else response
         except EntryDamaged as damaged:
             refusal, failure = damaged, damaged
         except Refused as refused:
@@ -108,7 +108,7 @@ class Service:
             response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, exchange.request_id)
             with suppress(RecordFailed):  # the log may take it
                 await Record(exchange.answered(response))
-        return response
+        return with_headers(response, exchange.headers) if exchange.headers else response
 
     async def undelivered(self, response: Response) -> None:
         """Give back what an answer held that could not be delivered."""

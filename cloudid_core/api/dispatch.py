@@ -25,7 +25,8 @@ from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import MountTable, mount_table
 from ..policies.document import DENY
-from ..quotas.rate_limit import count_request, known_quotas, read_quotas
+from ..quotas.rate_limit import known_quotas, read_quotas, take_request
+from ..quotas.record import Quotas
 from ..store.keys import MOUNTS
 from ..store.records import Found
 from ..tokens.authenticate import authenticate
@@ -37,7 +38,7 @@ from .exchange import Exchange
 from .fields import NOTHING_GIVEN, ParsedFields, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
-from .response import Answer, Request, Response, render
+from .response import Answer, Request, Response, rate_limit_headers, render
 from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable
 
 CREATE: Final = "create"
@@ -101,8 +102,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
     quotas = known_quotas(context, now) or await read_quotas(context, now)
     if not exchange.is_counted:
-        count_request(context, quotas, found.target.path, exchange.role, request.remote_address, now)
-        exchange.is_counted = True
+        count_request(context, quotas, found.target.path, exchange)
     if found.target.wants_help:
         answer = await explain(context, catalog, mounts, found, ask, exchange)
         return render(answer, request_id=exchange.request_id, mount_type="")
@@ -147,6 +147,18 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         response = replace(render(answer, request_id="", mount_type=""), request_id=exchange.request_id)
     exchange.answer = answer
     return response
+
+
+def count_request(context: Context, quotas: Quotas, path: str, exchange: Exchange) -> None:
+    """Count a request, once; `RATE_LIMIT_EXCEEDED` when its source has made too many."""
+    limit = quotas.limit_of(path, exchange.role)
+    if limit is not None:
+        taken = take_request(context, limit, exchange.request.remote_address, exchange.time)
+        if quotas.config.enable_rate_limit_response_headers:
+            exchange.headers = rate_limit_headers(taken.limit, taken.remaining, taken.full_in)
+        if taken.wait:
+            raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=taken.wait)
+    exchange.is_counted = True
 
 
 async def identify(context: Context, mounts: MountTable, ask: ParsedRequest, exchange: Exchange) -> Caller:

@@ -14,7 +14,7 @@ from ..mounts.table import Mount
 from ..tokens.record import Caller
 from ..values.names import name
 from .request import ParsedRequest
-from .response import NOTHING, Answer, Request, Response
+from .response import NO_HEADERS, NOTHING, Answer, Request, Response
 from .routing import Route
 
 
@@ -32,6 +32,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     """The role that the request names."""
     is_counted: bool = False
     """Whether a quota has let it pass: a request that starts again counts once."""
+    headers: Mapping[str, str] = NO_HEADERS
+    """What its response has beside its own headers."""
     is_executed: bool = False
     """Whether the program of its route was started."""
     caller: Caller | None = None

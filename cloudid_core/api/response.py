@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ..effects import Instant
 from ..errors import Code, Problem, Refused
@@ -19,6 +21,8 @@ from .fields import Json
 
 HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
 """The headers of every answer. The content type is exact: existing clients compare the whole string."""
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 ERROR_CODE_HEADER: Final = "x-service-error-code"
 """The header with the first code of an error; a 404's body has no codes."""
@@ -174,6 +178,20 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
     status = answer.status or 200
     body = b"" if status in WITHOUT_CONTENT else encode(members) + b"\n"
     return Response(status, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+
+
+def rate_limit_headers(limit: int, remaining: int, full_in: float) -> dict[str, str]:
+    """How many requests a source may make at once, how many are left of them, and in how many seconds all are back."""
+    return {
+        "x-ratelimit-limit": str(limit),
+        "x-ratelimit-remaining": str(remaining),
+        "x-ratelimit-reset": str(ceil(full_in)),
+    }
+
+
+def with_headers(response: Response, headers: Mapping[str, str]) -> Response:
+    """The response with more headers."""
+    return replace(response, headers={**response.headers, **headers})
 
 
 METHOD_NOT_ALLOWED: Final = 405

@@ -22,20 +22,37 @@ class Bucket(msgspec.Struct, frozen=True):
     blocked_until: Instant = 0.0
 
 
+class Taken(msgspec.Struct, frozen=True):
+    """What came of taking one from a bucket. Times are in seconds from now."""
+
+    wait: float
+    """0: one was there. Otherwise, when to come again."""
+    limit: int
+    """How many a full bucket holds."""
+    remaining: int
+    """How many can still be taken at once."""
+    full_in: float
+    """When the bucket is full again if nothing more is taken."""
+
+
 def take(
     buckets: Bounded[Hashable, Any], key: Hashable, now: Instant, *, size: float, interval: float, block: float = 0.0
-) -> float:
+) -> Taken:
     """Take one from a bucket that holds `size` and fills up in `interval` seconds.
 
-    Returns 0, or after how many seconds to come again if it is empty. `block`: for how long it is closed then.
+    `block`: for how many seconds a bucket is closed when one is taken that is not there.
     """
-    bucket: Bucket = buckets.get(key) or Bucket(max(size, 1.0), now)
-    if now < bucket.blocked_until:
-        return bucket.blocked_until - now
+    capacity = max(size, 1.0)
+    bucket: Bucket = buckets.get(key) or Bucket(capacity, now)
     passed = max(0.0, now - bucket.at)
-    left = min(max(size, 1.0), bucket.left + passed * size / interval)
-    if left >= 1 - ROUNDING:
-        buckets.put(key, Bucket(left - 1, now))
-        return 0.0
-    buckets.put(key, Bucket(left, now, now + block))
-    return block or (1 - left) * interval / size
+    left = min(capacity, bucket.left + passed * size / interval)
+    if now < bucket.blocked_until:
+        wait = bucket.blocked_until - now
+    elif left >= 1 - ROUNDING:
+        wait, left = 0.0, left - 1
+        buckets.put(key, Bucket(left, now))
+    else:
+        wait = block or (1 - left) * interval / size
+        buckets.put(key, Bucket(left, now, now + block))
+    remaining = 0 if wait else int(left + ROUNDING)
+    return Taken(wait, int(capacity), remaining, max(wait, (capacity - left) * interval / size))

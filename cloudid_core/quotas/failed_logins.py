@@ -20,6 +20,6 @@ INTERVAL: Final = 60.0
 
 def count_failed_login(context: Context, remote_address: str, now: Instant) -> None:
     """Note a login without a valid signature; `LOGINS_THROTTLED` when its source has sent too many."""
-    wait = take(context.caches.failed_logins, network.source(remote_address), now, size=ALLOWED, interval=INTERVAL)
-    if wait:
-        raise Refused(Code.LOGINS_THROTTLED, retry_after=wait)
+    taken = take(context.caches.failed_logins, network.source(remote_address), now, size=ALLOWED, interval=INTERVAL)
+    if taken.wait:
+        raise Refused(Code.LOGINS_THROTTLED, retry_after=taken.wait)

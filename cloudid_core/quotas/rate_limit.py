@@ -1,4 +1,4 @@
-"""Rate limits: each node counts the requests of each source, and refuses those beyond the most specific quota."""
+"""Rate limits: each node counts the requests of each source, by the most specific quota for them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 import msgspec
 
 from ..effects import Instant
-from ..errors import Code, HostFailure, Refused
+from ..errors import HostFailure
 from ..foundation.context import Context
 from ..store import keys
 from ..values import network
-from .bucket import take
-from .record import Quotas
+from .bucket import Taken, take
+from .record import Quotas, RateLimit
 
 READ_AGAIN: Final = 5.0
 """Seconds for which a node goes by the quotas that it has read. Those that it wrote itself count at once."""
@@ -23,12 +23,9 @@ class _Read(msgspec.Struct, frozen=True):
     at: Instant
 
 
-def count_request(context: Context, quotas: Quotas, path: str, role: str, remote_address: str, now: Instant) -> None:
-    """Let a request pass, or refuse it with `RATE_LIMIT_EXCEEDED`."""
-    limit = quotas.limit_of(path, role)
-    if limit is None:
-        return
-    wait = take(
+def take_request(context: Context, limit: RateLimit, remote_address: str, now: Instant) -> Taken:
+    """Take a request out of what a quota lets its source make."""
+    return take(
         context.caches.requests,
         (limit, network.source(remote_address)),
         now,
@@ -36,8 +33,6 @@ def count_request(context: Context, quotas: Quotas, path: str, role: str, remote
         interval=limit.interval,
         block=limit.block_interval,
     )
-    if wait:
-        raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=wait)
 
 
 def known_quotas(context: Context, now: Instant) -> Quotas | None:

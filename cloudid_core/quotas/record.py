@@ -70,6 +70,9 @@ class QuotaConfig:
     rate_limit_exempt_paths: tuple[str, ...] = setting(
         TEXTS, ("sys/health", "sys/leader", "sys/seal-status"), "Paths that no quota limits."
     )
+    enable_rate_limit_response_headers: bool = setting(
+        BOOLEAN, False, "Whether answers tell what a rate limit leaves: `X-RateLimit-Limit`, `-Remaining`, `-Reset`."
+    )
 
 
 @frozen(kw_only=True)

@@ -342,6 +342,23 @@ def test_requests_are_limited(target: Target) -> None:
         client.sys.delete_quota("mounts")
 
 
+def test_answers_tell_what_a_quota_leaves(target: Target) -> None:
+    client = target.client()
+    client.write("sys/quotas/config", enable_rate_limit_response_headers=True)
+    client.sys.create_or_update_quota("told", rate=2, path="auth/token", interval="1h")
+    try:
+        path = f"{target.url}/v1/auth/token/lookup-self"
+        answers = [httpx.get(path, headers={"X-Vault-Token": "root"}, trust_env=False) for _ in range(3)]
+    finally:
+        client.sys.delete_quota("told")
+        client.write("sys/quotas/config", enable_rate_limit_response_headers=False)
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert [answer.headers["X-RateLimit-Limit"] for answer in answers] == ["2", "2", "2"]
+    assert [answer.headers["X-RateLimit-Remaining"] for answer in answers] == ["1", "0", "0"]
+    resets = [int(answer.headers["X-RateLimit-Reset"]) for answer in answers]
+    assert resets == pytest.approx([1800, 3600, 3600], abs=60)
+
+
 def test_a_quota_reads_back_as_it_was_written(target: Target) -> None:
     """Member by member, as the client's own tests compare it. A second write replaces the first."""
     client = target.client()

@@ -62,6 +62,7 @@ def test_its_mounts_quotas_and_audit_devices_are_there(world: Installation) -> N
     assert mounts["team/d/"]["config"]["max_leases"] == 5
     assert "leaving/" in mounts
     assert world.must("GET", "sys/quotas/rate-limit/all").data["rate"] == 1000
+    assert world.must("GET", "sys/quotas/config").data["enable_rate_limit_response_headers"] is False
     assert world.must("GET", "sys/audit").data["file/"]["options"]["file_path"] == "/var/log/audit.log"
 
 

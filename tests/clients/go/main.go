@@ -64,6 +64,7 @@ var checks = []struct {
 	{"a request header is put into audit entries", auditHeader},
 	{"a rate limit is written, read, listed and deleted", limitRate},
 	{"a request over a rate limit is a 429", exceedRate},
+	{"answers tell what a rate limit leaves", tellRate},
 	{"the encryption key is rotated", rotateKey},
 	{"help is answered and nothing is made", help},
 	{"the health is read", health},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	vault "github.com/hashicorp/vault/api"
@@ -142,6 +143,34 @@ func exceedRate(t *target) error {
 	}
 	_, err := t.Logical().Read("slow/config")
 	return refused(err, http.StatusTooManyRequests)
+}
+
+func tellRate(t *target) error {
+	if err := t.engineAt("told"); err != nil {
+		return err
+	}
+	config, path := "sys/quotas/config", "sys/quotas/rate-limit/told"
+	if err := t.write(config, fields{"enable_rate_limit_response_headers": true}); err != nil {
+		return err
+	}
+	defer t.write(config, fields{"enable_rate_limit_response_headers": false})
+	if err := t.write(path, fields{"path": "told", "rate": 2, "interval": "1h"}); err != nil {
+		return err
+	}
+	defer t.Logical().Delete(path)
+	var problems []error
+	for _, want := range []string{"2 1", "2 0", "2 0"} {
+		answer, _ := t.Logical().ReadRaw("told/config")
+		if answer == nil {
+			return errors.New("no answer")
+		}
+		answer.Body.Close()
+		told := answer.Header
+		got := told.Get("X-RateLimit-Limit") + " " + told.Get("X-RateLimit-Remaining")
+		seconds, err := strconv.Atoi(told.Get("X-RateLimit-Reset"))
+		problems = append(problems, err, equal("headers", got, want), equal("in an hour", seconds > 1700 && seconds <= 3600, true))
+	}
+	return errors.Join(problems...)
 }
 
 func rotateKey(t *target) error {

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from cloudid_core.effects import Effect, Record
 from cloudid_core.quotas.rate_limit import READ_AGAIN
 from cloudid_core.store import keys
-from tests.installation import HOME, Installation
+from cloudid_core.testing import FaultKind
+from tests.installation import HOME, Installation, Reply
 
 REFUSED = (429, "rate_limit_exceeded")
+
+
+class FullDisk(Installation):
+    """Nothing can be recorded while its disk is full."""
+
+    is_full = False
+
+    def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
+        return FaultKind.FAIL if self.is_full and isinstance(effect, Record) else super().fault_for(effect)
 
 
 def limited(**fields: object) -> Installation:
     world = Installation()
     world.must("POST", "sys/quotas/rate-limit/login", {"path": "auth/cloud", "rate": 2, "interval": "1m", **fields})
+    return world
+
+
+def left(reply: Reply) -> dict[str, int]:
+    """What the headers of a reply tell of the quota."""
+    prefix = "x-ratelimit-"
+    headers = reply.response.headers.items()
+    return {name.removeprefix(prefix): int(value) for name, value in headers if name.startswith(prefix)}
+
+
+def showing(**fields: object) -> Installation:
+    """With headers that tell what is left."""
+    world = limited(**fields)
+    world.must("POST", "sys/quotas/config", {"enable_rate_limit_response_headers": True})
     return world
 
 
@@ -27,6 +56,60 @@ def test_a_source_makes_so_many_requests_in_an_interval() -> None:
     assert 1 <= int(reply.response.headers["retry-after"]) <= 30
     world.advance(30)
     assert [status(world) for _ in range(2)] == [400, 429]
+
+
+def test_every_answer_tells_what_is_left_where_that_is_switched_on() -> None:
+    """Refusals too. `Reset` is in seconds from now."""
+    world = showing(path="sys/mounts", rate=3)
+    replies = [world.ask("GET", "sys/mounts", token=token) for token in ("root", "guess", "root", "root")]
+    assert [reply.status for reply in replies] == [200, 403, 200, 429]
+    assert [left(reply) for reply in replies] == [
+        {"limit": 3, "remaining": 2, "reset": 20},
+        {"limit": 3, "remaining": 1, "reset": 40},
+        {"limit": 3, "remaining": 0, "reset": 60},
+        {"limit": 3, "remaining": 0, "reset": 60},
+    ]
+    assert replies[3].response.headers["retry-after"] == "20"
+    assert replies[0].response.headers["content-type"] == "application/json"
+
+
+def test_an_answer_without_a_body_tells_what_is_left() -> None:
+    world = showing(path="sys/policies", rate=3)
+    reply = world.ask("PUT", "sys/policies/acl/app", {"policy": ""})
+    assert (reply.status, left(reply)) == (204, {"limit": 3, "remaining": 2, "reset": 20})
+
+
+def test_help_and_wrapped_answers_tell_what_is_left() -> None:
+    world = showing(path="sys/mounts", rate=3)
+    replies = [world.ask("GET", "sys/mounts?help=1"), world.ask("GET", "sys/mounts", x_service_wrap_ttl="60")]
+    assert [left(reply)["remaining"] for reply in replies] == [2, 1]
+
+
+def test_a_source_that_is_blocked_is_told_until_when() -> None:
+    world = showing(block_interval="10m")
+    replies = [world.ask("POST", "auth/cloud/login", {}, token="") for _ in range(3)]
+    assert left(replies[2]) == {"limit": 2, "remaining": 0, "reset": 600}
+    world.advance(590)
+    assert left(world.ask("POST", "auth/cloud/login", {}, token=""))["reset"] == 10
+
+
+@pytest.mark.parametrize("path", ["sys/policies/acl", "sys/health"])
+def test_an_answer_that_no_quota_covers_tells_nothing(path: str) -> None:
+    assert left(showing().ask("GET", path)) == {}
+
+
+def test_nothing_is_told_unless_it_is_switched_on() -> None:
+    world = limited()
+    assert [left(world.ask("POST", "auth/cloud/login", {}, token="")) for _ in range(3)] == [{}, {}, {}]
+
+
+def test_an_answer_that_cannot_be_recorded_tells_what_is_left() -> None:
+    world = FullDisk()
+    world.must("POST", "sys/quotas/rate-limit/all", {"rate": 3, "path": "sys/mounts"})
+    world.must("POST", "sys/quotas/config", {"enable_rate_limit_response_headers": True})
+    world.is_full = True
+    replies = [world.ask("GET", "sys/mounts", token=token) for token in ("root", "guess")]
+    assert [(reply.status, left(reply)["remaining"]) for reply in replies] == [(503, 2), (503, 1)]
 
 
 def test_other_sources_and_paths_are_not_concerned() -> None:

@@ -85,6 +85,19 @@ def test_paths_can_be_exempt() -> None:
     assert [world.ask("GET", "sys/health", token="").status for _ in range(2)] == [200, 429]
 
 
+def test_the_configuration_reads_back_and_keeps_what_is_not_given() -> None:
+    world = Installation()
+    default = {"rate_limit_exempt_paths": ["sys/health", "sys/leader", "sys/seal-status"]}
+    config = "sys/quotas/config"
+    assert world.must("GET", config).data == {**default, "enable_rate_limit_response_headers": False}
+    world.must("POST", config, {"enable_rate_limit_response_headers": "true"})
+    world.must("POST", config, {"rate_limit_exempt_paths": []})
+    assert world.must("GET", config).data == {
+        "rate_limit_exempt_paths": [],
+        "enable_rate_limit_response_headers": True,
+    }
+
+
 def test_a_quota_that_was_answered_is_in_the_store() -> None:
     """Whatever goes wrong on the way, and it can be written again."""
 
