@@ -151,7 +151,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
 
 def count_request(context: Context, quotas: Quotas, path: str, exchange: Exchange) -> None:
     """Count a request, once; `RATE_LIMIT_EXCEEDED` when its source has made too many."""
-    limit = quotas.limit_of(path, exchange.role)
+    limit = quotas.rate_limit_of(path, exchange.role)
     if limit is not None:
         taken = take_request(context, limit, exchange.request.remote_address, exchange.time)
         if quotas.config.enable_rate_limit_response_headers:

@@ -206,14 +206,16 @@ async def unchanged_mounts(records: Records, version: int) -> Found[MountTable]:
     return found
 
 
-async def require_live(records: Records, mount: Mount) -> None:
-    """Refuse with `NO_HANDLER` when a mount was disabled since the request found it.
+async def require_live(records: Records, mount: Mount) -> Found[MountTable]:
+    """The table as it stands; `NO_HANDLER` when a mount was disabled since the request found it.
 
     Disabling also changes the mount's configuration. So a commit that expects the configuration, as it was read after
     this, fails when the mount is disabled later.
     """
-    if mount.id not in (await mount_table(records)).record.by_id:
+    found = await mount_table(records)
+    if mount.id not in found.record.by_id:
         raise Refused(Code.NO_HANDLER)
+    return found
 
 
 @retry_on_conflict

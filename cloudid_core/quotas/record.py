@@ -1,12 +1,13 @@
-"""The quotas of requests as they are stored: one record, since every request needs all of them."""
+"""The quotas as they are stored: one record, since every request needs all of them."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
-from ..api.fields import BOOLEAN, SECONDS, TEXTS, FieldType, bounded, setting
+from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXTS, FieldType, bounded, setting
 from ..errors import Code, Refused
 from ..values import coercion
 from ..values.folding import fold
@@ -38,8 +39,29 @@ PATH: Final = FieldType("path", _path)
 ROLE: Final = FieldType("string", lambda raw: coercion.text(raw).lower())
 
 
+class Quota:
+    """What quotas of both kinds have."""
+
+    __slots__ = ()
+
+    path: str
+    role: str
+
+    def covers(self, path: str, role: str) -> bool:
+        """Whether it counts what is at a path, in lower case, with a role."""
+        raise NotImplementedError
+
+    @property
+    def rank(self) -> tuple[bool, int, bool]:
+        """How specific it is: one for a role goes before one for a path, and a longer path before a shorter one."""
+        return bool(self.role), len(self.path.removesuffix("*")), not self.path.endswith("*")
+
+
+Q = TypeVar("Q", bound=Quota)
+
+
 @frozen(kw_only=True)
-class RateLimit:
+class RateLimit(Quota):
     """How many requests each source may make to a path and all below it."""
 
     path: str = setting(PATH, "", "A mount, or a path in one; a `*` at the end stands for anything. Empty: all paths.")
@@ -50,17 +72,24 @@ class RateLimit:
     inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.")
 
     def covers(self, path: str, role: str) -> bool:
-        """Whether requests to a path with a role count."""
         if self.role and self.role != role:
             return False
         if self.path.endswith("*"):
             return path.startswith(self.path[:-1])
         return not self.path or f"{path}/".startswith(f"{self.path}/")
 
-    @property
-    def rank(self) -> tuple[bool, int, bool]:
-        """How specific it is: one for a role goes before one for a path, and a longer path before a shorter one."""
-        return bool(self.role), len(self.path.removesuffix("*")), not self.path.endswith("*")
+
+@frozen(kw_only=True)
+class LeaseCount(Quota):
+    """How many leases a mount, a role of it, or all mounts together may have at a time."""
+
+    path: str = setting(PATH, "", "The mount of a secrets engine. Empty: all mounts together.")
+    max_leases: int = setting(bounded(INTEGER, 1, 2**31), 0, "Most leases at a time.", required=True)
+    role: str = setting(ROLE, "", "Only leases of this role count. Needs a path.")
+    inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.")
+
+    def covers(self, path: str, role: str) -> bool:
+        return self.path in ("", path) and self.role in ("", role)
 
 
 @frozen(kw_only=True)
@@ -77,29 +106,41 @@ class QuotaConfig:
 
 @frozen(kw_only=True)
 class Quotas:
-    """All quotas of requests by their names, and what holds for all."""
+    """All quotas by their names, and what holds for all."""
 
     rate_limits: dict[str, RateLimit] = field(factory=dict[str, RateLimit])
+    lease_counts: dict[str, LeaseCount] = field(factory=dict[str, LeaseCount])
     config: QuotaConfig = QuotaConfig()
 
-    def limit_of(self, path: str, role: str) -> RateLimit | None:
-        """The most specific quota for a request."""
+    def rate_limit_of(self, path: str, role: str) -> RateLimit | None:
+        """The quota that counts a request."""
         if not self.rate_limits:
             return None
         path = fold(path)
         if path in self.config.rate_limit_exempt_paths:
             return None
-        covering = (limit for limit in self.rate_limits.values() if limit.covers(path, role))
-        return max(covering, key=lambda limit: limit.rank, default=None)
+        return most_specific(self.rate_limits, path, role)
 
-    def with_rate_limit(self, name: str, limit: RateLimit) -> Quotas:
-        """Refuses a second quota for the same requests: it would never count."""
-        others = {other: each for other, each in self.rate_limits.items() if other != name}
-        if any((each.path, each.role) == (limit.path, limit.role) for each in others.values()):
-            raise Refused(Code.FIELD_INVALID, "another quota has the same path and role")
-        if len(others) >= MOST_QUOTAS:
-            raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_QUOTAS} quotas")
-        return evolve(self, rate_limits={**others, name: limit})
+    def lease_count_of(self, mount_path: str, role: str) -> LeaseCount | None:
+        """The quota that counts a lease of a role."""
+        return most_specific(self.lease_counts, fold(mount_path), role)
 
-    def without_rate_limit(self, name: str) -> Quotas:
-        return evolve(self, rate_limits={other: each for other, each in self.rate_limits.items() if other != name})
+
+def most_specific(quotas: Mapping[str, Q], path: str, role: str) -> Q | None:
+    """The one of several quotas that counts."""
+    covering = (quota for quota in quotas.values() if quota.covers(path, role))
+    return max(covering, key=lambda quota: quota.rank, default=None)
+
+
+def with_quota(quotas: Mapping[str, Q], name: str, quota: Q) -> dict[str, Q]:
+    """The quotas with one more, or another under its name. Refuses a second one for the same: it would never count."""
+    others = without_quota(quotas, name)
+    if any((each.path, each.role) == (quota.path, quota.role) for each in others.values()):
+        raise Refused(Code.FIELD_INVALID, "another quota has the same path and role")
+    if len(others) >= MOST_QUOTAS:
+        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_QUOTAS} quotas")
+    return {**others, name: quota}
+
+
+def without_quota(quotas: Mapping[str, Q], name: str) -> dict[str, Q]:
+    return {other: quota for other, quota in quotas.items() if other != name}

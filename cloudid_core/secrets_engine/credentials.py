@@ -102,7 +102,7 @@ async def generate_credentials(call: Call) -> Answer:
 async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     """Plan an issue under the present role and configuration, and write the plan down as an intent."""
     context, mount, name = call.context, call.mount, capture_name(call)
-    await require_live(context.records, mount)
+    mounts = await require_live(context.records, mount)
     role = await find_role(context, mount, name)
     if role is None:
         raise Refused(Code.NOT_FOUND, NO_ROLE)
@@ -120,7 +120,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         until=call.deadline.at,
         expects={**role.expected, **expected(found_config, keys.config(mount.id))},
         role=name,
-        more=await room_for_lease(context, mount, name, role.record.max_leases),
+        more=await room_for_lease(context, mounts, mount.id, name, role.record.max_leases),
     )
     return client, plan, intent
 

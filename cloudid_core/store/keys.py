@@ -88,8 +88,11 @@ def mount_leases(mount_id: str) -> str:
 
 
 def lease_guard(mount_id: str, role: str) -> str:
-    """Changed by every commit that makes room for a lease where leases are limited; no role: of the whole mount."""
-    return f"{mount(mount_id)}lease-guard/{role}"
+    """Changed by every commit that makes room for a lease where leases are limited.
+
+    No role: those of the whole mount. No mount: those of all mounts.
+    """
+    return f"{mount(mount_id)}lease-guard/{role}" if mount_id else "lease-guard"
 
 
 def token_lease(token_id: str, lease_id: str) -> str:

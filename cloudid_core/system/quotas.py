@@ -1,42 +1,88 @@
-"""The routes of rate-limit quotas."""
+"""The routes of quotas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from ..api.fields import show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route, capture_name
 from ..errors import Code, Refused
-from ..mounts.table import Mount, MountTable, mount_table
+from ..mounts.table import AUTH, BUILT_IN, Mount, MountTable, mount_table
 from ..quotas.rate_limit import forget_quotas
-from ..quotas.record import QuotaConfig, Quotas, RateLimit
+from ..quotas.record import LeaseCount, QuotaConfig, Quotas, RateLimit, with_quota, without_quota
 from ..store import keys
 from ..values.folding import fold
 
-TYPE: Final = "rate-limit"
+
+@frozen(kw_only=True)
+class Kind:
+    """A kind of quota."""
+
+    name: str
+    """Its type on the wire."""
+    form: type
+    member: str
+    """The member of `Quotas` that holds those of this kind."""
+    check: Callable[[Any, MountTable], None]
+    """Refuses a quota that makes no sense."""
+    doc: str
+
+    def found_in(self, quotas: Quotas) -> dict[str, Any]:
+        """All quotas of this kind by their names."""
+        found: dict[str, Any] = getattr(quotas, self.member)
+        return found
+
+    def replaced_in(self, quotas: Quotas, replacement: dict[str, Any]) -> Quotas:
+        """The quotas with others of this kind."""
+        change: dict[str, Any] = {self.member: replacement}
+        return evolve(quotas, **change)
 
 
-async def write_rate_limit(call: Call) -> Answer:
-    """Set the given fields of a quota. It must be for a mount that is there, or for all paths."""
+async def write_quota(kind: Kind, call: Call) -> Answer:
+    """Set the given fields of a quota."""
     name = capture_name(call)
     mounts = (await mount_table(call.context.records)).record
 
     def changed(quotas: Quotas) -> Quotas:
-        limit = evolve(quotas.rate_limits.get(name, RateLimit()), **call.given.values)
-        if not limit.rate:
-            raise Refused(Code.FIELD_REQUIRED, '"rate"')
-        if limit.role and not limit.path:
+        others = kind.found_in(quotas)
+        quota = evolve(others.get(name, kind.form()), **call.given.values)
+        if quota.role and not quota.path:
             raise Refused(Code.FIELD_REQUIRED, '"path"')
-        if limit.path and mount_of(mounts, limit.path) is None:
-            raise Refused(Code.MOUNT_NOT_FOUND)
-        return quotas.with_rate_limit(name, limit)
+        kind.check(quota, mounts)
+        return kind.replaced_in(quotas, with_quota(others, name, quota))
 
     await _change(call, changed)
     return NOTHING
+
+
+def check_rate_limit(limit: RateLimit, mounts: MountTable) -> None:
+    """It must be for a mount that is there, or for all paths."""
+    if not limit.rate:
+        raise Refused(Code.FIELD_REQUIRED, '"rate"')
+    if limit.path and mount_of(mounts, limit.path) is None:
+        raise Refused(Code.MOUNT_NOT_FOUND)
+
+
+def check_lease_count(count: LeaseCount, mounts: MountTable) -> None:
+    """It must be for a mounted secrets engine, or for all of them."""
+    if not count.max_leases:
+        raise Refused(Code.FIELD_REQUIRED, '"max_leases"')
+    if not count.path:
+        return
+    mount = mount_of(mounts, count.path)
+    if mount is None:
+        raise Refused(Code.MOUNT_NOT_FOUND)
+    if mount.kind == AUTH:
+        raise Refused(Code.FIELD_INVALID, '"path" is an authentication method: leases are counted, tokens are not')
+    if mount in BUILT_IN:
+        raise Refused(Code.FIELD_INVALID, '"path" has no leases')
+    if count.path != fold(mount.path):
+        raise Refused(Code.FIELD_INVALID, '"path" must be that of a mount: "role" names one of its roles')
 
 
 def mount_of(mounts: MountTable, path: str) -> Mount | None:
@@ -45,24 +91,24 @@ def mount_of(mounts: MountTable, path: str) -> Mount | None:
     return next((mount for mount in mounts.live if f"{path}/".startswith(f"{fold(mount.path)}/")), None)
 
 
-async def read_rate_limit(call: Call) -> Answer:
+async def read_quota(kind: Kind, call: Call) -> Answer:
     name = capture_name(call)
-    limit = (await _quotas(call)).rate_limits.get(name)
-    if limit is None:
+    quota = kind.found_in(await _quotas(call)).get(name)
+    if quota is None:
         raise Refused(Code.NOT_FOUND)
-    data = {"name": name, "type": TYPE, **show(limit)}
-    if not limit.inheritable:
+    data = {"name": name, "type": kind.name, **show(quota)}
+    if not data["inheritable"]:
         del data["inheritable"]  # existing clients compare the members with those that they wrote
     return Answer(data=data)
 
 
-async def list_rate_limits(call: Call) -> Answer:
-    return Answer(data={"keys": sorted((await _quotas(call)).rate_limits)})
+async def list_quotas(kind: Kind, call: Call) -> Answer:
+    return Answer(data={"keys": sorted(kind.found_in(await _quotas(call)))})
 
 
-async def delete_rate_limit(call: Call) -> Answer:
+async def delete_quota(kind: Kind, call: Call) -> Answer:
     name = capture_name(call)
-    await _change(call, lambda quotas: quotas.without_rate_limit(name))
+    await _change(call, lambda quotas: kind.replaced_in(quotas, without_quota(kind.found_in(quotas), name)))
     return NOTHING
 
 
@@ -85,27 +131,41 @@ async def _change(call: Call, change: Callable[[Quotas], Quotas]) -> None:
     forget_quotas(call.context)
 
 
+RATE_LIMIT: Final = Kind(
+    name="rate-limit",
+    form=RateLimit,
+    member="rate_limits",
+    check=check_rate_limit,
+    doc="Limits how many requests each source may make; the most specific quota counts, on each node by itself.",
+)
+LEASE_COUNT: Final = Kind(
+    name="lease-count",
+    form=LeaseCount,
+    member="lease_counts",
+    check=check_lease_count,
+    doc="Limits how many leases there may be, over all nodes; of these quotas, the most specific counts.",
+)
+
+
+def _routes(kind: Kind) -> tuple[Route, ...]:
+    base = f"quotas/{kind.name}"
+    one, what = f"{base}/:name", f"{kind.name} quota"
+    return (
+        Route(path=one, operation=Operation.WRITE, program=partial(write_quota, kind), form=kind.form, doc=kind.doc),
+        Route(path=one, operation=Operation.READ, program=partial(read_quota, kind), doc=f"Reads a {what}."),
+        Route(path=one, operation=Operation.DELETE, program=partial(delete_quota, kind), doc=f"Removes a {what}."),
+        Route(
+            path=base,
+            operation=Operation.LIST,
+            program=partial(list_quotas, kind),
+            doc=f"Lists the names of all {what}s.",
+        ),
+    )
+
+
 ROUTES: Final = (
-    Route(
-        path="quotas/rate-limit/:name",
-        operation=Operation.WRITE,
-        program=write_rate_limit,
-        form=RateLimit,
-        doc="Limits how many requests each source may make; the most specific quota counts, on each node by itself.",
-    ),
-    Route(path="quotas/rate-limit/:name", operation=Operation.READ, program=read_rate_limit, doc="Reads a rate limit."),
-    Route(
-        path="quotas/rate-limit/:name",
-        operation=Operation.DELETE,
-        program=delete_rate_limit,
-        doc="Removes a rate limit.",
-    ),
-    Route(
-        path="quotas/rate-limit",
-        operation=Operation.LIST,
-        program=list_rate_limits,
-        doc="Lists the names of all rate limits.",
-    ),
+    *_routes(RATE_LIMIT),
+    *_routes(LEASE_COUNT),
     Route(
         path="quotas/config",
         operation=Operation.WRITE,

@@ -378,6 +378,42 @@ def test_a_quota_reads_back_as_it_was_written(target: Target) -> None:
         client.sys.disable_secrets_engine("limited")
 
 
+def test_leases_are_limited(target: Target) -> None:
+    client = target.client()
+    world = target.world
+    path = "sys/quotas/lease-count/few"
+    client.sys.enable_secrets_engine("azure", path="few")
+    application, other = world["applications"][:2]
+    client.secrets.azure.configure(
+        subscription_id=world["subscriptions"][0],
+        tenant_id=world["tenant"],
+        client_id=application["client_id"],
+        client_secret=application["client_secret"],
+        mount_point="few",
+    )
+    client.write_data("few/roles/app", data={"application_object_id": other["object_id"], "ttl": "1h"})
+    try:
+        assert client.write_data(path, data={"path": "few/", "max_leases": 1}).status_code == 204
+        assert client.read(path)["data"] == {
+            "name": "few",
+            "type": "lease-count",
+            "path": "few",
+            "max_leases": 1,
+            "role": "",
+        }
+        assert client.list("sys/quotas/lease-count")["data"]["keys"] == ["few"]
+        lease = client.secrets.azure.generate_credentials("app", mount_point="few")
+        assert lease["client_secret"]
+        with pytest.raises(exceptions.RateLimitExceeded, match="lease count quota exceeded"):
+            client.secrets.azure.generate_credentials("app", mount_point="few")
+        with pytest.raises(exceptions.InvalidRequest, match="tokens are not"):
+            client.write_data(path, data={"path": "auth/cloud", "max_leases": 1})
+    finally:
+        client.delete(path)
+        client.sys.disable_secrets_engine("few")
+    assert client.read(path) is None
+
+
 def test_the_state_of_the_server(target: Target) -> None:
     client = target.client("")
     assert client.sys.read_health_status(method="GET")["initialized"] is True

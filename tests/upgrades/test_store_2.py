@@ -63,6 +63,9 @@ def test_its_mounts_quotas_and_audit_devices_are_there(world: Installation) -> N
     assert "leaving/" in mounts
     assert world.must("GET", "sys/quotas/rate-limit/all").data["rate"] == 1000
     assert world.must("GET", "sys/quotas/config").data["enable_rate_limit_response_headers"] is False
+    assert world.ask("LIST", "sys/quotas/lease-count").status == 404
+    world.must("POST", "sys/quotas/lease-count/all", {"max_leases": 1000})
+    assert world.must("GET", "sys/quotas/rate-limit/all").data["rate"] == 1000
     assert world.must("GET", "sys/audit").data["file/"]["options"]["file_path"] == "/var/log/audit.log"
 
 

@@ -65,6 +65,8 @@ var checks = []struct {
 	{"a rate limit is written, read, listed and deleted", limitRate},
 	{"a request over a rate limit is a 429", exceedRate},
 	{"answers tell what a rate limit leaves", tellRate},
+	{"a lease count is written, read, listed and deleted", limitLeases},
+	{"a lease over a lease count is a 429", exceedLeases},
 	{"the encryption key is rotated", rotateKey},
 	{"help is answered and nothing is made", help},
 	{"the health is read", health},

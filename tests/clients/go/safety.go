@@ -173,6 +173,54 @@ func tellRate(t *target) error {
 	return errors.Join(problems...)
 }
 
+func limitLeases(t *target) error {
+	path := "sys/quotas/lease-count/counted"
+	if err := t.engineAt("counted"); err != nil {
+		return err
+	}
+	if err := t.write(path, fields{"path": "counted/", "max_leases": 100}); err != nil {
+		return err
+	}
+	read, err := t.Logical().Read(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(
+		numbers(read.Data, map[string]int64{"max_leases": 100}),
+		equal("path", read.Data["path"], any("counted")),
+		equal("type", read.Data["type"], any("lease-count")),
+	); err != nil {
+		return err
+	}
+	listed, err := t.Logical().List("sys/quotas/lease-count")
+	if err != nil {
+		return err
+	}
+	if err := equal("listed", len(listed.Data["keys"].([]any)), 1); err != nil {
+		return err
+	}
+	if _, err := t.Logical().Delete(path); err != nil {
+		return err
+	}
+	return nothing(t.Logical().Read(path))
+}
+
+func exceedLeases(t *target) error {
+	if err := t.engineAt("crowded"); err != nil {
+		return err
+	}
+	path := "sys/quotas/lease-count/crowded"
+	if err := t.write(path, fields{"path": "crowded", "role": "app", "max_leases": 1}); err != nil {
+		return err
+	}
+	defer t.Logical().Delete(path)
+	if _, err := t.issue("crowded/creds/app"); err != nil {
+		return err
+	}
+	_, err := t.issue("crowded/creds/app")
+	return refused(err, http.StatusTooManyRequests)
+}
+
 func rotateKey(t *target) error {
 	before, err := t.Sys().KeyStatus()
 	if err != nil {

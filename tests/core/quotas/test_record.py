@@ -1,11 +1,19 @@
-"""Which quota counts for a request."""
+"""Which quota counts for a request, and which for a lease."""
 
 from __future__ import annotations
 
 import pytest
 
 from cloudid_core.errors import Refused
-from cloudid_core.quotas.record import MOST_QUOTAS, QuotaConfig, Quotas, RateLimit
+from cloudid_core.quotas.record import (
+    MOST_QUOTAS,
+    LeaseCount,
+    QuotaConfig,
+    Quotas,
+    RateLimit,
+    with_quota,
+    without_quota,
+)
 
 QUOTAS = Quotas(
     rate_limits={
@@ -35,29 +43,53 @@ QUOTAS = Quotas(
     ],
 )
 def test_the_most_specific_quota_counts(path: str, role: str, rate: float) -> None:
-    limit = QUOTAS.limit_of(path, role)
+    limit = QUOTAS.rate_limit_of(path, role)
     assert limit is not None
     assert limit.rate == rate
 
 
 @pytest.mark.parametrize("path", ["sys/health", "sys/seal-status", "sys/leader"])
 def test_what_load_balancers_ask_is_never_limited(path: str) -> None:
-    assert QUOTAS.limit_of(path, "") is None
+    assert QUOTAS.rate_limit_of(path, "") is None
 
 
 def test_without_quotas_nothing_is_limited() -> None:
-    assert Quotas(config=QuotaConfig(rate_limit_exempt_paths=())).limit_of("sys/health", "") is None
+    assert Quotas(config=QuotaConfig(rate_limit_exempt_paths=())).rate_limit_of("sys/health", "") is None
 
 
 def test_two_quotas_for_the_same_requests_are_refused() -> None:
+    limits = QUOTAS.rate_limits
     with pytest.raises(Refused):
-        QUOTAS.with_rate_limit("other", RateLimit(rate=9, path="auth/cloud"))
-    assert QUOTAS.with_rate_limit("mount", RateLimit(rate=9, path="auth/cloud")).rate_limits["mount"].rate == 9
+        with_quota(limits, "other", RateLimit(rate=9, path="auth/cloud"))
+    assert with_quota(limits, "mount", RateLimit(rate=9, path="auth/cloud"))["mount"].rate == 9
 
 
 def test_there_is_a_limit_of_quotas() -> None:
-    full = Quotas(rate_limits={str(number): RateLimit(rate=1, path=str(number)) for number in range(MOST_QUOTAS)})
+    full = {str(number): RateLimit(rate=1, path=str(number)) for number in range(MOST_QUOTAS)}
     with pytest.raises(Refused):
-        full.with_rate_limit("more", RateLimit(rate=1))
-    assert full.with_rate_limit("0", RateLimit(rate=1)).rate_limits["0"].path == ""
-    assert "0" not in full.without_rate_limit("0").rate_limits
+        with_quota(full, "more", RateLimit(rate=1))
+    assert with_quota(full, "0", RateLimit(rate=1))["0"].path == ""
+    assert "0" not in without_quota(full, "0")
+
+
+LEASES = Quotas(
+    lease_counts={
+        "all": LeaseCount(max_leases=1),
+        "mount": LeaseCount(max_leases=2, path="team"),
+        "role": LeaseCount(max_leases=3, path="team", role="dev"),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "mount, role, most",
+    [("cloud", "dev", 1), ("team", "prod", 2), ("Team", "prod", 2), ("team", "dev", 3), ("team/d", "dev", 1)],
+)
+def test_the_most_specific_quota_counts_a_lease(mount: str, role: str, most: int) -> None:
+    count = LEASES.lease_count_of(mount, role)
+    assert count is not None
+    assert count.max_leases == most
+
+
+def test_without_quotas_no_lease_is_counted() -> None:
+    assert QUOTAS.lease_count_of("cloud", "dev") is None

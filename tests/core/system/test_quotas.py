@@ -60,6 +60,74 @@ def test_a_quota_that_makes_no_sense_is_refused(fields: dict[str, Any], code: st
     assert Installation().refused("POST", QUOTA, fields) == (400, code)
 
 
+LEASES = "sys/quotas/lease-count/few"
+
+
+def test_a_lease_count_is_written_read_listed_and_deleted() -> None:
+    world = Installation()
+    assert world.ask("GET", LEASES).status == 404
+    assert world.ask("LIST", "sys/quotas/lease-count").status == 404
+    written = world.ask("POST", LEASES, {"name": "few", "path": "cloud/", "max_leases": "5", "role": "Dev"})
+    assert written.status == 204
+    assert world.must("GET", LEASES).data == {
+        "name": "few",
+        "type": "lease-count",
+        "path": "cloud",
+        "max_leases": 5,
+        "role": "dev",
+    }
+    assert world.must("LIST", "sys/quotas/lease-count").data == {"keys": ["few"]}
+    assert world.ask("LIST", "sys/quotas/rate-limit").status == 404
+    world.must("POST", LEASES, {"path": "", "role": "", "max_leases": 7, "inheritable": True})
+    assert world.must("GET", LEASES).data == {
+        "name": "few",
+        "type": "lease-count",
+        "path": "",
+        "max_leases": 7,
+        "role": "",
+        "inheritable": True,
+    }
+    for _ in range(2):
+        assert world.ask("DELETE", LEASES).status == 204
+    assert world.ask("GET", LEASES).status == 404
+
+
+@pytest.mark.parametrize(
+    "fields, code, text",
+    [
+        ({}, "field_required", '"max_leases"'),
+        ({"max_leases": 0}, "field_invalid", "must be between 1 and"),
+        ({"max_leases": -1}, "field_invalid", "must be between 1 and"),
+        ({"max_leases": "many"}, "field_invalid", '"max_leases"'),
+        ({"max_leases": 1, "role": "dev"}, "field_required", '"path"'),
+        ({"max_leases": 1, "path": "nowhere"}, "mount_not_found", ""),
+        ({"max_leases": 1, "path": "auth/nowhere"}, "mount_not_found", ""),
+        ({"max_leases": 1, "path": "auth/cloud"}, "field_invalid", "tokens are not"),
+        ({"max_leases": 1, "path": "auth/token"}, "field_invalid", "tokens are not"),
+        ({"max_leases": 1, "path": "sys"}, "field_invalid", "has no leases"),
+        ({"max_leases": 1, "path": "cloud/creds/dev"}, "field_invalid", '"role" names one'),
+        ({"max_leases": 1, "path": "cloud/*"}, "field_invalid", '"role" names one'),
+        ({"max_leases": 1, "path": ["cloud"]}, "field_invalid", '"path"'),
+    ],
+)
+def test_a_lease_count_that_makes_no_sense_is_refused(fields: dict[str, Any], code: str, text: str) -> None:
+    world = Installation()
+    reply = world.ask("POST", LEASES, fields)
+    assert (reply.status, reply.code) == (400, code)
+    assert text in reply.body["errors"][0]
+    assert world.ask("GET", LEASES).status == 404
+
+
+def test_a_second_lease_count_for_the_same_leases_is_refused() -> None:
+    world = Installation()
+    world.must("POST", LEASES, {"max_leases": 1, "path": "cloud"})
+    world.must("POST", QUOTA, {"rate": 1000, "path": "cloud"})
+    assert world.refused("POST", "sys/quotas/lease-count/other", {"max_leases": 2, "path": "cloud"}) == (
+        400,
+        "field_invalid",
+    )
+
+
 def test_a_second_quota_for_the_same_requests_is_refused() -> None:
     world = Installation()
     world.must("POST", QUOTA, {"rate": 1000, "path": "cloud"})
@@ -98,14 +166,15 @@ def test_the_configuration_reads_back_and_keeps_what_is_not_given() -> None:
     }
 
 
-def test_a_quota_that_was_answered_is_in_the_store() -> None:
+@pytest.mark.parametrize("path, fields", [(QUOTA, {"rate": 1000}), (LEASES, {"max_leases": 5})])
+def test_a_quota_that_was_answered_is_in_the_store(path: str, fields: dict[str, int]) -> None:
     """Whatever goes wrong on the way, and it can be written again."""
 
     def scenario(world: Installation) -> None:
-        if world.ask("POST", QUOTA, {"rate": 1000}).status == 204:
-            assert world.ask("GET", QUOTA).status in (200, 503)
+        if world.ask("POST", path, fields).status == 204:
+            assert world.ask("GET", path).status in (200, 503)
 
     for world in every_fault(scenario, Installation):
         with suppress(Crashed, CloudidError):
             scenario(world)
-        world.must("POST", QUOTA, {"rate": 1000})
+        world.must("POST", path, fields)
