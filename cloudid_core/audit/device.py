@@ -58,6 +58,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def shows_accessors(self) -> bool:
         return self.options.get("hmac_accessor", "true") == "false"
 
+    @property
+    def elides_lists(self) -> bool:
+        """Whether the entry of a list has the number of its members in their place."""
+        return self.options.get("elide_list_responses") == "true"
+
     def _derived(self, purpose: bytes) -> bytes:
         return blake2b(key=bytes.fromhex(self.key), person=purpose, digest_size=32).digest()
 

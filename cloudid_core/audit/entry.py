@@ -7,6 +7,7 @@ names of members, policies, display names and metadata are clear.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import UnionType
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec.structs import asdict
 
 from ..api.exchange import Exchange
 from ..api.response import Answer, AuthBlock, WrapInfo
+from ..api.routing import Operation
 from ..errors import Problem
 from ..mounts.table import Mount
 from ..values import rfc3339
@@ -22,6 +24,9 @@ from .device import ADMITTED, Decision, Device, Entries, Trail
 from .hashing import Hasher
 
 NO_TOKEN: Final = msgspec.Raw(b'{"token_type":"default"}')
+LISTS: Final[Mapping[str, type | UnionType]] = {"keys": list | tuple, "key_info": Mapping}
+"""The members of a list's answer that a device may count instead, and their usual types. Others are kept."""
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -114,7 +119,7 @@ def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> 
     for device, (auth, request) in zip(trail.takers, _common(exchange, trail), strict=True):
         entry = _Entry(type="response", auth=auth, request=request)
         if exchange.answer is not None and not problems:
-            entry.response = _response(exchange.mount, device, exchange.answer)
+            entry.response = _response(exchange, device, exchange.answer)
         if decision is not None:
             entry.decision = _decision(device.hasher, decision)
         if problems:
@@ -181,8 +186,8 @@ def _request(exchange: Exchange, trail: Trail, device: Device) -> _Request:
     return members
 
 
-def _response(mount: Mount | None, device: Device, answer: Answer) -> _Response:
-    members = _Response()
+def _response(exchange: Exchange, device: Device, answer: Answer) -> _Response:
+    members, mount = _Response(), exchange.mount
     if mount is not None:
         _name_mount(members, mount)
     if answer.auth is not None:
@@ -190,7 +195,11 @@ def _response(mount: Mount | None, device: Device, answer: Answer) -> _Response:
     if answer.lease_id:
         members.secret = {"lease_id": answer.lease_id}
     if answer.data:
-        members.data = device.hasher.members(answer.data, mount.audit_non_hmac_response_keys if mount else ())
+        data, clear = answer.data, mount.audit_non_hmac_response_keys if mount else ()
+        if device.elides_lists and exchange.operation == Operation.LIST.value:
+            counts = _counts(data)
+            data, clear = {**data, **counts}, (*clear, *counts)
+        members.data = device.hasher.members(data, clear)
     if answer.rendered:  # the body of the answer that was wrapped
         members.data = device.hasher.members(msgspec.json.decode(answer.rendered))
     if answer.wrap_info is not None:
@@ -198,6 +207,11 @@ def _response(mount: Mount | None, device: Device, answer: Answer) -> _Response:
     if answer.warnings:
         members.warnings = answer.warnings
     return members
+
+
+def _counts(data: Mapping[str, Any]) -> dict[str, int]:
+    """How many values each of the members has that grow with a list."""
+    return {name: len(data[name]) for name, kind in LISTS.items() if isinstance(data.get(name), kind)}
 
 
 def _name_mount(members: _Request | _Response, mount: Mount) -> None:

@@ -65,6 +65,7 @@ class CommonOptions:
     format: str = setting(one_of("json"), "json", "One JSON object for each line.")
     log_raw: bool = setting(FieldType("false", _false), False, "Refused when true.")
     prefix: str = setting(FieldType("empty string", _empty), "", "Refused unless empty.")
+    elide_list_responses: bool = setting(BOOLEAN, False, "The entry of a list has the number of its members only.")
 
 
 @frozen(kw_only=True)

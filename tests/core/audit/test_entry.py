@@ -7,6 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from cloudid_core.api.exchange import Exchange
+from cloudid_core.api.request import ParsedRequest, Target
+from cloudid_core.api.response import Answer, Request
+from cloudid_core.api.routing import Operation
+from cloudid_core.audit.device import Device, Trail
+from cloudid_core.audit.entry import response_entries
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 from tests.installation import Installation
 from tests.logins import configure_logins, login_form
@@ -14,6 +20,8 @@ from tests.tokens import create_token, look_up_self, new_token
 
 FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
 CANARY = "c4n4ry-s3cret"
+ELIDING = Device(name="file", type="file", key="5a" * 32, options={"elide_list_responses": "true"})
+HASHER = ELIDING.hasher
 
 
 def audited(**options: str) -> Installation:
@@ -127,6 +135,49 @@ def test_accessors_are_clear_when_that_is_wanted() -> None:
     world = audited(hmac_accessor="false")
     auth = create_token(world)
     assert entries(world)[-1]["response"]["auth"]["accessor"] == auth["accessor"]
+
+
+def test_a_list_is_counted_where_that_is_wanted() -> None:
+    """Whatever method asks for it, and in the entry of the response only. Each device as it was enabled."""
+    world = audited(elide_list_responses="true")
+    world.must("PUT", "sys/audit/whole", FILE)
+    for number in range(300):
+        world.must("POST", f"auth/cloud/role/r{number}", {"bound_service_principal_ids": "*"})
+    world.events.clear()
+    world.must("LIST", "auth/cloud/role")
+    world.must("GET", "auth/cloud/role?list=true")
+    for request, response in (world.events[:2], world.events[2:]):
+        assert request.audit is not None
+        assert response.audit is not None
+        elided, whole = [msgspec.json.decode(text)["response"]["data"] for text in response.audit.texts]
+        assert elided == {"keys": 300}
+        assert set(whole) == {"*"}, "so many values are one hash"
+        assert b"response" not in request.audit.texts[0]
+
+
+def test_only_what_grows_with_a_list_is_counted() -> None:
+    """The rest is hashed. A read is not counted, and neither is a member of another type than lists have."""
+    texts, infos = ["a", "b"], {"a": {"x": "1"}, "b": {"x": "2"}}
+    assert elided("list", {"keys": texts, "key_info": infos}) == {"keys": 2, "key_info": 2}
+    assert elided("list", {"keys": (), "more": 2}) == {"keys": 0, "more": HASHER.value(2)}
+    assert elided("list", {"keys": infos, "key_info": texts}) == HASHER.members({"keys": infos, "key_info": texts})
+    assert elided("read", {"keys": texts}) == HASHER.members({"keys": texts})
+
+
+def elided(operation: str, data: dict[str, Any]) -> Any:
+    """The data of an answer as a device that elides lists gets it."""
+    target = Target(operation=Operation(operation), path="x", shown_path="x", query={})
+    exchange = Exchange(
+        request=Request("GET", "/v1/x"),
+        request_id="",
+        time=0.0,
+        ask=ParsedRequest(target=target, body={}, token=""),
+        answer=Answer(data=data),
+        trail=Trail((ELIDING,), (ELIDING,), {}),
+    )
+    made = response_entries(exchange)
+    assert made is not None
+    return msgspec.json.decode(made.texts[0])["response"]["data"]
 
 
 def test_every_device_has_hashes_of_its_own() -> None:
