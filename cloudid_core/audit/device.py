@@ -29,6 +29,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """64 hexadecimal digits. The key of its hashes and that of its checkpoints are made of it."""
     description: str = ""
     options: Mapping[str, str] = {}
+    given: Mapping[str, str] = {}
+    """The options as the request spelled them, if one did: clients compare what is listed with what they gave."""
     declared: bool = False
     """It comes from the settings of a host: requests cannot disable it."""
 
@@ -62,6 +64,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def elides_lists(self) -> bool:
         """Whether the entry of a list has the number of its members in their place."""
         return self.options.get("elide_list_responses") == "true"
+
+    @property
+    def skips_test(self) -> bool:
+        """Whether it is enabled without a test entry."""
+        return self.options.get("skip_test") == "true"
 
     def _derived(self, purpose: bytes) -> bytes:
         return blake2b(key=bytes.fromhex(self.key), person=purpose, digest_size=32).digest()

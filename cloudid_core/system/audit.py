@@ -8,7 +8,19 @@ from typing import Any, Final
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..api.fields import BOOLEAN, PAUSE, TEXT, FieldType, fields_of, one_of, parse, require, setting
+from ..api.fields import (
+    BOOLEAN,
+    PAUSE,
+    TEXT,
+    FieldType,
+    bounded,
+    fields_of,
+    one_of,
+    parse,
+    require,
+    setting,
+    spellings_of,
+)
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..audit.device import FILE, KEY_BYTES, SOCKET, STDOUT, DeclaredDevice, Device
@@ -38,20 +50,35 @@ def _mode(raw: object) -> str:
     return f"{bits:04o}"
 
 
+def _path(raw: object) -> str:
+    path = text(raw)
+    if path and path != STDOUT and not path.startswith("/"):
+        raise ValueError("must be absolute, or stdout; /dev/null discards what is written")
+    return path
+
+
 def _false(raw: object) -> bool:
     if BOOLEAN.parse(raw):
-        raise ValueError("must be false: secrets are always hashed")
+        raise ValueError("must be false: the audit_non_hmac keys of a mount say which members stay clear")
     return False
 
 
 def _empty(raw: object) -> str:
     if text(raw):
-        raise ValueError("must be empty: every line is a JSON object")
+        raise ValueError("must be empty: every line is a JSON object; add a prefix where the lines are read")
     return ""
 
 
 DEVICE_OPTIONS: Final[FieldType[Mapping[str, str]]] = FieldType("object", listing.key_values, dict)
 MODE: Final = FieldType("octal permissions", _mode)
+PATH: Final = FieldType("string", _path)
+
+INSTEAD: Final[Mapping[str, str]] = {
+    "exclude": "leave members out where the entries are read",
+    "fallback": "every device gets every entry",
+    "filter": "filter where the entries are read",
+}
+"""Options of existing services that no device takes, and what to do instead."""
 
 
 @frozen(kw_only=True)
@@ -66,13 +93,14 @@ class CommonOptions:
     log_raw: bool = setting(FieldType("false", _false), False, "Refused when true.")
     prefix: str = setting(FieldType("empty string", _empty), "", "Refused unless empty.")
     elide_list_responses: bool = setting(BOOLEAN, False, "The entry of a list has the number of its members only.")
+    skip_test: bool = setting(BOOLEAN, False, "Enable the device without a test entry.")
 
 
 @frozen(kw_only=True)
 class FileOptions(CommonOptions):
     """Options of the type `file`."""
 
-    file_path: str = setting(TEXT, "", "Absolute path of the file, or `stdout`.", old_name="path", required=True)
+    file_path: str = setting(PATH, "", "Absolute path of the file, or `stdout`.", old_name="path", required=True)
     mode: str = setting(MODE, "0600", "Permissions of the file, without execute bits; `0000`: leave them as they are.")
     fsync: bool = setting(BOOLEAN, False, "Wait until the disk has every entry.")
 
@@ -83,21 +111,33 @@ class SocketOptions(CommonOptions):
 
     address: str = setting(TEXT, "", "`HOST:PORT`, or the path of a Unix socket.", required=True)
     socket_type: str = setting(one_of("tcp", "udp", "unix"), "tcp", "Kind of the socket.")
-    write_timeout: float = setting(PAUSE, 2.0, "How long connecting and writing may take.")
+    write_timeout: float = setting(bounded(PAUSE, 0.001, 3600.0), 2.0, "How long connecting and writing may take.")
 
 
 OPTIONS: Final[Mapping[str, type]] = {FILE: FileOptions, SOCKET: SocketOptions, STDOUT: CommonOptions}
 """By type of device the form of its options."""
+
+TYPE_RULE: Final = f"must be one of {', '.join(OPTIONS)}: a syslog daemon or a collector can read a file"
+
+
+def _type(raw: object) -> str:
+    name = text(raw)
+    if name and name not in OPTIONS:
+        raise ValueError(TYPE_RULE)
+    return name
+
+
+TYPE: Final = FieldType("one of " + ", ".join(OPTIONS), _type)
 
 
 @frozen(kw_only=True)
 class DeviceForm:
     """A new audit device."""
 
-    type: str = setting(one_of(*OPTIONS), "", "Type of the device.", required=True)
+    type: str = setting(TYPE, "", "Type of the device.", required=True)
     description: str = setting(TEXT, "", "A text for people.")
     options: Mapping[str, str] = setting(DEVICE_OPTIONS, {}, "What the type needs: see the page about audit.")
-    local: bool = setting(BOOLEAN, False, "Accepted; nothing is replicated.")
+    local: bool = setting(BOOLEAN, False, "No device is replicated to other clusters, whatever this says.")
 
 
 @frozen(kw_only=True)
@@ -114,10 +154,10 @@ async def list_devices(call: Call) -> Answer:
 
 
 async def enable(call: Call) -> Answer:
-    """Enable a device, once a test entry could be written to it."""
+    """Enable a device, once a test entry could be written to it. Its options are listed as they are given here."""
     form = call.form(DeviceForm)
     declared = DeclaredDevice(name=_name(call), type=form.type, description=form.description, options=form.options)
-    device = _made(declared, await RandomBytes(KEY_BYTES))
+    device = replace(_made(declared, await RandomBytes(KEY_BYTES)), given=form.options)
     table = (await mount_table(call.context.records)).record
     _with(table, device)
     await _try_out(device)
@@ -200,14 +240,13 @@ def check(declared: DeclaredDevice) -> Mapping[str, str]:
     """The options of a device in their usual spelling; refused when one is wrong."""
     form = OPTIONS.get(declared.type)
     if form is None:
-        raise Refused(Code.FIELD_INVALID, '"type" must be one of ' + ", ".join(OPTIONS))
-    given = parse(form, declared.options)
+        raise Refused(Code.FIELD_INVALID, f'"type" {TYPE_RULE}')
+    unknown = next((name for name in declared.options if name not in spellings_of(form)), None)
+    if unknown is not None:
+        instead = INSTEAD.get(unknown) or "it takes " + ", ".join(row.name for row in fields_of(form))
+        raise Refused(Code.FIELD_INVALID, f'"options" does not take {unknown}: {instead}')
+    given = parse(form, {name: value for name, value in declared.options.items() if value})  # an empty one is none
     require(form, given)
-    if given.ignored:
-        raise Refused(Code.FIELD_INVALID, f'"options" does not take {", ".join(given.ignored)}')
-    path = given.values.get("file_path", "")
-    if path and path != STDOUT and not path.startswith("/"):
-        raise Refused(Code.FIELD_INVALID, '"file_path" must be absolute')
     return {row.name: _option(row.kind.show(given[row.name])) for row in fields_of(form) if row.name in given}
 
 
@@ -227,7 +266,9 @@ def _option(value: Any) -> str:
 
 
 async def _try_out(device: Device) -> None:
-    """Write a test entry."""
+    """Write a test entry, unless the device is to be enabled without one."""
+    if device.skips_test:
+        return
     entries = probe(device, uuid_text(await RandomBytes(16)))
     try:
         await Record(DeviceChanged(device=device.name, state="tried out", audit=entries))
@@ -239,7 +280,7 @@ def _shown(device: Device) -> dict[str, Any]:
     return {
         "type": device.type,
         "description": device.description,
-        "options": dict(device.options),
+        "options": dict(device.given or device.options),
         "local": False,
         "path": f"{device.name}/",
         "checkpoint_key": device.public_key,

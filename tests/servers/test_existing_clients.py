@@ -250,7 +250,7 @@ def test_an_audit_device_is_enabled_and_disabled(target: Target, tmp_path: Path)
     client, file = target.client(), tmp_path / "audit.log"
     client.sys.enable_audit_device("file", description="all", options={"path": str(file)}, path="main")
     try:
-        assert client.sys.list_enabled_audit_devices()["data"]["main/"]["options"]["file_path"] == str(file)
+        assert client.sys.list_enabled_audit_devices()["data"]["main/"]["options"] == {"path": str(file)}
         client.lookup_token()
         hashed = client.sys.calculate_hash("main", "root")["data"]["hash"]
     finally:

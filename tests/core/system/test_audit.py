@@ -83,6 +83,7 @@ def test_all_nodes_learn_of_a_device() -> None:
         ({"type": "tape"}, "field_invalid"),
         ({"type": "file"}, "field_required"),
         ({"type": "socket"}, "field_required"),
+        ({"type": "file", "options": {"file_path": ""}}, "field_required"),
         ({"type": "file", "options": {"file_path": "audit.log"}}, "field_invalid"),
         ({"type": "file", "options": {"file_path": "/a", "mode": "0700"}}, "field_invalid"),
         ({"type": "file", "options": {"file_path": "/a", "mode": "rw"}}, "field_invalid"),
@@ -91,6 +92,9 @@ def test_all_nodes_learn_of_a_device() -> None:
         ({"type": "file", "options": {"file_path": "/a", "format": "jsonx"}}, "field_invalid"),
         ({"type": "file", "options": {"file_path": "/a", "unknown": "1"}}, "field_invalid"),
         ({"type": "stdout", "options": {"content": "some"}}, "field_invalid"),
+        ({"type": "stdout", "options": {"elide_list_responses": "some"}}, "field_invalid"),
+        ({"type": "socket", "options": {"address": "/a", "socket_type": "unixgram"}}, "field_invalid"),
+        ({"type": "socket", "options": {"address": "/a", "write_timeout": "0"}}, "field_invalid"),
     ],
 )
 def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str) -> None:
@@ -98,6 +102,60 @@ def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str
     world = Installation()
     assert world.refused("POST", "sys/audit/x", body) == (400, code)
     assert devices(world) == ()
+
+
+@pytest.mark.parametrize(
+    "kind, options, instead",
+    [
+        ("syslog", {}, '"type" must be one of file, socket, stdout: a syslog daemon'),
+        ("http", {"uri": "https://a"}, ": a syslog daemon or a collector can read a file"),
+        ("file", {"file_path": "discard"}, '"file_path" must be absolute, or stdout; /dev/null discards'),
+        ("file", {"file_path": "/a", "log_raw": "true"}, "the audit_non_hmac keys of a mount say which"),
+        ("file", {"file_path": "/a", "prefix": "@cee: "}, "add a prefix where the lines are read"),
+        ("file", {"file_path": "/a", "format": "jsonx"}, '"format" must be one of json'),
+        ("file", {"file_path": "/a", "mode": "0755"}, '"mode" must be octal permissions without execute bits'),
+        ("file", {"file_path": "/a", "filter": "operation == read"}, "filter where the entries are read"),
+        ("file", {"file_path": "/a", "fallback": "true"}, "every device gets every entry"),
+        ("file", {"file_path": "/a", "exclude": "[]"}, "leave members out where the entries are read"),
+        ("stdout", {"facility": "AUTH"}, "does not take facility: it takes content, hmac_accessor, format"),
+        ("socket", {"address": "/a", "write_timeout": "0"}, '"write_timeout" must be between 0.001s and 3600s'),
+    ],
+)
+def test_an_option_of_existing_services_that_does_nothing_here_is_refused_with_what_to_do(
+    kind: str, options: dict[str, str], instead: str
+) -> None:
+    reply = Installation().ask("POST", "sys/audit/x", {"type": kind, "options": options})
+    assert reply.status == 400
+    assert instead in reply.body["errors"][0]
+
+
+def test_the_defaults_of_existing_services_are_accepted() -> None:
+    """An empty text means the default, as no text does."""
+    world = Installation()
+    common = {"format": "json", "hmac_accessor": "true", "log_raw": "false", "prefix": "", "skip_test": "false"}
+    options = {**common, "elide_list_responses": "false", "content": "", "path": "/var/log/audit.log", "mode": ""}
+    world.must("POST", "sys/audit/file", {"type": "file", "options": options, "local": False, "description": ""})
+    (device,) = devices(world)
+    assert device.takes_entries
+    assert device.options["file_path"] == "/var/log/audit.log"
+    assert "mode" not in device.options
+
+
+def test_options_are_listed_as_they_were_given() -> None:
+    """A client that compares them would make the device anew: with another key, so that no hash is found again."""
+    world = Installation()
+    given = {"path": "/a", "mode": "600", "hmac_accessor": "False", "fsync": "1", "elide_list_responses": "TRUE"}
+    world.must("PUT", "sys/audit/file", {"type": "file", "options": given})
+    assert world.must("GET", "sys/audit").data["file/"]["options"] == given
+    acting = {"file_path": "/a", "mode": "0600", "hmac_accessor": "false", "fsync": "true"}
+    assert devices(world)[0].options == {**acting, "elide_list_responses": "true"}
+
+
+def test_a_device_is_enabled_without_a_test_entry_where_that_is_wanted() -> None:
+    world = Deaf()
+    options = {"address": "collector.example:9000", "skip_test": "true"}
+    assert world.ask("PUT", "sys/audit/later", {"type": "socket", "options": options}).status == 204
+    assert world.ask("GET", "sys/audit").codes == ["audit_unavailable"], "it is the only device, and fails"
 
 
 def test_a_second_device_at_a_path_is_refused() -> None:

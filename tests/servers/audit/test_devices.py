@@ -215,7 +215,7 @@ def test_an_existing_client_manages_devices(runtime: str, tmp_path: Path) -> Non
         path = str(tmp_path / "audit.log")
         client.sys.enable_audit_device("file", description="all", options={"path": path}, path="file")
         listed = client.sys.list_enabled_audit_devices()["data"]
-        assert (listed["file/"]["type"], listed["file/"]["options"]["file_path"]) == ("file", path)
+        assert (listed["file/"]["type"], listed["file/"]["options"]) == ("file", {"path": path})
         hashed = client.sys.calculate_hash("file", TOKEN)["data"]["hash"]
         assert hashed in Path(path).read_text()
         client.sys.disable_audit_device("file")
