@@ -248,10 +248,12 @@ def test_the_life_of_a_token(target: Target) -> None:
 
 def test_an_audit_device_is_enabled_and_disabled(target: Target, tmp_path: Path) -> None:
     client, file = target.client(), tmp_path / "audit.log"
-    client.sys.enable_audit_device("file", description="all", options={"path": str(file)}, path="main")
+    options = {"path": str(file), "mode": "600", "elide_list_responses": "true"}
+    client.sys.enable_audit_device("file", description="all", options=options, path="main")
     try:
-        assert client.sys.list_enabled_audit_devices()["data"]["main/"]["options"] == {"path": str(file)}
+        assert client.sys.list_enabled_audit_devices()["data"]["main/"]["options"] == options
         client.lookup_token()
+        listed = client.auth.token.list_accessors()["data"]["keys"]
         hashed = client.sys.calculate_hash("main", "root")["data"]["hash"]
     finally:
         client.sys.disable_audit_device("main")
@@ -260,6 +262,7 @@ def test_an_audit_device_is_enabled_and_disabled(target: Target, tmp_path: Path)
     entries = [line for line in lines if line.get("request", {}).get("path") == "auth/token/lookup-self"]
     assert [entry["type"] for entry in entries] == ["request", "response"]
     assert {entry["auth"]["client_token"] for entry in entries} == {hashed}
+    assert {"keys": len(listed)} in [line.get("response", {}).get("data") for line in lines]
 
 
 def test_a_hash_needs_an_audit_device(target: Target) -> None:
