@@ -43,7 +43,7 @@ class AiohttpHost(host.Host):
     def next_turn(self) -> Coroutine[Any, Any, None]:
         return asyncio.sleep(0)
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def start_task(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         task = asyncio.create_task(work())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -31,9 +31,10 @@ from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, T
 from cloudid_core.events import Event
 from cloudid_core.values.secret import Secret
 
-from ..audit.devices import Devices
+from ..audit.devices import Devices, Report
 from ..stores import Store
 from . import platform_identity, runtime
+from .logs import describe_error, open_log
 from .platform_identity import Platform
 from .read_budget import ReadBudget
 
@@ -100,6 +101,8 @@ class Host:
         """Who learns of the core's events."""
         self.audit = Devices(self)
         """Who has to have them before a request goes on."""
+        self.report: Report = open_log("error").error
+        """The log's method for errors."""
 
     # The words of the runtime
 
@@ -113,7 +116,8 @@ class Host:
     async def next_turn(self) -> None: ...
 
     @abstractmethod
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
+    def start_task(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """As `start`, for work that raises no `Exception`."""
 
     @abstractmethod
     async def in_thread(self, work: Callable[[A], T], argument: A) -> T: ...
@@ -142,6 +146,15 @@ class Host:
     async def within(self, seconds: float, program: Program[Any]) -> Any: ...
 
     # The rest
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.start_task(partial(self._run_or_report, work))
+
+    async def _run_or_report(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001  # one task must not end the server
+            self.report("background task failed", **describe_error(error))
 
     @asynccontextmanager
     async def in_lane(self, request: HttpRequest) -> AsyncIterator[None]:

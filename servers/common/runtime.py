@@ -30,7 +30,7 @@ class Runtime(Protocol):
         ...
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run in the background. `work` raises no `Exception`."""
+        """Run in the background. An `Exception` of `work` is logged, and nothing else comes of it."""
         ...
 
     async def in_thread(self, work: Callable[[A], T], argument: A) -> T:

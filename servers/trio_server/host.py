@@ -85,7 +85,7 @@ class TrioHost(host.Host):
     async def next_turn(self) -> None:
         await trio.lowlevel.cancel_shielded_checkpoint()
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def start_task(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._nursery.start_soon(work)
 
     async def in_thread(self, work: Callable[[A], T], argument: A) -> T:

@@ -48,6 +48,7 @@ async def _serve(setup: Setup) -> None:
     warn_of_accepting = Seldom(log.warning)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
+            host.report = log.error
             host.sinks.append(log_event)
             setup.connect_audit(host.audit, log)
             host.read_budget = setup.read_budget

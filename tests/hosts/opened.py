@@ -36,18 +36,26 @@ def on(
     platform: Platform | None = None,
     proxies: Proxies = NO_PROXIES,
 ) -> T:
-    """What the scenario answers on a host that is open for as long as it lasts."""
+    """What the scenario answers on a host that is open for as long as it lasts. No task in the background may fail."""
     store, platform = store or InMemory(), platform or Platform()
+    failures: list[object] = []
+
+    def note(event: str, **facts: object) -> None:
+        failures.append((event, facts))
 
     async def on_trio() -> T:
         async with trio_host.open_host(store, platform, proxies) as host:
+            host.report = note
             return await scenario(host)
 
     async def on_asyncio() -> T:
         async with aiohttp_host.open_host(store, platform, proxies) as host:
+            host.report = note
             return await scenario(host)
 
-    return trio.run(on_trio) if runtime == "trio" else asyncio.run(on_asyncio())
+    answer = trio.run(on_trio) if runtime == "trio" else asyncio.run(on_asyncio())
+    assert not failures
+    return answer
 
 
 @contextmanager

@@ -132,6 +132,23 @@ def test_a_failure_on_an_open_host_is_raised_without_a_group(runtime: str) -> No
         on(runtime, scenario)
 
 
+def test_a_task_that_fails_in_the_background_is_reported_and_ends_nothing_else(runtime: str) -> None:
+    reports: list[tuple[str, object]] = []
+    closed: list[str] = []
+
+    async def scenario(host: Host) -> str:
+        host.report = lambda event, **facts: reports.append((event, facts["error"]))
+        host.start(lambda: run(never(closed), host))
+        host.start(failing)
+        await host.sleep(0.02)
+        assert closed == []
+        return "still open"
+
+    assert on(runtime, scenario) == "still open"
+    assert reports == [("background task failed", "LookupError")]
+    assert closed == ["never"], "what is cancelled is no failure"
+
+
 def test_a_host_waits_until_a_socket_can_be_read_or_written(runtime: str) -> None:
     """Each wait leaves nothing behind, so that the next is on its own."""
     ours, theirs = socket.socketpair()
