@@ -60,6 +60,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
             table = await mount_table(context.records)
         except HostFailure as failure:
             return await respond_without_store(failure, context, catalog, exchange)
+        context.node.last_read_failed = False
         try:
             return await respond_by(table, context, catalog, exchange)
         except MountsChanged:
@@ -80,7 +81,7 @@ async def respond_without_store(
     failure: HostFailure, context: Context, catalog: Catalog, exchange: Exchange
 ) -> Response:
     """The response about the state of this node, by the mounts that were read last. Raises `failure` for all else."""
-    context.node.is_store_lost = True
+    context.node.last_read_failed = True
     table = context.records.last_found(MOUNTS, MountTable)
     if table is None:
         raise failure

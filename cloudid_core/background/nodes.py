@@ -61,9 +61,9 @@ async def look_around(context: Context) -> Instant:
     try:
         await _look(context)
     except HostFailure:
-        node.is_store_lost = True
+        node.last_look_failed = True
         raise
-    node.is_store_lost = False
+    node.last_look_failed = node.last_read_failed = False
     return await Now() + LOOK_PAUSE
 
 

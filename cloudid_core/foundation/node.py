@@ -52,14 +52,17 @@ class Node:
     """Seconds that the last read of the store took."""
 
     clock: ClockReading | None = None
-    is_store_lost: bool = False
-    """Whether the last look at the store failed, or a request after it could not read the mounts."""
+    last_look_failed: bool = False
+    """Whether the last look at the store failed, which also writes to it."""
+
+    last_read_failed: bool = False
+    """Whether the last request that reads the mounts could not."""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Why requests should go to another node."""
         problems = []
-        if self.is_store_lost:
+        if self.last_look_failed or self.last_read_failed:
             problems.append("the store cannot be read or written")
         if self.clock is not None and abs(self.clock.offset) - self.clock.uncertainty > MOST_SKEW:
             side = "behind" if self.clock.offset > 0 else "ahead of"

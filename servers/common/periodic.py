@@ -14,8 +14,8 @@ from cloudid_core.run import run
 from .host import Host
 from .logs import describe_error
 
-AFTER_FAILURE: Final = 5.0
-"""Seconds between a round that failed and the next one."""
+AFTER_FAILURE: Final = 1.0
+"""Seconds between a round that failed and the next one: for so long, health tells of a store that is back as lost."""
 
 LONGEST_SLEEP: Final = 60.0
 """Seconds. The wall clock can be set back or forward, so it is read again from time to time."""

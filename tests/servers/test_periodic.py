@@ -68,6 +68,13 @@ def test_a_failed_round_is_logged_and_repeated(runtime: str, tmp_path: Path, mon
     assert "hunter2" not in str(lines)
 
 
+def test_work_that_failed_is_tried_again_after_a_second(runtime: str, tmp_path: Path) -> None:
+    """Until the next look at the store, health does not know that it is back."""
+    started = time.monotonic()
+    run_rounds(runtime, tmp_path / "log", failing, done)
+    assert 1.0 <= time.monotonic() - started < 5.0
+
+
 def test_work_runs_again_when_it_says_so(runtime: str, tmp_path: Path) -> None:
     run_rounds(runtime, tmp_path / "log", again_at_once, done)
 

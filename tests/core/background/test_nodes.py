@@ -179,6 +179,16 @@ def test_the_state_of_a_node_is_told_while_the_store_is_lost() -> None:
     assert world.must("GET", "sys/health", token="").body["problems"] == []
 
 
+def test_one_failed_read_makes_health_fail_only_until_the_store_answers_again() -> None:
+    """Though the next look at the store is seconds away."""
+    world = Storeless()
+    look(world, world.service)
+    world.failing = (Commit, ReadEntry, ReadEntries, ListKeys)
+    assert world.ask("GET", "sys/health", token="").status == 503
+    world.failing = ()
+    assert world.ask("GET", "sys/health", token="").status == 200
+
+
 def test_health_fails_while_the_store_takes_no_writes() -> None:
     """What only reads is answered all the same."""
     world = Storeless()

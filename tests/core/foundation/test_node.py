@@ -24,6 +24,7 @@ def test_a_clock_that_is_certainly_seconds_away_is_a_problem(offset: float, unce
     assert problem in "".join(problems)
 
 
-def test_a_lost_store_is_a_problem() -> None:
+@pytest.mark.parametrize("node", [Node(last_look_failed=True), Node(last_read_failed=True)])
+def test_a_lost_store_is_a_problem(node: Node) -> None:
     assert Node().problems == ()
-    assert Node(is_store_lost=True).problems == ("the store cannot be read or written",)
+    assert node.problems == ("the store cannot be read or written",)
