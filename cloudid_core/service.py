@@ -16,7 +16,6 @@ from .api.dispatch import respond
 from .api.exchange import Exchange
 from .api.response import Request, Response, render_refusal, with_headers
 from .audit.entry import response_entries
-from .background import queue
 from .background.loop import Loop
 from .background.nodes import leave, look_around
 from .effects import Instant, Now, RandomBytes, Record
@@ -62,8 +61,7 @@ class Service:
     def __init__(self, context: Context, request_ids: RequestIds) -> None:
         self.context = context
         self._request_ids = request_ids
-        sweep = Sweep()
-        self._background = Loop(context, context.node.id, {**HANDLERS, queue.TIDY: sweep.run_job}, sweep.run)
+        self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
         self._refresh_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:

@@ -22,13 +22,14 @@ from ..foundation.caches import Bounded
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..store import keys
+from ..store.changes import Changes
 from ..store.keyring import keep_reserve
 from . import queue
 from .leadership import hold_leadership, release_leadership
 from .queue import Job
 
 SWEEP_PAUSE: Final = 10.0
-"""Least seconds between two sweeps for dead entries, however many rounds come meanwhile."""
+"""Least seconds between two sweeps for dead entries, unless one has left something or a request asks for another."""
 PAUSE: Final = 10.0
 """Seconds between two rounds at the most: another node may have led meanwhile, and stopped."""
 POLL: Final = 1.0
@@ -52,8 +53,8 @@ MOST_ASIDE: Final = 1000
 
 Handler = Callable[[Job], Program[None]]
 """Does one job. Raises `Conflict` when another request changed what the job is about."""
-Sweeper = Callable[[Context, Mapping[str, int], Instant], Program[object]]
-"""Removes dead entries, a little more in each round."""
+Sweeper = Callable[[Context, Mapping[str, int], Instant], Program[bool]]
+"""Removes dead entries for a few seconds at most, since what is due waits meanwhile; whether some may be left."""
 
 
 @frozen
@@ -80,7 +81,7 @@ class Loop:
     def __init__(self, context: Context, node: str, handlers: Mapping[str, Handler], sweep: Sweeper) -> None:
         self._context = context
         self._node = node
-        self._handlers = handlers
+        self._handlers = {**handlers, queue.TIDY: self._ask_for_sweep}
         self._sweep = sweep
         self._has_started = False
         self._is_stopped = False
@@ -104,14 +105,14 @@ class Loop:
         self._context.node.leader = self._node
         all_backlogs = await self._backlogs(now)
         backlogs = [backlog for backlog in all_backlogs if backlog.due_keys]
-        is_sweep_due = not 0 <= now - self._swept_at < SWEEP_PAUSE
-        if not backlogs and not is_sweep_due:
+        if not backlogs and not self._is_sweep_due(now):
             return self._visit_at(now, now, all_backlogs)
         chosen = sorted(backlogs, key=lambda backlog: backlog.next_at)[:MOST_LANES]
         bugs = await self._work_off(chosen, fence, now + ROUND_SECONDS)
-        if is_sweep_due:
+        if self._is_sweep_due(now):
             self._swept_at = now
-            await self._sweep(self._context, fence, now)
+            if await self._sweep(self._context, fence, await Now()):
+                self._swept_at = 0.0
         if bugs:
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
         is_behind = len(chosen) < len(backlogs) or any(backlog.is_behind for backlog in chosen)
@@ -121,6 +122,14 @@ class Loop:
         """Start no further work, and let another node lead at once."""
         self._is_stopped = True
         await release_leadership(self._context, self._node)
+
+    def _is_sweep_due(self, now: Instant) -> bool:
+        return not 0 <= now - self._swept_at < SWEEP_PAUSE
+
+    async def _ask_for_sweep(self, job: Job) -> None:
+        """Let a sweep end this round: a request asked for one."""
+        await job.context.records.commit(Changes(job.fence, deletes=(job.key,)))
+        self._swept_at = 0.0
 
     async def _backlogs(self, now: Instant) -> list[Backlog]:
         """All queues that have entries, found without looking at more of them than can be done."""
@@ -178,6 +187,8 @@ class Loop:
 
     async def _next_visit(self, pause: float) -> Instant:
         now = await Now()
+        if self._is_sweep_due(now):
+            return now + pause
         return self._visit_at(now, now + pause, await self._backlogs(now))
 
     def _visit_at(self, now: Instant, earliest: Instant, backlogs: Sequence[Backlog]) -> Instant:

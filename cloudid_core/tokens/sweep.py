@@ -29,7 +29,7 @@ from attrs import define
 from ..api.response import Answer
 from ..api.routing import Call
 from ..background import queue
-from ..background.queue import Due, Job
+from ..background.queue import Due
 from ..effects import Instant, ListKeys, Now, Program, Record, Sleep
 from ..errors import Conflict, EntryDamaged, RecordFailed
 from ..events import JobFailed, Problem
@@ -51,8 +51,8 @@ WORTH: Final = 10
 """A page is worth reading when more than one in so many of its tokens is dead."""
 QUIET_PAGES: Final = 10
 """How many pages that were not worth reading end the walk of a round; the next round goes on from there."""
-SECONDS: Final = 20.0
-"""For how many seconds a round goes on to another page."""
+SECONDS: Final = 2.0
+"""For how many seconds a round goes on to another page: leases that end meanwhile wait for it."""
 NEW_SHARE: Final = 0.5
 """Which part of that time new tokens may take, so that dead ones are removed however fast others are made."""
 NEW_SECONDS: Final = 120.0
@@ -71,7 +71,6 @@ class Round:
     context: Context
     fence: Mapping[str, int]
     now: Instant
-    removed: int = 0
     quiet: int = 0
     """How many pages of the walk were not worth reading."""
 
@@ -92,25 +91,24 @@ class Sweep:
         self._reported: Bounded[str, int] = Bounded(MOST_REPORTED)
         """The damaged tokens that an event has named, by their keys: the versions of their entries."""
 
-    async def run(self, context: Context, fence: Mapping[str, int], now: Instant) -> int:
-        """Remove dead tokens, for `SECONDS` at most. Returns how many."""
+    async def run(self, context: Context, fence: Mapping[str, int], now: Instant) -> bool:
+        """Remove dead tokens, for some `SECONDS`. Returns whether that was too short: the next round goes on."""
         round_ = Round(context, fence, now)
-        await self._look_at_new(round_)
+        has_seen_new = await self._look_at_new(round_)
         await self._sweep_due(round_)
         await self._walk_on(round_)
-        return round_.removed
+        return not (has_seen_new and await round_.has_time())
 
-    async def run_job(self, job: Job) -> None:
-        """A round that a request asked for."""
-        await job.context.records.commit(Changes(job.fence, deletes=(job.key,)))
-        await self.run(job.context, job.fence, job.now)
+    async def _look_at_new(self, round_: Round) -> bool:
+        """Look at new tokens; at the newest also in the next round, as requests under way may store others there.
 
-    async def _look_at_new(self, round_: Round) -> None:
-        """Look at new tokens; at the newest also in the next round, as requests under way may store others there."""
+        Returns whether there was time for all but the newest.
+        """
         oldest, settled, newest = [_key_at(round_.now + age) for age in (-NEW_SECONDS, -MOST_SKEW, MOST_SKEW)]
         start = self._known if oldest < self._known <= settled else oldest  # a clock may have been set back
         self._known = await _page_by_page(round_, start, settled, self._look_at_page, NEW_SHARE * SECONDS)
         await _page_by_page(round_, settled, newest, self._look_at_page, NEW_SHARE * SECONDS)
+        return self._known >= settled
 
     async def _look_at_page(self, round_: Round, after: str, until: str) -> str:
         """Read a sample of a page of these tokens, and remember the page. Returns the key that it ends with."""
@@ -123,16 +121,18 @@ class Sweep:
 
     async def _sweep_due(self, round_: Round) -> None:
         for stretch in self.stretches.due(round_.now):
+            await _page_by_page(round_, stretch.after, stretch.until, self._sweep_page)
             if not await round_.has_time():
                 break
-            await _page_by_page(round_, stretch.after, stretch.until, self._sweep_page)
 
     async def _walk_on(self, round_: Round) -> None:
         round_.quiet = 0
-        while round_.quiet < QUIET_PAGES and await round_.has_time():
+        while round_.quiet < QUIET_PAGES:
             self._walked = await self._sweep_page(round_, self._walked, LAST)
             if self._walked == LAST:
                 self._walked = ""
+                break
+            if not await round_.has_time():
                 break
 
     async def _sweep_page(self, round_: Round, after: str, until: str) -> str:
@@ -173,12 +173,16 @@ async def _page_by_page(
     visit: Callable[[Round, str, str], Program[str]],
     seconds: float = SECONDS,
 ) -> str:
-    """Visit the tokens after one key, up to another one, page by page, for so many seconds of the round at most.
+    """Visit the tokens after one key, up to another one, page by page, for so many seconds of the round.
+
+    One page is visited in any case, so that a busy node comes on with all kinds of pages.
 
     Returns the key that it came to.
     """
-    while after < until and await round_.has_time(seconds):
+    while after < until:
         after = await visit(round_, after, until)
+        if not await round_.has_time(seconds):
+            break
     return after
 
 
@@ -203,7 +207,6 @@ async def _remove(round_: Round, dead: Sequence[Found[Token]]) -> int:
         await round_.context.records.commit(Changes({**round_.fence, **expects}, deletes=deletes))
     except Conflict:
         return 0
-    round_.removed += len(dead)
     return len(dead)
 
 

@@ -45,6 +45,7 @@ class Round:
         self.loop = self.node("node")
         self.done: list[str] = []
         self.swept_at: list[float] = []
+        self.interrupted_sweeps = 0
         self.at_once = 0
         self.most_at_once = 0
         self.do = do or self.finish
@@ -60,8 +61,10 @@ class Round:
         finally:
             self.at_once -= 1
 
-    async def sweep(self, context: Context, fence: Mapping[str, int], now: Instant) -> None:
+    async def sweep(self, context: Context, fence: Mapping[str, int], now: Instant) -> bool:
         self.swept_at.append(now - START)
+        self.interrupted_sweeps -= 1
+        return self.interrupted_sweeps >= 0
 
     async def finish(self, job: Job) -> None:
         self.done.append(f"{job.mount_id}/{job.ref}")
@@ -130,6 +133,39 @@ def test_dead_entries_are_swept_though_nothing_is_due() -> None:
     for _ in range(4):
         round_.setting.world.advance(round_.run())
     assert round_.swept_at == [0, SWEEP_PAUSE, 2 * SWEEP_PAUSE, 3 * SWEEP_PAUSE]
+
+
+def test_a_sweep_that_a_request_asks_for_is_that_of_its_round() -> None:
+    """What is due would wait for both."""
+    round_ = Round()
+    for _ in range(2):
+        round_.put("m", "", kind=queue.TIDY)
+        round_.run()
+        round_.setting.world.advance(1)
+    round_.run()
+    assert round_.swept_at == [0, 1]
+    assert round_.left == 0
+
+
+def test_a_sweep_that_was_interrupted_goes_on_after_what_is_due() -> None:
+    round_ = Round()
+    round_.interrupted_sweeps = 2
+    for number in range(4):
+        round_.put("m", number)
+        round_.setting.world.advance(round_.run())
+        assert round_.left == 0
+    assert round_.swept_at == [0, BREATH, 2 * BREATH, 2 * BREATH + SWEEP_PAUSE]
+
+
+def test_a_sweep_has_its_time_however_long_the_work_of_its_round_took() -> None:
+    async def crawl(job: Job) -> None:
+        await Sleep(WORK_SECONDS)
+        await round_.finish(job)
+
+    round_ = Round(crawl)
+    round_.put("m", "slow")
+    round_.run()
+    assert round_.swept_at == [WORK_SECONDS]
 
 
 def test_a_clock_that_is_set_back_does_not_put_the_sweep_off() -> None:

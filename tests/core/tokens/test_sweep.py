@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cloudid_core.background.loop import SWEEP_PAUSE
+from cloudid_core.background import queue
+from cloudid_core.background.loop import BREATH, SWEEP_PAUSE
 from cloudid_core.effects import Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
 from cloudid_core.foundation.node import MOST_SKEW
 from cloudid_core.mounts.table import TOKEN
@@ -56,7 +57,9 @@ class Store(Installation):
     def round(self, after: float = SWEEP_PAUSE) -> int:
         """The next round of the sweep; how many tokens it removed."""
         self.advance(after)
-        return self.perform(self.sweep.run(self.context, {}, self.clock))
+        before = self.stored
+        self.perform(self.sweep.run(self.context, {}, self.clock))
+        return before - self.stored
 
     def rounds_until_gone(self, key: str, most: int) -> int:
         for number in range(1, most + 1):
@@ -114,7 +117,7 @@ def test_a_dead_token_is_not_swept_before_its_dependants() -> None:
     new_token(world, parent, ttl=10**5)
     context = world.context
     world.advance(60)
-    assert world.perform(sweep.Sweep().run(context, {}, world.clock)) == 0
+    world.perform(sweep.Sweep().run(context, {}, world.clock))
     assert len(world.keys("token/")) == 3
     world.pass_time(3)
     assert len(world.keys("token/")) == 1
@@ -199,7 +202,7 @@ def test_a_token_that_changes_meanwhile_stops_only_its_page() -> None:
     world = Installation()
     new_token(world, ttl=60)
     world.advance(60)
-    assert world.perform(sweep.Sweep().run(world.context, {"duty/term": 99}, world.clock)) == 0
+    world.perform(sweep.Sweep().run(world.context, {"duty/term": 99}, world.clock))
     assert len(world.keys("token/")) == 2
 
 
@@ -474,10 +477,13 @@ def test_a_clock_that_is_set_for_a_while_puts_nothing_off(step: float, small_pag
 
 
 class SlowStore(Store):
-    """It takes two seconds to read a page."""
+    """It takes a while to read a page."""
+
+    page_seconds = sweep.SECONDS / 10
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
-        self.clock += 2.0 if isinstance(effect, ReadEntries) else 0.0
+        if isinstance(effect, ReadEntries) and any(key.startswith(keys.TOKENS) for key in effect.keys):
+            self.clock += self.page_seconds
         return super().fault_for(effect)
 
 
@@ -489,8 +495,48 @@ def test_a_round_ends_in_time_and_the_next_goes_on(age: float, small_pages: None
     world.advance(age)
     started = world.clock
     assert 80 < world.round(0) < 600
-    assert world.clock - started <= sweep.SECONDS + 2.0
+    assert world.clock - started <= sweep.SECONDS + 4 * world.page_seconds
     assert sum(world.round(0) for _ in range(4)) > 300
+    assert world.stored == 1
+
+
+def test_a_round_that_lacks_time_says_so_but_not_for_the_newest_tokens(small_pages: None) -> None:
+    """The next round looks at these anyhow; otherwise the sweep would never pause while many log in."""
+    world = SlowStore()
+    world.put(600, ttl=MONTH)
+    assert not world.perform(world.sweep.run(world.context, {}, world.clock))
+    world.advance(60)
+    assert world.perform(world.sweep.run(world.context, {}, world.clock))
+
+
+@pytest.mark.parametrize("age", [60.0, MONTH])
+def test_a_node_that_is_too_busy_for_a_page_in_a_round_removes_dead_tokens_all_the_same(
+    age: float, small_pages: None
+) -> None:
+    """New tokens do not take the time from the dead ones, nor these from the walk."""
+    world = SlowStore()
+    world.page_seconds = 2 * sweep.SECONDS
+    world.put(200, ttl=60)
+    world.advance(age)
+    for _ in range(12):
+        world.put(1, ttl=MONTH)
+        world.round(0)
+    assert world.stored == 1 + 12
+
+
+def test_what_is_due_waits_for_a_sweep_no_longer_than_seconds(small_pages: None) -> None:
+    """A request for a sweep adds none to that of its round, and what a sweep leaves is for the next rounds."""
+    world = SlowStore()
+    world.put(5000, ttl=60)
+    world.advance(60)
+    for number in range(10):
+        new_token(world, new_token(world, ttl=10 + 5 * number), ttl=10**5)
+    world.must("POST", "auth/token/tidy")
+    while due := world.due("token"):
+        assert world.clock - queue.parse(due[0])[0] <= sweep.SECONDS + 4 * world.page_seconds + BREATH
+        world.advance(world.tick() - world.clock)
+    for _ in range(50):
+        world.advance(world.tick() - world.clock)
     assert world.stored == 1
 
 
