@@ -59,6 +59,11 @@ class Node:
     """Whether the last request that reads the mounts could not."""
 
     @property
+    def seconds_ahead(self) -> float:
+        """How far this machine's clock is certainly ahead of the store's."""
+        return 0.0 if self.clock is None else max(0.0, -self.clock.offset - self.clock.uncertainty)
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Why requests should go to another node."""
         problems = []

@@ -70,13 +70,15 @@ class Round:
 
     context: Context
     fence: Mapping[str, int]
+    started_at: Instant
     now: Instant
+    """By the store's clock if this machine's is ahead: other nodes still accept tokens that are dead only here."""
     quiet: int = 0
     """How many pages of the walk were not worth reading."""
 
     async def has_time(self, seconds: float = SECONDS) -> bool:
         """Whether the round began less than so many seconds ago."""
-        return await Now() < self.now + seconds
+        return await Now() < self.started_at + seconds
 
 
 class Sweep:
@@ -93,7 +95,7 @@ class Sweep:
 
     async def run(self, context: Context, fence: Mapping[str, int], now: Instant) -> bool:
         """Remove dead tokens, for some `SECONDS`. Returns whether that was too short: the next round goes on."""
-        round_ = Round(context, fence, now)
+        round_ = Round(context, fence, now, now - context.node.seconds_ahead)
         has_seen_new = await self._look_at_new(round_)
         await self._sweep_due(round_)
         await self._walk_on(round_)

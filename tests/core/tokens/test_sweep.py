@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cloudid_core.background import queue
 from cloudid_core.background.loop import BREATH, SWEEP_PAUSE
-from cloudid_core.effects import Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
+from cloudid_core.effects import ClockReading, Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
 from cloudid_core.foundation.node import MOST_SKEW
 from cloudid_core.mounts.table import TOKEN
 from cloudid_core.store import keys
@@ -474,6 +474,20 @@ def test_a_clock_that_is_set_for_a_while_puts_nothing_off(step: float, small_pag
     for _ in range(7):
         world.round()
     assert world.stored == 1
+
+
+def test_a_leader_whose_clock_is_ahead_removes_no_token_that_other_nodes_accept() -> None:
+    """By the store's clock it is dead later. A leader whose clock is behind goes by its own: it is late anyhow."""
+    world = Store()
+    world.put(20, ttl=300)
+    world.context.node.clock = ClockReading(-600.0, 1.0)
+    assert world.round(600) == 0
+    assert world.round(298) == 0
+    assert world.round(1) == 20
+    world.put(20, ttl=300)
+    world.context.node.clock = ClockReading(600.0, 1.0)
+    assert world.round(299) == 0
+    assert world.round(1) == 20
 
 
 class SlowStore(Store):
