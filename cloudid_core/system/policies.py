@@ -61,7 +61,7 @@ async def write_policy(call: Call) -> Answer:
     await call.context.records.update(keys.policy(name), Policy, lambda _: policy)
     if name == call.captures["name"]:
         return NOTHING
-    return Answer(warnings=("policy names are stored in lower case, without blanks around them",))
+    return Answer(warnings=("policy names are stored in lower case",))
 
 
 async def delete_policy(call: Call) -> Answer:
@@ -86,9 +86,12 @@ async def _policy(call: Call) -> Policy:
 
 
 def _name(call: Call) -> str:
-    """The captured name in lower case, before it is compared with a reserved one."""
+    """The captured name in lower case, before it is compared with a reserved one.
+
+    Nothing else of it is changed: the policies of the caller were asked about the path as it is.
+    """
     try:
-        return policy_name(call.captures["name"].strip())
+        return policy_name(call.captures["name"])
     except ValueError as error:
         raise Refused(Code.NAME_INVALID, str(error)) from None
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.installation import Installation
+from tests.tokens import new_token, write_policy
 
 TEXT = 'path "cloud/creds/*" { capabilities = ["read"] }'
 
@@ -49,6 +50,21 @@ def test_names_are_stored_in_lower_case_with_a_warning(service: Installation) ->
     assert reply.status == 200
     assert "lower case" in reply.body["warnings"][0]
     assert service.must("GET", "sys/policy/APP").data["name"] == "app"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+@pytest.mark.parametrize("name", ["%20admin", "admin%20", " admin", "%20%20ADMIN"])
+@pytest.mark.parametrize("base", ["policies/acl", "policy"])
+def test_a_name_with_blanks_around_it_is_no_other_name_of_a_policy(
+    service: Installation, base: str, name: str, method: str
+) -> None:
+    """The caller's policies are asked about the path as it is: a `deny` of the name itself would not count."""
+    service.must("PUT", "sys/policies/acl/admin", {"policy": TEXT})
+    rules = (f"sys/{base}/*", ["read", "update", "delete"]), (f"sys/{base}/admin", ["deny"])
+    token = new_token(service, policies=[write_policy(service, "others", *rules)])
+    assert service.refused(method, f"sys/{base}/admin", {"policy": ""}, token) == (403, "permission_denied")
+    assert service.refused(method, f"sys/{base}/{name}", {"policy": ""}, token) == (400, "name_invalid")
+    assert service.must("GET", "sys/policies/acl/admin").data["policy"] == TEXT
 
 
 def test_an_empty_document_must_be_given_to_be_kept(service: Installation) -> None:
@@ -129,6 +145,6 @@ def test_a_text_that_is_no_policy_changes_nothing(service: Installation) -> None
     assert service.must("GET", "sys/policies/acl/app").data["policy"] == TEXT
 
 
-@pytest.mark.parametrize("name", ["root", "ROOT", "Response-Wrapping", "%20root"])
+@pytest.mark.parametrize("name", ["root", "ROOT", "Response-Wrapping"])
 def test_reserved_names_cannot_be_written_in_any_spelling(service: Installation, name: str) -> None:
     assert service.ask("PUT", f"sys/policies/acl/{name}", {"policy": TEXT}).body["codes"] == ["policy_protected"]
