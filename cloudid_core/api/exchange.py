@@ -12,6 +12,7 @@ from ..effects import Instant
 from ..events import Problem, RequestAnswered, RequestReceived
 from ..mounts.table import Mount
 from ..tokens.record import Caller
+from ..values.coercion import text
 from ..values.names import name
 from .request import ParsedRequest
 from .response import NO_HEADERS, NOTHING, Answer, Request, Response
@@ -106,11 +107,14 @@ class Exchange(msgspec.Struct, kw_only=True):
 
 
 def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) -> str:
-    """The role that a request names, if it is a valid name: any other text could be a secret."""
+    """The role that a request names, if it is a valid name: any other text could be a secret.
+
+    The name may be a number or a boolean, as in the field itself.
+    """
     named = body.get(route.role_field) if route.role_field else captures.get("name")
-    if not named:  # most requests name none, and an exception costs more than all of this
+    if named is None or named == "":  # most requests name none, and an exception costs more than all of this
         return ""
     try:
-        return name(named)
+        return name(text(named))
     except ValueError:
         return ""

@@ -153,6 +153,14 @@ def test_a_quota_of_a_role_counts_its_logins() -> None:
     assert (dev, other) == ([400, 400, 429], [400, 400, 400])
 
 
+@pytest.mark.parametrize("role, spelling", [("5", 5), ("0", 0), ("1", True), ("0", False), ("2.5", 2.5)])
+def test_a_role_that_is_spelt_as_a_number_is_the_same_role(role: str, spelling: object) -> None:
+    """A login with the number is one of the role, so it has no quota of its own."""
+    world = limited(path="auth/cloud/login", role=role)
+    spellings = role, spelling, role
+    assert [world.ask("POST", "auth/cloud/login", {"role": each}, token="").status for each in spellings][-1] == 429
+
+
 def test_a_change_counts_at_once() -> None:
     world = limited()
     assert [status(world) for _ in range(3)][-1] == 429
