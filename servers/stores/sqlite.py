@@ -36,8 +36,9 @@ KEYS_AT_ONCE: Final = 500
 FEW: Final = 16
 """So few keys are remembered when they are read together: every request reads those of its token's policies."""
 
-VALUE_KNOWN: Final = 4096
-"""Largest value, in bytes, that is kept in memory."""
+LARGEST_KNOWN: Final = 4096
+"""Largest entry that is kept in memory: the bytes of its value with the characters of its key, which may be what a
+client made up."""
 
 _NOTHING: Final = Entry(b"", ABSENT)
 _SCHEMA: Final = f"""
@@ -192,7 +193,7 @@ class SqliteStore:
         return entry
 
     def _remember(self, key: str, entry: Entry) -> None:
-        if len(entry.value) <= VALUE_KNOWN:
+        if len(key) + len(entry.value) <= LARGEST_KNOWN:
             self._known.put(key, entry)
 
     def _write(self, changes: Mapping[str, Entry]) -> None:

@@ -23,7 +23,7 @@ from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from servers.stores import BlockingStore, Outcome
 from servers.stores.owned_files import CHECK_SECONDS
-from servers.stores.sqlite import ENTRIES_KNOWN, FEW, VALUE_KNOWN, SqliteStore
+from servers.stores.sqlite import ENTRIES_KNOWN, FEW, LARGEST_KNOWN, SqliteStore
 
 from .reference import ReferenceStore
 
@@ -359,11 +359,11 @@ def test_a_reader_sees_all_of_a_commit_or_nothing(path: Path) -> None:
             self.look()
 
     with closing(Watched(path)) as store:
-        version = commit(store, put(a=b"1", b=b"1", c=bytes(VALUE_KNOWN + 1)))
+        version = commit(store, put(a=b"1", b=b"1", c=bytes(LARGEST_KNOWN + 1)))
         seen.clear()
         commit(store, Commit({"a": version}, {"a": b"2", "b": b"2", "c": b"2"}))
         store.look()
-        assert seen == [(b"1", b"1", bytes(VALUE_KNOWN + 1)), *[(b"2", b"2", b"2")] * 2]
+        assert seen == [(b"1", b"1", bytes(LARGEST_KNOWN + 1)), *[(b"2", b"2", b"2")] * 2]
 
 
 def test_what_was_read_once_is_known_until_a_commit_changes_it(path: Path) -> None:
@@ -419,6 +419,15 @@ def test_what_is_known_of_entries_is_bounded(durable: SqliteStore) -> None:
     durable.commit_all([Commit({}, {f"{number}": b"1"}) for number in range(ENTRIES_KNOWN + 10)])
     assert len(durable._known) == ENTRIES_KNOWN
     assert durable.read("0") is not None
+
+
+def test_a_long_key_that_a_client_made_up_is_not_remembered(durable: SqliteStore) -> None:
+    """Any client may ask for the lease of an id; thousands of them, each as long as a body, would fill the memory."""
+    long, usual = "lease/" + LARGEST_KNOWN * "x", "lease/x"
+    assert [durable.read(long), durable.read(usual), durable.read_all((long, usual))] == [None, None, {}]
+    [conflict] = durable.commit_all([Commit({long: 1}, {})])
+    assert isinstance(conflict, Conflict)
+    assert set(durable._known) == {usual}
 
 
 def test_a_write_that_fails_is_certainly_not_written(durable: SqliteStore) -> None:
