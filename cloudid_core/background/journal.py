@@ -30,6 +30,14 @@ UNDER_WAY: Final = "an attempt is running or was interrupted"
 OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
 
 
+@frozen
+class IntentGuard:
+    """Written with every intent that is opened. A commit that rests on there being none expects its version."""
+
+    latest: str
+    """The id of that intent."""
+
+
 @frozen(kw_only=True)
 class Intent:
     """Objects that may exist at the provider although no record accounts for them yet."""
@@ -98,9 +106,9 @@ async def open_intent(
         due_at=earliest,
         role=role,
     )
-    version = await context.records.commit(
-        Changes({**expects, intent.key: ABSENT}, events=(intent.event("opened"),)) | intent.changes | more
-    )
+    opened = Changes({**expects, intent.key: ABSENT}, {keys.intent_guard(mount_id): IntentGuard(intent_id)})
+    event = Changes(events=(intent.event("opened"),))
+    version = await context.records.commit(opened | event | intent.changes | more)
     return Found(intent.key, intent, version)
 
 

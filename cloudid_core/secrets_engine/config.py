@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from ..api.fields import BOOLEAN, ENVIRONMENT, GUID, TENANT, setting, show
 from ..api.response import Answer
 from ..api.routing import Call
+from ..background.journal import IntentGuard
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..effects import ListKeys
 from ..errors import Code, Refused
@@ -84,7 +85,7 @@ async def write_config(call: Call) -> Answer:
     new = effective(config, environment)
     root_credential.check(config, environment)
     if found is not None and effective(found.record, environment).place != new.place:
-        await _refuse_to_strand(call)
+        expects |= await _refuse_to_strand(call)
     return await commit_config(call, Changes(expects, {key: config}), config)
 
 
@@ -102,9 +103,9 @@ async def read_config(call: Call) -> Answer:
 @retry_on_conflict
 async def delete_config(call: Call) -> Answer:
     """Delete configuration and credentials. Refused while leases or intents need them, unless `force` is given."""
-    await _refuse_to_strand(call)
     key = keys.config(call.mount.id)
     _, expects = await call.context.records.find_for_writing(key, Config)
+    expects |= await _refuse_to_strand(call)
     return await commit_config(call, Changes(expects, deletes=(key,)), None)
 
 
@@ -112,14 +113,22 @@ async def config_exists(call: Call) -> bool:
     return await call.context.records.has(keys.config(call.mount.id))
 
 
-async def _refuse_to_strand(call: Call) -> None:
-    """Without `force`, refuse what would leave leases or intents without a way to the provider, and name them."""
+async def _refuse_to_strand(call: Call) -> dict[str, int]:
+    """Without `force`, refuse what would leave leases or intents without a way to the provider, and name them.
+
+    Returns what the commit must expect: that no intent is opened meanwhile. An intent becomes a lease, and a lease that
+    is dropped an intent, so intents are listed before the leases and once more after them.
+    """
     if call.given.values.get("force"):
-        return
-    named = []
-    for what, prefix in (("lease", keys.mount_leases(call.mount.id)), ("intent", keys.intents(call.mount.id))):
-        page = await ListKeys(prefix, "", MOST_NAMED + 1)
-        named += [f"{what} {key.removeprefix(prefix)}" for key in page[:MOST_NAMED]]
-        named += [f"more {what}s"] * (len(page) > MOST_NAMED)
+        return {}
+    _, expects = await call.context.records.find_for_writing(keys.intent_guard(call.mount.id), IntentGuard)
+    intents, leases = keys.intents(call.mount.id), keys.mount_leases(call.mount.id)
+    listed = [(prefix, await ListKeys(prefix, "", MOST_NAMED + 1)) for prefix in (intents, leases, intents)]
+    named: list[str] = []
+    for what, prefix in (("lease", leases), ("intent", intents)):
+        found = sorted({key for each, page in listed if each == prefix for key in page})
+        named += [f"{what} {key.removeprefix(prefix)}" for key in found[:MOST_NAMED]]
+        named += [f"more {what}s"] * (len(found) > MOST_NAMED)
     if named:
         raise Refused(Code.LEASES_ALIVE, f"{', '.join(named)}; force=true goes on all the same")
+    return expects

@@ -112,6 +112,11 @@ def intents(mount_id: str) -> str:
     return f"{mount(mount_id)}intent/"
 
 
+def intent_guard(mount_id: str) -> str:
+    """Changed by every commit that opens an intent."""
+    return f"{mount(mount_id)}intent-guard"
+
+
 def rotation(mount_id: str) -> str:
     return f"{mount(mount_id)}rotation"
 

@@ -192,6 +192,25 @@ def test_leases_and_intents_are_not_stranded_without_force(make: Any, method: st
     assert engine.must("GET", CONFIG).data != before
 
 
+@pytest.mark.parametrize("method, path, fields", [("DELETE", CONFIG, None), ("POST", CONFIG, {"tenant_id": "another"})])
+def test_an_issue_that_begins_meanwhile_is_not_stranded(method: str, path: str, fields: Any) -> None:
+    """Each time the two requests go on in another order. What begins after the change is made in the new tenant."""
+    original = configured_engine()
+    original.role()
+    outcomes = set()
+    for seed in range(60):
+        engine = SecretsEngine.copy_of(original, seed)
+        engine.spawn(engine.asking("GET", CREDS))
+        change = engine.spawn(engine.asking(method, path, fields))
+        engine.settle()
+        status = change.result().status
+        outcomes.add(status)
+        if status == 204:
+            assert not engine.leases(), seed
+            assert {intent.provisioned.tenant for intent in engine.intents()} <= {"another"}, seed
+    assert outcomes == {204, 409}
+
+
 @pytest.mark.parametrize("method, path, fields", STRANDING)
 def test_a_configuration_is_changed_and_deleted_freely_while_nothing_is_alive(
     engine: SecretsEngine, method: str, path: str, fields: Any
