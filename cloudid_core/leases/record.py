@@ -34,6 +34,8 @@ class Lease:
     expires_at: Instant
     ends_at: Instant
     due_at: Instant
+    batch_mount_id: str = ""
+    """The mount of the batch token without a parent that it was issued with: it ends with that mount."""
     last_renewal: Instant | None = None
     revoking: bool = False
     attempts: int = 0
@@ -54,7 +56,8 @@ class Lease:
     @property
     def index_keys(self) -> tuple[str, ...]:
         by_token = (keys.token_lease(self.token_id, self.id),) if self.token_id else ()
-        return (keys.mount_lease(self.mount_id, self.id), *by_token)
+        by_mount = (keys.batch_lease(self.batch_mount_id, self.id),) if self.batch_mount_id else ()
+        return (keys.mount_lease(self.mount_id, self.id), *by_token, *by_mount)
 
     def is_alive(self, now: Instant) -> bool:
         return not self.revoking and now < self.expires_at

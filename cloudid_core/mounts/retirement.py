@@ -223,7 +223,10 @@ async def wipe_mount(job: Job) -> None:
         await context.records.commit(Changes({**job.fence, **table.expected}, deletes=(job.key,)))
         return
     await context.components.release(context, mount, job.now, job.fence)
-    await (_end_tokens(job) if mount.kind == AUTH else _end_leases(job))
+    if mount.kind == AUTH:
+        await _end_tokens(job)
+    for prefix in (keys.mount_leases(mount.id), keys.batch_leases(mount.id)):
+        await _end_leases(job, prefix)
     if job.now < quiet_at(context, mount) or await _is_something_left(job, mount):
         again = keys.due(max(job.now + AGAIN, quiet_at(context, mount)), queue.MOUNT, mount.id, "")
         await context.records.commit(Changes(job.fence, {again: Due()}, (job.key,)))
@@ -254,9 +257,8 @@ async def _is_something_left(job: Job, mount: Mount) -> bool:
     return await job.context.components.count_kept(job.context, mount) > 0
 
 
-async def _end_leases(job: Job) -> None:
-    """Make all leases of a mount due for revocation that are not being revoked already."""
-    prefix = keys.mount_leases(job.mount_id)
+async def _end_leases(job: Job, prefix: str) -> None:
+    """Make all leases of an index due for revocation that are not being revoked already."""
     after = ""
     while page := await ListKeys(prefix, after, PAGE):
         after = page[-1]

@@ -190,7 +190,10 @@ async def _prove(client: Client, made: Made) -> None:
 
 @retry_on_conflict
 async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent], lease_id: str) -> Lease:
-    """Put the lease in place of the intent, if mount, role and token still stand. The lease ends with the token."""
+    """Put the lease in place of the intent, if mount, role and token still stand. The lease ends with the token.
+
+    Of a batch token without a parent nothing is stored: the lease has its end, and ends with its mount.
+    """
     context, mount, token = call.context, call.mount, call.token.token
     now = await Now()
     ends_at = min(plan.ends_at, made.password.ends_at)
@@ -214,6 +217,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         expires_at=now + ttl,
         ends_at=ends_at,
         due_at=now + ttl,
+        batch_mount_id="" if owner else token.mount_id,
     )
     changes = Changes({**mounts.expected, **role.expected}) | lease.creation | closing(intent)
     changes |= call.hung_on_wrapping(lease_id=lease.id)

@@ -87,6 +87,15 @@ def mount_leases(mount_id: str) -> str:
     return f"{mount(mount_id)}lease/"
 
 
+def batch_lease(mount_id: str, lease_id: str) -> str:
+    """Index: a lease of a batch token that a mount gave."""
+    return f"{batch_leases(mount_id)}{lease_id}"
+
+
+def batch_leases(mount_id: str) -> str:
+    return f"{mount(mount_id)}batch-lease/"
+
+
 def lease_guard(mount_id: str, role: str) -> str:
     """Changed by every commit that makes room for a lease where leases are limited.
 

@@ -122,6 +122,8 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
         if token is None or not await lineage(context, mounts.record, token.record, call.now):
             raise Refused(Code.LEASE_EXPIRED)
         expects |= token.expected
+    elif lease.batch_mount_id and lease.batch_mount_id not in mounts.record.by_id:
+        raise Refused(Code.LEASE_EXPIRED)
     mount = mounts.record.by_id.get(lease.mount_id)
     terms = mount and await context.components.lease_terms(context, mount, lease.role)
     if not terms:

@@ -15,6 +15,8 @@ from cloudid_core.testing import Fault, FaultKind
 from cloudid_core.values import rfc3339
 from servers.provider_simulator import Answer
 from tests.engines import CONFIG, CREDS, DAY, ROLE, SecretsEngine, configured_engine
+from tests.logins import configure_logins, log_in
+from tests.tokens import write_policy
 
 YEAR = 365 * DAY
 MARGIN = 3600
@@ -286,6 +288,24 @@ def test_leases_of_a_batch_token_end_with_the_parent_of_the_token(engine: Secret
     batch = engine.must("POST", "auth/token/create", {"type": "batch"}, token=parent).auth["client_token"]
     engine.must("GET", CREDS, token=batch)
     engine.must("POST", "auth/token/revoke-self", token=parent)
+    engine.converge()
+    assert engine.is_over()
+
+
+def test_leases_of_a_batch_token_end_with_the_mount_that_gave_the_token(engine: SecretsEngine) -> None:
+    """To disable the mount is what stops a batch token that was stolen. Leases of others go on."""
+    engine.role()
+    policy = write_policy(engine, "machines", ("cloud/creds/*", ["read"]))
+    machine = configure_logins(engine, token_type="batch", token_policies=policy)
+    kept = engine.issue("web")
+    stolen = engine.issue("web", log_in(engine, machine)["client_token"])
+    assert engine.ask("PUT", "sys/leases/renew", {"lease_id": stolen}).status == 200
+    engine.must("DELETE", "sys/auth/cloud")
+    assert engine.refused("PUT", "sys/leases/renew", {"lease_id": stolen}) == (400, "lease_expired")
+    engine.converge()
+    assert engine.leases() == [kept]
+    assert len(engine.alive("application")) == 1
+    engine.must("PUT", "sys/leases/revoke", {"lease_id": kept})
     engine.converge()
     assert engine.is_over()
 
