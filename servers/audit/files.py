@@ -154,9 +154,10 @@ class File:
             raise OSError(f"{self._path} is no file")
         if stat.S_IMODE(status.st_mode) & 0o111:
             raise OSError(f"{self._path} is executable")
+        head = self._last_line(status.st_size) if status.st_size else None
         if self._mode:
             os.fchmod(fd, self._mode)
-        return self._last_line(status.st_size) if status.st_size else None
+        return head
 
     def _last_line(self, size: int) -> Head | None:
         with open(self._path, "rb") as file:

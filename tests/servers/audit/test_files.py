@@ -118,3 +118,18 @@ def test_an_fsync_that_fails_fails_for_all_entries_that_wait_for_it(
         file.close()
 
     on(runtime, scenario)
+
+
+def test_a_file_that_is_no_audit_log_keeps_its_permissions(runtime: str, tmp_path: Path) -> None:
+    """The path of a device may be that of the key file."""
+    path = tmp_path / "cloudid.key"
+    path.write_text("5a" * 32)
+    path.chmod(0o600)
+
+    async def scenario(host: Host) -> None:
+        options = {"file_path": str(path), "mode": "0666"}
+        with pytest.raises(OSError, match="no audit log"):
+            File(Device(name="file", type="file", key="5a" * 32, options=options), host).open()
+
+    on(runtime, scenario)
+    assert path.stat().st_mode & 0o777 == 0o600
