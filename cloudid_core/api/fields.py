@@ -116,7 +116,6 @@ TEXTS: Final = FieldType("list", listing.comma_list, list)
 NETWORKS: Final = FieldType("list of CIDR blocks", network.networks, list)
 SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
 ENVIRONMENT: Final = FieldType("environment name", _environment)
-OBJECT: Final = FieldType("object", lambda raw: listing.key_values(raw), dict)
 ANY: Final = FieldType("any JSON value", _as_is)
 
 

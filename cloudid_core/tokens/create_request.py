@@ -6,10 +6,10 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, INTEGER, OBJECT, SECONDS, TEXT, FieldType, bounded, one_of, setting
+from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, FieldType, bounded, one_of, setting
 from ..errors import Code, Problem, Refused
 from ..policies.builtin import DEFAULT, RESPONSE_WRAPPING, ROOT, normalised, without_default
-from ..values import coercion
+from ..values import coercion, listing
 from .record import Token
 from .roles import TokenRole
 from .settings import BATCH, POLICIES, SERVICE
@@ -21,7 +21,29 @@ def _empty(raw: object) -> str:
     return ""
 
 
+def _metadata(raw: object) -> dict[str, str]:
+    members = listing.key_values(raw)
+    if len(members) > MOST_MEMBERS or any(len(text) > LONGEST_TEXT for pair in members.items() for text in pair):
+        raise ValueError(f"must have at most {MOST_MEMBERS} members, of texts of at most {LONGEST_TEXT} characters")
+    return members
+
+
+def _few_policies(raw: object) -> tuple[str, ...]:
+    policies: tuple[str, ...] = POLICIES.parse(raw)
+    if len(policies) > MOST_POLICIES:
+        raise ValueError(f"must be at most {MOST_POLICIES}")
+    return policies
+
+
+MOST_MEMBERS: Final = 64
+LONGEST_TEXT: Final = 512
+MOST_POLICIES: Final = 256
+"""Bounds of what a request may put into a token. Each use of the token reads its policies, and puts policies and
+metadata into both entries of every audit device."""
+
 EMPTY: Final = FieldType("empty string", _empty)
+METADATA: Final = FieldType("object", _metadata, dict)
+FEW_POLICIES: Final = FieldType(POLICIES.name, _few_policies, list)
 
 
 @frozen(kw_only=True)
@@ -29,8 +51,8 @@ class CreateForm:
     """The token that is asked for."""
 
     id: str = setting(TEXT, "", "Text of the token, instead of a random one. Needs sudo.", repr=False)
-    policies: tuple[str, ...] = setting(POLICIES, (), "Policies; none: those of the parent.")
-    meta: dict[str, str] = setting(OBJECT, {}, "Metadata that look-ups repeat.")
+    policies: tuple[str, ...] = setting(FEW_POLICIES, (), "Policies; none: those of the parent.")
+    meta: dict[str, str] = setting(METADATA, {}, "Metadata that look-ups repeat.")
     no_parent: bool = setting(BOOLEAN, False, "Make an orphan. Needs sudo.")
     no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
     renewable: bool = setting(BOOLEAN, True, "Whether it can be renewed.")

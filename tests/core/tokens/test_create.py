@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cloudid_core.errors import Code
@@ -45,6 +47,22 @@ def test_a_child_has_by_default_its_parents_policies_and_the_ttl_of_the_mount() 
     auth = create_token(world, new_token(world, policies=["maker"]))
     assert auth["policies"] == ["default", "maker"]
     assert (auth["lease_duration"], auth["renewable"], auth["metadata"]) == (2_764_800, True, None)
+
+
+@pytest.mark.parametrize(
+    "most, more",
+    [
+        ({"meta": {str(number): "x" for number in range(64)}}, {"meta": {str(number): "x" for number in range(65)}}),
+        ({"meta": {"n" * 512: "v" * 512}}, {"meta": {"n": "v" * 513}}),
+        ({"meta": ["n=" + "v" * 512]}, {"meta": [f"{'n' * 513}=v"]}),
+        ({"policies": [f"p{number}" for number in range(256)]}, {"policies": [f"p{number}" for number in range(257)]}),
+    ],
+)
+def test_what_each_use_of_a_token_reads_and_records_is_bounded(most: dict[str, Any], more: dict[str, Any]) -> None:
+    """A token with a megabyte of metadata would have each of its requests write megabytes to each audit device."""
+    world = Installation()
+    assert is_valid(world, new_token(world, **most))
+    assert world.refused("POST", CREATE, more) == (400, "field_invalid")
 
 
 @pytest.mark.parametrize("name", ["ttl", "lease"])
