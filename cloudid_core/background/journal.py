@@ -50,7 +50,7 @@ class Intent:
     """When the last call ends, at the latest, that could make one of them."""
     due_at: Instant
     role: str = ""
-    """The role of the lease that is to account for them; empty: it is no lease."""
+    """The role of the lease that is to account for them, or did; empty: it is no lease."""
     attempts: int = 0
     reason: str = ""
 
@@ -117,9 +117,19 @@ def closing(intent: Found[Intent], state: str = "closed") -> Changes:
     return Changes(intent.expected, deletes=(intent.key, intent.record.due_key), events=(intent.record.event(state),))
 
 
-def abandoned_intent(intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant) -> Changes:
-    """Gives objects to the journal, which removes them at once."""
-    intent = Intent(id=intent_id, mount_id=mount_id, provisioned=provisioned, made_at=now, last_call_at=now, due_at=now)
+def abandoned_intent(
+    intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant, *, role: str = ""
+) -> Changes:
+    """Gives objects to the journal, which removes them at once. `role`: that of the lease that listed them."""
+    intent = Intent(
+        id=intent_id,
+        mount_id=mount_id,
+        provisioned=provisioned,
+        made_at=now,
+        last_call_at=now,
+        due_at=now,
+        role=role,
+    )
     return intent.changes | Changes(events=(intent.event("abandoned"),))
 
 

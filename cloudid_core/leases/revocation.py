@@ -73,7 +73,8 @@ async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Inst
     if found is None:
         return False
     lease = found.record
-    given_up = abandoned_intent(lease.id.rpartition("/")[2], lease.mount_id, lease.provisioned, now)
+    intent_id = lease.id.rpartition("/")[2]
+    given_up = abandoned_intent(intent_id, lease.mount_id, lease.provisioned, now, role=lease.role)
     await context.records.commit(Changes(found.expected) | lease.removal | given_up)
     return True
 

@@ -79,6 +79,18 @@ def test_what_cannot_be_removed_still_counts() -> None:
     world.issue()
 
 
+def test_what_was_dropped_counts_until_it_is_removed() -> None:
+    world = limited(1)
+    world.issue()
+    world.fail("graph")
+    world.must("PUT", "sys/leases/revoke-force/cloud")
+    world.tick()
+    assert (world.leases(), world.ask("GET", CREDS).status) == ([], 429)
+    world.heal()
+    world.pass_time(3600)
+    world.issue()
+
+
 def test_what_failed_half_way_counts_until_it_is_undone() -> None:
     world = limited(1)
     world.fail("graph")
