@@ -13,7 +13,7 @@ table itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -30,6 +30,8 @@ from ..values.secret import Secret
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
+LONGEST_LIST: Final = 1024
+"""Most characters of names that a text lists."""
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of them."""
 
@@ -247,6 +249,20 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
         raise Refused.because(problems) from None
     ignored.sort()
     return ParsedFields(values, spelled_old, tuple(ignored))
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names of members that a request made up, for a text: as many as are short enough, and how many there are
+    besides."""
+    shown: list[str] = []
+    left = LONGEST_LIST
+    for name in names:
+        left -= len(name) + 1
+        if left < 0:
+            break
+        shown.append(name)
+    more = len(names) - len(shown)
+    return " ".join((*shown, f"and {more} more") if more else shown)
 
 
 def require(form: type, given: ParsedFields) -> None:

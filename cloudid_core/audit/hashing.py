@@ -15,6 +15,9 @@ PREFIX: Final = "hmac-sha256:"
 LEAF_LIMIT: Final = 256
 """A structure with more values than this is hashed as one text, its JSON: an entry stays small and cheap."""
 
+NAME_LENGTH: Final = 64
+"""So many characters of names, which are clear in an entry, count as one value more."""
+
 REPEATED: Final = frozenset({"role", "subscription_id", "resource_group_name", "vm_name", "vmss_name"})
 """Members of logins that hold no secret, and that come again with other logins: their hashes are remembered."""
 
@@ -46,7 +49,7 @@ class Hasher:
     def members(self, data: Mapping[str, Any], clear: Collection[str] = ()) -> dict[str, Any]:
         """An object whose members are hashed, but for those named in `clear`."""
         hashed: dict[str, Any] = {}
-        left = LEAF_LIMIT - len(data)
+        left = LEAF_LIMIT - len(data) - _length_of_names(data)
         for name, value in data.items():
             if type(value) is not str:
                 left -= _count(value, 0)
@@ -96,6 +99,7 @@ class Hasher:
 def _count(value: Any, seen: int) -> int:
     """How many values a structure holds; it stops counting above the limit."""
     if isinstance(value, Mapping):
+        seen += _length_of_names(value)
         value = value.values()
     elif not isinstance(value, list | tuple):
         return seen + 1
@@ -104,3 +108,8 @@ def _count(value: Any, seen: int) -> int:
         if seen > LEAF_LIMIT:
             break
     return seen
+
+
+def _length_of_names(members: Mapping[str, Any]) -> int:
+    """As how many values the length of the names counts."""
+    return sum(map(len, members)) // NAME_LENGTH

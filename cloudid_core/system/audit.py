@@ -15,6 +15,7 @@ from ..api.fields import (
     FieldType,
     bounded,
     fields_of,
+    listed,
     one_of,
     parse,
     require,
@@ -244,7 +245,7 @@ def check(declared: DeclaredDevice) -> Mapping[str, str]:
     unknown = next((name for name in declared.options if name not in spellings_of(form)), None)
     if unknown is not None:
         instead = INSTEAD.get(unknown) or "it takes " + ", ".join(row.name for row in fields_of(form))
-        raise Refused(Code.FIELD_INVALID, f'"options" does not take {unknown}: {instead}')
+        raise Refused(Code.FIELD_INVALID, f'"options" does not take {listed((unknown,))}: {instead}')
     given = parse(form, {name: value for name, value in declared.options.items() if value})  # an empty one is none
     require(form, given)
     return {row.name: _option(row.kind.show(given[row.name])) for row in fields_of(form) if row.name in given}

@@ -17,6 +17,7 @@ from ..api.fields import (
     Json,
     ParsedFields,
     bounded,
+    listed,
     one_of,
     parse,
     setting,
@@ -304,7 +305,7 @@ def _refuse_built_in(mount: Mount) -> None:
 def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
     """The warnings about members of `config`. Clients send all of them; an empty one causes no warning."""
     names = [f"config.{name}" for name in given.ignored if config[name]]
-    return (f"Endpoint ignored these unrecognized parameters: [{' '.join(names)}]",) if names else ()
+    return (f"Endpoint ignored these unrecognized parameters: [{listed(names)}]",) if names else ()
 
 
 READS: Final = "Reads a mount."

@@ -195,6 +195,23 @@ def test_a_misspelt_field_of_a_write_causes_a_warning() -> None:
     assert world.must("GET", "auth/token/roles/r?unknown=1").body["warnings"] is None
 
 
+@pytest.mark.parametrize(
+    "names, listed",
+    [
+        ([f"p{number:03}" for number in range(204)], " ".join(f"p{number:03}" for number in range(204))),
+        (
+            [f"p{number:03}" for number in range(900)],
+            " ".join(f"p{number:03}" for number in range(204)) + " and 696 more",
+        ),
+        (["a", "n" * 100_000], "a and 1 more"),
+    ],
+)
+def test_a_warning_names_as_many_unknown_fields_as_are_short_enough(names: list[str], listed: str) -> None:
+    """It stands in the answer, and clear in the entries of audit devices."""
+    reply = WORLD.must("POST", "auth/token/lookup-self", dict.fromkeys(names, 1))
+    assert reply.body["warnings"] == [f"Endpoint ignored these unrecognized parameters: [{listed}]"]
+
+
 @pytest.mark.parametrize("name, warnings", [("r", None), ("other", 1)])
 def test_the_path_beats_a_field_of_the_same_name(name: str, warnings: int | None) -> None:
     world = Installation()

@@ -48,6 +48,25 @@ def test_members_can_be_kept_clear() -> None:
     assert HASHER.members({"a": "b", "c": 1}, ("a",)) == {"a": "b", "c": hashed("1")}
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"n" * 100_000: 1},
+        {"n" * 100_000: "text"},
+        {"a": {"n" * 100_000: 1}},
+        {"a": [{"n" * 1000: 1}] * 100},
+        {f"{number:0200}": 1 for number in range(200)},
+    ],
+)
+def test_long_names_are_hashed_too(members: dict[str, Any]) -> None:
+    """Names are clear, so that without a bound any token could fill the disk of a device."""
+    assert HASHER.members(members, tuple(members)).keys() == {"*"}
+
+
+def test_the_names_that_clients_send_are_clear() -> None:
+    assert HASHER.members({"n" * 200: {"m" * 200: True}}) == {"n" * 200: {"m" * 200: True}}
+
+
 @pytest.mark.parametrize("name", sorted(REPEATED))
 def test_what_comes_again_with_other_logins_is_hashed_like_everything_else(name: str) -> None:
     """Whether its hash is remembered or not, and whatever it is."""
