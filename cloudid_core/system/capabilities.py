@@ -9,6 +9,7 @@ from attrs import frozen
 from ..api.fields import TEXT, TEXTS, Json, setting
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
+from ..effects import Sleep
 from ..errors import Code, Refused
 from ..mounts.table import mount_table
 from ..policies.matching import Acl
@@ -17,6 +18,8 @@ from ..tokens.authenticate import find_by_accessor, find_by_text, is_good
 from ..tokens.record import Token
 
 MOST_PATHS: Final = 1000
+AT_ONCE: Final = 10
+"""How many paths are looked at before other requests have their turn."""
 
 
 @frozen(kw_only=True)
@@ -41,17 +44,17 @@ class AccessorForm(PathsForm):
 
 
 async def capabilities_of_self(call: Call) -> Answer:
-    return _answer(call.token.acl, call.form(PathsForm).paths)
+    return await _answer(call.token.acl, call.form(PathsForm).paths)
 
 
 async def capabilities_of_token(call: Call) -> Answer:
     form = call.form(TokenForm)
-    return _answer(await _acl(call, await find_by_text(call.context, form.token)), form.paths)
+    return await _answer(await _acl(call, await find_by_text(call.context, form.token)), form.paths)
 
 
 async def capabilities_of_accessor(call: Call) -> Answer:
     form = call.form(AccessorForm)
-    return _answer(await _acl(call, await find_by_accessor(call.context, form.accessor)), form.paths)
+    return await _answer(await _acl(call, await find_by_accessor(call.context, form.accessor)), form.paths)
 
 
 async def _acl(call: Call, token: Token | None) -> Acl:
@@ -62,13 +65,21 @@ async def _acl(call: Call, token: Token | None) -> Acl:
     return await load_acl(call.context, token.policies)
 
 
-def _answer(acl: Acl, paths: tuple[str, ...]) -> Answer:
-    """Each path with its capabilities in order; for a single one also as `capabilities`."""
+async def _answer(acl: Acl, paths: tuple[str, ...]) -> Answer:
+    """Each path with its capabilities in order; for a single one also as `capabilities`.
+
+    Other requests run between some paths and the next ones: each is compared with all patterns of the policies.
+    """
     if not paths:
         raise Refused(Code.FIELD_REQUIRED, '"paths"')
     if len(paths) > MOST_PATHS:
         raise Refused(Code.FIELD_INVALID, f'"paths" must be at most {MOST_PATHS}')
-    data: dict[str, Json] = {path: sorted(acl.capabilities(path.removeprefix("/"))) for path in paths}
+    data: dict[str, Json] = {}
+    for start in range(0, len(paths), AT_ONCE):
+        if start:
+            await Sleep(0.0)
+        for path in paths[start : start + AT_ONCE]:
+            data[path] = sorted(acl.capabilities(path.removeprefix("/")))
     if len(paths) == 1:
         data["capabilities"] = data[paths[0]]
     return Answer(data=data, copy_up=True)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.effects import Sleep
+from cloudid_core.system.capabilities import AT_ONCE
 from tests.installation import Installation
 
 POLICY = """
@@ -55,6 +57,18 @@ def test_the_capabilities_of_a_single_path_have_a_member_of_their_own(
     reply = service.must("PUT", "sys/capabilities-self", body, auth["client_token"])
     assert reply.data == {"cloud/config": ["deny"], "capabilities": ["deny"]}
     assert reply.body["capabilities"] == reply.body["cloud/config"] == ["deny"]
+
+
+def test_other_requests_run_between_many_paths(service: Installation, auth: Any) -> None:
+    """Each path is compared with all patterns of the policies: thousands of both would take seconds in one go."""
+    paths = [f"cloud/creds/{number}" for number in range(1000)]
+    asking = service.spawn(
+        service.asking("POST", "sys/capabilities-self", {"paths": paths}, auth["client_token"]), "capabilities"
+    )
+    service.settle()
+    assert len(asking.result().data) == 1000
+    pauses = [effect for name, effect in service.trace if name == "capabilities" and isinstance(effect, Sleep)]
+    assert len(pauses) == 1000 // AT_ONCE - 1
 
 
 def test_root_is_its_own_capability(service: Installation) -> None:
