@@ -70,6 +70,19 @@ def test_a_wrapped_lease_that_is_never_unwrapped_ends_with_its_token() -> None:
     assert not world.keys("wrapped/")
 
 
+def test_a_wrapped_token_ends_with_its_wrapping_token_also_where_children_are_to_live_on() -> None:
+    """It is no child that could live on: nobody can have its text any more."""
+    world = engine_with_roles()
+    machine = configure_logins(world)
+    for path, body in (("auth/cloud/login", login_form(world, machine)), ("auth/token/create", {})):
+        info = wrapped(world, path, "POST", body)
+        accessor = {"accessor": info["wrapped_accessor"]}
+        assert world.ask("POST", "auth/token/lookup-accessor", accessor).status == 200
+        world.must("POST", "auth/token/revoke-orphan", {"token": info["token"]})
+        world.converge()
+        assert world.refused("POST", "auth/token/lookup-accessor", accessor) == (400, "token_not_found")
+
+
 def test_the_end_of_the_wrapping_token_is_asked_for_in_time() -> None:
     """The host runs the background by then, and does not wait for the end of the lease."""
     world = engine_with_roles()
