@@ -10,7 +10,7 @@ from ..effects import CallProvider, HttpRequest, HttpResponse, Now, RandomBytes,
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
 from ..foundation.deadline import Deadline
 from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
-from .single_flight import Flight
+from .single_flight import Flight, Pause
 
 
 @frozen(kw_only=True)
@@ -73,7 +73,7 @@ async def _pause(answer: HttpResponse | ProviderUnreachable, retry_number: int, 
         jitter = int.from_bytes(await RandomBytes(2)) / 2**16
         pause = budget.retry.pause(retry_number, jitter)
         if budget.flight is not None:  # a pause that the provider asked for is kept by everybody
-            budget.flight.paused_until = now + pause
+            budget.flight.pause = Pause(now + pause)
     elif asked <= budget.retry.max_retry_delay:
         pause = asked
     else:

@@ -26,7 +26,7 @@ from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
 from .oauth import access_token, forget
 from .responses import nonsense, problem_of, read
-from .single_flight import Asker
+from .single_flight import BaseClient
 from .urls import resolve, same_origin
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class ApiCall:
     idempotent: bool = True
 
 
-class Client(Asker, frozen=True, kw_only=True):
+class Client(BaseClient, frozen=True, kw_only=True):
     """Calls the provider for one mount. `owner`, for cache keys, is the mount and its configuration's generation."""
 
     cloud: Cloud

@@ -1,4 +1,9 @@
-"""Sharing: work that is done once for all who ask for it at the same time."""
+"""Single flight: work that is done once for all who ask for it at the same time.
+
+A look-up at the provider may pause before it tries a failed call again, and the provider may recover in the meantime.
+All whose deadline is too early to wait for the end of the pause share one attempt without retries. If that fails, they
+fail too, until the pause ends.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
-from attrs import define
+from attrs import define, field
 from msgspec.structs import replace
 
 from ..effects import Instant, Now, Program, shared, within
@@ -18,27 +23,33 @@ from ..settings import Settings
 from .retry import SHORTEST_TRY, RetryPolicy
 
 T = TypeVar("T")
-A = TypeVar("A", bound="Asker")
+C = TypeVar("C", bound="BaseClient")
 
 GRACE: Final = 1.0
 """Seconds beyond its deadline after which work is closed that did not end by itself."""
 
 
 @define(eq=False)
+class Pause:
+    """The time before a look-up tries a failed call again."""
+
+    until: Instant
+    failures: dict[str, CloudidError] = field(factory=dict)
+    """Why the attempts that were made in it failed, by the keys of their look-ups."""
+
+
+@define(eq=False)
 class Flight:
-    """A look-up that is under way, with what those who join it have to know."""
+    """A look-up that is under way."""
 
-    paused_until: Instant = 0.0
-    """When the latest pause before a retry ends."""
+    pause: Pause | None = None
+    """Its latest one."""
     waits_for: str = ""
-    """The key of the look-up that this one has joined."""
-    failed_until: Instant = 0.0
-    """The end of the pause in which an attempt without retries failed last, for the reason in `failure`."""
-    failure: CloudidError | None = None
+    """The key of another look-up whose answer it needs first."""
 
 
-class Asker(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a client that shared work needs. `flight`: the look-up that its calls are part of."""
+class BaseClient(msgspec.Struct, frozen=True, kw_only=True):
+    """What look-ups need of a client. `flight`: the look-up that its calls are part of."""
 
     settings: Settings
     caches: Caches
@@ -50,8 +61,8 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
 async def once(key: str, limit: float, deadline: Deadline, work: Callable[[Deadline], Program[T]]) -> T:
     """The answer of work that runs once for everybody who asks for `key` while it runs.
 
-    Everybody waits until their own deadline only. The work itself has `limit` seconds: were it bound to the deadline of
-    who happened to ask first, others would fail with it.
+    Everybody waits until their own deadline only. The work itself has `limit` seconds: if it had the deadline of the
+    one who asks first, the others would fail with it.
     """
     try:
         return await within(await deadline.remaining(), _join(key, limit, work))
@@ -59,21 +70,17 @@ async def once(key: str, limit: float, deadline: Deadline, work: Callable[[Deadl
         raise Refused(Code.DEADLINE_PASSED) from None
 
 
-async def look_up_once(client: A, key: str, work: Callable[[A], Program[T]]) -> T:
-    """As `once`, for work that uses a client, and so may pause before it tries a failed call again.
-
-    The provider may recover during such a pause. All whose deadline is too early to wait for its end share one attempt
-    without retries; when that fails they fail too, until the pause ends.
-    """
+async def look_up_once(client: C, key: str, work: Callable[[C], Program[T]]) -> T:
+    """As `once`, for a look-up with a client: it may pause, and `work` may itself wait for another look-up."""
     outer = client.flight
     if outer is not None:
         outer.waits_for = key
     try:
-        work_of_all = partial(_fly, client, key, work)
-        paused_until = _paused_until(client, key)
-        if client.deadline.at <= paused_until + SHORTEST_TRY and await Now() < paused_until:
-            key, work_of_all = f"{key} before {paused_until}", partial(_attempt, client, key, paused_until, work)
-        return await once(key, client.settings.request_deadline, client.deadline, work_of_all)
+        flight_key, fly = key, partial(_look_up, client, key, work)
+        pause = _latest_pause(client.caches, key)
+        if pause is not None and client.deadline.at <= pause.until + SHORTEST_TRY and await Now() < pause.until:
+            flight_key, fly = f"{key} before {pause.until}", partial(_attempt, client, key, pause, work)
+        return await once(flight_key, client.settings.request_deadline, client.deadline, fly)
     finally:
         if outer is not None:
             outer.waits_for = ""
@@ -88,18 +95,17 @@ async def _run(limit: float, work: Callable[[Deadline], Program[T]]) -> T:
     return await within(limit + GRACE, work(deadline))
 
 
-def _paused_until(client: Asker, key: str) -> Instant:
-    """When the latest pause ends of a look-up, or of the one that it waits for; 0: there was none."""
-    flights = client.caches.flights
-    flight: Flight | None = flights.get(key)
+def _latest_pause(caches: Caches, key: str) -> Pause | None:
+    """The pause of a look-up, or of the one that it waits for."""
+    flight: Flight | None = caches.flights.get(key)
     while flight is not None and flight.waits_for:
-        flight = flights.get(flight.waits_for)
-    return flight.paused_until if flight is not None else 0.0
+        flight = caches.flights.get(flight.waits_for)
+    return flight.pause if flight is not None else None
 
 
-async def _fly(client: A, key: str, work: Callable[[A], Program[T]], deadline: Deadline) -> T:
-    flights = client.caches.flights
-    flight = Flight()
+async def _look_up(client: C, key: str, work: Callable[[C], Program[T]], deadline: Deadline) -> T:
+    """Do the work, with all retries, as the flight of this key."""
+    flights, flight = client.caches.flights, Flight()
     flights.put(key, flight)
     try:
         return await work(replace(client, deadline=deadline, flight=flight))
@@ -107,19 +113,16 @@ async def _fly(client: A, key: str, work: Callable[[A], Program[T]], deadline: D
         flights.drop(key)
 
 
-async def _attempt(client: A, key: str, paused_until: Instant, work: Callable[[A], Program[T]], _: Deadline) -> T:
+async def _attempt(client: C, key: str, pause: Pause, work: Callable[[C], Program[T]], _: Deadline) -> T:
     """Do the work without retries, unless that failed before in the same pause.
 
     Its deadline is one that cannot wait for the end of the pause, so that a look-up within it makes an attempt as well.
     """
-    flight: Flight = client.caches.flights.get(key) or Flight()
-    if flight.failure is not None and flight.failed_until == paused_until:
-        raise flight.failure.with_traceback(None)  # otherwise each raise would lengthen it
-    hasty = replace(
-        client, deadline=Deadline(paused_until + SHORTEST_TRY), flight=None, retry=RetryPolicy(max_retries=0)
-    )
+    if key in pause.failures:
+        raise pause.failures[key].with_traceback(None)  # otherwise each raise would lengthen it
+    deadline = Deadline(pause.until + SHORTEST_TRY)
     try:
-        return await work(hasty)
+        return await work(replace(client, deadline=deadline, flight=None, retry=RetryPolicy(max_retries=0)))
     except CloudidError as failure:
-        flight.failed_until, flight.failure = paused_until, failure
+        pause.failures[key] = failure
         raise

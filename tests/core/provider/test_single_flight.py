@@ -16,7 +16,7 @@ from cloudid_core.provider.facts import machine_facts
 from cloudid_core.provider.single_flight import GRACE, once
 from cloudid_core.testing import World
 from cloudid_core.testing.turns import Task
-from cloudid_core.values.resource_id import VIRTUAL_MACHINE, parse
+from cloudid_core.values.resource_id import VIRTUAL_MACHINE, ResourceId, parse
 
 from .cloud import TOKEN_PATH, Reply, Setting, error, reply, token
 
@@ -120,9 +120,9 @@ def paused(*replies: Reply, seed: int = 0) -> tuple[Setting, Task[Machine | None
     return setting, patient
 
 
-def hasty(setting: Setting, seconds: float = 1.0) -> Task[Machine | None]:
+def hasty(setting: Setting, seconds: float = 1.0, machine: ResourceId = MACHINE) -> Task[Machine | None]:
     client = replace(setting.client, deadline=Deadline(setting.world.clock + seconds))
-    return setting.world.spawn(machine_facts(client, MACHINE))
+    return setting.world.spawn(machine_facts(client, machine))
 
 
 def code_of(task: Task[Machine | None]) -> Code:
@@ -210,6 +210,22 @@ def test_an_attempt_is_made_also_when_the_look_up_waits_for_an_access_token_that
     assert len(setting.cloud.asked(TOKEN_PATH)) == 2
     setting.world.settle()
     assert patient.result() is not None
+
+
+def test_the_failure_of_an_attempt_is_not_that_of_another_look_up_which_waits_for_the_same_access_token() -> None:
+    setting = Setting()
+    setting.cloud.script(f"POST {TOKEN_PATH}", error(500), token())
+    setting.cloud.script(f"GET {VM}", error(403))
+    setting.cloud.script(f"GET {VM}2", KNOWN)
+    for machine in (MACHINE, parse(f"{VM}2")):
+        setting.world.spawn(machine_facts(setting.client, machine))
+    setting.world.advance(0.5)
+    refused = hasty(setting)
+    setting.world.advance(0.1)
+    known = hasty(setting, machine=parse(f"{VM}2"))
+    setting.world.advance(0.1)
+    assert code_of(refused) is Code.PROVIDER_PERMISSION_DENIED
+    assert known.result() is not None
 
 
 def test_a_failure_that_many_get_in_one_pause_does_not_grow() -> None:
