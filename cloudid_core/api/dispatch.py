@@ -30,7 +30,7 @@ from ..quotas.record import Quotas
 from ..store.keys import MOUNTS
 from ..store.records import Found
 from ..tokens.authenticate import authenticate
-from ..tokens.issue import accessor_of
+from ..tokens.issue import Issue, accessor_of
 from ..tokens.record import Caller
 from ..wrapping.wrap import wrap, wrapping_token
 from .destination import Destination, destination_of, known_destination
@@ -52,7 +52,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
             return await respond_by(table, context, catalog, exchange)
         except MountsChanged:
             pass
-        except (Refused, RecordFailed):
+        except (Refused, RecordFailed):  # a program that was started has made sure of the table
             if exchange.is_executed or (await mount_table(context.records)).version == table.version:
                 raise
     while True:
@@ -93,9 +93,8 @@ async def respond_without_store(
 
 async def respond_by(table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange) -> Response:
     """The response to a request under this table of mounts."""
-    mounts = table.record
+    mounts, request, now = table.record, exchange.request, exchange.time
     exchange.trail = Trail(mounts.devices, mounts.takers, mounts.audited_headers) if mounts.takers else None
-    request, now = exchange.request, exchange.time
     found = destination_of(request, catalog, table, context.caches.destinations)
     mount, route = found.mount, found.route
     ask = parse_request(request, found.target, context.settings)
@@ -116,7 +115,6 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     if route is None or mount is None:
         authorise(caller, ask, found.target.capability)
         raise Refused(found.failure, allow=found.allow)
-    wrapping = await wrapping_token(context, found.target.path, ask.wrap_ttl, deadline.at) if ask.wrap_ttl else None
     call = Call(
         context=context,
         mount=mount,
@@ -125,7 +123,6 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         body=ask.body,
         caller=caller,
         shown_token=ask.token,
-        wrapping=wrapping.token if wrapping else None,
         remote_address=request.remote_address,
         deadline=deadline,
         now=now,
@@ -133,21 +130,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         mounts_version=table.version,
         trail=exchange.trail,
     )
-    if not (route.public or route.any_token):
-        capability = await needed_capability(route, call) if route.exists else found.target.capability
-        authorise(caller, ask, capability, route.form)
-    if ask.body or route.requires_all:
-        call = replace(call, given=read_form(route, ask.body))
-    if exchange.trail is not None:
-        await Record(exchange.received(request_entries(exchange)))
-    exchange.is_executed = True
-    answer = exchange.given = complete(await route.program(call), route, call)
-    response = render(answer, request_id=exchange.request_id, mount_type=mount.shown_type)
-    if wrapping is not None and answer.can_be_wrapped:
-        answer = await wrap(context, answer, response.body, wrapping)
-        response = replace(render(answer, request_id="", mount_type=""), request_id=exchange.request_id)
-    exchange.answer = answer
-    return response
+    return await execute(call, route, ask, exchange)
 
 
 def count_request(context: Context, quotas: Quotas, path: str, exchange: Exchange) -> None:
@@ -169,6 +152,29 @@ async def identify(context: Context, mounts: MountTable, ask: ParsedRequest, exc
     if exchange.trail is not None:
         exchange.caller_accessor = accessor_of(context, caller.token)
     return caller
+
+
+async def execute(call: Call, route: Route, ask: ParsedRequest, exchange: Exchange) -> Response:
+    """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
+    if not (route.public or route.any_token):
+        capability = await needed_capability(route, call) if route.exists else ask.target.capability
+        authorise(call.caller, ask, capability, route.form)
+    if ask.body or route.requires_all:
+        call = replace(call, given=read_form(route, ask.body))
+    wrapping: Issue | None = None
+    if ask.wrap_ttl:
+        wrapping = await wrapping_token(call.context, ask.target.path, ask.wrap_ttl, call.deadline.at)
+        call = replace(call, wrapping=wrapping.token)
+    if exchange.trail is not None:
+        await Record(exchange.received(request_entries(exchange)))
+    exchange.is_executed = True
+    answer = exchange.given = complete(await route.program(call), route, call)
+    response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type)
+    if wrapping is not None and answer.can_be_wrapped:
+        answer = await wrap(call.context, answer, response.body, wrapping)
+        response = replace(render(answer, request_id="", mount_type=""), request_id=exchange.request_id)
+    exchange.answer = answer
+    return response
 
 
 async def needed_capability(route: Route, call: Call) -> str:
