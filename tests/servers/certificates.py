@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -12,10 +13,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 
-def write_certificate(folder: Path, common_name: str) -> None:
-    """A fresh key and its self-signed certificate for a host's name: `key.pem` and `cert.pem` in the folder."""
+def self_signed(host: str) -> tuple[bytes, bytes]:
+    """A fresh key and its own certificate for a host, which is a name or an address, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -25,13 +26,27 @@ def write_certificate(folder: Path, common_name: str) -> None:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(common_name)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
-    (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return pem, certificate.public_bytes(Encoding.PEM)
+
+
+def write_certificate(folder: Path, host: str) -> None:
+    """The files `key.pem` and `cert.pem` in a folder, with what `self_signed` makes."""
+    key, certificate = self_signed(host)
+    (folder / "key.pem").write_bytes(key)
+    (folder / "cert.pem").write_bytes(certificate)
 
 
 def common_name_of(pem: str) -> str:
     [name] = x509.load_pem_x509_certificate(pem.encode()).subject
     return str(name.value)
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

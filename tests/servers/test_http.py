@@ -7,17 +7,12 @@ import re
 import ssl
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
+from .certificates import self_signed
 from .running import Client, Running, body, status, wait_until
 
 RUNTIMES: Final = ("trio", "aiohttp")
@@ -374,23 +369,8 @@ def test_a_silent_connection_makes_room_and_one_in_use_does_not(runtime: str) ->
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A PEM file with a key and its own certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
     path = tmp_path_factory.mktemp("tls") / "both.pem"
-    pem = Encoding.PEM
-    path.write_bytes(key.private_bytes(pem, PrivateFormat.PKCS8, NoEncryption()) + signed.public_bytes(pem))
+    path.write_bytes(b"".join(self_signed("localhost")))
     return path
 
 

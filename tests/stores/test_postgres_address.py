@@ -6,17 +6,10 @@ import shutil
 import traceback
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from cloudid_core.errors import StoreFailed
 from cloudid_core.values.secret import Secret
@@ -24,6 +17,7 @@ from servers.common.bootstrap import open_store
 from servers.common.settings import ServerSettings, SettingsError, read_file
 from servers.stores.postgres import Address, PostgresStore
 from tests.hosts.opened import on
+from tests.servers.certificates import self_signed
 
 from .cluster import PASSWORD, Cluster, running_cluster
 from .test_postgres import nothing, with_store
@@ -160,7 +154,7 @@ def encrypted() -> Iterator[Cluster]:
     """A server that takes encrypted connections only."""
     with running_cluster() as cluster:
         for name in NAMES:
-            key, certificate = self_signed()
+            key, certificate = self_signed("127.0.0.1")
             (cluster.folder / f"{name}.crt").write_bytes(certificate)
             (cluster.data / f"{name}.crt").write_bytes(certificate)
             file = cluster.data / f"{name}.key"
@@ -174,26 +168,6 @@ def encrypted() -> Iterator[Cluster]:
         cluster.stop()
         cluster.start()
         yield cluster
-
-
-def self_signed() -> tuple[bytes, bytes]:
-    """Key and certificate of 127.0.0.1, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return pem, certificate.public_bytes(Encoding.PEM)
 
 
 def test_connections_are_encrypted_as_the_address_asks(encrypted: Cluster) -> None:
