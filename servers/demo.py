@@ -43,7 +43,7 @@ def server(name: str) -> Iterator[Started]:
     """A server with everything in memory and a simulated cloud, for as long as the block lasts."""
     command = [sys.executable, "-m", f"servers.{name}", "--dev", "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
+    with stopping(process):
         assert process.stdout is not None  # it was asked for
         said: dict[str, str] = {}
         for line in process.stdout:
@@ -54,6 +54,13 @@ def server(name: str) -> Iterator[Started]:
         if "listening on" not in said:
             raise DemoFailed(f"the server did not start: {process.stderr.read() if process.stderr else ''}")
         yield Started(said["listening on"], said["root token"], said["provider simulator"])
+
+
+@contextmanager
+def stopping(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Stop a process at the end of the block."""
+    try:
+        yield
     finally:
         process.terminate()
         try:

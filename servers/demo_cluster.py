@@ -28,6 +28,7 @@ from .demo import (
     configure_engine,
     log_in,
     log_in_again,
+    stopping,
 )
 from .provider_simulator import Simulator, start
 from .stores.postgres.temporary import NoPostgres, temporary_server
@@ -54,19 +55,12 @@ def node(name: str, settings: Path, simulator: str, root_token: str) -> Iterator
     command = [sys.executable, "-m", f"servers.{name}", "--settings", str(settings), "--provider", simulator]
     with (settings.parent / f"{name}.log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-    try:
+    with stopping(process):
         assert process.stdout is not None  # it was asked for
         line = process.stdout.readline()
         if not line.startswith("listening on "):
             raise DemoFailed(f"{name} did not start: {(settings.parent / f'{name}.log').read_text()}")
         yield process, Started(line.removeprefix("listening on ").strip(), root_token, simulator)
-    finally:
-        process.terminate()
-        try:
-            process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
 
 
 def prepare(settings: Path) -> str:
