@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias, TypeGuard
 
 import httpx
 
+from tests.servers.deployment import Deployment
 from tests.servers.running import Running
 
-from .deployment import Deployment
 from .expectations import GONE, Expectations, Thing
 
 ALIVE: Final = "alive"
@@ -54,7 +54,7 @@ class ServiceClient:
     # Operations. Each answers what its last request was answered.
 
     def log_in(self) -> Answer:
-        form = {**self._deployment.form, "role": "all"}
+        form = self._deployment.form
         answer = self._send("log in", "POST", "auth/cloud/login", form, token="")
         if _is_done(answer):
             self._acknowledge(("token", answer.json()["auth"]["client_token"]), ALIVE)

@@ -28,11 +28,12 @@ from attrs import define, field
 from benchmarks.report import tell
 from servers.provider_simulator import Simulator, start
 from servers.provider_simulator.server import Running as Cloud
-from tests.servers.running import Running
+from tests.servers.credentials import ROLES, alive, leases
+from tests.servers.deployment import Deployment
+from tests.servers.running import SERVERS, Running
 from tests.servers.threads import Threads
 
 from .clients import ServiceClient
-from .deployment import SERVERS, Deployment
 from .expectations import GONE
 from .trouble import PROVIDER_TIMEOUT, SETTLED, Trouble
 
@@ -123,7 +124,7 @@ def _in_the_end(
         borrowed = service.get("cloud/creds/fresh")
         if not borrowed.is_success:
             differences.append(f"the root secret does not work: {borrowed.status_code} {borrowed.text}")
-        report.leases = sum(_leases(service, role) for role in ("fresh", "existing"))
+        report.leases = len(leases(service))
         service.put("sys/leases/revoke-prefix/cloud/creds").raise_for_status()
         differences += _until_there_are_none(lambda: _leaks(service, cloud))
     return differences
@@ -132,25 +133,19 @@ def _in_the_end(
 def _leaks(service: httpx.Client, cloud: Cloud) -> list[str]:
     """Where the objects at the provider, by its own ledger, are not those of the leases."""
     root = httpx.get(f"{cloud.url}/simulator/world", trust_env=False).json()["applications"][0]["object_id"]
-    ledger = httpx.get(f"{cloud.url}/simulator/ledger", trust_env=False).json()
-    alive = [made for made in ledger if made["deleted_at"] is None]
-    found = Counter(made["kind"] for made in alive if root not in made["of"])
-    fresh, existing = _leases(service, "fresh"), _leases(service, "existing")
+    made = alive(cloud.url)
+    found = Counter(one["kind"] for one in made if root not in one["of"])
+    fresh, existing = (len(leases(service, role)) for role in ROLES)
     wanted = {"application": fresh, "principal": fresh, "assignment": fresh, "password": fresh + existing}
     differences = [
         f"{found[kind]} of kind {kind} at the provider, {count} of the leases"
         for kind, count in wanted.items()
         if found[kind] != count
     ]
-    keys = sum(root in made["of"] for made in alive)
+    keys = sum(root in one["of"] for one in made)
     if keys > ROOT_KEYS:
         differences.append(f"{keys} secrets of the root application that were made by rotations")
     return differences
-
-
-def _leases(service: httpx.Client, role: str) -> int:
-    answer = service.request("LIST", f"sys/leases/lookup/cloud/creds/{role}")
-    return len(answer.json()["data"]["keys"]) if answer.is_success else 0
 
 
 def _dead_or_alive(client: ServiceClient, cloud: Cloud) -> list[str]:

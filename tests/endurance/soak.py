@@ -29,10 +29,9 @@ from attrs import frozen
 
 from benchmarks.plot import STYLE
 from benchmarks.report import tell
-from tests.servers.running import Client, Running, body, status
+from tests.servers.deployment import Deployment
+from tests.servers.running import SERVERS, Client, Running, body, status
 from tests.servers.threads import Threads
-
-from .deployment import SERVERS, Deployment
 
 MINUTES: Final = 3.0
 SAMPLE_SECONDS: Final = 1.0

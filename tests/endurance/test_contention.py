@@ -11,9 +11,8 @@ from typing import Final, TypeAlias
 import pytest
 
 from servers.provider_simulator import Simulator, start
-from tests.servers.running import Client, Running, status
-
-from .deployment import SERVERS, Deployment
+from tests.servers.deployment import Deployment
+from tests.servers.running import SERVERS, Client, Running, status
 
 USES: Final = 200
 WRITERS: Final = 40

@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from .deployment import SERVERS
+from tests.servers.running import SERVERS
+
 from .kills import prove
 
 CYCLES: Final = 2

@@ -15,10 +15,9 @@ import httpx
 import pytest
 
 from servers.provider_simulator import Simulator, start
-from tests.servers.running import Client, Running, status
+from tests.servers.deployment import Deployment
+from tests.servers.running import SERVERS, Client, Running, status
 from tests.servers.threads import Threads
-
-from .deployment import SERVERS, Deployment
 
 CLIENTS: Final = 4
 ROUNDS: Final = 3

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from .deployment import SERVERS
+from tests.servers.running import SERVERS
+
 from .soak import MEASURES, WARM_UP, draw, judge, soak
 
 MINUTES: Final = 0.1

@@ -4,75 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import httpx
 import pytest
 
 from servers.provider_simulator import Simulator, start
 from servers.stores.postgres.temporary import NoPostgres
+from tests.servers.credentials import SETTLED_SOON, borrowing, check
+from tests.servers.deployment import Deployment, service_table
+from tests.servers.load import Load
 from tests.servers.running import PATIENCE, Running, wait_until
 from tests.servers.story import ROOT
-from tests.servers.test_kill_leases import LONG, alive, configure, leases, passwords
 from tests.stores.cluster import Cluster
 from tests.stores.test_served import ask, prepared, written
 
-SERVICE: Final = """
-[service]
-request_deadline = "3s"
-request_grace = "500ms"
-settle_time = 2
-"""
 ENOUGH: Final = 4
 """Credentials that are answered between two kills."""
-
-
-class Clients:
-    """They borrow credentials at all nodes, again and again, whatever happens to these."""
-
-    def __init__(self, urls: Sequence[str]) -> None:
-        self.answered: list[dict[str, Any]] = []
-        self._stopped = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._borrow, args=(url, role)) for url in urls for role in ("fresh", "existing")
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def wait_for_more(self) -> None:
-        """Until some more credentials were answered."""
-        wanted, until = len(self.answered) + ENOUGH, time.monotonic() + 2 * PATIENCE
-        while len(self.answered) < wanted:
-            assert time.monotonic() < until, "no more credentials are answered"
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _borrow(self, url: str, role: str) -> None:
-        while not self._stopped.is_set():
-            try:
-                answer = httpx.get(
-                    f"{url}/v1/cloud/creds/{role}",
-                    headers={"X-Service-Token": ROOT},
-                    trust_env=False,
-                    timeout=PATIENCE,
-                )
-            except httpx.TransportError:
-                time.sleep(0.1)
-                continue
-            if answer.status_code == 200:
-                self.answered.append(answer.json())
-            else:
-                time.sleep(0.05)
 
 
 def workers_of(running: Running) -> list[int]:
@@ -112,38 +65,30 @@ def kill_postgres(cluster: Cluster) -> None:
 def test_nothing_is_leaked_and_no_lease_is_lost(cluster: Cluster, tmp_path: Path, cycles: int) -> None:
     with cluster.database() as address, start(Simulator()) as cloud:
         settings = written(tmp_path, address)
-        settings.write_text(settings.read_text() + SERVICE)
+        settings.write_text(settings.read_text() + service_table(SETTLED_SOON))
         prepared(settings)
         arguments = ("--settings", str(settings), "--provider", cloud.url, "--workers", "2")
         with Running("servers.trio_server", *arguments) as one, Running("servers.aiohttp_server", *arguments) as two:
-            configure(one.url, cloud.url, ROOT)
-            clients = Clients([one.url, two.url])
-            try:
-                for _ in range(max(1, cycles // 3)):
-                    for kill in kills(one, two, cluster):
-                        clients.wait_for_more()
+            deployment = Deployment("trio_server", tmp_path, cloud.url, ROOT)
+            deployment.configure(one)
+            with deployment.client(one) as first, deployment.client(two) as second:
+                with Load(*borrowing(first), *borrowing(second)) as load:
+                    for kill in kills(one, two, cluster, max(1, cycles // 3)):
+                        load.wait_for_more(ENOUGH)
                         kill()
-                clients.wait_for_more()
-                kill_node(two)
-                clients.wait_for_more()
-            finally:
-                clients.stop()
-            headers = {"X-Service-Token": ROOT}
-            with httpx.Client(base_url=one.url, trust_env=False, headers=headers, timeout=90) as client:
-                wait_until(lambda: passwords(cloud.url) == len(leases(client)), LONG)
-                assert {answer["lease_id"] for answer in clients.answered} <= leases(client)
-                client.put("/v1/sys/leases/revoke-prefix/cloud/creds").raise_for_status()
-                wait_until(lambda: not alive(cloud.url), LONG)
-                assert leases(client) == set()
+                    load.wait_for_more(ENOUGH)
+                check(first, cloud.url, load.answers)
 
 
-def kills(one: Running, two: Running, cluster: Cluster) -> list[Callable[[], None]]:
-    return [
-        lambda: kill_worker(one),
-        lambda: kill_worker(two),
-        lambda: kill_postgres(cluster),
-        lambda: kill_worker(one),
+def kills(one: Running, two: Running, cluster: Cluster, rounds: int) -> list[Callable[[], None]]:
+    """After so many rounds a whole node, which does not come back."""
+    a_round = [
+        partial(kill_worker, one),
+        partial(kill_worker, two),
+        partial(kill_postgres, cluster),
+        partial(kill_worker, one),
     ]
+    return [*a_round * rounds, partial(kill_node, two)]
 
 
 def test_a_number_of_uses_is_exact_across_nodes_under_load(cluster: Cluster, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,36 +18,16 @@ from servers.provider_simulator import Simulator, start
 from servers.stores.backup import back_up
 from servers.stores.sqlite import SqliteStore
 
-from .running import PATIENCE, SERVERS, Running, initialise, wait_until
-from .story import RESOURCE, login_form
+from .credentials import SETTLED_SOON, borrowing, leases
+from .deployment import Deployment
+from .load import LONG, Load
+from .running import SERVERS, wait_until
 from .test_commands import command
-from .test_kill_leases import LONG, SETTINGS, configure, leases
 from .threads import Threads
 
 ENOUGH: Final = 12
 """Credentials that are borrowed before the copy is made, and again after it."""
 CLIENTS: Final = 4
-
-
-class Load(Threads):
-    """Clients that log in and borrow credentials, for as long as the block lasts."""
-
-    def __init__(self, client: httpx.Client, form: dict[str, str]) -> None:
-        super().__init__(*(partial(self._run, role) for role in ("fresh", "existing") * 2))
-        self.lease_ids: list[str] = []
-        self._client = client
-        self._form = form
-
-    def _run(self, role: str, stop: threading.Event) -> None:
-        while not stop.is_set():
-            self._client.post("/v1/auth/cloud/login", json=self._form).raise_for_status()
-            answer = self._client.get(f"/v1/cloud/creds/{role}")
-            answer.raise_for_status()
-            self.lease_ids.append(answer.json()["lease_id"])
-
-    def wait_for(self, more: int) -> None:
-        enough = len(self.lease_ids) + more
-        wait_until(lambda: len(self.lease_ids) >= enough, LONG)
 
 
 class Directory:
@@ -90,13 +69,9 @@ class Directory:
 
 
 @contextmanager
-def serving(name: str, root: str, *arguments: str) -> Iterator[httpx.Client]:
-    with (
-        Running(f"servers.{name}", *arguments) as server,
-        httpx.Client(
-            base_url=server.url, trust_env=False, headers={"X-Service-Token": root}, timeout=PATIENCE
-        ) as client,
-    ):
+def serving(deployment: Deployment) -> Iterator[httpx.Client]:
+    """A client of the server, which is told to stop at the block's end."""
+    with deployment.serving() as server, deployment.client(server) as client:
         yield client
         code, _ = server.stop()
         assert code == 0
@@ -105,44 +80,40 @@ def serving(name: str, root: str, *arguments: str) -> Iterator[httpx.Client]:
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, tmp_path: Path) -> None:
     """The copy is made under load. After it, leases are made and the root secret is rotated; then the store is lost."""
-    settings = tmp_path / "cloudid.toml"
-    settings.write_text(SETTINGS.format(folder=tmp_path))
-    store, copy = tmp_path / "store.db", tmp_path / "backup.db"
+    store, copy = tmp_path / "store.sqlite", tmp_path / "backup.sqlite"
     with start(Simulator()) as cloud, closing(Directory(cloud.url)) as directory:
-        arguments = ("--settings", str(settings), "--provider", cloud.url)
-        root = initialise(name, settings)
-        form = login_form(cloud.url, directory.world["machines"][0])
-        assert form is not None
-        with serving(name, root, *arguments) as client:
-            configure(str(client.base_url).rstrip("/"), cloud.url, root)
-            config = {"tenant_id": directory.world["tenant"], "resource": RESOURCE}
-            client.post("/v1/auth/cloud/config", json=config).raise_for_status()
-            role = {"bound_service_principal_ids": "*"}
-            client.post("/v1/auth/cloud/role/all", json=role).raise_for_status()
-            with Load(client, form) as load:
-                load.wait_for(ENOUGH)
-                answered_before = set(load.lease_ids)
-                saved = command(f"servers.{name}", "backup", "--settings", str(settings), str(copy))
+        deployment = Deployment.prepare(name, tmp_path, cloud.url, SETTLED_SOON)
+        with deployment.serving() as server:
+            deployment.configure(server)
+        with serving(deployment) as client:
+            client.post("auth/cloud/role/any", json={"bound_service_principal_ids": "*"}).raise_for_status()
+            form = {**deployment.form, "role": "any"}
+            login = client.build_request("POST", "auth/cloud/login", json=form)
+            with Load(*[login] * CLIENTS, may_fail=False), Load(*borrowing(client) * 2, may_fail=False) as load:
+                load.wait_for_more(ENOUGH)
+                answered_before = {answer["lease_id"] for answer in load.answers}
+                settings = str(tmp_path / "cloudid.toml")
+                saved = command(f"servers.{name}", "backup", "--settings", settings, str(copy))
                 assert (saved.returncode, saved.stdout, saved.stderr) == (0, "", "")
-                load.wait_for(ENOUGH)
-            client.post("/v1/cloud/rotate-root").raise_for_status()
+                load.wait_for_more(ENOUGH)
+            client.post("cloud/rotate-root", json={"force": True}).raise_for_status()
         by_hand = directory.add_secret()
         directory.remove_first_secret()
-        for path in tmp_path.glob("store.db*"):
+        for path in tmp_path.glob("store.sqlite*"):
             path.unlink()
         copy.rename(store)
 
-        with serving(name, root, *arguments) as client:
+        with serving(deployment) as client:
             restored = leases(client)
             assert answered_before <= restored
-            client.post("/v1/auth/cloud/login", json=form).raise_for_status()
+            client.post("auth/cloud/login", json=form).raise_for_status()
             for needs_provider in ("creds/fresh", "reconcile"):
-                answer = client.get(f"/v1/cloud/{needs_provider}")
+                answer = client.get(f"cloud/{needs_provider}")
                 assert (answer.status_code, answer.json()["codes"]) == (502, ["provider_secret_refused"])
 
-            client.post("/v1/cloud/config", json={"client_secret": by_hand["secretText"]}).raise_for_status()
-            wait_until(lambda: not client.get("/v1/cloud/reconcile").json()["data"]["too_fresh"], LONG)
-            report = client.get("/v1/cloud/reconcile").json()["data"]
+            client.post("cloud/config", json={"client_secret": by_hand["secretText"]}).raise_for_status()
+            wait_until(lambda: not client.get("cloud/reconcile").json()["data"]["too_fresh"], LONG)
+            report = client.get("cloud/reconcile").json()["data"]
             assert (report["missing"], report["unexamined"]) == ([], 0)
             fresh, existing = (sum(f"/{role}/" in lease for lease in restored) for role in ("fresh", "existing"))
             other = directory.world["applications"][1]["object_id"]
@@ -157,13 +128,13 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
                 others = reported - made
                 assert len(others) == (kind == "password"), "the root secret of the rotation"
                 assert by_hand["keyId"] not in others
-            client.post("/v1/cloud/reconcile", json={"max": 1000}).raise_for_status()
+            client.post("cloud/reconcile", json={"max": 1000}).raise_for_status()
             wait_until(lambda: len(directory.made("application")) == fresh, LONG)
             wait_until(lambda: len(directory.made("password")) == len(restored), LONG)
-            report = client.get("/v1/cloud/reconcile").json()["data"]
+            report = client.get("cloud/reconcile").json()["data"]
             assert (report["unaccounted"], report["missing"]) == ([], [])
             assert leases(client) == restored
-            client.get("/v1/cloud/creds/fresh").raise_for_status()
+            client.get("cloud/creds/fresh").raise_for_status()
 
 
 def written(path: Path, count: int) -> None:

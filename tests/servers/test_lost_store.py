@@ -9,26 +9,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-from .running import SERVERS, Running, initialise
-from .test_kill import SETTINGS
+from .deployment import Deployment
+from .running import SERVERS, Running
 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_whose_store_is_gone_says_so_within_a_second(name: str, tmp_path: Path) -> None:
     """Its health is 503, and it acknowledges nothing that it could not keep."""
-    settings = tmp_path / "cloudid.toml"
-    settings.write_text(SETTINGS.format(folder=tmp_path))
-    headers = {"X-Service-Token": initialise(name, settings)}
-    with (
-        Running(f"servers.{name}", "--settings", str(settings)) as server,
-        httpx.Client(trust_env=False, base_url=server.url, headers=headers) as client,
-    ):
-        assert client.get("/v1/sys/health").status_code == 200
-        (tmp_path / "store.db").unlink()
+    deployment = Deployment.prepare(name, tmp_path, "http://127.0.0.1:9", {})
+    with deployment.serving() as server, deployment.client(server) as client:
+        assert client.get("sys/health").status_code == 200
+        (tmp_path / "store.sqlite").unlink()
         time.sleep(1.0)
-        health = client.get("/v1/sys/health")
+        health = client.get("sys/health")
         assert (health.status_code, health.json()["problems"]) == (503, ["the store cannot be read or written"])
-        answer = client.put("/v1/sys/policies/acl/late", json={"policy": ""})
+        answer = client.put("sys/policies/acl/late", json={"policy": ""})
         assert (answer.status_code, answer.json()["codes"]) == (503, ["store_unavailable"])
 
 

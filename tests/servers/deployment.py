@@ -14,10 +14,9 @@ from attrs import define, field
 
 from benchmarks.sweep import count_entries
 from cloudid_core.store.keys import TOKENS
-from tests.servers.running import SERVERS, Running, initialise
-from tests.servers.story import RESOURCE, login_form
 
-__all__ = ["SERVERS", "Deployment"]
+from .running import Running, initialise
+from .story import RESOURCE, login_form
 
 TIMEOUT: Final = 60.0
 SERVER: Final = """
@@ -26,11 +25,14 @@ listen = "127.0.0.1:0"
 store = "store.sqlite"
 key_file = "key"
 log_level = "error"
-
-[service]
 """
 POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
 RETRIES: Final = {"max_retries": 2, "retry_delay": 1, "max_retry_delay": 1}
+
+
+def service_table(values: Mapping[str, object]) -> str:
+    """The `[service]` table of a file of settings."""
+    return "\n".join(["\n[service]", *(f"{name} = {json.dumps(value)}" for name, value in values.items()), ""])
 
 
 @define
@@ -47,8 +49,7 @@ class Deployment:
     @classmethod
     def prepare(cls, name: str, folder: Path, cloud: str, service: Mapping[str, object]) -> Deployment:
         """Make the store. `service`: values of the `[service]` table."""
-        lines = [f"{key} = {json.dumps(value)}" for key, value in service.items()]
-        (folder / "cloudid.toml").write_text(SERVER + "\n".join(lines))
+        (folder / "cloudid.toml").write_text(SERVER + service_table(service))
         return cls(name, folder, cloud, initialise(name, folder / "cloudid.toml"))
 
     def stored_tokens(self) -> int:
@@ -102,6 +103,6 @@ class Deployment:
 
     def login_bytes(self) -> bytes:
         """The login as it is sent."""
-        content = json.dumps({**self.form, "role": "all"}).encode()
+        content = json.dumps(self.form).encode()
         head = f"POST /v1/auth/cloud/login HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(content)}\r\n\r\n"
         return head.encode() + content
