@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 import trio
+from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.run import run
 
@@ -45,7 +46,6 @@ def serve(setup: Setup) -> None:
 
 async def _serve(setup: Setup) -> None:
     log, log_event = setup.open_log()
-    warn_of_accepting = Seldom(log.warning)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             host.report = log.error
@@ -55,55 +55,77 @@ async def _serve(setup: Setup) -> None:
             listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(bound)) for bound in setup.listen()]
             service = await run(setup.open(setup.url(*listeners[0].socket.getsockname()[:2])), host)
             app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
-            tls = setup.tls()
-            shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
-
-            async def accept(listener: trio.SocketListener) -> None:
-                while True:
-                    try:
-                        stream = await listener.accept()
-                    except OSError as error:
-                        if error.errno not in OUT_OF_RESOURCES:
-                            raise
-                        warn_of_accepting("connections cannot be accepted", **describe_error(error))
-                        await trio.sleep(ACCEPT_PAUSE)
-                    else:
-                        serving.start_soon(handle, stream)
-
-            async def handle(stream: trio.SocketStream) -> None:
-                connection = Connection(Secure(stream, tls) if tls else Plain(stream), shared)
-                try:
-                    if shared.connections.admit(connection):
-                        await connection.serve()
-                    else:
-                        await connection.turn_away()
-                except Exception as bug:  # noqa: BLE001  # one connection must not end the others
-                    log.error("connection failed", **describe_error(bug))
-
-            async def wait_to_stop() -> None:
-                while await anext(signals) == signal.SIGHUP:
-                    setup.reload.run(log)
-
-            async def end_drain() -> None:
-                await wait_to_stop()
-                serving.cancel_scope.cancel()
-
-            async with trio.open_nursery() as watching:
-                watching.start_soon(shared.end_late)
-                async with trio.open_nursery() as serving:
-                    async with trio.open_nursery() as accepting:
-                        for listener in listeners:
-                            accepting.start_soon(accept, listener)
-                        settle()
-                        setup.announce(*listeners[0].socket.getsockname()[:2])
-                        await wait_to_stop()
-                        accepting.cancel_scope.cancel()
-                    for listener in listeners:
-                        await listener.aclose()
-                    log.info("draining", connections=len(shared.connections))
-                    app.is_draining = True
-                    watching.start_soon(end_drain)
-                    shared.connections.end_idle()
-                    serving.cancel_scope.deadline = trio.current_time() + setup.server.drain
-                watching.cancel_scope.cancel()
+            await _Server(setup, app, listeners, log, signals).run()
             await app.finish()
+
+
+class _Server:
+    """Accepts connections and serves them, each in a task of its own, until a signal says to stop."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        app: App,
+        listeners: Sequence[trio.SocketListener],
+        log: FilteringBoundLogger,
+        signals: AsyncIterator[int],
+    ) -> None:
+        self._setup = setup
+        self._app = app
+        self._listeners = listeners
+        self._log = log
+        self._signals = signals
+        self._tls = setup.tls()
+        self._shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
+        self._warn_of_accepting = Seldom(log.warning)
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as watching:
+            watching.start_soon(self._shared.end_late)
+            async with trio.open_nursery() as serving:
+                async with trio.open_nursery() as accepting:
+                    for listener in self._listeners:
+                        accepting.start_soon(self._accept, listener, serving)
+                    settle()
+                    self._setup.announce(*self._listeners[0].socket.getsockname()[:2])
+                    await self._wait_to_stop()
+                    accepting.cancel_scope.cancel()
+                for listener in self._listeners:
+                    await listener.aclose()
+                self._log.info("draining", connections=len(self._shared.connections))
+                self._app.is_draining = True
+                watching.start_soon(self._end_drain, serving)
+                self._shared.connections.end_idle()
+                serving.cancel_scope.deadline = trio.current_time() + self._setup.server.drain
+            watching.cancel_scope.cancel()
+
+    async def _accept(self, listener: trio.SocketListener, serving: trio.Nursery) -> None:
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError as error:
+                if error.errno not in OUT_OF_RESOURCES:
+                    raise
+                self._warn_of_accepting("connections cannot be accepted", **describe_error(error))
+                await trio.sleep(ACCEPT_PAUSE)
+            else:
+                serving.start_soon(self._serve_connection, stream)
+
+    async def _serve_connection(self, stream: trio.SocketStream) -> None:
+        connection = Connection(Secure(stream, self._tls) if self._tls else Plain(stream), self._shared)
+        try:
+            if self._shared.connections.admit(connection):
+                await connection.serve()
+            else:
+                await connection.turn_away()
+        except Exception as bug:  # noqa: BLE001  # one connection must not end the others
+            self._log.error("connection failed", **describe_error(bug))
+
+    async def _wait_to_stop(self) -> None:
+        while await anext(self._signals) == signal.SIGHUP:
+            self._setup.reload.run(self._log)
+
+    async def _end_drain(self, serving: trio.Nursery) -> None:
+        """Leave what is still under way when a second signal to stop comes."""
+        await self._wait_to_stop()
+        serving.cancel_scope.cancel()
