@@ -12,6 +12,7 @@ from ..errors import Code, Refused
 from ..foundation.context import Context
 from ..foundation.lifetime import Grant, Terms, grant
 from ..mounts.table import mount_table
+from ..policies.builtin import ROOT
 from ..policies.store import load_policy
 from ..store import keys
 from ..store.changes import Changes
@@ -96,21 +97,14 @@ def _draft(
     num_uses = least(form.num_uses, role.token_num_uses if role else 0)
     period = least(form.period, role.token_period if role else 0)
     explicit_max_ttl = least(form.explicit_max_ttl, role.token_explicit_max_ttl if role else 0)
-    if token_type == BATCH and (num_uses or period or form.explicit_max_ttl or "root" in policies):
+    if token_type == BATCH and (num_uses or period or form.explicit_max_ttl or ROOT in policies):
         raise Refused(
             Code.BATCH_TOKEN_UNSUPPORTED, 'they have no "num_uses", "period" or "explicit_max_ttl", and are never root'
         )
-    terms = Terms(
-        default=call.mount.default_ttl(call.context.settings),
-        max=call.mount.max_ttl(call.context.settings),
-        ttl=form.ttl,
-        period=period,
-        explicit_max_ttl=explicit_max_ttl,
-    )
-    endless = "root" in policies and not (form.ttl or period or explicit_max_ttl)
+    endless = ROOT in policies and not (form.ttl or period or explicit_max_ttl)
     if endless and parent.expires_at is not None:
         raise Refused(Code.TTL_EXCEEDS_MAX, "an expiring root token cannot create one that does not expire")
-    granted = Grant(0) if endless else grant(terms, start=call.now, now=call.now)
+    granted = Grant(0) if endless else _granted(call, form.ttl, period, explicit_max_ttl)
     token = Token(
         path="/".join(filter(None, (call.mount.path, path, role.path_suffix if role else ""))),
         mount_id=call.mount.id,
@@ -131,6 +125,18 @@ def _draft(
         bound_cidrs=(role.token_bound_cidrs if role else ()) or (() if orphan else parent.bound_cidrs),
     )
     return token, granted
+
+
+def _granted(call: Call, ttl: int, period: int, explicit_max_ttl: int) -> Grant:
+    """The lifetime of a token that is asked for, in seconds, under the limits of the mount."""
+    terms = Terms(
+        default=call.mount.default_ttl(call.context.settings),
+        max=call.mount.max_ttl(call.context.settings),
+        ttl=ttl,
+        period=period,
+        explicit_max_ttl=explicit_max_ttl,
+    )
+    return grant(terms, start=call.now, now=call.now)
 
 
 async def _check_id(context: Context, chosen: str, draft: Token) -> None:
