@@ -110,6 +110,11 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         if (decision := snapshot.admitted.get(kind)) is None:
             decision = snapshot.admitted[kind] = _explained(call, form, snapshot, claims, facts, key_set)
         call.trail.decision = decision
+    return await _issue(call, snapshot, claims, verdict)
+
+
+async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verified) -> Answer:
+    """Commit a token for a login that is admitted; `Conflict` when the snapshot is out of date."""
     random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
     issued = issue(
         call.context,
