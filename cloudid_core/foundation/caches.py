@@ -81,7 +81,7 @@ class Caches:
         self.destinations: Bounded[Hashable, Any] = Bounded(1024)
         """Where requests lead, by method and target; each knows the version of the table of mounts that it rests on."""
         self.quotas: Bounded[str, Any] = Bounded(1)
-        """The quotas of requests, and until when they are not read again."""
+        """All quotas, and when they were read."""
         self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """What a quota still lets through, by quota and source."""
         self.flights: Bounded[str, Any] = Bounded(1024)

@@ -1,1 +1,1 @@
-"""The aiohttp server: its low-level server to read requests, its client to call the provider."""
+"""The aiohttp server: it reads requests on connections of aiohttp's server, and calls the provider with its client."""

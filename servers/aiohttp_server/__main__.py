@@ -1,4 +1,4 @@
-"""`python -m servers.aiohttp_server`: see `servers.options`."""
+"""`python -m servers.aiohttp_server`: see `servers.common.options`."""
 
 from __future__ import annotations
 

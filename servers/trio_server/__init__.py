@@ -1,1 +1,1 @@
-"""The trio server: h11 to read requests, httpcore to call the provider."""
+"""The trio server: it reads requests from sockets itself, and calls the provider with httpcore."""

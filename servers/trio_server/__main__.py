@@ -1,4 +1,4 @@
-"""`python -m servers.trio_server`: see `servers.options`."""
+"""`python -m servers.trio_server`: see `servers.common.options`."""
 
 from __future__ import annotations
 

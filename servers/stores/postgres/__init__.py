@@ -5,7 +5,10 @@ connection   one connection over libpq, on trio and on asyncio
 schema       tables and functions: made by `init`, compared by everybody else
 statements   what is asked of the database, and how values travel
 session      a pair of connections, and which commits can still happen on an older one
-store        the `Store`: batches, outcomes, reconnection
+connector    always one session: a lost one is replaced
+batch        which commits go together into one statement
+store        the `Store`: batches, outcomes, coalesced reads
+temporary    servers of one's own, for demos, benchmarks and tests
 """
 
 from __future__ import annotations
