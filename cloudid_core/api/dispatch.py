@@ -97,32 +97,32 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     exchange.trail = Trail(mounts.devices, mounts.takers, mounts.audited_headers) if mounts.takers else None
     found = destination_of(request, catalog, table, context.caches.destinations)
     mount, route = found.mount, found.route
-    ask = parse_request(request, found.target, context.settings)
-    exchange.found(ask, mount, route, found.captures)
+    parsed = parse_request(request, found.target, context.settings)
+    exchange.found(parsed, mount, route, found.captures)
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
     quotas = known_quotas(context, now) or await read_quotas(context, now)
     if not exchange.is_counted:
         count_request(context, quotas, found.target.path, exchange)
     if found.target.wants_help:
-        answer = await explain(context, catalog, mounts, found, ask, exchange)
+        answer = await explain(context, catalog, mounts, found, parsed, exchange)
         return render(answer, request_id=exchange.request_id, mount_type="")
     caller: Caller | None = None
     if route is None or not route.public:
-        caller = await identify(context, mounts, ask, exchange)
-    elif route.optional_token and ask.token:
+        caller = await identify(context, mounts, parsed, exchange)
+    elif route.optional_token and parsed.token:
         with suppress(Refused):
-            caller = await identify(context, mounts, ask, exchange)
+            caller = await identify(context, mounts, parsed, exchange)
     if route is None or mount is None:
-        authorise(caller, ask, found.target.capability)
+        authorise(caller, parsed, found.target.capability)
         raise Refused(found.failure, allow=found.allow)
     call = Call(
         context=context,
         mount=mount,
         captures=found.captures,
         given=NOTHING_GIVEN,
-        body=ask.body,
+        body=parsed.body,
         caller=caller,
-        shown_token=ask.token,
+        shown_token=parsed.token,
         remote_address=request.remote_address,
         deadline=deadline,
         now=now,
@@ -130,7 +130,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         mounts_version=table.version,
         trail=exchange.trail,
     )
-    return await execute(call, route, ask, exchange)
+    return await execute(call, route, parsed, exchange)
 
 
 def count_request(context: Context, quotas: Quotas, path: str, exchange: Exchange) -> None:
@@ -145,30 +145,30 @@ def count_request(context: Context, quotas: Quotas, path: str, exchange: Exchang
     exchange.is_counted = True
 
 
-async def identify(context: Context, mounts: MountTable, ask: ParsedRequest, exchange: Exchange) -> Caller:
+async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange) -> Caller:
     """Who sent the request; `PERMISSION_DENIED` without a good token."""
-    caller = await authenticate(context, mounts, ask.token, exchange.request.remote_address, exchange.time)
+    caller = await authenticate(context, mounts, parsed.token, exchange.request.remote_address, exchange.time)
     exchange.caller = caller
     if exchange.trail is not None:
         exchange.caller_accessor = accessor_of(context, caller.token)
     return caller
 
 
-async def execute(call: Call, route: Route, ask: ParsedRequest, exchange: Exchange) -> Response:
+async def execute(call: Call, route: Route, parsed: ParsedRequest, exchange: Exchange) -> Response:
     """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
     if not (route.public or route.any_token):
-        capability = await needed_capability(route, call) if route.exists else ask.target.capability
-        authorise(call.caller, ask, capability, route.form)
-    if ask.body or route.requires_all:
-        call = replace(call, given=read_form(route, ask.body))
+        capability = await needed_capability(route, call) if route.exists else parsed.target.capability
+        authorise(call.caller, parsed, capability, route.form)
+    if parsed.body or route.requires_all:
+        call = replace(call, given=read_form(route, parsed.body))
     wrapping: Issue | None = None
-    if ask.wrap_ttl:
-        wrapping = await wrapping_token(call.context, ask.target.path, ask.wrap_ttl, call.deadline.at)
+    if parsed.wrap_ttl:
+        wrapping = await wrapping_token(call.context, parsed.target.path, parsed.wrap_ttl, call.deadline.at)
         call = replace(call, wrapping=wrapping.token)
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))
     exchange.is_executed = True
-    answer = exchange.given = complete(await route.program(call), route, call)
+    answer = exchange.unwrapped = complete(await route.program(call), route, call)
     response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type)
     if wrapping is not None and answer.can_be_wrapped:
         answer = await wrap(call.context, answer, response.body, wrapping)
@@ -186,9 +186,12 @@ async def needed_capability(route: Route, call: Call) -> str:
     return route.operation.value if exists else CREATE
 
 
-def authorise(caller: Caller | None, ask: ParsedRequest, capability: str, form: type = NoFields) -> None:
+def authorise(caller: Caller | None, parsed: ParsedRequest, capability: str, form: type = NoFields) -> None:
     """Refuse what the caller's policies do not allow, `sudo` for protected paths included."""
-    if caller is None or not caller.acl.allows(capability, ask.target.path, ask.body, ask.wrap_ttl, spellings_of(form)):
+    if caller is None:
+        raise Refused(Code.PERMISSION_DENIED)
+    fields = spellings_of(form)
+    if not caller.acl.allows(capability, parsed.target.path, parsed.body, parsed.wrap_ttl, fields):
         raise Refused(Code.PERMISSION_DENIED)
 
 
@@ -197,7 +200,7 @@ async def explain(
     catalog: Catalog,
     mounts: MountTable,
     found: Destination,
-    ask: ParsedRequest,
+    parsed: ParsedRequest,
     exchange: Exchange,
 ) -> Answer:
     """Help about a path, for callers who may do anything there; no program of a route runs."""
@@ -205,7 +208,7 @@ async def explain(
     table = catalog.of(mount).routes if mount else RouteTable(())
     rows = table.at(path.removeprefix(mount.path).removeprefix("/")) if mount else ()
     if not any(row.public for row in rows):
-        acl = (await identify(context, mounts, ask, exchange)).acl
+        acl = (await identify(context, mounts, parsed, exchange)).acl
         granted = acl.capabilities(path) | acl.capabilities(f"{path}/")
         if not (granted - DENY or any(row.any_token for row in rows)):
             raise Refused(Code.PERMISSION_DENIED)

@@ -26,7 +26,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     request_id: str
     time: Instant
     """When it came."""
-    ask: ParsedRequest | None = None
+    parsed: ParsedRequest | None = None
     """Unknown while the request has not been understood."""
     mount: Mount | None = None
     role: str = ""
@@ -41,7 +41,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     """Who sent the request, once its token is known to be good."""
     caller_accessor: str = ""
     """The accessor of that token, where the request is audited."""
-    given: Answer = NOTHING
+    unwrapped: Answer = NOTHING
     """What the program answered."""
     answer: Answer | None = None
     """What is sent: the program's answer, or what stands for it where it is wrapped."""
@@ -53,17 +53,19 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     @property
     def operation(self) -> str:
-        return self.ask.target.capability if self.ask is not None else ""
+        return self.parsed.target.capability if self.parsed is not None else ""
 
     @property
     def path(self) -> str:
         """The path for logs and audit."""
-        return self.ask.target.shown_path if self.ask is not None else ""
+        return self.parsed.target.shown_path if self.parsed is not None else ""
 
-    def found(self, ask: ParsedRequest, mount: Mount | None, route: Route | None, captures: Mapping[str, str]) -> None:
+    def found(
+        self, parsed: ParsedRequest, mount: Mount | None, route: Route | None, captures: Mapping[str, str]
+    ) -> None:
         """The request was understood, and this is where it leads."""
-        self.ask, self.mount = ask, mount
-        self.role = role_in(route, captures, ask.body) if route is not None else ""
+        self.parsed, self.mount = parsed, mount
+        self.role = role_in(route, captures, parsed.body) if route is not None else ""
         if route is not None and not route.audited:
             self.trail = None
 
@@ -99,8 +101,8 @@ class Exchange(msgspec.Struct, kw_only=True):
             token_id=token.id if token is not None else "",
             display_name=token.display_name if token is not None else "",
             codes=response.codes,
-            accessor=self.given.auth.accessor if self.given.auth is not None else "",
-            lease_id=self.given.lease_id,
+            accessor=self.unwrapped.auth.accessor if self.unwrapped.auth is not None else "",
+            lease_id=self.unwrapped.lease_id,
             problem=Problem.of(response.failure) if response.failure else None,
             audit=audit,
         )

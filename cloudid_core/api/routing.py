@@ -86,8 +86,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         fields: F = defaults_of(form)  # type: ignore[arg-type]  # every class is hashable
         return fields
 
-    def hung_on_wrapping(self, *, lease_id: str = "", token_id: str = "") -> Changes:
-        """Goes with the commit that makes a lease or token. It ends with the wrapping token, if there is to be one."""
+    def tied_to_wrapping(self, *, lease_id: str = "", token_id: str = "") -> Changes:
+        """Makes a new lease or token end with the wrapping token, if there is to be one. Goes with its commit."""
         if self.wrapping is None:
             return NO_CHANGES
         token = replace(self.wrapping, has_dependants=True)

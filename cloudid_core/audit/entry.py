@@ -159,7 +159,7 @@ def _auth(exchange: Exchange, device: Device) -> msgspec.Raw:
 
 
 def _request(exchange: Exchange, trail: Trail, device: Device) -> _Request:
-    ask, mount, headers = exchange.ask, exchange.mount, exchange.request.headers
+    parsed, mount, headers = exchange.parsed, exchange.mount, exchange.request.headers
     members = _Request(
         id=exchange.request_id,
         operation=exchange.operation,
@@ -168,15 +168,15 @@ def _request(exchange: Exchange, trail: Trail, device: Device) -> _Request:
     )
     if mount is not None:
         _name_mount(members, mount)
-    if ask is not None:
-        if ask.token:
-            members.client_token = device.hasher.text(ask.token)
+    if parsed is not None:
+        if parsed.token:
+            members.client_token = device.hasher.text(parsed.token)
             if exchange.caller_accessor:
                 members.client_token_accessor = _accessor(device, exchange.caller_accessor)
-        if ask.body:
-            members.data = device.hasher.members(ask.body, mount.audit_non_hmac_request_keys if mount else ())
-        if ask.wrap_ttl:
-            members.wrap_ttl = ask.wrap_ttl
+        if parsed.body:
+            members.data = device.hasher.members(parsed.body, mount.audit_non_hmac_request_keys if mount else ())
+        if parsed.wrap_ttl:
+            members.wrap_ttl = parsed.wrap_ttl
     if trail.headers:
         members.headers = {
             name: [device.hasher.text(headers[name]) if is_hashed else headers[name]]

@@ -126,7 +126,7 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
     )
     changes, nonces = Changes(snapshot.expects, issued.puts), random[RANDOM_SIZE:]
     if call.wrapping is not None and issued.stored_id:
-        changes, nonces = changes | call.hung_on_wrapping(token_id=issued.stored_id), b""
+        changes, nonces = changes | call.tied_to_wrapping(token_id=issued.stored_id), b""
     await call.context.records.commit(changes, nonces)
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 

@@ -220,7 +220,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         batch_mount_id="" if owner else token.mount_id,
     )
     changes = Changes({**mounts.expected, **role.expected}) | lease.creation | closing(intent)
-    changes |= call.hung_on_wrapping(lease_id=lease.id)
+    changes |= call.tied_to_wrapping(lease_id=lease.id)
     await context.records.commit(changes | tie(owner) if owner else changes)
     return lease
 

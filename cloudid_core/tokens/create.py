@@ -68,7 +68,7 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     if not (orphan or draft.is_batch):
         changes |= tie(parent)
     if issue.stored_id:
-        changes |= call.hung_on_wrapping(token_id=issue.stored_id)
+        changes |= call.tied_to_wrapping(token_id=issue.stored_id)
     await context.records.commit(changes | issue.changes)
     warnings = (*issue.warnings, *await _missing(context, policies))
     return Answer(auth=issue.block, warnings=warnings, new_token=issue.stored_id)

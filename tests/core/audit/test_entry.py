@@ -171,7 +171,7 @@ def elided(operation: str, data: dict[str, Any]) -> Any:
         request=Request("GET", "/v1/x"),
         request_id="",
         time=0.0,
-        ask=ParsedRequest(target=target, body={}, token=""),
+        parsed=ParsedRequest(target=target, body={}, token=""),
         answer=Answer(data=data),
         trail=Trail((ELIDING,), (ELIDING,), {}),
     )
