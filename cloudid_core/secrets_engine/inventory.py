@@ -79,6 +79,13 @@ class Shown:
 
         A principal comes and goes with its application, and so do the passwords of one that is not among `holders`.
         """
+        yield from self._marked_applications(prefix)
+        for holder in holders:
+            if holder in self.applications:
+                yield from _marked_passwords(prefix, self.applications[holder])
+        yield from self._marked_principals(prefix)
+
+    def _marked_applications(self, prefix: str) -> Iterator[Object]:
         for application in self.applications.values():
             made_at = marked_at(prefix, application.display_name)
             if made_at is not None:
@@ -89,19 +96,9 @@ class Shown:
                     made_at=made_at,
                     client_id=application.client_id,
                 )
-        for holder in (self.applications[each] for each in holders if each in self.applications):
-            for password in holder.passwords:
-                made_at = marked_at(prefix, password.display_name)
-                if made_at is not None:
-                    yield Object(
-                        kind=ObjectKind.PASSWORD,
-                        id=password.key_id,
-                        name=password.display_name,
-                        made_at=made_at,
-                        client_id=holder.client_id,
-                        application_id=holder.object_id,
-                        hint=password.hint,
-                    )
+
+    def _marked_principals(self, prefix: str) -> Iterator[Object]:
+        """Those without their applications."""
         clients = {application.client_id for application in self.applications.values()}
         for principal in self.principals.values():
             name = principal.display_name or ""
@@ -114,6 +111,21 @@ class Shown:
                     made_at=made_at,
                     client_id=principal.app_id or "",
                 )
+
+
+def _marked_passwords(prefix: str, holder: Application) -> Iterator[Object]:
+    for password in holder.passwords:
+        made_at = marked_at(prefix, password.display_name)
+        if made_at is not None:
+            yield Object(
+                kind=ObjectKind.PASSWORD,
+                id=password.key_id,
+                name=password.display_name,
+                made_at=made_at,
+                client_id=holder.client_id,
+                application_id=holder.object_id,
+                hint=password.hint,
+            )
 
 
 def marked_at(prefix: str, name: str) -> Instant | None:
