@@ -99,6 +99,11 @@ def ask(port: int, connection: Client | None = None) -> int:
         return 0
 
 
+def ask_as_new(port: int) -> int:
+    """The status for a new client. It tries twice: newcomers push it out if it is slow to send its first request."""
+    return ask(port) or ask(port)
+
+
 def comes_back(port: int) -> bool:
     """Whether a new client is served, soon after a flood."""
     until = time.monotonic() + HANGS
@@ -174,7 +179,7 @@ def test_a_client_that_is_served_stays_served_above_the_limit(port: int, kind: s
 def test_a_new_client_is_served_when_idle_connections_fill_the_limit(port: int) -> None:
     """The connection that has been idle for longest makes room."""
     with flood("idle", ABOVE_LIMIT, port):
-        beside = repeat(lambda: ask(port))
+        beside = repeat(lambda: ask_as_new(port))
     assert beside.statuses == {200}
 
 
@@ -183,7 +188,7 @@ def test_idle_connections_do_not_use_up_the_descriptors(name: str, tmp_path: Pat
     """The default limit is above the number of descriptors. The log has no line for each connection."""
     with serving(name, tmp_path, DESCRIPTORS, "") as running:
         with flood("idle", 2 * DESCRIPTORS, running.port):
-            beside = repeat(lambda: ask(running.port))
+            beside = repeat(lambda: ask_as_new(running.port))
         assert comes_back(running.port)
     assert (tmp_path / "log").stat().st_size < LOG_LIMIT
     assert beside.statuses == {200}
