@@ -102,7 +102,7 @@ async def read_config(call: Call) -> Answer:
 
 @retry_on_conflict
 async def delete_config(call: Call) -> Answer:
-    """Delete configuration and credentials. Refused while leases or intents need them, unless `force` is given."""
+    """Delete configuration and credentials. Without `force`, refused while leases, intents or roles need them."""
     key = keys.config(call.mount.id)
     _, expects = await call.context.records.find_for_writing(key, Config)
     expects |= await _refuse_to_strand(call)
@@ -114,17 +114,20 @@ async def config_exists(call: Call) -> bool:
 
 
 async def _refuse_to_strand(call: Call) -> dict[str, int]:
-    """Without `force`, refuse what would leave leases or intents without a way to the provider, and name them.
+    """Without `force`, refuse what would leave leases, intents or applications of roles without a way to the provider.
 
-    Returns what the commit must expect: that no intent is opened meanwhile. An intent becomes a lease, and a lease that
-    is dropped an intent, so intents are listed before the leases and once more after them.
+    Returns what the commit must expect: that no intent is opened meanwhile. An intent becomes a lease or an application
+    of a role, and what is dropped of these an intent, so intents are listed before them and once more after them.
     """
     if call.given.values.get("force"):
         return {}
-    _, expects = await call.context.records.find_for_writing(keys.intent_guard(call.mount.id), IntentGuard)
-    intents, leases = keys.intents(call.mount.id), keys.mount_leases(call.mount.id)
-    listed = [(prefix, await ListKeys(prefix, "", MOST_NAMED + 1)) for prefix in (intents, leases, intents)]
-    named: list[str] = []
+    context, mount = call.context, call.mount
+    _, expects = await context.records.find_for_writing(keys.intent_guard(mount.id), IntentGuard)
+    intents, leases = keys.intents(mount.id), keys.mount_leases(mount.id)
+    listed = [(intents, await ListKeys(intents, "", MOST_NAMED + 1))]
+    keeping = await context.components.count_kept(context, mount)
+    listed += [(prefix, await ListKeys(prefix, "", MOST_NAMED + 1)) for prefix in (leases, intents)]
+    named: list[str] = [f"roles that keep an application: {keeping}"] if keeping else []
     for what, prefix in (("lease", leases), ("intent", intents)):
         found = sorted({key for each, page in listed if each == prefix for key in page})
         named += [f"{what} {key.removeprefix(prefix)}" for key in found[:MOST_NAMED]]

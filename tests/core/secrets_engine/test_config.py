@@ -192,6 +192,19 @@ def test_leases_and_intents_are_not_stranded_without_force(make: Any, method: st
     assert engine.must("GET", CONFIG).data != before
 
 
+@pytest.mark.parametrize("method, path, fields", STRANDING)
+def test_the_application_that_a_role_keeps_is_not_stranded_without_force(method: str, path: str, fields: Any) -> None:
+    engine = configured_engine()
+    engine.role(persist_app=True)
+    reply = engine.ask(method, path, fields)
+    assert (reply.status, reply.codes) == (409, ["leases_alive"])
+    assert "roles that keep an application: 1" in reply.body["errors"][0]
+    engine.must("DELETE", ROLE)
+    engine.converge()
+    assert not engine.alive()
+    assert engine.ask(method, path, fields).status == 204
+
+
 @pytest.mark.parametrize("method, path, fields", [("DELETE", CONFIG, None), ("POST", CONFIG, {"tenant_id": "another"})])
 def test_an_issue_that_begins_meanwhile_is_not_stranded(method: str, path: str, fields: Any) -> None:
     """Each time the two requests go on in another order. What begins after the change is made in the new tenant."""
