@@ -91,7 +91,7 @@ def test_a_token_that_ends_right_before_a_commit_gets_nothing(installation: Shar
 
 def test_a_configuration_that_goes_right_before_the_intent_makes_nothing(installation: Shared) -> None:
     made = len(installation.simulator.ledger.entries)
-    status = ask(installation, 0, lambda: installation.elsewhere("DELETE", "cloud/config", {"force": True}))
+    status = ask(installation, 0, lambda: installation.elsewhere("DELETE", "cloud/config?force=true"))
     assert status >= 400
     assert len(installation.simulator.ledger.entries) == made
 
