@@ -48,6 +48,11 @@ class FieldType(Generic[T]):
     parse: Callable[[object], T]
     show: Callable[[T], Json] = _as_is
     null_is_absent: bool = False
+    empty_is_absent: bool = False
+
+    def is_absent(self, raw: object) -> bool:
+        """Whether a value that is given means that none is."""
+        return (raw is None and self.null_is_absent) or (raw == "" and self.empty_is_absent)
 
     def accepts(self, value: object) -> bool:
         """Whether a value can be parsed."""
@@ -237,7 +242,7 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
             ignored.append(spelling)
             continue
         name, kind = field.name, field.kind
-        if (raw is None and kind.null_is_absent) or (spelling != name and name in body):
+        if kind.is_absent(raw) or (spelling != name and name in body):
             continue
         try:
             values[name] = kind.parse(raw)

@@ -58,7 +58,7 @@ class _Parameter:
 
     @property
     def is_given(self) -> bool:
-        if self.value is None and self.field is not None and self.field.kind.null_is_absent:
+        if self.field is not None and self.field.kind.is_absent(self.value):
             return False
         return self.parses
 

@@ -55,7 +55,8 @@ def _lease_ttl(raw: object) -> int:
     return seconds
 
 
-LEASE_TTL: Final = FieldType('duration, or "system"', _lease_ttl, null_is_absent=True)
+LEASE_TTL: Final = FieldType('duration, or "system"', _lease_ttl, null_is_absent=True, empty_is_absent=True)
+"""Existing clients write "" for a lifetime that is to stay as it is, and "system" to clear it."""
 
 
 def _object(raw: object) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ var checks = []struct {
 	{"an authentication method is tuned as a mount", tuneAuth},
 	{"a secrets engine is enabled, read, listed and disabled", enableEngine},
 	{"a secrets engine is tuned", tuneEngine},
+	{"tuning one thing of a mount keeps its lifetimes", tuneOneThing},
 	{"all that a mount can be tuned with reads back", tuneEverything},
 	{"a mount is moved", moveMount},
 	{"a mount is disabled and enabled in one breath", enableAgain},

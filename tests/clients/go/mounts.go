@@ -105,6 +105,21 @@ func tuneEngine(t *target) error {
 	return equal("default", tuned.DefaultLeaseTTL, 1800)
 }
 
+func tuneOneThing(t *target) error {
+	config := vault.MountConfigInput{DefaultLeaseTTL: "1h", MaxLeaseTTL: "2h"}
+	if err := t.Sys().Mount("tuned", &vault.MountInput{Type: "azure", Config: config}); err != nil {
+		return err
+	}
+	if err := t.Sys().TuneMount("tuned", vault.MountConfigInput{ListingVisibility: "unauth"}); err != nil {
+		return err
+	}
+	tuned, err := t.Sys().MountConfig("tuned")
+	if err != nil {
+		return err
+	}
+	return errors.Join(equal("default", tuned.DefaultLeaseTTL, 3600), equal("maximum", tuned.MaxLeaseTTL, 7200))
+}
+
 func tuneEverything(t *target) error {
 	if err := t.Sys().Mount("five", &vault.MountInput{Type: "azure"}); err != nil {
 		return err

@@ -195,8 +195,16 @@ def test_tuning_reads_the_effective_values_and_changes_the_given_ones(service: I
     reply = service.must("GET", path)
     assert (reply.data["default_lease_ttl"], reply.data["max_lease_ttl"]) == (60, 7200)
     assert reply.data["description"] == reply.body["description"] == "short"
-    service.must("POST", path, {"max_lease_ttl": "system", "default_lease_ttl": ""})
+    service.must("POST", path, {"max_lease_ttl": "system", "default_lease_ttl": "system"})
     assert service.must("GET", path).data["default_lease_ttl"] == 2_764_800
+
+
+def test_an_empty_lifetime_leaves_the_stored_one_when_a_mount_is_tuned(service: Installation) -> None:
+    service.must("POST", "sys/mounts/cloud/tune", {"default_lease_ttl": "1h", "max_lease_ttl": "2h"})
+    service.must("POST", "sys/mounts/cloud/tune", {"description": "x", "default_lease_ttl": "", "max_lease_ttl": ""})
+    tuned = service.must("GET", "sys/mounts/cloud/tune").data
+    assert (tuned["default_lease_ttl"], tuned["max_lease_ttl"]) == (3600, 7200)
+    assert service.ask("POST", "sys/mounts/cloud/tune", {"default_lease_ttl": "3h", "max_lease_ttl": ""}).status == 400
 
 
 @pytest.mark.parametrize(
