@@ -31,6 +31,7 @@ from ..stores.copying import copy_store
 from . import master_key, streams
 from .bootstrap import Setup, file_of, open_store, set_up, url_of
 from .host import Host
+from .interrupts import until_interrupted
 from .listeners import bind
 from .logs import open_log
 from .options import BACKUP, COPY, INIT, REKEY, TEST_ROLES, Options, read_options
@@ -43,15 +44,15 @@ Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
 
 
 def main(name: str, serve: Callable[[Setup], None], perform: Perform) -> int:
-    """Do what the command line says, and answer the exit code: 0, or 1 with the reason on stderr.
+    """Do what the command line says, and answer the exit code: 0, 1 with the reason on stderr, or 130 after Ctrl-C.
 
     `serve` runs a server until it is told to stop.
     """
     streams.open_missing()
     if sys.argv[1:2] == [TEST_ROLES]:
-        return role_tests.main(sys.argv[2:], f"python -m servers.{name} {TEST_ROLES}")
+        return until_interrupted(lambda: role_tests.main(sys.argv[2:], f"python -m servers.{name} {TEST_ROLES}"))
     options = read_options(f"python -m servers.{name}")
-    return _with_reasons(lambda: _run(options, serve, perform))
+    return until_interrupted(lambda: _with_reasons(lambda: _run(options, serve, perform)))
 
 
 def _run(options: Options, serve: Callable[[Setup], None], perform: Perform) -> int | None:

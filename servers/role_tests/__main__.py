@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ..common.interrupts import until_interrupted
 from .program import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from cloudid_core.values.secret import Secret
+from servers.common.interrupts import until_interrupted
 from servers.common.options import Options, read_options
 
 from .running import ROOT, Running
@@ -258,6 +262,34 @@ def test_a_command_that_gives_no_key_is_explained(settings: Path, line: str, rea
     assert (failed.returncode, failed.stdout) == (1, "")
     assert reason in failed.stderr
     assert "hunter2" not in failed.stderr
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_an_interrupted_command_ends_without_a_traceback(server: str, settings: Path) -> None:
+    marker = settings.parent / "begun"
+    key_command = f"sh -c 'touch {marker}; exec sleep 60'"
+    settings.write_text(settings.read_text() + f'master_key_command = "{key_command}"\n')
+    arguments = [sys.executable, "-m", server, "rekey", "--finish", "--settings", str(settings)]
+    with subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible) as process:
+        while process.poll() is None and not marker.exists():
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr) == (130, "")
+
+
+def interruptible() -> None:
+    """A job in the background ignores the signal."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, lambda: BaseExceptionGroup("trio", [KeyboardInterrupt()])])
+def test_ctrl_c_is_an_exit_code_whichever_runtime_raises_it(kind: Callable[[], BaseException]) -> None:
+    def work() -> int:
+        raise kind()
+
+    assert until_interrupted(work) == 130
+    assert until_interrupted(lambda: 1) == 1
 
 
 def test_options_are_read() -> None:
