@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from cloudid_core.values.secret import Secret
 
-from .settings import SettingsError, parse_address
+from .settings import SettingsError, http_address, parse_address
 
 SERVE: Final = "serve"
 INIT: Final = "init"
@@ -95,7 +95,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--root-token", type=Secret, metavar="TOKEN", help="with --dev: the root token (default: random)"
     )
     serve.add_argument(
-        "--provider", metavar="URL", help="address of a provider simulator that stands for every environment"
+        "--provider", type=_url, metavar="URL", help="address of a provider simulator that stands for every environment"
     )
     serve.add_argument("--listen", type=_address, metavar="HOST:PORT", help="default: 127.0.0.1:8200")
     serve.add_argument(
@@ -124,6 +124,13 @@ def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {MOST_WORKERS}")
     return int(text)
+
+
+def _url(text: str) -> str:
+    try:
+        return http_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text} {error}") from None
 
 
 def _address(text: str) -> str:

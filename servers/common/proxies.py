@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from urllib.request import (  # type: ignore[attr-defined]  # typeshed does not 
 
 from attrs import field, frozen
 
-from .settings import ServerSettings, SettingsError
+from .settings import ServerSettings, SettingsError, http_address
 
 DIRECT: Final = "direct"
 _ADDRESS: Final = re.compile(r"https?://(?:[!-.0-~]+@)?[\w.\-\[\]:]+:[0-9]{1,5}/?", re.ASCII)
@@ -45,7 +46,7 @@ class Proxies:
             usual = environment.get("all", "")
             by_scheme = {scheme: environment.get(scheme, usual) for scheme in ("http", "https")}
         for scheme, proxy in by_scheme.items():
-            if proxy and not _ADDRESS.fullmatch(proxy):
+            if proxy and not _is_usable(proxy):
                 source = '[server] "provider_proxy"' if setting else f"the environment variable {scheme.upper()}_PROXY"
                 raise SettingsError(f"{source} must be like http://HOST:PORT")
         return cls({scheme: proxy for scheme, proxy in by_scheme.items() if proxy}, environment.get("no", ""), hosts)
@@ -61,6 +62,12 @@ class Proxies:
 
 
 NO_PROXIES: Final = Proxies()
+
+
+def _is_usable(proxy: str) -> bool:
+    with suppress(ValueError):
+        return _ADDRESS.fullmatch(http_address(proxy)) is not None
+    return False
 
 
 def _is_loopback(host: str) -> bool:

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import attrs
 import msgspec
@@ -26,6 +27,7 @@ from cloudid_core.api.fields import (
     TEXT,
     TEXTS,
     Field,
+    FieldType,
     bounded,
     fields_of,
     one_of,
@@ -49,6 +51,21 @@ DATABASES: Final = ("postgresql://", "postgres://")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
 """Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
 
+
+def http_address(raw: object) -> str:
+    """The address of a server, with nothing behind its path. Raises `ValueError`."""
+    address = text(raw)
+    try:
+        parts = urlsplit(address)
+        is_good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of the port or of an IPv6 address
+        is_good = False
+    if not is_good or not re.fullmatch("[!-~]+", address) or parts.query or parts.fragment:
+        raise ValueError("must be an address such as http://HOST:PORT")
+    return address
+
+
+HTTP_ADDRESS: Final = FieldType("http address", lambda raw: http_address(raw).rstrip("/") if text(raw) else "")
 TIMEOUT: Final = bounded(PAUSE, 0.1, 86_400.0)
 
 
@@ -88,7 +105,7 @@ class ServerSettings:
     allow_shared_key_file: bool = setting(
         BOOLEAN, False, "Accept a key file that others than its owner may read, as orchestrators mount them."
     )
-    metadata_address: str = setting(TEXT, METADATA_ADDRESS, "Address of this machine's own metadata service.")
+    metadata_address: str = setting(HTTP_ADDRESS, METADATA_ADDRESS, "Address of this machine's own metadata service.")
     provider_proxy: Secret = setting(
         SECRET,
         Secret(),
@@ -227,8 +244,10 @@ def _changed(cloud: Cloud, table: dict[str, Any]) -> Cloud:
     for name, value in table.items():
         if name not in endpoints:
             raise ValueError(f'"{name}" is unknown')
-        if not isinstance(value, str) or not re.fullmatch(r"https?://[!-~]+", value):
-            raise ValueError(f'"{name}" must be an address')
+        try:
+            http_address(value)
+        except ValueError as error:
+            raise ValueError(f'"{name}" {error}') from None
     return msgspec.structs.replace(
         cloud, **{n: v if n == "resource_audience" else v.rstrip("/") for n, v in table.items()}
     )

@@ -327,6 +327,8 @@ def test_options_are_read() -> None:
         (["rekey", "--settings", "a.toml", "--finish", "--new-key-file", "b"], "not allowed with argument --finish"),
         (["--settings", "a.toml", "--root-token", "t"], "--root-token is for --dev only"),
         (["--dev", "--listen", "here"], "here is not HOST:PORT"),
+        (["--dev", "--provider", "127.0.0.1:8400"], "127.0.0.1:8400 must be an address such as http://HOST:PORT"),
+        (["--settings", "a.toml", "--provider", ""], "must be an address such as http://HOST:PORT"),
         (["--settings", "a.toml", "stop"], "unrecognized arguments: stop"),
     ],
 )

@@ -76,7 +76,9 @@ def test_metadata_and_loopback_addresses_are_called_directly(address: str) -> No
     assert proxies(PROXY, platform).proxy_of(f"{address}/token") is None
 
 
-@pytest.mark.parametrize("proxy", ["proxy.test", "socks5://proxy.test:1080", "http://proxy.test", "http://a b:1"])
+@pytest.mark.parametrize(
+    "proxy", ["proxy.test", "socks5://proxy.test:1080", "http://proxy.test", "http://a b:1", "http://proxy.test:99999"]
+)
 def test_a_proxy_that_cannot_be_used_is_an_error_that_does_not_show_it(
     monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:

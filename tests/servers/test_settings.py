@@ -90,6 +90,9 @@ def test_everything_may_be_left_out(tmp_path: Path) -> None:
         ("[clouds]\nMars = 1", r"\[clouds\] holds something"),
         ("[clouds.CloudGermanCloud]\nmoon = 'x'", '"moon" is unknown'),
         ("[clouds.CloudGermanCloud]\nlogin = 'x'", '"login" must be an address'),
+        ("[clouds.CloudGermanCloud]\nlogin = 'https://login.test:99999'", '"login" must be an address'),
+        ("[server]\nmetadata_address = '169.254.169.254'", r'\[server\] "metadata_address" must be an address such as'),
+        ("[server]\nmetadata_address = 'http://'", '"metadata_address" must be an address'),
         ("[server", "cloudid.toml: "),
     ],
 )
