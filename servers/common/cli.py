@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -36,7 +37,7 @@ from .listeners import bind
 from .logs import open_log
 from .options import BACKUP, COPY, INIT, REKEY, TEST_ROLES, Options, read_options
 from .read_budget import ReadBudget
-from .settings import SettingsError, SettingsFile, read_file
+from .settings import ServerSettings, SettingsError, SettingsFile, read_file
 from .workers import Supervisor, Worker
 
 Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
@@ -134,6 +135,8 @@ def _rekey(options: Options, perform: Perform) -> None:
     file = _file_of(options)
     settings = file.settings(master_key.find(file.server))
     new = _new_master_key(options)
+    if new == settings.master_key:
+        raise SettingsError("this is the master key of the settings already: name another")
     if new is None:
         told = "only this master key opens the store now; older copies of the store still need the old one"
     else:
@@ -181,6 +184,8 @@ def _back_up(options: Options) -> None:
 
 def _copy(options: Options, perform: Perform) -> None:
     files = (_file_of(options), read_file(options.target))
+    if len({_place_of(file.server) for file in files}) == 1:
+        raise SettingsError("both settings files name the same store")
     try:
         master_keys = {master_key.find(file.server).reveal() for file in files}
     except SettingsError:
@@ -193,6 +198,10 @@ def _copy(options: Options, perform: Perform) -> None:
     ):
         count = perform(lambda host: copy_store(host, source, target, _show_progress), target)
     streams.write(streams.STDOUT, f"copied and compared: {count} entries\n")
+
+
+def _place_of(server: ServerSettings) -> str:
+    return server.store if server.is_in_database else os.path.realpath(server.store)
 
 
 def _show_progress(text: str) -> None:

@@ -208,6 +208,22 @@ def rekey(server: str, settings: Path, *arguments: str) -> subprocess.CompletedP
     return command(server, "rekey", "--settings", str(settings), *arguments)
 
 
+def test_a_master_key_is_not_replaced_by_itself(settings: Path) -> None:
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    failed = rekey(SERVERS[0], settings, "--new-key-file", str(settings.parent / "cloudid.key"))
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "this is the master key of the settings already" in failed.stderr
+
+
+def test_a_store_is_not_copied_to_itself(settings: Path) -> None:
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    other = settings.with_name("other.toml")
+    other.write_text('[server]\nstore = "./cloudid.sqlite"\n')
+    for target in (settings, other):
+        failed = command(SERVERS[0], "copy-store", "--settings", str(settings), str(target))
+        assert (failed.returncode, failed.stderr) == (1, "error: both settings files name the same store\n")
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_the_master_key_is_changed_in_two_steps(server: str, settings: Path) -> None:
     """Both keys open the store in between; then only the new one does. The same command line can be run again."""
@@ -239,8 +255,10 @@ def test_a_key_service_holds_the_master_key(settings: Path, monkeypatch: pytest.
     assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
     assert not (settings.parent / "cloudid.key").exists()
     monkeypatch.setenv("OTHER_KEY", "cd" * 32)
+    other = settings.parent / "other"
+    write_key(other, "cd" * 32)
     assert rekey(SERVERS[0], settings, "--new-key-variable", "OTHER_KEY").returncode == 0
-    assert rekey(SERVERS[0], settings, "--new-key-command", f"cat {kept}").returncode == 0
+    assert rekey(SERVERS[0], settings, "--new-key-command", f"cat {other}").returncode == 0
     write_key(kept, "cd" * 32)
     assert rekey(SERVERS[0], settings, "--finish").returncode == 0
     write_key(kept, "ab" * 32)
