@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -34,12 +35,13 @@ MOST_EXAMINED: Final = 1000
 
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
 TAG_LIMIT: Final = 256
+_TAG: Final = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f]{{1,{TAG_LIMIT}}}")
 
 
 def _tags(raw: object) -> tuple[str, ...]:
     tags = sorted(set(listing.comma_list(raw)) - {""})
-    if any(len(tag) > TAG_LIMIT or any(character.isspace() for character in tag) for tag in tags):
-        raise ValueError(f"must have tags of at most {TAG_LIMIT} characters without white space")
+    if not all(_TAG.fullmatch(tag) for tag in tags):
+        raise ValueError(f"must have tags of at most {TAG_LIMIT} characters, no white space or control characters")
     return tuple(tags)
 
 

@@ -150,7 +150,9 @@ def test_tags_are_split_sorted_and_shown_once(engine: SecretsEngine, written: An
     assert engine.shown_role()["tags"] == shown
 
 
-@pytest.mark.parametrize("tags", ["x" * 257, "two words", "two\twords", "two\u00a0words", {"a": "b"}, [["a"]]])
+@pytest.mark.parametrize(
+    "tags", ["x" * 257, "two words", "two\twords", "two\u00a0words", "nul\0", "delete\x7f", {"a": "b"}, [["a"]]]
+)
 def test_a_text_that_is_no_tag_is_refused(engine: SecretsEngine, tags: Any) -> None:
     assert engine.refused("POST", ROLE, {"azure_roles": engine.grants(), "tags": tags}) == (400, "field_invalid")
 
