@@ -25,7 +25,7 @@ class Code(Enum):
 
     # The request itself
     MALFORMED_REQUEST = 400, "the request is malformed"
-    MALFORMED_PATH = 400, "the path has a relative segment, an encoded slash or a control character"
+    MALFORMED_PATH = 400, "the path is malformed"
     MALFORMED_JSON = 400, "failed to decode JSON input"
     BODY_TOO_COMPLEX = 400, "the JSON body is nested too deeply"
     FIELD_INVALID = 400, "field validation failed"

@@ -122,11 +122,11 @@ def _split(target: str) -> tuple[str, dict[str, Any]]:
     raw_path = raw_path.removeprefix(PREFIX)
     if "%" in raw_path:
         if "%2f" in raw_path.lower():
-            raise Refused(Code.MALFORMED_PATH)
+            raise Refused(Code.MALFORMED_PATH, "it has an encoded slash")
         raw_path = unquote(raw_path, errors="strict") if _is_utf8(raw_path) else "\0"
     segments = raw_path.removesuffix("/").split("/")
     if not raw_path.isprintable() or any(segment in ("", ".", "..") for segment in segments):
-        raise Refused(Code.MALFORMED_PATH)
+        raise Refused(Code.MALFORMED_PATH, "it has an empty or relative segment, or characters that are not printable")
     return raw_path, _query(raw_query) if raw_query else {}
 
 
@@ -172,8 +172,8 @@ def _operation(request: Request, query: Mapping[str, Any]) -> tuple[Operation, b
 def _flag(query: Mapping[str, Any], name: str) -> bool:
     try:
         return boolean(query.get(name, False))
-    except ValueError:
-        raise Refused(Code.FIELD_INVALID, f'"{name}"') from None
+    except ValueError as error:
+        raise Refused(Code.FIELD_INVALID, f'"{name}" {error}') from None
 
 
 def _media_type(headers: Mapping[str, str]) -> str:

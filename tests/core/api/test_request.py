@@ -103,6 +103,22 @@ def test_what_is_refused_before_anything_is_looked_up(
     assert refusal(method, target, headers) is code
 
 
+@pytest.mark.parametrize(
+    "method, target, reason",
+    [
+        ("POST", "/v1/a/", "the path is malformed: cannot write to a path that ends in a slash"),
+        ("GET", "/v1/a//b", "the path is malformed: it has an empty or relative segment"),
+        ("GET", "/v1/a%2fb", "the path is malformed: it has an encoded slash"),
+        ("GET", "/v1/a?list=junk", '"list" must be true or false'),
+        ("GET", "/v1/a?help=junk", '"help" must be true or false'),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_and_nothing_else(method: str, target: str, reason: str) -> None:
+    with pytest.raises(Refused) as refused:
+        ask(method, target)
+    assert reason in str(refused.value)
+
+
 def test_what_is_exactly_at_its_limit_is_taken() -> None:
     """And what is longer by one is not: target, fields of a query, body."""
     longest = "a" * (TARGET_LIMIT - len("/v1/"))
