@@ -85,8 +85,9 @@ async def respond_without_store(
     table = context.records.last_found(MOUNTS, MountTable)
     if table is None:
         raise failure
-    route = destination_of(exchange.request, catalog, table, context.caches.destinations).route
-    if route is None or route.audited:
+    found = destination_of(exchange.request, catalog, table, context.caches.destinations)
+    exchange.target = found.target
+    if found.route is None or found.route.audited:
         raise failure
     return await respond_by(table, context, catalog, exchange)
 
@@ -97,6 +98,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     exchange.trail = Trail(mounts.devices, mounts.takers, mounts.audited_headers) if mounts.takers else None
     found = destination_of(request, catalog, table, context.caches.destinations)
     mount, route = found.mount, found.route
+    exchange.target = found.target
     parsed = parse_request(request, found.target, context.settings)
     exchange.found(parsed, mount, route, found.captures)
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))

@@ -14,7 +14,7 @@ from ..mounts.table import Mount
 from ..tokens.record import Caller
 from ..values.coercion import text
 from ..values.names import name
-from .request import ParsedRequest
+from .request import ParsedRequest, Target
 from .response import NO_HEADERS, NOTHING, Answer, Request, Response
 from .routing import Route
 
@@ -26,8 +26,10 @@ class Exchange(msgspec.Struct, kw_only=True):
     request_id: str
     time: Instant
     """When it came."""
+    target: Target | None = None
+    """What it asks for; unknown while its method or target has not been understood."""
     parsed: ParsedRequest | None = None
-    """Unknown while the request has not been understood."""
+    """Unknown while its body and headers have not been understood."""
     mount: Mount | None = None
     role: str = ""
     """The role that the request names."""
@@ -53,12 +55,12 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     @property
     def operation(self) -> str:
-        return self.parsed.target.capability if self.parsed is not None else ""
+        return self.target.capability if self.target is not None else ""
 
     @property
     def path(self) -> str:
         """The path for logs and audit."""
-        return self.parsed.target.shown_path if self.parsed is not None else ""
+        return self.target.shown_path if self.target is not None else ""
 
     def found(
         self, parsed: ParsedRequest, mount: Mount | None, route: Route | None, captures: Mapping[str, str]

@@ -7,7 +7,7 @@ import pytest
 
 from cloudid_core import Request, Response, Secret, Service, Settings, initialise, open_service, run_now
 from cloudid_core.errors import RecordFailed, Refused, StoreFailed
-from cloudid_core.events import Event
+from cloudid_core.events import Event, RequestAnswered
 
 from .never_waits import NeverWaits
 
@@ -67,6 +67,16 @@ def test_what_goes_wrong_is_answered_and_told_to_the_host(
     response = run_now(service.handle(LOOK_UP), host)
     assert (response.status, _codes(response), response.failure) == (status, [code], failure)
     assert b"canary" not in response.body
+
+
+def test_a_request_that_finds_no_store_is_recorded_with_its_path() -> None:
+    host = Troubled()
+    service = _open(host)
+    host.fails_in, host.failure = "store", StoreFailed("gone")
+    run_now(service.handle(LOOK_UP), host)
+    answered = host.events[-1]
+    assert isinstance(answered, RequestAnswered)
+    assert (answered.operation, answered.path, answered.status) == ("read", "auth/token/lookup-self", 503)
 
 
 def test_nothing_is_answered_that_could_not_be_recorded() -> None:

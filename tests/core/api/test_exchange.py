@@ -41,6 +41,14 @@ def test_a_refused_login_tells_its_codes_role_and_mount() -> None:
     assert (answered.mount, answered.role) == ("auth/cloud", "dev")
 
 
+def test_a_request_whose_body_cannot_be_read_is_recorded_with_its_path() -> None:
+    world = Installation()
+    world.ask("POST", "auth/cloud/login", ["no", "object"], token="")
+    answered = world.events[-1]
+    assert isinstance(answered, RequestAnswered)
+    assert (answered.operation, answered.path, answered.codes) == ("update", "auth/cloud/login", ("malformed_json",))
+
+
 def test_a_role_that_is_not_a_valid_name_is_not_recorded() -> None:
     """A client may send a secret in the wrong field."""
     world = Installation()

@@ -93,6 +93,7 @@ def test_a_token_in_a_request_and_the_same_token_in_a_response_have_one_hash() -
         ("GET", "auth/../x", None, "root", "malformed_path"),
         ("POST", "auth/cloud/config", {"max_retries": "x"}, "root", "field_invalid"),
         ("POST", "auth/cloud/login", {"role": "x"}, "", "field_required"),
+        ("POST", "auth/cloud/login", ["role"], "", "malformed_json"),
     ],
 )
 def test_a_refusal_has_an_entry_too(method: str, path: str, body: object, token: str, error: str) -> None:
@@ -102,6 +103,7 @@ def test_a_refusal_has_an_entry_too(method: str, path: str, body: object, token:
     assert told["type"] == "response"
     assert told["error_codes"][0] == error
     assert told["error"]
+    assert told["request"]["path"] == ("" if error == "malformed_path" else path)
 
 
 @pytest.mark.parametrize("path", ["sys/health", "sys/seal-status", "sys/leader", "sys/init"])
@@ -171,6 +173,7 @@ def elided(operation: str, data: dict[str, Any]) -> Any:
         request=Request("GET", "/v1/x"),
         request_id="",
         time=0.0,
+        target=target,
         parsed=ParsedRequest(target=target, body={}, token=""),
         answer=Answer(data=data),
         trail=Trail((ELIDING,), (ELIDING,), {}),
