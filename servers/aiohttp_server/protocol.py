@@ -196,7 +196,8 @@ class Protocol(RequestHandler):
             head, body = await self._next_request()
         except Refused as refusal:
             self._enter(ANSWER)
-            await self._write(wire.write(app.refuse(refusal), is_head=self._reader.answers_head, closes=True))
+            response = app.refuse(refusal, self._peer_address())
+            await self._write(wire.write(response, is_head=self._reader.answers_head, closes=True))
             await self._linger()
             return False
         self._server.requests_count += 1

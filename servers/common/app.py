@@ -131,7 +131,7 @@ class App:
         except Exception as error:  # noqa: BLE001  # another node takes over later
             self._log.warning("background work not handed over", **describe_error(error))
 
-    def refuse(self, refusal: Refused) -> Response:
-        """The answer to what cannot be read as a request."""
-        self._log.info("refused", status=refusal.status, code=refusal.code.wire)
+    def refuse(self, refusal: Refused, peer: str) -> Response:
+        """The answer to what cannot be read as a request; `peer` is the address that it comes from."""
+        self._log.info("refused", status=refusal.status, code=refusal.code.wire, remote_address=peer)
         return render_refusal(refusal)

@@ -158,7 +158,8 @@ class Connection:
 
     async def _refuse(self, refusal: Refused) -> None:
         self._enter(ANSWER)
-        await self._send(wire.write(self._shared.app.refuse(refusal), is_head=self._reader.answers_head, closes=True))
+        response = self._shared.app.refuse(refusal, self._peer)
+        await self._send(wire.write(response, is_head=self._reader.answers_head, closes=True))
         await self._linger()
 
     async def _send(self, data: bytes) -> None:

@@ -393,3 +393,12 @@ def test_tls_is_spoken_with_a_certificate(runtime: str, certificate: Path) -> No
 def echo_of_another(port: int) -> bool:
     with Client(port) as client:
         return status(client.ask(request("GET /echo"))) == 200
+
+
+def test_what_is_no_request_is_logged_with_the_address_that_it_comes_from(server: Running, client: Client) -> None:
+    before = len(server.log())
+    client.send(b"nonsense\r\n\r\n")
+    assert status(client.receive()) == 400
+    (line,) = wait_until(lambda: server.log()[before:].splitlines())
+    logged = json.loads(line)
+    assert (logged["event"], logged["code"], logged["remote_address"]) == ("refused", "malformed_request", "127.0.0.1")
