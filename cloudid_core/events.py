@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from .audit.device import Entries
-from .errors import CloudidError, reason_of
+from .errors import REASON_LIMIT, CloudidError
 
 Severity = str
 """One of "debug", "info", "warning", "error"."""
@@ -33,7 +33,7 @@ class Problem(msgspec.Struct, frozen=True):
     def of(cls, failure: BaseException) -> Problem:
         """Of our own errors kind and text; of others kind and place, since their text could hold a secret."""
         if isinstance(failure, CloudidError):
-            return cls(type(failure).__name__, reason_of(failure))
+            return cls(type(failure).__name__, str(failure)[:REASON_LIMIT])
         frames = [
             f"{frame.f_code.co_filename}:{line} {frame.f_code.co_name}"
             for frame, line in walk_tb(failure.__traceback__)

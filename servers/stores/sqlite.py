@@ -150,17 +150,17 @@ class SqliteStore:
             except Exception as error:  # noqa: BLE001  # whatever it is: nothing was written
                 self._roll_back()
                 self._revision = revision
-                return [StoreFailed(f"the write failed: {type(error).__name__}")] * len(commits)
+                return [StoreFailed(f"the write failed: {_name_of(error)}")] * len(commits)
             for key in changes:  # from here on, a reader in another thread sees all of it or nothing in the file
                 self._known.drop(key)
             started = time.perf_counter()
             try:
                 self._finish()
-            except Exception:  # noqa: BLE001  # whatever it is: the log may hold the transaction
+            except Exception as error:  # noqa: BLE001  # whatever it is: the log may hold the transaction
                 self._roll_back()
                 self._unsettled = True
                 self._known.clear()
-                unknown = OutcomeUnknown("the write failed at its end")
+                unknown = OutcomeUnknown(f"the write failed at its end: {_name_of(error)}")
                 return [unknown if isinstance(outcome, int) else outcome for outcome in outcomes]
             self.waited = time.perf_counter() - started
             for key, entry in changes.items():
@@ -229,7 +229,7 @@ class SqliteStore:
                 self._finish()
             except Exception as error:
                 self._roll_back()
-                raise StoreFailed(f"the store is not writable: {type(error).__name__}") from error
+                raise StoreFailed(f"the store is not writable: {_name_of(error)}") from error
             self._unsettled = False
 
 
@@ -244,6 +244,12 @@ def _failures(what: str) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError, UnicodeError) as error:
         raise StoreFailed(f"{what}: {type(error).__name__}: {error}") from error
+
+
+def _name_of(error: Exception) -> str:
+    """SQLite's own name for what went wrong, such as SQLITE_FULL, where it has one."""
+    name: str = getattr(error, "sqlite_errorname", type(error).__name__)
+    return name
 
 
 def _connect(path: Path) -> sqlite3.Connection:

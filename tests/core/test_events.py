@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cloudid_core import run_now
-from cloudid_core.errors import Conflict, ProviderProblem, RecordFailed
+from cloudid_core.errors import Conflict, ProviderProblem, RecordFailed, StoreFailed
 from cloudid_core.events import (
     Event,
     IntentChanged,
@@ -50,6 +50,7 @@ def test_of_a_bug_only_kind_and_place_are_told() -> None:
 def test_our_own_errors_tell_their_reason() -> None:
     problem = Problem.of(ProviderProblem(403, "Authorization_RequestDenied", "id-1"))
     assert problem == Problem("ProviderProblem", "the provider answered 403 Authorization_RequestDenied (request id-1)")
+    assert Problem.of(StoreFailed("the disk is full")) == Problem("StoreFailed", "the disk is full")
 
 
 @pytest.mark.parametrize(

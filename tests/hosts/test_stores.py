@@ -438,6 +438,14 @@ def test_a_write_that_fails_is_certainly_not_written(durable: SqliteStore) -> No
     assert commit(durable, put(b=b"1")) > 0
 
 
+def test_a_write_that_fails_has_sqlites_name_for_the_reason(durable: SqliteStore) -> None:
+    """It goes to the log, where an operator looks for it."""
+    durable._writer.execute("PRAGMA max_page_count = 10")
+    [outcome] = durable.commit_all([put(b=bytes(100_000))])
+    assert isinstance(outcome, StoreFailed)
+    assert "SQLITE_FULL" in str(outcome)
+
+
 WRITER: Final = """
 import sys
 from pathlib import Path
