@@ -55,6 +55,7 @@ class Code(Enum):
         502,
         "the cloud provider does not accept the client secret: wrong, expired or replaced",
     )
+    PROVIDER_ASSERTION_REFUSED = 502, "the cloud provider does not accept our identity token"
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
     PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
     PLATFORM_IDENTITY_UNAVAILABLE = 503, "the mount has no client secret, and the platform gives no identity"

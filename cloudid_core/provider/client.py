@@ -40,6 +40,11 @@ QUOTA_CODES: Final = frozenset({"QuotaExceeded", "Directory_QuotaExceeded", "Rol
 SECRET_CODES: Final = frozenset({"AADSTS7000215", "AADSTS7000222"})
 """A client secret that is wrong, and one that has expired."""
 
+ASSERTION_CODES: Final = frozenset(
+    f"AADSTS{number}" for number in (50027, 50166, 70021, 700024, 700027, 700211, 700212, 700213)
+)
+"""An identity token that is malformed, expired or of an unknown key, or that no federated credential matches."""
+
 ProviderFailure: TypeAlias = (
     ProviderProblem | ProviderAmbiguous | ProviderUnreachable | PlatformTokenUnavailable | TimeIsUp
 )
@@ -189,6 +194,8 @@ def refusal_of(failure: ProviderFailure) -> Refused:
             return Refused(Code.PROVIDER_QUOTA_EXCEEDED)
         case ProviderProblem(status=401, code=code) if code in SECRET_CODES:
             return Refused(Code.PROVIDER_SECRET_REFUSED)
+        case ProviderProblem(status=400 | 401, code=code) if code in ASSERTION_CODES:
+            return Refused(Code.PROVIDER_ASSERTION_REFUSED)
         case ProviderProblem(status=401 | 403):
             return Refused(Code.PROVIDER_PERMISSION_DENIED)
         case ProviderProblem():

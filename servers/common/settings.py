@@ -201,6 +201,9 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     if bool(server.tls_certificate) != bool(server.tls_key):
         given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
         raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')
+    longest = service.get("max_lease_ttl", attrs.fields(Settings).max_lease_ttl.default)
+    if service.get("default_lease_ttl", 0) > longest:
+        raise SettingsError(f'[service] "default_lease_ttl" must not be above "max_lease_ttl", which is {longest} s')
     paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
     if server.is_in_database:
         del paths["store"]

@@ -75,6 +75,7 @@ def test_everything_may_be_left_out(tmp_path: Path) -> None:
         ("[server]\nlisten_on = 1", r'\[server\] "listen_on" is unknown'),
         ("[server]\nlisten = 'here'", "here is not HOST:PORT"),
         ("[server]\nconnection_limit = 0", r'\[server\] "connection_limit" must be between'),
+        ("[service]\ndefault_lease_ttl = '33d'", r'\[service\] "default_lease_ttl" must not be above "max_lease_ttl"'),
         ("[server]\ntls_key = 'key.pem'", r'\[server\] "tls_key" needs "tls_certificate"'),
         ("[server]\ntls_certificate = 'cert.pem'", r'\[server\] "tls_certificate" needs "tls_key"'),
         ("[server]\nhead_timeout = 0", r'\[server\] "head_timeout" must be between 0.1s and 86400s'),
