@@ -3,8 +3,9 @@
     python -m benchmarks.servers [--json] [--servers …] [--workloads …] [--connections …] [--seconds N] [--rounds N]
 
 Each server is a process of its own with a durable store (SQLite, an fsync for each commit), pinned to CPUs apart from
-the load and from the simulated cloud where there are four. Servers take turns in every round; of each cell the median
-over all rounds counts. Ratios are the medians of the rounds' ratios, since the pace of a machine drifts.
+the load and from the simulated cloud where there are four. Servers take turns in every round, and every second round
+goes the other way, so that none always comes after the same other one. Of each cell the median over all rounds counts.
+Ratios are the medians of the rounds' ratios, since the pace of a machine drifts.
 
 Servers
 
@@ -248,7 +249,7 @@ def measure(cells: Sequence[Cell], conditions: Conditions) -> Results:
         rounds = []
         for number in range(1, conditions.rounds + 1):
             samples = {LIMIT: sample_raw_rsa(fleet, places.server)}
-            for place, cell in enumerate(cells, 1):
+            for place, cell in enumerate(cells if number % 2 else reversed(cells), 1):
                 server, name, connections = cell
                 tell(f"round {number} of {conditions.rounds}, {place} of {len(cells)}: {server} {name} {connections}")
                 target = started[server, WORKLOADS[name].situation]
