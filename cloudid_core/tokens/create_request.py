@@ -14,6 +14,12 @@ from .record import Token
 from .roles import TokenRole
 from .settings import BATCH, POLICIES, SERVICE
 
+MOST_MEMBERS: Final = 64
+LONGEST_TEXT: Final = 512
+MOST_POLICIES: Final = 256
+"""Bounds of what a request may put into a token. Each use of the token reads its policies, and puts policies and
+metadata into both entries of every audit device."""
+
 
 def _empty(raw: object) -> str:
     if coercion.text(raw):
@@ -34,12 +40,6 @@ def _few_policies(raw: object) -> tuple[str, ...]:
         raise ValueError(f"must be at most {MOST_POLICIES}")
     return policies
 
-
-MOST_MEMBERS: Final = 64
-LONGEST_TEXT: Final = 512
-MOST_POLICIES: Final = 256
-"""Bounds of what a request may put into a token. Each use of the token reads its policies, and puts policies and
-metadata into both entries of every audit device."""
 
 EMPTY: Final = FieldType("empty string", _empty)
 METADATA: Final = FieldType("object", _metadata, dict)

@@ -63,7 +63,7 @@ async def _end(context: Context, token_id: str, now: Instant, *, release: bool) 
         return False
     token = found.record
     changes = Changes(found.expected) | token.ending(now)
-    if release and token.has_dependants and not token.is_wrapping:  # nobody could have the text of a wrapped token
+    if release and token.has_dependants and not token.is_wrapping:  # what it wraps was never handed out
         changes |= Changes(puts={token.key: replace(token, released=True, mac="")})
     await context.records.commit(changes)
     return token.has_dependants

@@ -177,7 +177,7 @@ async def _page_by_page(
 ) -> str:
     """Visit the tokens after one key, up to another one, page by page, for so many seconds of the round.
 
-    One page is visited in any case, so that a busy node comes on with all kinds of pages.
+    One page is visited in any case, so that a busy node makes progress with every kind of pages.
 
     Returns the key that it came to.
     """
