@@ -82,7 +82,7 @@ class MemoryHost:
         return Ready(os.urandom(count))
 
     async def generate_key(self) -> Secret:
-        return Secret(private_key_pem("the key of a benchmark"))
+        return Secret(private_key_pem("key 0 of a world"))
 
     async def read_federated_token(self, path: str) -> Secret:
         raise PlatformTokenUnavailable("there is none here")

@@ -11,6 +11,7 @@ from cloudid_core.events import Event
 from cloudid_core.run import run
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing.rsa_keys import private_key_pem
+from cloudid_core.testing.world import KEYS
 from cloudid_core.values.secret import Secret
 
 
@@ -55,7 +56,7 @@ class NeverWaits:
 
     async def generate_key(self) -> Secret:
         self.drawn += 1
-        return Secret(private_key_pem(f"key {self.drawn} of a host that never waits"))
+        return Secret(private_key_pem(f"key {self.drawn % KEYS} of a world"))
 
     async def read_federated_token(self, path: str) -> Secret:
         raise PlatformTokenUnavailable("no container platform is there")

@@ -15,7 +15,7 @@ from cloudid_core.values.secret import Secret
 
 START: Final = 1_800_000_000.0
 PERIOD: Final = 3600
-FIRST, SECOND, THIRD = (Secret(private_key_pem(f"signing {number}")) for number in range(3))
+FIRST, SECOND, THIRD = (Secret(private_key_pem(f"key {number} of a world")) for number in range(3))
 
 
 def rolled(times: int = 2) -> SigningKeys:

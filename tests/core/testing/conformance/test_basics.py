@@ -51,7 +51,7 @@ class SameKey(World):
     """Keys that are always the same."""
 
     async def generate_key(self) -> Secret:
-        return Secret(private_key_pem("the only one"))
+        return Secret(private_key_pem("key 0 of a world"))
 
 
 class AnyFile(World):
