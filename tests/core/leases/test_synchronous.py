@@ -23,7 +23,7 @@ def with_many(count: int) -> tuple[SecretsEngine, list[str]]:
 
 
 def test_many_leases_are_all_marked_in_bounded_commits_before_the_deadline() -> None:
-    world, leases = with_many(20_000)
+    world, leases = with_many(2 * PAGE)
     world.slow(1000)
     start = len(world.trace)
     reply = world.ask("PUT", "sys/leases/revoke-prefix/cloud", x_service_deadline="20")
@@ -46,7 +46,7 @@ def test_many_leases_are_all_marked_in_bounded_commits_before_the_deadline() -> 
 
 def test_all_that_can_be_done_is_done_before_the_answer() -> None:
     """The later copies find that the object is gone, which counts as removed by then."""
-    world, leases = with_many(1000)
+    world, leases = with_many(2 * PAGE)
     world.advance(SETTLE_TIME)
     assert world.must("PUT", "sys/leases/revoke-prefix/cloud").status == 204
     assert not any(map(world.lease, leases))
