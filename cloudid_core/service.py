@@ -35,6 +35,7 @@ from .settings import Settings
 from .store.keyring import open_keyring, read_keyring
 from .store.records import Records
 from .store.sealing import Sealer
+from .system import stored_rules
 from .system.audit import declare_devices
 from .tokens import hierarchy
 from .tokens.sweep import Sweep
@@ -63,6 +64,7 @@ class Service:
         self._request_ids = request_ids
         self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
         self._refresh_at: Instant = 0.0
+        self._look_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
@@ -118,13 +120,18 @@ class Service:
         return await self._background.run()
 
     async def upkeep(self) -> Instant:
-        """Keep this node's caches, keys and plans fresh, and look at the other nodes; when to come again."""
+        """Keep this node's caches, keys and plans fresh, and look at the other nodes and at what is stored.
+
+        The instant at which to come again.
+        """
         again = await look_around(self.context)
         if await Now() >= self._refresh_at:
             await keep_plans(self.context)
             await refresh_ahead(self.context.settings, self.context.caches)
             await self.context.records.learn_keys()
             self._refresh_at = await Now() + REFRESH_PAUSE
+        if await Now() >= self._look_at:
+            self._look_at = await stored_rules.look(self.context)
         return again
 
     async def stop(self) -> None:

@@ -39,7 +39,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("issuer.keys", "issuer.tokens"),),
     (("foundation.environment",), ("mounts.table",), ("provider",)),
     (("foundation.caches", "settings", "store"),),
-    (("api.response",), ("foundation.deadline",), ("foundation.lifetime",), ("foundation.node",)),
+    (("api.response",), ("foundation.deadline",), ("foundation.lifetime",), ("foundation.node", "foundation.problems")),
     (("api.fields",),),
     (("run",),),
     (("effects",),),

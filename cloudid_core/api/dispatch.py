@@ -11,7 +11,6 @@ the store then. Whatever the outcome, it counts only if that table still stands;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -112,8 +111,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     if route is None or not route.public:
         caller = await identify(context, mounts, parsed, exchange)
     elif route.optional_token and parsed.token:
-        with suppress(Refused):
-            caller = await identify(context, mounts, parsed, exchange)
+        caller = await identify_if_good(route, context, mounts, parsed, exchange)
     if route is None or mount is None:
         authorise(caller, parsed, found.target.capability)
         raise Refused(found.failure, allow=found.allow)
@@ -154,6 +152,20 @@ async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, 
     if exchange.trail is not None:
         exchange.caller_accessor = accessor_of(context, caller.token)
     return caller
+
+
+async def identify_if_good(
+    route: Route, context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange
+) -> Caller | None:
+    """Who sent the request, if its token is good. The state of this node is told even if the store cannot tell that."""
+    try:
+        return await identify(context, mounts, parsed, exchange)
+    except Refused:
+        return None
+    except HostFailure:
+        if route.audited:
+            raise
+        return None
 
 
 async def execute(call: Call, route: Route, parsed: ParsedRequest, exchange: Exchange) -> Response:

@@ -6,17 +6,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from attrs import NOTHING, Factory
 
 from ..errors import Code
 from ..foundation.components import Component
+from ..foundation.problems import HealthProblem, Placeholders
 from ..mounts.catalog import CATALOG
 from ..settings import Settings
 from ..values.secret import Secret
 from .fields import Field, fields_of
 from .help import VERBS
 from .routing import NoFields
+
+PROBLEMS: Final = (
+    "Without a token `problems` has the codes. A token that may read `sys/health` also gets `problem_details`: the "
+    "text of each occurrence and what mends it. A problem with which the node serves changes the status only where "
+    "`problemcode` asks for that."
+)
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -60,6 +68,13 @@ def codes_table() -> str:
     return table(("code", "status", "text"), ((f"`{code.wire}`", str(code.status), code.text) for code in Code))
 
 
+def problems_table() -> str:
+    """Every problem that health tells, with what it means and what mends it."""
+    name = Placeholders()
+    rows = ((f"`{row.code}`", row.text(name), row.consequence.value, row.remedy(name)) for row in HealthProblem)
+    return table(("code", "text", "until it is mended", "what mends it"), rows)
+
+
 def reference() -> str:
     """The whole page."""
     parts = [
@@ -73,6 +88,7 @@ def reference() -> str:
         for form, route in forms.items():
             parts += [f"### Fields of `{VERBS[route.operation]} {route.path}`", fields_table(form)]
     parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
+    parts += ["## Problems of `sys/health`", PROBLEMS, problems_table()]
     return "\n\n".join(parts) + "\n"
 
 

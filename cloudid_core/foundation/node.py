@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from ..effects import ClockReading, Instant
+from .problems import Consequence, HealthProblem, Occurrence
 
 MOST_SKEW: Final = 5.0
 """Seconds that this machine's clock may be away from the store's. Intents and leadership bear several times as much."""
@@ -63,13 +64,30 @@ class Node:
         """How far this machine's clock is certainly ahead of the store's."""
         return 0.0 if self.clock is None else max(0.0, -self.clock.offset - self.clock.uncertainty)
 
+    _noted: dict[HealthProblem, tuple[Occurrence, ...]] = field(factory=dict[HealthProblem, tuple[Occurrence, ...]])
+
+    def note(self, problem: HealthProblem, occurrences: Sequence[Occurrence]) -> None:
+        """Replace what is known of a problem; no occurrences: it is over."""
+        self._noted[problem] = tuple(occurrences)
+
     @property
-    def problems(self) -> tuple[str, ...]:
-        """Why requests should go to another node."""
-        problems = []
-        if self.last_look_failed or self.last_read_failed:
-            problems.append("the store cannot be read or written")
-        if self.clock is not None and abs(self.clock.offset) - self.clock.uncertainty > MOST_SKEW:
-            side = "behind" if self.clock.offset > 0 else "ahead of"
-            problems.append(f"this machine's clock is {abs(self.clock.offset):.1f} s {side} the store's")
-        return tuple(problems)
+    def problems(self) -> Mapping[HealthProblem, Sequence[Occurrence]]:
+        """What is wrong, in the order of the table, with every occurrence."""
+        known = {
+            **self._noted,
+            HealthProblem.STORE_UNAVAILABLE: [{}] if self.last_look_failed or self.last_read_failed else [],
+            HealthProblem.CLOCK_APART: self._clock_apart(),
+            HealthProblem.SETTINGS_DIFFER: [{"names": ", ".join(self.differences)}] if self.differences else [],
+        }
+        return {problem: known[problem] for problem in HealthProblem if known.get(problem)}
+
+    @property
+    def can_serve(self) -> bool:
+        """Whether requests may come to this node."""
+        return all(problem.consequence is not Consequence.CANNOT_SERVE for problem in self.problems)
+
+    def _clock_apart(self) -> Sequence[Occurrence]:
+        if self.clock is None or abs(self.clock.offset) - self.clock.uncertainty <= MOST_SKEW:
+            return ()
+        side = "behind" if self.clock.offset > 0 else "ahead of"
+        return ({"seconds": f"{abs(self.clock.offset):.1f}", "side": side},)

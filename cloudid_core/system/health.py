@@ -1,4 +1,7 @@
-"""The state of the service, for load balancers and clients: plain JSON, without a token."""
+"""The state of the service, for load balancers and clients: plain JSON, without a token.
+
+A token that may read `sys/health` is also told what names hosts, mounts and roles, and what mends each problem.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,14 @@ from ..api.fields import BOOLEAN, FieldType, Json, setting
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
+from ..foundation.node import Node
+from ..mounts.table import SYSTEM
 from ..values import coercion, rfc3339
 from ..version import VERSION
 
-UNHEALTHY: Final = 503
+CANNOT_SERVE: Final = 503
+MOST_DETAILS: Final = 100
+"""How many occurrences of a problem are told in detail."""
 
 
 def _status(raw: object) -> int:
@@ -31,6 +38,7 @@ class HealthForm:
     """Query parameters that choose the status of each state, for load balancers that know few."""
 
     activecode: int = setting(STATUS, 200, "Status of an active node.")
+    problemcode: int = setting(STATUS, 0, "Status of a node that serves, but has problems; 0: as without them.")
     standbyok: bool = setting(BOOLEAN, False, "Answer like an active node when on standby.")
     standbycode: int = setting(STATUS, 429, "Status of a standby node.")
     sealedcode: int = setting(STATUS, 503, "Status of a sealed node.")
@@ -45,7 +53,7 @@ def _common() -> dict[str, Json]:
 
 
 async def health(call: Call) -> Answer:
-    """What this node last saw of the store: load balancers ask often, and many of them do."""
+    """What this node last saw of itself and of the store: load balancers ask often, and many of them do."""
     form = call.form(HealthForm)
     node = call.context.node
     data = {
@@ -56,13 +64,38 @@ async def health(call: Call) -> Answer:
         "replication_dr_mode": "disabled",
         "server_time_utc": int(call.now),
         "node_id": node.id,
-        "node_name": node.name,
-        "problems": list(node.problems),
-        "settings_that_differ": list(node.differences),
+        "problems": [problem.code for problem in node.problems],
         "store_latency_ms": round(node.latency * 1000),
         "clock_skew_ms": None if node.clock is None else round(node.clock.offset * 1000),
     }
-    return Answer(data=data, plain=True, status=UNHEALTHY if node.problems else form.activecode)
+    if call.caller is not None and call.caller.acl.allows("read", f"{SYSTEM.path}/health"):
+        data |= _details(node)
+    return Answer(data=data, plain=True, status=_status_of(node, form))
+
+
+def _status_of(node: Node, form: HealthForm) -> int:
+    if not node.can_serve:
+        return CANNOT_SERVE
+    return (form.problemcode if node.problems else 0) or form.activecode
+
+
+def _details(node: Node) -> dict[str, Json]:
+    """What not everybody may know: names, what is wrong in words, and what mends it."""
+    return {
+        "node_name": node.name,
+        "settings_that_differ": list(node.differences),
+        "problem_count": sum(map(len, node.problems.values())),
+        "problem_details": [
+            {
+                "code": problem.code,
+                "text": problem.text(occurrence),
+                "consequence": problem.consequence.value,
+                "remedy": problem.remedy(occurrence),
+            }
+            for problem, occurrences in node.problems.items()
+            for occurrence in occurrences[:MOST_DETAILS]
+        ],
+    }
 
 
 async def seal_status(call: Call) -> Answer:
@@ -136,8 +169,9 @@ ROUTES: Final = (
         program=health,
         form=HealthForm,
         public=True,
+        optional_token=True,
         audited=False,
-        doc="Tells whether this node can serve.",
+        doc="Tells whether this node can serve, and what is wrong.",
     ),
     Route(
         path="seal-status",

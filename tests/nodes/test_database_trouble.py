@@ -51,7 +51,7 @@ def test_a_server_that_has_lost_its_database_says_so_soon_and_comes_back(
             assert ask(running.url, *READ).status_code == 200
             with stopped(cluster):
                 began = time.monotonic()
-                assert health(running).json()["problems"] == ["the store cannot be read or written"]
+                assert health(running).json()["problems"] == ["store_unavailable"]
                 assert time.monotonic() - began < LOSS_SECONDS + ALLOWANCE
                 began = time.monotonic()
                 for request in (READ, WRITE):

@@ -22,7 +22,7 @@ def test_a_server_whose_store_is_gone_says_so_within_a_second(name: str, tmp_pat
         (tmp_path / "store.sqlite").unlink()
         time.sleep(1.0)
         health = client.get("sys/health")
-        assert (health.status_code, health.json()["problems"]) == (503, ["the store cannot be read or written"])
+        assert (health.status_code, health.json()["problems"]) == (503, ["store_unavailable"])
         answer = client.put("sys/policies/acl/late", json={"policy": ""})
         assert (answer.status_code, answer.json()["codes"]) == (503, ["store_unavailable"])
 

@@ -107,7 +107,9 @@ def test_settings_that_must_agree_are_compared_by_name(changes: dict[str, Any], 
     look(world, world.service, other, other)
     assert differing(world) == ([names] if names else [])
     with world.requests_to(other):
-        assert world.must("GET", "sys/health", token="").body["settings_that_differ"] == list(names or ())
+        health = world.must("GET", "sys/health").body
+        assert health["settings_that_differ"] == list(names or ())
+        assert health["problems"] == (["settings_differ"] if names else [])
 
 
 def test_settings_that_agree_again_are_reported_too() -> None:
@@ -169,7 +171,8 @@ def test_the_state_of_a_node_is_told_while_the_store_is_lost() -> None:
     world.failing = (ReadEntry, ReadEntries, ListKeys, Commit)
     world.advance(60)
     health = world.ask("GET", "sys/health", token="")
-    assert (health.status, health.body["problems"]) == (503, ["the store cannot be read or written"])
+    assert (health.status, health.body["problems"]) == (503, ["store_unavailable"])
+    assert world.ask("GET", "sys/health").body["problems"] == ["store_unavailable"], "nor can the token be looked up"
     for path in ("sys/leader", "sys/seal-status", "sys/init"):
         assert world.ask("GET", path, token="").status == 200
     for path in ("sys/ha-status", "nowhere", "identity/oidc/plugins/.well-known/keys", "auth/token/lookup-self"):

@@ -6,6 +6,7 @@ import pytest
 
 from cloudid_core.effects import ClockReading
 from cloudid_core.foundation.node import MOST_SKEW, Node
+from cloudid_core.foundation.problems import HealthProblem
 
 
 @pytest.mark.parametrize(
@@ -19,9 +20,11 @@ from cloudid_core.foundation.node import MOST_SKEW, Node
     ],
 )
 def test_a_clock_that_is_certainly_seconds_away_is_a_problem(offset: float, uncertainty: float, problem: str) -> None:
-    problems = Node(clock=ClockReading(offset, uncertainty)).problems
-    assert bool(problems) == bool(problem)
-    assert problem in "".join(problems)
+    node = Node(clock=ClockReading(offset, uncertainty))
+    texts = [HealthProblem.CLOCK_APART.text(each) for each in node.problems.get(HealthProblem.CLOCK_APART, ())]
+    assert bool(texts) == bool(problem)
+    assert problem in "".join(texts)
+    assert node.can_serve is not bool(problem)
 
 
 @pytest.mark.parametrize(
@@ -39,5 +42,17 @@ def test_a_clock_is_ahead_as_far_as_that_is_certain(clock: ClockReading | None, 
 
 @pytest.mark.parametrize("node", [Node(last_look_failed=True), Node(last_read_failed=True)])
 def test_a_lost_store_is_a_problem(node: Node) -> None:
-    assert Node().problems == ()
-    assert node.problems == ("the store cannot be read or written",)
+    assert (dict(Node().problems), Node().can_serve) == ({}, True)
+    assert (list(node.problems), node.can_serve) == ([HealthProblem.STORE_UNAVAILABLE], False)
+
+
+def test_a_problem_that_was_noted_lasts_until_it_is_noted_as_over() -> None:
+    node, occurrence = Node(differences=("leeway",)), {"mount": "cloud", "field": "client_id"}
+    node.note(HealthProblem.CONFIG_INVALID, [occurrence])
+    assert dict(node.problems) == {
+        HealthProblem.SETTINGS_DIFFER: [{"names": "leeway"}],
+        HealthProblem.CONFIG_INVALID: (occurrence,),
+    }
+    assert node.can_serve
+    node.note(HealthProblem.CONFIG_INVALID, [])
+    assert list(node.problems) == [HealthProblem.SETTINGS_DIFFER]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
+from cloudid_core.foundation.problems import HealthProblem
+from cloudid_core.system.health import MOST_DETAILS
 from tests.installation import START, Installation
+from tests.tokens import new_token
 
 
 @pytest.mark.parametrize("path", ["health", "seal-status", "leader", "init"])
@@ -23,6 +28,69 @@ def test_a_healthy_node() -> None:
 @pytest.mark.parametrize("query, status", [("", 200), ("?activecode=299", 299), ("?standbycode=499", 200)])
 def test_a_load_balancer_can_choose_the_status(method: str, query: str, status: int) -> None:
     assert Installation().ask(method, f"sys/health{query}", token="").status == status
+
+
+def with_problem(world: Installation) -> None:
+    """Something is wrong that does not keep the node from serving, at a mount."""
+    world.context.node.note(HealthProblem.CONFIG_INVALID, [{"mount": "auth/cloud", "field": "tenant_id"}])
+
+
+def test_a_node_with_problems_serves_and_a_load_balancer_can_ask_for_another_status() -> None:
+    world = Installation()
+    with_problem(world)
+    health = world.must("GET", "sys/health", token="")
+    assert (health.status, health.body["problems"]) == (200, ["config_invalid"])
+    for query, status in (("problemcode=503", 503), ("activecode=299", 299), ("activecode=299&problemcode=250", 250)):
+        assert world.ask("GET", f"sys/health?{query}", token="").status == status
+    assert Installation().ask("GET", "sys/health?problemcode=503", token="").status == 200
+
+
+def test_a_node_that_cannot_serve_says_so_whatever_a_load_balancer_asks_for() -> None:
+    world = Installation()
+    world.context.node.last_look_failed = True
+    assert world.ask("GET", "sys/health?activecode=200&problemcode=200", token="").status == 503
+
+
+NAMES: Final = ("web-7.internal", "auth/cloud", "tenant_id")
+
+
+@pytest.mark.parametrize("policy", [None, "", 'path "sys/health" { capabilities = ["deny"] }'])
+def test_strangers_learn_codes_but_no_names(policy: str | None) -> None:
+    """Nor does a token whose policies do not grant it, nor one that is unknown."""
+    world = Installation(node_name=NAMES[0])
+    with_problem(world)
+    token = "unknown"
+    if policy is not None:
+        world.must("POST", "sys/policies/acl/health", {"policy": policy or 'path "x" { capabilities = ["read"] }'})
+        token = new_token(world, policies=["health"])
+    for shown in ("", token):
+        health = world.must("GET", "sys/health", token=shown)
+        assert health.body["problems"] == ["config_invalid"]
+        assert not [name for name in NAMES if name in health.response.body.decode()]
+
+
+def test_a_token_that_may_read_health_learns_what_is_wrong_and_what_mends_it() -> None:
+    world = Installation(node_name=NAMES[0])
+    with_problem(world)
+    world.must("POST", "sys/policies/acl/health", {"policy": 'path "sys/health" { capabilities = ["read"] }'})
+    health = world.must("GET", "sys/health", token=new_token(world, policies=["health"])).body
+    assert (health["node_name"], health["problem_count"]) == (NAMES[0], 1)
+    assert health["problem_details"] == [
+        {
+            "code": "config_invalid",
+            "text": 'the configuration of auth/cloud has a text in "tenant_id" that is no longer accepted',
+            "consequence": "refused at use",
+            "remedy": 'POST auth/cloud/config {"tenant_id": "…"}',
+        }
+    ]
+
+
+def test_many_occurrences_are_counted_but_not_all_told() -> None:
+    world = Installation()
+    many = [{"mount": f"auth/m{number}", "field": "tenant_id"} for number in range(MOST_DETAILS + 1)]
+    world.context.node.note(HealthProblem.CONFIG_INVALID, many)
+    health = world.must("GET", "sys/health").body
+    assert (health["problem_count"], len(health["problem_details"])) == (len(many), MOST_DETAILS)
 
 
 @pytest.mark.parametrize("status", ["99", "199", "300", "304", "399", "600", "x", ""])

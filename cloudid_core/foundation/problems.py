@@ -1,0 +1,80 @@
+"""What health can say is wrong: one row for each problem. The table in the documentation is printed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import TypeAlias
+
+Occurrence: TypeAlias = Mapping[str, str]
+"""One instance of a problem: the values of the names in braces in its row. Never a secret."""
+
+
+class Consequence(Enum):
+    """What a problem means until it is mended."""
+
+    CANNOT_SERVE = "this node cannot serve: health is 503"
+    REFUSED = "refused at use"
+    GOES_ON = "goes on"
+
+
+class HealthProblem(Enum):
+    """Every problem that health can tell: its text, its consequence, and what mends it.
+
+    The name in lower case is the code. Where a request mends the problem, that is method, path and body of the request.
+    Everybody sees codes; texts and what mends them are for tokens that may read `sys/health`.
+    """
+
+    # Why requests should go to another node
+    STORE_UNAVAILABLE = (
+        "the store cannot be read or written",
+        Consequence.CANNOT_SERVE,
+        "the server's log says why",
+    )
+    CLOCK_APART = (
+        "this machine's clock is {seconds} s {side} the store's",
+        Consequence.CANNOT_SERVE,
+        "set the clock that is wrong, and let NTP keep it",
+    )
+
+    # What an operator should know
+    SETTINGS_DIFFER = (
+        "settings differ from those of another node: {names}",
+        Consequence.GOES_ON,
+        "give all nodes the same settings, and restart those that had others",
+    )
+
+    # What was stored before a rule became stricter (`system.stored_rules`)
+    CONFIG_INVALID = (
+        'the configuration of {mount} has a text in "{field}" that is no longer accepted',
+        Consequence.REFUSED,
+        'POST {mount}/config {{"{field}": "…"}}',
+    )
+
+    @property
+    def code(self) -> str:
+        return self.name.lower()
+
+    @property
+    def consequence(self) -> Consequence:
+        return self.value[1]
+
+    def text(self, occurrence: Occurrence) -> str:
+        return self.value[0].format_map(occurrence)
+
+    def remedy(self, occurrence: Occurrence) -> str:
+        """What mends it."""
+        return self.value[2].format_map(occurrence)
+
+
+class Placeholders(Mapping[str, str]):
+    """An occurrence for the documentation: each name stands for itself."""
+
+    def __getitem__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0

@@ -1,0 +1,95 @@
+"""Rules that became stricter: which stored records break them.
+
+A stricter rule holds for what is written from now on. What is stored never stops a running service: each rule is a row
+that finds the records which break it, health lists them with what mends them, and the problem's row says whether they
+are refused at use or go on as before. Every node looks when it starts and from time to time, never for a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from attrs import frozen
+
+from ..effects import Instant, Now, Program
+from ..errors import EntryDamaged, Refused
+from ..foundation.context import Context
+from ..foundation.environment import effective
+from ..foundation.problems import HealthProblem, Occurrence
+from ..mounts.table import Mount, MountTable, mount_table
+from ..rotation.root import find_root
+from ..rotation.root_credential import RootCredential
+from ..store import keys
+
+T = TypeVar("T")
+LOOK_PAUSE: Final = 60.0
+"""Least seconds between two looks: so long health tells of what was mended."""
+MOST_OF_THE_TIME: Final = 0.01
+"""The share of the time that may be spent on looking: a large store is looked through less often."""
+PAGE: Final = 100
+
+
+@frozen
+class Stored:
+    """What rules look at: the table of mounts, and through it all records of mounts."""
+
+    context: Context
+    table: MountTable
+
+    async def configurations(self) -> list[tuple[Mount, RootCredential]]:
+        """The configurations of all live mounts as they are stored."""
+        found = []
+        for mount in self.table.live:
+            with suppress(EntryDamaged):
+                root = await find_root(self.context, mount)
+                if root is not None:
+                    found.append((mount, root.record))
+        return found
+
+    async def roles(
+        self, mount: Mount, form: type[T], judge: Callable[[str, T], Occurrence | None]
+    ) -> list[Occurrence]:
+        """What `judge` says of the roles of a mount, by name and record; there can be very many."""
+        prefix = keys.roles(mount.id)
+        names = await self.context.records.names(prefix)
+        broken = []
+        for start in range(0, len(names), PAGE):
+            page = [f"{prefix}{name}" for name in names[start : start + PAGE]]
+            for role in await self.context.records.find_undamaged(page, form):
+                if (occurrence := judge(role.key.removeprefix(prefix), role.record)) is not None:
+                    broken.append(occurrence)
+        return broken
+
+
+@frozen
+class StoredRule:
+    """A row: the problem that health tells, and what finds the records that have it."""
+
+    problem: HealthProblem
+    breaches: Callable[[Stored], Program[Sequence[Occurrence]]]
+
+
+async def malformed_configurations(stored: Stored) -> Sequence[Occurrence]:
+    """Ids and names in configurations that can become no part of a URL."""
+    found: list[Occurrence] = []
+    for mount, config in await stored.configurations():
+        with suppress(Refused):  # a variable of the environment is wrong
+            counted = effective(config, stored.context.settings.environment)
+            found += [{"mount": mount.path, "field": field} for field in counted.malformed]
+    return found
+
+
+RULES: Final = (StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),)
+"""All rules that became stricter, and what finds the stored records that break them."""
+
+
+async def look(context: Context, rules: Sequence[StoredRule] = RULES) -> Instant:
+    """Note for health which records break which rule. The instant of the next look."""
+    started = await Now()
+    stored = Stored(context, (await mount_table(context.records)).record)
+    for rule in rules:
+        context.node.note(rule.problem, await rule.breaches(stored))
+    now = await Now()
+    return now + max(LOOK_PAUSE, (now - started) / MOST_OF_THE_TIME)

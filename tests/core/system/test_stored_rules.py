@@ -1,0 +1,100 @@
+"""Stored records that break a rule which became stricter: found, told by health, and mended as health says."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from attrs import evolve
+
+from cloudid_core import Secret
+from cloudid_core.auth_method.config import Config
+from cloudid_core.auth_method.roles import Role
+from cloudid_core.effects import Sleep
+from cloudid_core.foundation.problems import HealthProblem, Occurrence
+from cloudid_core.mounts.table import mount_table
+from cloudid_core.store import keys
+from cloudid_core.store.changes import Changes
+from cloudid_core.system import stored_rules
+from cloudid_core.system.stored_rules import LOOK_PAUSE, MOST_OF_THE_TIME, PAGE, RULES, Stored
+from tests.installation import Installation
+from tests.logins import configure_logins
+
+AUTH: Final = "auth/cloud"
+
+
+def store_config(world: Installation, **fields: Any) -> None:
+    """Store fields of a login configuration as an earlier version did, which took more."""
+    key = keys.config(world.mount(AUTH).id)
+    world.perform(world.context.records.update(key, Config, lambda found: evolve(found or Config(), **fields)))
+
+
+def look(world: Installation) -> Any:
+    """What health tells after the node has looked at what is stored."""
+    world.advance(LOOK_PAUSE)
+    world.perform(world.service.upkeep())
+    return world.must("GET", "sys/health").body
+
+
+def test_each_problem_has_one_rule() -> None:
+    assert len({rule.problem for rule in RULES}) == len(RULES)
+
+
+def test_what_is_stored_is_looked_at_when_the_service_starts_and_told_until_it_is_mended() -> None:
+    world = Installation()
+    right = configure_logins(world) and world.must("GET", f"{AUTH}/config").data["tenant_id"]
+    assert look(world)["problems"] == []
+    store_config(world, tenant_id="a/b")
+    world.restart()
+    health = look(world)
+    assert health["problems"] == ["config_invalid"]
+    [detail] = health["problem_details"]
+    assert detail["remedy"] == 'POST auth/cloud/config {"tenant_id": "…"}'
+    world.must("POST", f"{AUTH}/config", {"tenant_id": right})
+    assert look(world)["problems"] == []
+
+
+def test_a_request_for_health_looks_at_nothing_that_is_stored() -> None:
+    world = Installation()
+    configure_logins(world)
+    store_config(world, tenant_id="a/b")
+    assert world.must("GET", "sys/health").body["problems"] == []
+
+
+def test_what_the_environment_overrides_breaks_no_rule() -> None:
+    """Nor does it matter what cannot be read."""
+    world = Installation(environment={"CLOUD_TENANT_ID": Secret("contoso.test")})
+    configure_logins(world)
+    store_config(world, tenant_id="a/b")
+    assert look(world)["problems"] == []
+    world.restart(environment={})
+    assert "config_invalid" in look(world)["problems"]
+    world.store.commit({}, {keys.config(world.mount(AUTH).id): b"damaged"}, ())
+    assert "config_invalid" not in look(world)["problems"]
+
+
+def test_all_roles_of_a_mount_are_looked_at() -> None:
+    world = Installation()
+    mount, count = world.mount(AUTH), 2 * PAGE + 1
+    roles = {keys.role(mount.id, f"r{number:03}"): Role(max_jwt_exp=number) for number in range(count)}
+    world.perform(world.context.records.commit(Changes({}, roles)))
+    world.store.commit({}, {keys.role(mount.id, "r000"): b"damaged"}, ())
+    stored = Stored(world.context, world.perform(mount_table(world.context.records)).record)
+
+    def judge(name: str, role: Role) -> Occurrence | None:
+        return {"role": name} if role.max_jwt_exp % 100 == 0 else None
+
+    assert world.perform(stored.roles(mount, Role, judge)) == [{"role": "r100"}, {"role": "r200"}]
+
+
+def test_a_store_that_takes_long_to_look_through_is_looked_through_less_often() -> None:
+    world = Installation()
+
+    async def slow(stored: Stored) -> list[Occurrence]:
+        await Sleep(7.0)
+        return []
+
+    async def looking() -> float:
+        return await stored_rules.look(world.context, (stored_rules.StoredRule(HealthProblem.CONFIG_INVALID, slow),))
+
+    assert world.perform(looking()) - world.clock == 7.0 / MOST_OF_THE_TIME
+    assert world.perform(stored_rules.look(world.context)) - world.clock == LOOK_PAUSE
