@@ -16,6 +16,7 @@ from .audit.device import DeclaredDevice
 from .clouds import CLOUDS, Cloud
 from .values import coercion
 from .values.secret import Secret
+from .version import VERSION
 
 
 def _issuer(raw: object) -> str:
@@ -27,8 +28,21 @@ def _issuer(raw: object) -> str:
     return text
 
 
+def _version(raw: object) -> str:
+    text = coercion.text(raw)
+    if len(text) > LONGEST_VERSION or not _VERSION.fullmatch(text):
+        raise ValueError("must be a version such as 2.2.0+ent")
+    return text
+
+
+LONGEST_VERSION: Final = 64
+_VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+"""https://semver.org, sections 2, 9 and 10."""
+API_LEVEL: Final = "2.2.0+ent"
+"""The version of the existing service whose paths and fields ours follow."""
 LOOPBACK: Final = re.compile(r"http://(localhost|127\.[0-9.]+|\[::1\])(:[0-9]{1,5})?(/[!-~]*)?")
 ISSUER: Final = FieldType("https address", _issuer)
+API_VERSION: Final = FieldType("version", _version)
 
 
 @frozen(kw_only=True)
@@ -66,6 +80,11 @@ class Settings:
     missing_max_age: int = setting(SECONDS, 5, "How long the provider's answer that a machine is unknown is believed.")
     machine_check: str = setting(
         one_of("always", "needed"), "always", "When the provider confirms a machine that a role bounds."
+    )
+    api_version: str = setting(
+        API_VERSION,
+        f"{API_LEVEL}.cloudid.{VERSION}",
+        "What `sys/health` and `sys/seal-status` answer as `version`: clients leave out fields that it is too old for.",
     )
     redact_client_secret: bool = setting(BOOLEAN, False, "Mask client_secret when the login configuration is read.")
     verify_credentials: bool = setting(BOOLEAN, True, "Prove new credentials at the token endpoint before answering.")

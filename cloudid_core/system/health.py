@@ -48,8 +48,10 @@ class HealthForm:
     performancestandbycode: int = setting(STATUS, 473, "Accepted; there are no such nodes.")
 
 
-def _common() -> dict[str, Json]:
-    return {"initialized": True, "sealed": False, "version": VERSION}
+def _common(call: Call) -> dict[str, Json]:
+    """`version` is the level of the interface, by which clients choose what they send; ours stands beside it."""
+    version = call.context.settings.api_version
+    return {"initialized": True, "sealed": False, "version": version, "cloudid_version": VERSION}
 
 
 async def health(call: Call) -> Answer:
@@ -57,7 +59,7 @@ async def health(call: Call) -> Answer:
     form = call.form(HealthForm)
     node = call.context.node
     data = {
-        **_common(),
+        **_common(call),
         "standby": False,
         "performance_standby": False,
         "replication_performance_mode": "disabled",
@@ -101,7 +103,7 @@ def _details(node: Node) -> dict[str, Json]:
 async def seal_status(call: Call) -> Answer:
     data = {
         "type": "static",
-        **_common(),
+        **_common(call),
         "t": 1,
         "n": 1,
         "progress": 0,

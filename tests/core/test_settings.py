@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.api.fields import Field, fields_of
+from cloudid_core.api.fields import Field, fields_of, parse
+from cloudid_core.errors import Refused
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
@@ -29,3 +30,14 @@ def test_leases_do_not_outlive_their_maximum_by_default() -> None:
 def test_one_provider_call_fits_into_a_request() -> None:
     settings = Settings(master_key=Secret("00" * 32))
     assert settings.provider_timeout < settings.request_deadline
+
+
+@pytest.mark.parametrize("version", ["2.2.0", "1.15.6+ent", "2.2.0-rc1", "2.2.0+ent.cloudid.0.1.0"])
+def test_the_api_version_is_a_version(version: str) -> None:
+    assert parse(Settings, {"api_version": version})["api_version"] == version
+
+
+@pytest.mark.parametrize("version", ["", "2.2", "v2.2.0", "2.2.0 ent", "2.2.0+", "2.2.0\n", "2.2.0+" + "e" * 64])
+def test_an_api_version_that_clients_could_not_read_is_refused(version: str) -> None:
+    with pytest.raises(Refused):
+        parse(Settings, {"api_version": version})

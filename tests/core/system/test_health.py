@@ -8,6 +8,7 @@ import pytest
 
 from cloudid_core.foundation.problems import HealthProblem
 from cloudid_core.system.health import MOST_DETAILS
+from cloudid_core.version import VERSION
 from tests.installation import START, Installation
 from tests.tokens import new_token
 
@@ -16,6 +17,15 @@ from tests.tokens import new_token
 def test_the_state_is_answered_without_a_token_and_without_an_envelope(path: str) -> None:
     reply = Installation().must("GET", f"sys/{path}", token="").body
     assert "request_id" not in reply
+
+
+@pytest.mark.parametrize("path", ["health", "seal-status"])
+def test_clients_are_told_the_level_of_the_interface_and_our_version_beside_it(path: str) -> None:
+    """Clients leave out what the version is too old for, without a word: rotation and identity tokens among others."""
+    reply = Installation().must("GET", f"sys/{path}", token="").body
+    assert (reply["version"], reply["cloudid_version"]) == (f"2.2.0+ent.cloudid.{VERSION}", VERSION)
+    reply = Installation(api_version="1.15.0").must("GET", f"sys/{path}", token="").body
+    assert (reply["version"], reply["cloudid_version"]) == ("1.15.0", VERSION)
 
 
 def test_a_healthy_node() -> None:
