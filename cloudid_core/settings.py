@@ -86,7 +86,11 @@ class Settings:
         f"{API_LEVEL}.cloudid.{VERSION}",
         "What `sys/health` and `sys/seal-status` answer as `version`: clients leave out fields that it is too old for.",
     )
-    redact_client_secret: bool = setting(BOOLEAN, False, "Mask client_secret when the login configuration is read.")
+    redact_client_secret: bool = setting(
+        BOOLEAN,
+        False,
+        "Leave client_secret out when the login configuration is read. Mounts of type `azure` always do.",
+    )
     verify_credentials: bool = setting(BOOLEAN, True, "Prove new credentials at the token endpoint before answering.")
     settle_time: int = setting(
         SECONDS, 900, "Declared time after which the provider's lists and look-ups tell the whole truth."

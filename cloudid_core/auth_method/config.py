@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import DELAY, ENVIRONMENT, INTEGER, TENANT, TEXT, bounded, setting, show
+from ..api.fields import DELAY, ENVIRONMENT, INTEGER, TENANT, TEXT, Json, bounded, setting, show
 from ..api.response import Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
@@ -24,7 +24,6 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found, version_of
-from ..values.secret import Secret
 
 
 @frozen(kw_only=True)
@@ -78,19 +77,27 @@ async def write_config(call: Call) -> Answer:
 
 
 async def read_config(call: Call) -> Answer:
-    """The stored configuration, client secret included unless the service is set to mask it."""
+    """The stored configuration, client secret included unless the service is set to leave it out."""
     found = await find_config(call.context, call.mount)
     if found is None:
         raise Refused(Code.NOT_FOUND)
-    config = found.record
-    if call.context.settings.redact_client_secret and config.client_secret:
-        config = evolve(config, client_secret=Secret(Secret.MASK))
-    shown = show(evolve(config, environment=config.environment or DEFAULT_ENVIRONMENT))
-    if call.mount.type_alias:
-        shown.update({name: shown[name] * 10**9 for name in NANOSECONDS_TO_ALIASES})
+    shown = (_shown_to_existing_clients if call.mount.type_alias else _shown)(found.record)
+    if call.context.settings.redact_client_secret:
+        shown.pop("client_secret", None)
     expiration = await root_password_expiration(call.context, call.mount, found.record)
     warnings = await credential_warnings(call.context, call.mount, found.record, call.now)
     return Answer(data={**shown, **expiration}, warnings=warnings)
+
+
+def _shown(config: Config) -> dict[str, Json]:
+    return show(evolve(config, environment=config.environment or DEFAULT_ENVIRONMENT))
+
+
+def _shown_to_existing_clients(config: Config) -> dict[str, Json]:
+    """As the method answers whose other name the mount's type was given by: a secret is never read back, an
+    environment is what was written, and pauses are nanoseconds."""
+    shown = show(config, omit=("client_secret",))
+    return {**shown, **{name: shown[name] * 10**9 for name in NANOSECONDS_TO_ALIASES}}
 
 
 @retry_on_conflict

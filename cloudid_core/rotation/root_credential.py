@@ -140,7 +140,7 @@ def client_of(context: Resources, mount: Mount, config: Account, version: int, d
 
 
 def changes_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a write changes. The mask of a secret, as a read shows it, means that the secret stays."""
+    """The fields that a write changes. The mask of a secret, as reads once showed it, means that it stays."""
     return {name: value for name, value in given.items() if value != Secret(Secret.MASK)}
 
 
