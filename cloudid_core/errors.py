@@ -46,6 +46,7 @@ class Code(Enum):
     RATE_LIMIT_EXCEEDED = 429, "rate limit quota exceeded"
     LOGINS_THROTTLED = 429, "too many logins from this source had no valid signature"
     LEASE_COUNT_EXCEEDED = 429, "lease count quota exceeded"
+    WRAPPED_COUNT_EXCEEDED = 429, "too many answers wrapped for this token wait to be unwrapped"
 
     # The service's own state
     INTERNAL_ERROR = 500, "internal error"
@@ -118,6 +119,8 @@ class Code(Enum):
     TOKEN_USED_UP = 400, "the token has no use left that a lease could belong to"
     TOKEN_SUDO_REQUIRED = 400, "root or sudo privileges are required"
     WRAPPING_TOKEN_INVALID = 400, "wrapping token is not valid or does not exist"
+    WRAPPING_NOT_ALLOWED = 400, "without a good token this route's answer is not wrapped"
+    WRAPPED_ANSWER_TOO_LARGE = 400, "the answer is too large to be wrapped"
     POLICY_INVALID = 400, "failed to parse the policy"
     POLICY_PROTECTED = 400, "this policy cannot be changed"
     POLICY_NOT_SUBSET = 400, "child policies must be a subset of the parent's"

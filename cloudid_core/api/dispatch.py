@@ -31,7 +31,7 @@ from ..store.records import Found
 from ..tokens.authenticate import authenticate
 from ..tokens.issue import Issue, accessor_of
 from ..tokens.record import Caller
-from ..wrapping.wrap import wrap, wrapping_token
+from ..wrapping.wrap import check_waiting, wrap, wrapping_token
 from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
 from .fields import NOTHING_GIVEN, ParsedFields, listed, parse, require, spellings_of
@@ -110,8 +110,8 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     caller: Caller | None = None
     if route is None or not route.public:
         caller = await identify(context, mounts, parsed, exchange)
-    elif route.optional_token and parsed.token:
-        caller = await identify_if_good(route, context, mounts, parsed, exchange)
+    elif route.optional_token or (parsed.wrap_ttl and not route.gives_token):
+        caller = await identify_if_possible(route, context, mounts, parsed, exchange)
     if route is None or mount is None:
         authorise(caller, parsed, found.target.capability)
         raise Refused(found.failure, allow=found.allow)
@@ -154,18 +154,24 @@ async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, 
     return caller
 
 
-async def identify_if_good(
+async def identify_if_possible(
     route: Route, context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange
 ) -> Caller | None:
-    """Who sent the request, if its token is good. The state of this node is told even if the store cannot tell that."""
-    try:
-        return await identify(context, mounts, parsed, exchange)
-    except Refused:
-        return None
-    except HostFailure:
-        if route.audited:
-            raise
-        return None
+    """Who sent a request to a public route, if its token is good. Without a good token nothing is wrapped.
+
+    A route that is not audited tells the state of this node, even if the store cannot tell whose the token is.
+    """
+    if parsed.token:
+        try:
+            return await identify(context, mounts, parsed, exchange)
+        except Refused:
+            pass
+        except HostFailure:
+            if route.audited:
+                raise
+    if parsed.wrap_ttl:
+        raise Refused(Code.WRAPPING_NOT_ALLOWED)
+    return None
 
 
 async def execute(call: Call, route: Route, parsed: ParsedRequest, exchange: Exchange) -> Response:
@@ -177,7 +183,10 @@ async def execute(call: Call, route: Route, parsed: ParsedRequest, exchange: Exc
         call = replace(call, given=read_form(route, parsed.body))
     wrapping: Issue | None = None
     if parsed.wrap_ttl:
-        wrapping = await wrapping_token(call.context, parsed.target.path, parsed.wrap_ttl, call.deadline.at)
+        path, ttl, wrapped_by = parsed.target.path, parsed.wrap_ttl, call.caller.token.id if call.caller else ""
+        if wrapped_by:
+            await check_waiting(call.context, wrapped_by, call.now)
+        wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by)
         call = replace(call, wrapping=wrapping.token)
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))

@@ -118,6 +118,8 @@ class Route:
     """Needs no token. The program knows the caller only where `optional_token` says so."""
     optional_token: bool = False
     """A good token is looked at, any other counts as none."""
+    gives_token: bool = False
+    """Each of its answers holds a token: it is wrapped also for a request that has none."""
     any_token: bool = False
     """Needs a good token, but no policy: the program decides."""
     requires_all: bool = False

@@ -23,6 +23,7 @@ ROUTES: Final = RouteTable(
             program=login.log_in,
             form=LoginForm,
             public=True,
+            gives_token=True,
             requires_all=True,
             makes_sure_of_mounts=True,
             role_field="role",

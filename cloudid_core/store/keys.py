@@ -40,6 +40,21 @@ def wrapped(token_id: str) -> str:
     return f"wrapped/{token_id}"
 
 
+def wrapped_by(token_id: str, ends_at: Instant, wrapping_id: str) -> str:
+    """Index: an answer that was wrapped for a token, and is kept until `ends_at`."""
+    return f"{all_wrapped_by(token_id)}{due_time(ends_at)}/{wrapping_id}"
+
+
+def all_wrapped_by(token_id: str) -> str:
+    """All answers that were wrapped for a token, those that end first in front."""
+    return f"wrapped-by/{token_id}/"
+
+
+def wrapped_until(token_id: str, ends_at: Instant) -> str:
+    """Sorts after the answers that end by `ends_at`, and before all others."""
+    return wrapped_by(token_id, ends_at, "~")
+
+
 def child(parent_id: str, child_id: str) -> str:
     """Index: a token that dies with its parent."""
     return f"child/{parent_id}/{child_id}"

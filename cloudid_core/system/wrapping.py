@@ -67,7 +67,7 @@ async def rewrap(call: Call) -> Answer:
     """Put another wrapping token in the place of one that was not used yet; its time begins anew."""
     token, found = await _find(call)
     wrapped = replace(found.record, created_at=call.now)
-    issue = await wrapping_token(call.context, wrapped.path, wrapped.ttl, call.now)
+    issue = await wrapping_token(call.context, wrapped.path, wrapped.ttl, call.now, token.record.wrapped_by)
     fresh = replace(issue.token, has_dependants=wrapped.has_dependants)
     released = Changes(found.expected) | found.record.release(token, call.now)
     written = Changes({fresh.key: ABSENT}, {fresh.key: fresh}) | wrapped.tie(fresh)

@@ -70,9 +70,9 @@ async def _end(context: Context, token_id: str, now: Instant, *, release: bool) 
 
 
 def _ending_damaged(damaged: EntryDamaged, token_id: str, now: Instant) -> Changes:
-    """Deletes a damaged token, and makes its children and leases due: it may have some."""
+    """Deletes a damaged token with what it may have wrapped, and makes its children and leases due."""
     due_key = keys.due(now, queue.TOKEN, TOKEN.id, token_id)
-    return Changes({damaged.key: damaged.version}, {due_key: Due()}, (damaged.key,))
+    return Changes({damaged.key: damaged.version}, {due_key: Due()}, (damaged.key, keys.wrapped(token_id)))
 
 
 async def settle_children(job: Job, *, released: bool) -> bool:

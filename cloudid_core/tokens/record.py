@@ -51,6 +51,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bound_cidrs: tuple[str, ...] = ()
     last_renewal: Instant | None = None
     has_dependants: bool = False
+    wrapped_by: str = ""
+    """Of a wrapping token: the id of the token whose request had the answer wrapped. Empty: a login had none."""
     released: bool = False
     """Dead, but its children live on as orphans. The entry stays until the last of them names no parent."""
 
@@ -97,8 +99,16 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def own_keys(self) -> tuple[str, ...]:
         """All entries of a service token."""
         if self.is_wrapping:
-            return (self.key, keys.wrapped(self.id))
+            return (self.key, *self.wrapped_keys)
         return (self.key, keys.child(self.parent, self.id)) if self.parent else (self.key,)
+
+    @property
+    def wrapped_keys(self) -> tuple[str, ...]:
+        """The entries of the answer that a wrapping token stands for."""
+        answer = keys.wrapped(self.id)
+        if not self.wrapped_by or self.expires_at is None:
+            return (answer,)
+        return (answer, keys.wrapped_by(self.wrapped_by, self.expires_at, self.id))
 
     def dependant_keys(self, lease_id: str, child_id: str) -> tuple[str, ...]:
         """The entries that make a lease and a token end with this one, by their ids; empty: there is none."""

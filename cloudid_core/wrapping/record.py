@@ -42,8 +42,8 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
 
     def tie(self, token: Token) -> Changes:
         """Writes this under its wrapping token, with what hangs on that."""
-        puts: dict[str, object] = {keys.wrapped(token.id): self, **dict.fromkeys(self.dependant_keys(token), Due())}
-        return Changes(puts=puts)
+        index_keys = (*token.wrapped_keys, *self.dependant_keys(token))
+        return Changes(puts={**dict.fromkeys(index_keys, Due()), keys.wrapped(token.id): self})
 
     def release(self, token: Found[Token], now: Instant) -> Changes:
         """Ends the wrapping token, but nothing that hangs on it.
@@ -51,5 +51,5 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
         A put ends it, not a delete: if the store cannot tell the outcome, only what was put proves who unwrapped it.
         """
         spent = replace(token.record, expires_at=now, has_dependants=False)
-        deletes = (keys.wrapped(spent.id), *self.dependant_keys(token.record))
+        deletes = (*token.record.wrapped_keys, *self.dependant_keys(token.record))
         return Changes(token.expected, {token.key: spent}, deletes)

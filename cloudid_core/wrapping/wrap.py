@@ -7,16 +7,18 @@ wrapping token with it, so that they end with it even if the process dies before
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
 from msgspec.structs import replace
 
 from ..api.response import Answer, WrapInfo
-from ..effects import ABSENT, Instant, Now, RandomBytes
+from ..effects import ABSENT, Instant, ListKeys, Now, RandomBytes
 from ..errors import CloudidError, Code, Refused
 from ..foundation.context import Context
 from ..leases.revocation import end_lease
 from ..mounts.table import TOKEN
 from ..policies.builtin import RESPONSE_WRAPPING
+from ..store import keys
 from ..store.changes import Changes
 from ..tokens.authenticate import find_token
 from ..tokens.hierarchy import revoke
@@ -25,9 +27,28 @@ from ..tokens.record import Token
 from ..values import rfc3339
 from .record import Wrapped
 
+ANSWER_LIMIT: Final = 256 * 1024
+"""Longest answer that is wrapped, in bytes."""
 
-async def wrapping_token(context: Context, path: str, ttl: int, begins_by: Instant) -> Issue:
-    """A token for an answer that is wrapped by a time, for `ttl` seconds from then on."""
+MOST_WAITING: Final = 1000
+"""How many answers wrapped for one token may wait at a time."""
+
+COME_AGAIN: Final = 60.0
+"""Seconds after which to try again when so many wait."""
+
+
+async def check_waiting(context: Context, token_id: str, now: Instant) -> None:
+    """`WRAPPED_COUNT_EXCEEDED` when too many answers wrapped for a token wait; requests under way are not counted."""
+    waiting = await ListKeys(keys.all_wrapped_by(token_id), keys.wrapped_until(token_id, now), MOST_WAITING)
+    if len(waiting) >= MOST_WAITING:
+        raise Refused(Code.WRAPPED_COUNT_EXCEEDED, retry_after=COME_AGAIN)
+
+
+async def wrapping_token(context: Context, path: str, ttl: int, begins_by: Instant, wrapped_by: str = "") -> Issue:
+    """A token for an answer that is wrapped by a time, for `ttl` seconds from then on.
+
+    `wrapped_by` is the id of the token that has it wrapped. The answer does not end with that token.
+    """
     draft = Token(
         path=path,
         mount_id=TOKEN.id,
@@ -39,6 +60,7 @@ async def wrapping_token(context: Context, path: str, ttl: int, begins_by: Insta
         renewable=False,
         explicit_max_ttl=ttl,
         num_uses=1,
+        wrapped_by=wrapped_by,
     )
     return mint(context, draft, (), await RandomBytes(RANDOM_SIZE))
 
@@ -59,6 +81,8 @@ async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue) -> A
         accessor=answer.auth.accessor if answer.auth else "",
     )
     try:
+        if len(body) > ANSWER_LIMIT:
+            raise Refused(Code.WRAPPED_ANSWER_TOO_LARGE)
         await _keep(context, wrapped, issue.token, now)
     except CloudidError:
         with suppress(CloudidError):

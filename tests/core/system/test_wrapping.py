@@ -7,6 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from cloudid_core.api.routing import METHODS
+from cloudid_core.mounts.catalog import CATALOG
+from cloudid_core.mounts.table import mount_table
 from cloudid_core.tokens.encoding import LENGTH
 from tests.installation import ROOT, Installation
 from tests.tokens import is_valid, new_token, write_policy
@@ -156,6 +159,39 @@ def test_refusals_and_empty_answers_are_not_wrapped() -> None:
         reply = world.ask(method, path, x_service_wrap_ttl="60")
         assert (reply.status, b"wrap_info" in reply.response.body) == (status, False)
     assert not world.keys("wrapped/")
+
+
+def public_routes(world: Installation) -> list[tuple[str, str]]:
+    """Method and path of every route that needs no token, but for those whose answers are tokens."""
+    mounts = world.perform(mount_table(world.context.records)).record
+    return [
+        (METHODS[route.operation][0], f"{mount.path}/{route.path}")
+        for mount in mounts.live
+        for route in CATALOG.of(mount).routes.routes
+        if route.public and not route.gives_token
+    ]
+
+
+def test_a_public_route_wraps_nothing_for_those_without_a_good_token() -> None:
+    """Otherwise anybody could fill the store."""
+    world = Installation()
+    wrapping_token = wrap(world, {"a": 1})["token"]
+    before = world.keys("")
+    routes = public_routes(world)
+    assert ("POST", "sys/wrapping/lookup") in routes
+    for method, path in routes:
+        for token in ("", "guess", wrapping_token):
+            reply = world.ask(method, path, {"token": wrapping_token}, token, x_vault_wrap_ttl="60")
+            assert (path, reply.status, reply.code) == (path, 400, "wrapping_not_allowed")
+    assert world.keys("") == before
+
+
+def test_a_public_route_is_wrapped_for_a_good_token() -> None:
+    world = Installation()
+    described = wrap(world, {"a": 1})
+    info = world.must("POST", "sys/wrapping/lookup", {"token": described["token"]}, x_vault_wrap_ttl="60").body
+    told = world.must("POST", UNWRAP, {"token": info["wrap_info"]["token"]}, token="").data
+    assert told["creation_path"] == "sys/wrapping/wrap"
 
 
 def test_what_is_wrapped_is_sealed() -> None:

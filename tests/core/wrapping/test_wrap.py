@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 
 from cloudid_core.errors import CloudidError
+from cloudid_core.store import keys
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
+from cloudid_core.wrapping.wrap import ANSWER_LIMIT, MOST_WAITING
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import Installation, Reply
 from tests.logins import configure_logins, login_form
-from tests.tokens import is_valid
+from tests.tokens import is_valid, new_token
 
 CREDS = "cloud/creds/existing"
 TTL = 60
 
 
 def wrapped(
-    world: SecretsEngine, path: str = CREDS, method: str = "GET", body: object = None, token: str = "root"
+    world: Installation, path: str = CREDS, method: str = "GET", body: object = None, token: str = "root"
 ) -> Any:
     """The `wrap_info` of an answer."""
     reply = world.ask(method, path, body, token, x_vault_wrap_ttl=str(TTL))
@@ -185,6 +187,100 @@ def test_whatever_goes_wrong_a_lease_that_no_client_has_seen_ends() -> None:
             is_unwrapped = world.wrapping_token and not world.keys("wrapped/")
             world.pass_time(2 * 3600 if is_unwrapped else 600)  # an answer that was lost on its way lives its time
             assert world.alive("password") == before
+        assert not world.keys("wrapped")
+
+
+def test_an_answer_outlives_the_token_that_had_it_wrapped() -> None:
+    world = Installation()
+    creator = new_token(world, policies=["root"])
+    info = world.must("GET", "sys/policies/acl/default", None, creator, x_service_wrap_ttl="60").body["wrap_info"]
+    world.must("POST", "auth/token/revoke", {"token": creator})
+    world.pass_time(TTL / 2)
+    assert world.must("POST", "sys/wrapping/unwrap", {"token": info["token"]}, "").data["policy"]
+
+
+def wrap_many(count: int, token: str) -> Installation:
+    """An installation in which a token had so many answers wrapped."""
+    world = Installation()
+    for _ in range(count):
+        world.must("POST", "sys/wrapping/wrap", {"a": 1}, token, x_vault_wrap_ttl=str(TTL))
+    return world
+
+
+def test_so_many_answers_of_a_token_wait_at_a_time() -> None:
+    """Another one is refused before anything is done for it. Those of other tokens do not count."""
+    world = wrap_many(MOST_WAITING - 1, "root")
+    token = world.must("POST", "sys/wrapping/wrap", {"a": 1}, x_vault_wrap_ttl=str(TTL)).body["wrap_info"]["token"]
+    before = world.keys(keys.TOKENS)
+    reply = world.ask("POST", "auth/token/create", {}, x_vault_wrap_ttl=str(TTL))
+    assert (reply.status, reply.code) == (429, "wrapped_count_exceeded")
+    assert int(reply.response.headers["retry-after"]) > 0
+    assert world.keys(keys.TOKENS) == before
+    other = new_token(world, policies=["root"])
+    world.must("POST", "sys/wrapping/wrap", {"a": 1}, other, x_vault_wrap_ttl=str(TTL))
+    world.must("POST", "sys/wrapping/unwrap", {"token": token})
+    wrapped(world, "sys/wrapping/wrap", "POST", {"a": 1})
+    assert world.ask("GET", "sys/mounts", x_vault_wrap_ttl=str(TTL)).status == 429
+    world.advance(TTL)
+    wrapped(world, "sys/wrapping/wrap", "POST", {"a": 1})
+
+
+@pytest.mark.parametrize("end", ["unwrap", "rewrap", "revoke", "expire"])
+@pytest.mark.parametrize("path, body", [("sys/wrapping/wrap", {"a": 1}), ("auth/token/create", {})])
+def test_nothing_of_a_wrapped_answer_is_left_at_its_end(end: str, path: str, body: dict[str, Any]) -> None:
+    world = Installation()
+    token = {"token": wrapped(world, path, "POST", body)["token"]}
+    assert len(world.keys("wrapped-by/")) == 1
+    match end:
+        case "unwrap":
+            world.must("POST", "sys/wrapping/unwrap", token)
+            assert not world.keys("wrapped")
+        case "rewrap":
+            world.must("POST", "sys/wrapping/rewrap", token)
+            assert len(world.keys("wrapped-by/")) == len(world.keys("wrapped/")) == 1
+        case "revoke":
+            world.must("POST", "auth/token/revoke", token)
+            assert not world.keys("wrapped")
+    world.advance(TTL)
+    world.pass_time(5)
+    assert not world.keys("wrapped")
+
+
+def test_an_answer_that_was_wrapped_without_an_index_goes_on() -> None:
+    """As those of earlier versions, and those of logins."""
+    world = Installation()
+    machine = configure_logins(world)
+    tokens = [
+        world.must("POST", "auth/cloud/login", login_form(world, machine), "", x_vault_wrap_ttl=str(TTL))
+        for _ in range(2)
+    ]
+    assert not world.keys("wrapped-by/")
+    again = world.must("POST", "sys/wrapping/rewrap", {"token": tokens[0].body["wrap_info"]["token"]})
+    assert world.must("POST", "sys/wrapping/unwrap", {"token": again.body["wrap_info"]["token"]}).auth
+    world.advance(TTL)
+    world.pass_time(5)
+    assert not world.keys("wrapped")
+
+
+def test_an_answer_that_is_too_large_is_not_wrapped() -> None:
+    world = Installation()
+    before = world.keys("")
+    body = {"a": "x" * ANSWER_LIMIT}
+    assert world.refused("POST", "sys/wrapping/wrap", body, x_vault_wrap_ttl="60") == (400, "wrapped_answer_too_large")
+    assert world.keys("") == before
+    fitting = "x" * (ANSWER_LIMIT - 500)
+    token = wrapped(world, "sys/wrapping/wrap", "POST", {"a": fitting})["token"]
+    assert world.must("POST", "sys/wrapping/unwrap", {"token": token}).data == {"a": fitting}
+
+
+def test_a_lease_or_token_whose_answer_is_too_large_to_be_wrapped_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudid_core.wrapping.wrap.ANSWER_LIMIT", 100)
+    world = engine_with_roles()
+    before, passwords = world.keys(keys.TOKENS), world.alive("password")
+    for method, path in (("POST", "auth/token/create"), ("GET", CREDS)):
+        assert world.refused(method, path, {}, x_vault_wrap_ttl="60") == (400, "wrapped_answer_too_large")
+    world.pass_time(3 * TTL)
+    assert (world.leases(), world.alive("password"), world.keys(keys.TOKENS)) == ([], passwords, before)
 
 
 @pytest.mark.parametrize("seed", range(20))
