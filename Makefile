@@ -1,19 +1,24 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
-# VENV, EXTRAS the optional dependencies in it, TESTS which tests run, MINUTES how long a soak takes.
+# VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes.
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 3
 TESTS ?= tests
-EXTRAS ?= trio,aiohttp,postgres,bench,dev
+PACKAGES ?= test
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
-PROJECT := .[$(EXTRAS)]
+READY := $(VENV)/.ready-$(PACKAGES)
+READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
+
+# The optional dependencies behind each file of requirements/.
+EXTRAS_demo := trio aiohttp
+EXTRAS_test := $(EXTRAS_demo) postgres bench dev
+EXTRAS_vendor-sdks := $(EXTRAS_test) vendor-sdks
 
 # $(call quietly,command): prints the command's output only when it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo demo-cluster dev prove endure soak docs bench figures clean
+.PHONY: help test pytest lint demo demo-cluster dev prove endure soak docs bench figures lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,13 +35,13 @@ lint: $(READY) ## Check style, import contracts and types
 	@$(call quietly,$(BIN)/mypy)
 	@$(call quietly,$(BIN)/basedpyright)
 
-demo: $(READY) ## Show the whole story on a simulated cloud, then end
+demo: $(READY_FOR_DEMO) ## Show the whole story on a simulated cloud, then end
 	@$(BIN)/python -m servers.demo
 
 demo-cluster: $(READY) ## Show two servers over one PostgreSQL, and what happens when one is killed
 	@$(BIN)/python -m servers.demo_cluster
 
-dev: $(READY) ## Leave a server with a simulated cloud running
+dev: $(READY_FOR_DEMO) ## Leave a server with a simulated cloud running
 	@$(BIN)/python -m servers.trio_server --dev
 
 prove: $(READY) ## Go through all pairs of faults and thousands of random lives (an hour)
@@ -70,9 +75,16 @@ clean: ## Remove everything that tools made
 	@rm -rf .venv .venv-* .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml constraints.txt
+lock: $(READY) ## Write requirements/ anew: what constraints.txt pins, with hashes
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps uv==0.13.9
+	@$(foreach set,demo test vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+		--python-version 3.11 --constraint constraints.txt $(addprefix --extra ,$(EXTRAS_$(set))) --group build \
+		--output-file requirements/$(set).txt pyproject.toml && ) true
+
+$(VENV)/.ready-%: requirements/%.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
 	@echo 'Setting up $(VENV) ...' >&2
 	@$(call quietly,$(PYTHON) -m venv $(VENV))
-	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e "$(PROJECT)")
+	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $<)
+	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .)
 	@touch $@
