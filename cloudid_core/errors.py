@@ -27,7 +27,7 @@ class Code(Enum):
     MALFORMED_REQUEST = 400, "the request is malformed"
     MALFORMED_PATH = 400, "the path is malformed"
     MALFORMED_JSON = 400, "failed to decode JSON input"
-    BODY_TOO_COMPLEX = 400, "the JSON body is nested too deeply"
+    BODY_TOO_COMPLEX = 400, "the JSON body is too complex"
     FIELD_INVALID = 400, "field validation failed"
     FIELD_REQUIRED = 400, "a required field is missing"
     FIELDS_EXCLUSIVE = 400, "mutually exclusive fields are both set"

@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import Code, Refused
 from ..settings import Settings
-from ..values import duration
+from ..values import duration, json_text
 from ..values.coercion import boolean
 from ..values.secret import without_tokens
 from .response import Request
@@ -20,7 +20,6 @@ from .routing import Operation
 
 PREFIX: Final = "/v1/"
 TARGET_LIMIT: Final = 8192
-DEPTH_LIMIT: Final = 32
 QUERY_LIMIT: Final = 100
 TOKEN_LIMIT: Final = 16_384
 TOKEN_HEADERS: Final = ("x-service-token", "x-vault-token")
@@ -34,9 +33,7 @@ _ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, N
 """Headers that say something to `parse_request`."""
 
 MERGE_PATCH: Final = "application/merge-patch+json"
-_CONTAINERS: Final = frozenset({dict, list})
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_decode_json: Final = msgspec.json.Decoder().decode
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -187,37 +184,16 @@ def parse_body(raw: bytes, limit: int) -> Mapping[str, Any]:
     if not raw or raw.isspace():
         return {}
     try:
-        body = _decode_json(raw)
-    except RecursionError:
-        raise Refused(Code.BODY_TOO_COMPLEX) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        body = json_text.decode(raw)
+    except json_text.TooComplex as error:
+        raise Refused(Code.BODY_TOO_COMPLEX, f"it {error}") from None
+    except ValueError:
         raise Refused(Code.MALFORMED_JSON) from None
     if body is None:
         return {}
     if not isinstance(body, dict):
         raise Refused(Code.MALFORMED_JSON, "the top level must be an object")
-    if not _CONTAINERS.isdisjoint(map(type, body.values())) and is_deeper(body, DEPTH_LIMIT):
-        raise Refused(Code.BODY_TOO_COMPLEX)
     return body
-
-
-def is_deeper(value: object, limit: int) -> bool:
-    """Whether containers are nested more than `limit` times."""
-    level: list[object] = [value]
-    for _ in range(limit + 1):
-        below: list[object] = []
-        for item in level:
-            if isinstance(item, dict):
-                below.extend(item.values())
-            elif isinstance(item, list):
-                below.extend(item)
-            else:
-                continue
-            below.append(None)
-        if not below:
-            return False
-        level = below
-    return True
 
 
 def token_in(headers: Mapping[str, str]) -> str:

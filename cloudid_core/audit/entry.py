@@ -28,6 +28,8 @@ LISTS: Final[Mapping[str, type | UnionType]] = {"keys": list | tuple, "key_info"
 """The members of a list's answer that a device may count instead, and their usual types. Others are kept."""
 
 _encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
+"""Numbers stay as they are written, since only their hash is wanted."""
 
 
 class _Members(msgspec.Struct, kw_only=True, gc=False):
@@ -201,7 +203,7 @@ def _response(exchange: Exchange, device: Device, answer: Answer) -> _Response:
             data, clear = {**data, **counts}, (*clear, *counts)
         members.data = device.hasher.members(data, clear)
     if answer.rendered:  # the body of the answer that was wrapped
-        members.data = device.hasher.members(msgspec.json.decode(answer.rendered))
+        members.data = device.hasher.members(_decode(answer.rendered))
     if answer.wrap_info is not None:
         members.wrap_info = _wrapping(device, answer.wrap_info)
     if answer.warnings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from sys import intern
-from typing import Annotated, Any, Final, NoReturn, TypeAlias
+from typing import Annotated, Final, NoReturn, TypeAlias
 
 import msgspec
 
@@ -39,7 +39,7 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
     azp: str | None = None
     groups: msgspec.Raw = msgspec.Raw(b"null")
     """Not read yet."""
-    claim_names: dict[str, Any] | None = msgspec.field(name="_claim_names", default=None)
+    claim_names: dict[str, msgspec.Raw] | None = msgspec.field(name="_claim_names", default=None)
     xms_az_rid: str | None = None
     xms_mirid: str | None = None
 

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from ..api.fields import Field, Json
 from ..values.folding import fold
+from ..values.json_text import computed
 from .document import Rule, Values
 
 CHECKED: Final = frozenset({"create", "read", "update", "patch"})
@@ -126,15 +127,19 @@ def _elements(value: Json) -> list[str]:
 
 def _text(value: Json) -> str:
     """A scalar as clients may also spell it; a list or object is the empty text, like null."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return str(value).lower()
-        case float() if value.is_integer():
-            return str(int(value))
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        number = computed(value)
+    except ValueError:
+        return ""
+    match number:
+        case float() if number.is_integer():
+            return str(int(number))
         case int() | float():
-            return str(value)
+            return str(number)
         case _:
             return ""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from attrs import evolve, frozen
 
 from ..api.fields import FieldType, Json
 from ..errors import Code, Problem, Refused
 from ..provider import assignments, groups
 from ..provider.client import Client
+from ..values import json_text
 
 MOST: Final = 100
 """How many assignments or memberships a role may ask for."""
@@ -38,8 +38,8 @@ def _elements(raw: object) -> list[Mapping[str, Any]]:
     """The objects of a JSON array, or of a text that holds one."""
     if isinstance(raw, str) and raw:
         try:
-            raw = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, RecursionError):
+            raw = json_text.decode(raw)
+        except ValueError:
             raise ValueError("must be a JSON array of objects") from None
     if raw is None or raw == "":
         return []

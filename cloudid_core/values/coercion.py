@@ -1,12 +1,15 @@
 """Weak scalars: a text, number or boolean of a client, read as the type of a field.
 
-Error texts are predicates ("must be …"): the caller puts the name of the field in front.
+Numbers may be as `json_text` leaves them. Error texts are predicates ("must be …"): the caller puts the name of the
+field in front.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from .json_text import computed
 
 _LARGEST_INTEGER: Final = 2**63 - 1
 _LONGEST_INTEGER_TEXT: Final = 128
@@ -25,6 +28,7 @@ def text(raw: object) -> str:
     """A text as it is; a number as its text, a boolean as "1" or "0", null as "". Nothing is trimmed."""
     if isinstance(raw, str):  # most are, and this takes half as long as a pattern
         return raw
+    raw = computed(raw)
     match raw:
         case bool():
             return str(int(raw))
@@ -40,6 +44,7 @@ def integer(raw: object) -> int:
 
     Null and "" are 0; a boolean is 0 or 1.
     """
+    raw = computed(raw)
     match raw:
         case None | "":
             return 0
@@ -68,6 +73,7 @@ def boolean(raw: object) -> bool:
 
     Null and "" are false.
     """
+    raw = computed(raw)
     match raw:
         case None:
             return False

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from cloudid_core import Secret, Settings
 from cloudid_core.api.request import (
-    DEPTH_LIMIT,
     QUERY_LIMIT,
     TARGET_LIMIT,
     TOKEN_LIMIT,
     ParsedRequest,
     deadline_seconds,
-    is_deeper,
     parse_body,
     parse_request,
     parse_target,
@@ -202,7 +200,7 @@ def test_bodies(raw: bytes, body: dict[str, Any]) -> None:
         (b"{", Code.MALFORMED_JSON),
         (b"{} {}", Code.MALFORMED_JSON),
         (b'{"a": NaN}', Code.MALFORMED_JSON),
-        (b'{"a": 1e999}', Code.MALFORMED_JSON),
+        (b'{"a": 1e}', Code.MALFORMED_JSON),
         (b'{"a": "\xff"}', Code.MALFORMED_JSON),
         (b'{"a": ' + b"9" * 5000 + b"}", Code.MALFORMED_JSON),
         (b'{"a": ' + b"[" * 500 + b"]" * 500 + b"}", Code.BODY_TOO_COMPLEX),
@@ -215,42 +213,11 @@ def test_bodies_that_are_refused(raw: bytes, code: Code) -> None:
     assert refused.value.code is code
 
 
-def test_a_body_too_deep_for_the_decoder_is_too_deep() -> None:
+@pytest.mark.parametrize("value", [b"[" * 100_000, b"[" * 33 + b"]" * 33, b"[" + b"0," * 40_000 + b"0]"])
+def test_a_body_that_is_too_deep_or_has_too_many_values_is_too_complex(value: bytes) -> None:
     with pytest.raises(Refused) as refused:
-        parse_body(b"[" * 100_000, 2**20)
+        parse_body(b'{"a":' + value + b"}", 2**20)
     assert refused.value.code is Code.BODY_TOO_COMPLEX
-
-
-def nested(depth: int) -> bytes:
-    return b'{"a":' * depth + b"1" + b"}" * depth
-
-
-def test_the_depth_of_a_body_is_bounded() -> None:
-    """Exactly as deep as is allowed is allowed; many shallow containers are no depth."""
-    parse_body(nested(DEPTH_LIMIT), 2**20)
-    parse_body(b'{"a":[' + b"[]," * 1000 + b"[]]}", 2**20)
-    parse_body(b'{"b":[],"c":[],' + nested(DEPTH_LIMIT)[1:], 2**20)  # deep, and more containers than that
-    with pytest.raises(Refused):
-        parse_body(nested(DEPTH_LIMIT + 1), 2**20)
-
-
-def depth_of(value: object) -> int:
-    """As one would define it."""
-    match value:
-        case dict():
-            return 1 + max(map(depth_of, value.values()), default=0)
-        case list():
-            return 1 + max(map(depth_of, value), default=0)
-        case _:
-            return 0
-
-
-@given(
-    st.recursive(st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
-    st.integers(0, 6),
-)
-def test_depth_is_counted_as_one_would(value: object, limit: int) -> None:
-    assert is_deeper(value, limit) == (depth_of(value) > limit)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from cloudid_core.values import coercion
 
@@ -13,7 +16,18 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 
 @pytest.mark.parametrize(
     "raw, expected",
-    [("", ""), (" a ", " a "), (7, "7"), (1.5, "1.5"), (-0.25, "-0.25"), (True, "1"), (False, "0"), (None, "")],
+    [
+        ("", ""),
+        (" a ", " a "),
+        (7, "7"),
+        (1.5, "1.5"),
+        (-0.25, "-0.25"),
+        (Raw("1.50"), "1.5"),
+        (Raw("1e2"), "100.0"),
+        (True, "1"),
+        (False, "0"),
+        (None, ""),
+    ],
 )
 def test_text(raw: object, expected: str) -> None:
     assert coercion.text(raw) == expected
@@ -34,6 +48,8 @@ def test_text_refuses_what_is_no_scalar(raw: object) -> None:
         (False, 0),
         (3, 3),
         (3.0, 3),
+        (Raw("3.0"), 3),
+        (Raw("3e2"), 300),
         (-3.0, -3),
         ("12", 12),
         ("+12", 12),
@@ -60,6 +76,8 @@ def test_integer(raw: object, expected: int) -> None:
     "raw",
     [
         1.5,
+        Raw("1.5"),
+        Raw("1e19"),
         float("inf"),
         float("nan"),
         1e19,
@@ -98,12 +116,12 @@ def test_every_notation_of_an_integer_reads_the_same(number: int, notation: type
     assert coercion.integer(written) == number
 
 
-@pytest.mark.parametrize("raw", [True, 1, -1, 0.5, "1", "t", "T", "true", "TRUE", "True"])
+@pytest.mark.parametrize("raw", [True, 1, -1, 0.5, Raw("5e-1"), "1", "t", "T", "true", "TRUE", "True"])
 def test_true(raw: object) -> None:
     assert coercion.boolean(raw) is True
 
 
-@pytest.mark.parametrize("raw", [False, None, "", 0, 0.0, "0", "f", "F", "false", "FALSE", "False"])
+@pytest.mark.parametrize("raw", [False, None, "", 0, 0.0, Raw("0.0"), "0", "f", "F", "false", "FALSE", "False"])
 def test_false(raw: object) -> None:
     assert coercion.boolean(raw) is False
 
@@ -112,6 +130,13 @@ def test_false(raw: object) -> None:
 def test_boolean_refuses(raw: object) -> None:
     with pytest.raises(ValueError, match="must be true or false"):
         coercion.boolean(raw)
+
+
+@pytest.mark.parametrize("read", [coercion.text, coercion.integer, coercion.boolean])
+@pytest.mark.parametrize("raw", [Raw("1e999"), Raw("-1e999")])
+def test_a_number_that_is_infinite_is_refused(read: Callable[[object], object], raw: Raw) -> None:
+    with pytest.raises(ValueError, match="must be a number in the range"):
+        read(raw)
 
 
 @given(st.from_regex(r"[g-z]{8,}", fullmatch=True))

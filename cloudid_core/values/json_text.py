@@ -1,0 +1,83 @@
+"""JSON (RFC 8259) from outside: decoded with work that its length bounds, whatever it holds.
+
+A text has at most `MOST_VALUES` values, of which `MOST_CONTAINERS` are arrays and objects, nested `DEEPEST` times. A
+number with a fraction or an exponent stays as it is written (`msgspec.Raw`) until somebody wants its value: to compute
+it takes up to seven hundred times as long as to read it.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+
+MOST_VALUES: Final = 32_768
+"""Elements of arrays and members of objects, all levels together. An empty container counts as one more."""
+
+MOST_CONTAINERS: Final = 10_000
+DEEPEST: Final = 32
+
+_MOST_QUOTES: Final = 4 * MOST_VALUES
+"""A member has two strings, its name and its value."""
+
+_CONTAINERS: Final = frozenset({dict, list})
+_decode: Final = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
+
+
+class TooComplex(ValueError):
+    """A text has too many values, or nests too deeply."""
+
+
+def decode(text: bytes | str) -> Any:
+    """The value of a JSON text: None, bool, int, str, list, dict, or a number as it is written; of equal names the
+    last wins.
+
+    Raises `TooComplex`, or `ValueError` when it is not JSON.
+    """
+    raw = text if isinstance(text, bytes) else text.encode()
+    if len(raw) > MOST_CONTAINERS and _has_too_many_values(raw):
+        raise TooComplex("has too many values")
+    try:
+        value = _decode(raw)
+    except RecursionError:
+        raise TooComplex("is nested too deeply") from None
+    is_flat = type(value) is dict and _CONTAINERS.isdisjoint(map(type, value.values()))  # a login, mostly
+    if not is_flat and is_deeper(value, DEEPEST):
+        raise TooComplex("is nested too deeply")
+    return value
+
+
+def computed(value: object) -> object:
+    """A value as it is, but the float of a number that `decode` left as it is written; `ValueError`: it is infinite."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    number = float(bytes(value))
+    if math.isinf(number):
+        raise ValueError("must be a number in the range of a double")
+    return number
+
+
+def _has_too_many_values(raw: bytes) -> bool:
+    if not _are_too_many(raw):  # even with what is in strings
+        return False
+    pieces = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return pieces.count(b'"') > _MOST_QUOTES or _are_too_many(b"".join(pieces.split(b'"')[::2]))
+
+
+def _are_too_many(raw: bytes) -> bool:
+    """Whether JSON may have too many values if none of it is in a string."""
+    containers = raw.count(b"[") + raw.count(b"{")
+    return containers > MOST_CONTAINERS or containers + raw.count(b",") > MOST_VALUES
+
+
+def is_deeper(value: object, limit: int) -> bool:
+    """Whether containers are nested more than `limit` times."""
+    level: list[Any] = [value] if type(value) in _CONTAINERS else []
+    for _ in range(limit):
+        elements = (each.values() if type(each) is dict else each for each in level)
+        level = [item for item in chain.from_iterable(elements) if type(item) in _CONTAINERS]
+        if not level:
+            return False
+    return bool(level)
