@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Hashable
 from math import inf
 from typing import Final, cast
 
@@ -30,9 +31,9 @@ from cloudid_core.errors import Code, Refused
 from ..common.app import App
 from ..common.settings import ServerSettings
 from ..http1 import wire
-from ..http1.connections import Connections, timeouts
+from ..http1.connections import Admission, Connections, source_of, timeouts
 from ..http1.heads import Head, Heads
-from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage
+from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
 
 BACKLOG: Final = 65_536
 """How many bytes a client may send ahead of an answer before it is not read any more."""
@@ -95,7 +96,18 @@ async def _unused(request: BaseRequest) -> StreamResponse:
 class Protocol(RequestHandler):
     """One connection: one client's requests and answers, one after the other."""
 
-    __slots__ = ("_due", "_has_ended", "_is_deaf", "_is_late", "_is_paused", "_reader", "_server", "_stage", "_timer")
+    __slots__ = (
+        "_due",
+        "_has_ended",
+        "_is_deaf",
+        "_is_paused",
+        "_reader",
+        "_refusal",
+        "_server",
+        "_stage",
+        "_timer",
+        "source",
+    )
 
     def __init__(self, server: Server) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), keepalive_timeout=0)
@@ -105,21 +117,26 @@ class Protocol(RequestHandler):
         self._stage = HANDSHAKE
         self._has_ended = False
         self._is_deaf = False
-        self._is_late = False
         self._is_paused = False
+        self._refusal: Refused | None = None
+        """What is said at the end, if it is not the client's."""
+
+        self.source: Hashable = ""
         self._due = inf
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A socket was accepted. With TLS, the handshake comes first."""
         socket = self.transport = cast(asyncio.Transport, transport)
-        if not self._server.admitted.admit(self):
-            if self._server.tls is None:
-                socket.write(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
-            socket.close()
-        elif self._server.tls is None:
+        peer = _address_of(socket.get_extra_info("peername"))
+        self.source = source_of(self, peer, self._server.app.trusted_proxies)
+        admission = self._server.admitted.admit(self)
+        if admission is Admission.REFUSED:
+            self.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
+        self._reader.is_health_only = admission is Admission.HEALTH_ONLY
+        if self._server.tls is None:
             self._begin(socket)
-        else:
+        elif admission is not Admission.REFUSED:
             socket.set_write_buffer_limits(1)
             socket.pause_reading()
             self._task_handler = self._loop.create_task(self._begin_tls(socket, self._server.tls))
@@ -162,6 +179,14 @@ class Protocol(RequestHandler):
         self._server.outbox.flush()
         self.force_close()
 
+    def refuse(self, refusal: Refused) -> None:
+        """Close it with this answer; without one if that would take a TLS handshake."""
+        self._refusal = refusal
+        if self._stage is HANDSHAKE and self._server.tls is not None:
+            self.end()
+        else:
+            self._wake()
+
     async def start(self) -> None:
         """Answer one request after the other, until one side ends it."""
         try:
@@ -202,7 +227,7 @@ class Protocol(RequestHandler):
             return False
         self._server.requests_count += 1
         response = await app.answer(head, body, self._peer_address())
-        closes = head.closes or app.is_draining
+        closes = head.closes or app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         is_brief = len(data) <= PIECE and not self.writing_paused
         if is_brief and not (response.holds or closes or self.transport is None):
@@ -226,12 +251,16 @@ class Protocol(RequestHandler):
             if reader.wants_continue:
                 reader.wants_continue = False
                 await self._write(wire.CONTINUE)
-            elif self._is_late:
-                raise Refused(Code.CLIENT_TOO_SLOW)
+            elif self._refusal is not None:
+                raise self._refusal
             else:
                 await self._wait_for_more()
         if self.writing_paused:
             await self._until_sent()
+        if self._refusal is not None:
+            raise self._refusal
+        if self.transport is None:
+            raise _Gone  # what is not answered is not executed either
         self._enter(ANSWER)
         return request
 
@@ -282,8 +311,7 @@ class Protocol(RequestHandler):
         elif self._stage is IDLE:
             self.end()
         else:
-            self._is_late = True
-            self._wake()
+            self.refuse(Refused(Code.CLIENT_TOO_SLOW))
 
     async def _write(self, data: bytes) -> None:
         """Raises `_Gone`, or `TimeoutError` if the client does not read."""
@@ -315,15 +343,20 @@ class Protocol(RequestHandler):
     async def _linger(self) -> None:
         """Swallow what the client still sends: a connection that is closed with unread bytes loses our last answer."""
         self._is_deaf = True
+        if not self._server.admitted.may_linger(self):
+            return
         if self.transport is not None and self.transport.can_write_eof():
             self.transport.write_eof()
         async with asyncio.timeout(wire.LINGER_SECONDS):
             await self._wait_for_more()
 
     def _peer_address(self) -> str:
-        name = self.peername
-        return name[0] if isinstance(name, tuple) else ""
+        return _address_of(self.peername)
 
     def _has_hung_up(self) -> bool:
         socket = self.transport.get_extra_info("socket") if self.transport is not None else None
         return socket is None or wire.has_hung_up(socket.fileno())
+
+
+def _address_of(peername: object) -> str:
+    return str(peername[0]) if isinstance(peername, tuple) else ""

@@ -57,11 +57,11 @@ class App:
         trusted_proxies: tuple[str, ...],
     ) -> None:
         self.body_limit = body_limit
+        self.trusted_proxies = trusted_proxies
         self.is_draining = False
         self._service = service
         self._host = host
         self._log = log
-        self._trusted_proxies = trusted_proxies
         self._undelivered = 0
         self._nothing_undelivered = host.new_event()
         self._ticks = Periodic("tick", service.tick, host, log)
@@ -74,7 +74,7 @@ class App:
         write to a client that is awake costs half as much as to wake it up. But only `delivering` gives back what an
         answer holds, so nothing may wait before that.
         """
-        address = wire.remote_address(peer, head.headers, self._trusted_proxies)
+        address = wire.remote_address(peer, head.headers, self.trusted_proxies)
         request = Request(head.method, head.target, head.headers, body, address)
         try:
             response = await run(self._service.handle(request), self._host)

@@ -118,7 +118,12 @@ class ServerSettings:
         "With several workers: reads a second from the resource manager that all of them may make together, for each "
         "subscription; ten times as many at once. 0: no limit.",
     )
-    connection_limit: int = setting(bounded(INTEGER, 1, 2**16), 1024, "Most connections at a time.")
+    connection_limit: int = setting(
+        bounded(INTEGER, 1, 2**16),
+        1024,
+        "Most connections at a time. At the limit, the address (of IPv6 the /64) with most of them gives up an idle "
+        "one; each connection of a trusted proxy counts for itself. Ten more may ask for `sys/health`.",
+    )
     head_timeout: float = setting(TIMEOUT, 10.0, "How long the head of a request may take.")
     body_timeout: float = setting(TIMEOUT, 30.0, "How long the body of a request may take.")
     idle_timeout: float = setting(TIMEOUT, 300.0, "How long a connection may be idle.")

@@ -5,28 +5,55 @@ from __future__ import annotations
 import errno
 import resource
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from enum import Enum, auto
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
+from cloudid_core.errors import Code, Refused
+from cloudid_core.values import network
+
 from ..common.settings import ServerSettings
-from .reader import ANSWER, BODY, HANDSHAKE, HEAD, IDLE, Stage
+from .reader import ANSWER, BODY, HANDSHAKE, HEAD, IDLE, Stage, no_room
 
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of `accept` that pass."""
 
-IN_USE_SECONDS: Final = 5.0
-"""A connection that was idle for less is in use."""
+SURPLUS: Final = 10
+"""Connections above the limit that are read as far as the request line, for the sake of health checks."""
+
+LINGERING: Final = 128
+"""Most refused connections at a time that are waited for, so that their clients can read the answer; fewer where the
+limit is lower, since the process may have few descriptors."""
+
+IN_USE_SECONDS: Final = 1.0
+"""A connection that was idle for less does not make room for another one of its own source."""
 
 RESERVE: Final = 512
 """Descriptors that are kept for everything but connections of clients: the provider's, the store's, new ones that are
 about to be refused."""
 
 
+class Admission(Enum):
+    """What becomes of a new connection."""
+
+    SERVED = auto()
+    HEALTH_ONLY = auto()
+    """It is above the limit: only a health check is answered."""
+
+    REFUSED = auto()
+    """There is no room, whatever it wants."""
+
+
 class Connection(Protocol):
     """What is to be known of a connection."""
+
+    @property
+    def source(self) -> Hashable:
+        """Who opened it, see `source_of`."""
+        ...
 
     @property
     def is_idle(self) -> bool:
@@ -34,62 +61,142 @@ class Connection(Protocol):
         ...
 
     def end(self) -> None:
-        """Close it soon, without a word."""
+        """Close it soon, without a word. A request that has not begun to be answered is not executed."""
+        ...
+
+    def refuse(self, refusal: Refused) -> None:
+        """Close it soon, with this answer. A request that has not begun to be answered is not executed."""
         ...
 
 
 C = TypeVar("C", bound=Connection)
 
 
-class Connections(Generic[C]):
-    """The open connections of a server. At the limit, one of them makes room for a new one.
+def source_of(connection: object, peer: str, trusted_proxies: tuple[str, ...]) -> Hashable:
+    """Who opened a connection: the network of the peer's address.
 
-    First that which has waited longest for its first answer: it is idle, or slow. Then that which is idle for longest,
-    unless it was in use a moment ago: newcomers push out no client that is being served.
+    A trusted proxy is no source, since it speaks for many: each of its connections counts for itself.
+    """
+    return connection if trusted_proxies and network.contains(trusted_proxies, peer) else network.source(peer)
+
+
+class _Source(Generic[C]):
+    """The connections of one source: how many, and which of them wait for their client."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.unanswered: dict[C, float] = {}
+        """Without a whole request so far, and since when they are open; the oldest first."""
+
+        self.answered: dict[C, float] = {}
+        """Between two requests, or amid the next one, and since when; the longest waiting first."""
+
+    @property
+    def waits(self) -> bool:
+        return bool(self.unanswered or self.answered)
+
+    @property
+    def rank(self) -> tuple[int, bool, float]:
+        """The source of highest rank gives up a connection first. One of its connections must wait."""
+        waiting = self.unanswered or self.answered
+        return self.count, bool(self.unanswered), -next(iter(waiting.values()))
+
+
+class _Places(Generic[C]):
+    """So many places for connections. A newcomer takes the place of a connection that waits for its client.
+
+    The source with most connections, the newcomer counted, gives up one: the oldest that was never answered, else the
+    one that has waited longest for its next request. Nobody gives up a connection to a source that has more.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._open: set[C] = set()
-        self._unanswered: dict[C, None] = {}
-        """Without a whole request so far, in the order in which they came."""
-
-        self._idle: dict[C, float] = {}
-        """Idle after an answer, and since when; the longest idle first."""
+        self.open: dict[C, _Source[C]] = {}
+        self._sources: dict[Hashable, _Source[C]] = {}
 
     def admit(self, connection: C) -> bool:
-        """Count a new connection. False: there is no room for it."""
-        if len(self._open) >= self._limit:
-            given_up = self._expendable()
-            if given_up is None:
-                return False
-            self.remove(given_up)
-            given_up.end()
-        self._open.add(connection)
-        self._unanswered[connection] = None
+        source = self._sources.setdefault(connection.source, _Source())
+        source.count += 1
+        self.open[connection] = source
+        if len(self.open) > self._limit and not self._make_room(source):
+            self.remove(connection)
+            return False
+        source.unanswered[connection] = time.monotonic()
         return True
 
-    def _expendable(self) -> C | None:
-        for connection in self._unanswered:
-            return connection
-        for connection, since in self._idle.items():
-            return connection if time.monotonic() - since >= IN_USE_SECONDS else None
-        return None
+    def _make_room(self, newcomer: _Source[C]) -> bool:
+        candidates = [each for each in self._sources.values() if each.count >= newcomer.count and each.waits]
+        if not candidates:
+            return False
+        greediest = max(candidates, key=lambda source: source.rank)
+        for given_up in greediest.unanswered:
+            self.remove(given_up)
+            given_up.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
+            return True
+        given_up, since = next(iter(greediest.answered.items()))
+        if greediest is newcomer and time.monotonic() - since < IN_USE_SECONDS:
+            return False
+        self.remove(given_up)
+        given_up.end()
+        return True
+
+    def remove(self, connection: C) -> None:
+        source = self.open.pop(connection, None)
+        if source is None:
+            return
+        source.unanswered.pop(connection, None)
+        source.answered.pop(connection, None)
+        source.count -= 1
+        if not source.count:
+            del self._sources[connection.source]
+
+
+class Connections(Generic[C]):
+    """The open connections of a server. At the limit, one of them makes room for a new one.
+
+    Where none can, `SURPLUS` more are let in for health checks, by the same rule among themselves.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._served: _Places[C] = _Places(limit)
+        self._surplus: _Places[C] = _Places(SURPLUS)
+        self._lingering: set[C] = set()
+        self._lingering_limit = min(LINGERING, limit)
+
+    def admit(self, connection: C) -> Admission:
+        """Count a new connection."""
+        if self._served.admit(connection):
+            return Admission.SERVED
+        if self._surplus.admit(connection):
+            return Admission.HEALTH_ONLY
+        return Admission.REFUSED
 
     def mark(self, connection: C, stage: Stage) -> None:
         """Note which stage a connection has come to."""
-        if stage is not IDLE:
-            self._idle.pop(connection, None)
-        elif connection in self._open and connection not in self._unanswered:
-            self._idle[connection] = time.monotonic()
+        source = self._served.open.get(connection) or self._surplus.open.get(connection)
+        if source is None:
+            return
         if stage is ANSWER:
-            self._unanswered.pop(connection, None)
+            source.unanswered.pop(connection, None)
+            source.answered.pop(connection, None)
+        elif connection not in source.unanswered and connection not in source.answered:
+            source.answered[connection] = time.monotonic()
+
+    def may_linger(self, connection: C) -> bool:
+        """Whether a client that has its last answer may be waited for. One above the limit leaves its place at once."""
+        if connection in self._served.open:
+            return True
+        self._surplus.remove(connection)
+        if len(self._lingering) >= self._lingering_limit:
+            return False
+        self._lingering.add(connection)
+        return True
 
     def remove(self, connection: C) -> None:
         """It is closed, or soon will be. Does nothing if it was removed before."""
-        self._open.discard(connection)
-        self._unanswered.pop(connection, None)
-        self._idle.pop(connection, None)
+        self._served.remove(connection)
+        self._surplus.remove(connection)
+        self._lingering.discard(connection)
 
     def end_idle(self) -> None:
         """Close all that are idle."""
@@ -99,10 +206,10 @@ class Connections(Generic[C]):
 
     def __iter__(self) -> Iterator[C]:
         """Those that are open at this moment."""
-        return iter(tuple(self._open))
+        return iter((*self._served.open, *self._surplus.open))
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._served.open) + len(self._surplus.open)
 
 
 def timeouts(settings: ServerSettings) -> Mapping[Stage, float]:

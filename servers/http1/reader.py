@@ -20,6 +20,10 @@ from .lines import LINES_LIMIT, find_end
 HEAD_LIMIT: Final = LINES_LIMIT
 """Longest head of a request in bytes, from the request line to the empty line."""
 
+RETRY_SECONDS: Final = 1.0
+"""After how long a client that found no room should try again."""
+
+_HEALTH_CHECK: Final = re.compile(rb"(?:GET|HEAD) /v1/sys/health(?:\?[^ ]*)? HTTP/1\.[01]")
 _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)+")
 
 
@@ -40,6 +44,11 @@ HANDSHAKE, IDLE, HEAD, BODY, ANSWER = Stage
 """Each request needs them several times, and in Python 3.11 `Stage.IDLE` takes seven times as long as `IDLE`."""
 
 
+def no_room(code: Code) -> Refused:
+    """The refusal of a request that would have been answered at another time."""
+    return Refused(code, retry_after=RETRY_SECONDS)
+
+
 class Reader:
     """The requests of one connection. After a refusal nothing more can be read from it."""
 
@@ -51,6 +60,9 @@ class Reader:
         self._skipped = 0
         self._head: Head | None = None
         self._chunks: Chunks | None = None
+        self.is_health_only = False
+        """Whether every request is refused, as soon as its first line has come, that is no health check."""
+
         self.wants_continue = False
         """Whether the client is to be told to go on. The server sets it back once it has done so."""
 
@@ -109,6 +121,8 @@ class Reader:
         if buffer[0] < 0x21 and not self._skip_empty_lines():
             return None
         self.answers_head = buffer.startswith(b"HEAD ")
+        if self.is_health_only:
+            self._refuse_all_but_health()
         end = find_end(buffer, self._searched)
         if not end:
             if len(buffer) >= HEAD_LIMIT:
@@ -117,6 +131,11 @@ class Reader:
             return None
         self._searched = self._skipped = 0
         return self._heads.read(_cut(buffer, end))
+
+    def _refuse_all_but_health(self) -> None:
+        line, end, _ = self._buffer[:HEAD_LIMIT].partition(b"\r\n")
+        if end and not _HEALTH_CHECK.fullmatch(line):
+            raise no_room(Code.TOO_MANY_CONNECTIONS)
 
     def _skip_empty_lines(self) -> bool:
         """Before a request line they mean nothing (RFC 9112, section 2.2). Whether a request line has begun."""

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final
 
-from cloudid_core.api.response import HEADERS, Response, error_body
+from cloudid_core.api.response import HEADERS, Response
 from cloudid_core.values import network
 
 LINGER_SECONDS: Final = 1.0
@@ -26,8 +26,6 @@ NO_CONTENT: Final = frozenset({204, 205, 304})
 
 NO_LENGTH: Final = frozenset({204, 304})
 """Statuses whose answers do not say how long their body is: 205 says 0."""
-
-TOO_MANY_CONNECTIONS: Final = Response(503, error_body(()), {**HEADERS, "retry-after": "1"})
 
 
 def has_hung_up(socket: int) -> bool:

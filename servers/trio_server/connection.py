@@ -7,7 +7,7 @@ move the deadline of a cancel scope twice in each request costs an eighth of a s
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from collections.abc import Hashable
 from math import inf
 from typing import Final
 
@@ -18,9 +18,9 @@ from cloudid_core.errors import Code, Refused
 from ..common.app import App
 from ..common.settings import ServerSettings
 from ..http1 import wire
-from ..http1.connections import Connections, timeouts
+from ..http1.connections import Admission, Connections, source_of, timeouts
 from ..http1.heads import Head, Heads
-from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage
+from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
 from .streams import Stream
 
 LONGEST_PAUSE: Final = 1.0
@@ -64,7 +64,11 @@ class Connection:
         self._reader = Reader(shared.heads, shared.app.body_limit)
         self._scope = trio.CancelScope()
         self._stage = HANDSHAKE
-        self._is_given_up = False
+        self.source: Hashable = ""
+        self._is_ended = False
+        self._refusal: Refused | None = None
+        """What is said at the end, if it is not the client's."""
+
         self.due = inf
         """When the stage has taken too long, by the monotonic clock."""
 
@@ -72,13 +76,18 @@ class Connection:
         """Until one side ends it."""
         try:
             self._peer = self._stream.peer
+            self.source = source_of(self, self._peer, self._shared.app.trusted_proxies)
+            admission = self._shared.connections.admit(self)
+            if admission is Admission.REFUSED:
+                self.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
+            self._reader.is_health_only = admission is Admission.HEALTH_ONLY
             with self._scope:
                 self.due = time.monotonic() + self._shared.timeouts[HANDSHAKE]
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
-            if self._scope.cancelled_caught and not (self.is_idle or self._is_given_up):
-                await self._refuse(Refused(Code.CLIENT_TOO_SLOW))
+            if self._refusal is not None and self._stage is not HANDSHAKE:
+                await self._refuse(self._refusal)
         except (_Gone, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass
         finally:
@@ -92,18 +101,20 @@ class Connection:
 
     def end(self) -> None:
         """Close it without a word."""
-        self._is_given_up = True
+        self._is_ended = True
         self._scope.cancel()
+
+    def refuse(self, refusal: Refused) -> None:
+        """Close it with this answer; without one if that would take a TLS handshake."""
+        self._refusal = refusal
+        self.end()
 
     def end_late(self) -> None:
         """Its time is over: close it, with a word if a part of a request has come."""
-        self._scope.cancel()
-
-    async def turn_away(self) -> None:
-        """Answer that there is no room, whatever the client wants. In TLS that would take a handshake: no answer."""
-        with suppress(OSError):
-            self._stream.send_at_once(wire.write(wire.TOO_MANY_CONNECTIONS, is_head=False, closes=True))
-        await self._stream.close()
+        if self.is_idle:
+            self.end()
+        else:
+            self.refuse(Refused(Code.CLIENT_TOO_SLOW))
 
     async def _exchange(self) -> bool:
         """One request and its answer; whether another may follow."""
@@ -115,7 +126,7 @@ class Connection:
         response = await self._shared.app.answer(head, body, self._peer)
         if not (response.holds or self._shared.app.is_audited):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
-        closes = head.closes or self._shared.app.is_draining
+        closes = head.closes or self._shared.app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         with self._shared.app.delivering(response):
             if response.holds and wire.has_hung_up(self._stream.fileno()):
@@ -143,6 +154,8 @@ class Connection:
             if not data:
                 raise _Gone
             reader.feed(data)
+        if self._is_ended:
+            await trio.lowlevel.checkpoint()  # the scope is cancelled: what is not answered is not executed either
         self._enter(ANSWER)
         return request
 
@@ -168,6 +181,8 @@ class Connection:
 
     async def _linger(self) -> None:
         """Swallow what the client still sends: a connection that is closed with unread bytes loses our last answer."""
+        if not self._shared.connections.may_linger(self):
+            return
         with trio.move_on_after(wire.LINGER_SECONDS):
             await self._stream.send_eof()
             while await self._stream.receive():

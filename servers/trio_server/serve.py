@@ -114,10 +114,7 @@ class _Server:
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
         connection = Connection(Secure(stream, self._tls) if self._tls else Plain(stream), self._shared)
         try:
-            if self._shared.connections.admit(connection):
-                await connection.serve()
-            else:
-                await connection.turn_away()
+            await connection.serve()
         except Exception as bug:  # noqa: BLE001  # one connection must not end the others
             self._log.error("connection failed", **describe_error(bug))
 

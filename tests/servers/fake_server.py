@@ -14,6 +14,7 @@ from cloudid_core.api.fields import parse
 from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Record, Sleep
 from cloudid_core.events import RequestAnswered
+from cloudid_core.values.network import networks
 from servers.common.bootstrap import Setup
 from servers.common.settings import ServerSettings
 from servers.stores import Store
@@ -52,6 +53,8 @@ class FakeService:
                 )
             case "/nothing":
                 return Response(204)
+            case "/v1/sys/health":
+                return answer(health=True)
             case "/health":
                 return Response(473, b"{}\n")
             case "/sleep":
@@ -115,13 +118,15 @@ def main(runtime: str, *settings: str, store: Store | None = None) -> None:
         from servers.trio_server.serve import serve
     else:
         from servers.aiohttp_server.serve import serve
-    given = parse(ServerSettings, dict(setting.split("=", 1) for setting in settings))
+    options = dict(setting.split("=", 1) for setting in settings)
+    trusted_proxies = networks(options.pop("trusted_proxies", "127.0.0.0/8"))
+    given = parse(ServerSettings, options)
     setup = Setup(
         server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
         store=store or InMemory(),
         open=lambda _: open_fake(),
         body_limit=BODY_LIMIT,
-        trusted_proxies=("127.0.0.0/8",),
+        trusted_proxies=trusted_proxies,
     )
     serve(setup)
 

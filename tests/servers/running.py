@@ -91,10 +91,10 @@ class Running:
 
 
 class Client:
-    """One connection."""
+    """One connection, from `source` if that is given."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+    def __init__(self, port: int, source: tuple[str, int] | None = None) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE, source)
         self._unread = b""
 
     def send(self, data: bytes) -> None:

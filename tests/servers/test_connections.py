@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
 import socket
 import ssl
 import time
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 import structlog
+import trio
 
+from cloudid_core.api.response import Response
+from cloudid_core.errors import Refused
+from servers.aiohttp_server.protocol import Server as AiohttpServer
+from servers.common.app import App
 from servers.common.seldom import PAUSE, Seldom
-from servers.http1.connections import IN_USE_SECONDS, RESERVE, Connections, affordable
+from servers.common.settings import ServerSettings
+from servers.http1.connections import (
+    IN_USE_SECONDS,
+    LINGERING,
+    RESERVE,
+    SURPLUS,
+    Admission,
+    Connections,
+    affordable,
+    source_of,
+)
+from servers.http1.heads import Head
 from servers.http1.reader import Stage
+from servers.trio_server.connection import Connection as TrioConnection
+from servers.trio_server.connection import Shared
 
 from .certificates import write_certificate
 from .running import PATIENCE, Client, Running, body, status, wait_until
@@ -29,53 +49,136 @@ REQUEST: Final = b"GET /echo HTTP/1.1\r\nhost: test\r\n\r\n"
 
 class FakeConnection:
     is_idle = True
-    has_ended = False
+
+    def __init__(self, source: Hashable = "somebody") -> None:
+        self.source = source
+        self.ending: str | None = None
 
     def end(self) -> None:
-        self.has_ended = True
+        self.ending = "in silence"
+
+    def refuse(self, refusal: Refused) -> None:
+        self.ending = refusal.code.wire
 
 
-def ended(*connections: FakeConnection) -> list[bool]:
-    return [connection.has_ended for connection in connections]
+def answer(held: Connections[FakeConnection], *connections: FakeConnection) -> None:
+    """Each has had an answer, and waits for its next request."""
+    for connection in connections:
+        held.mark(connection, Stage.ANSWER)
+        held.mark(connection, Stage.IDLE)
 
 
-def test_a_connection_that_was_never_answered_makes_room_first() -> None:
-    """The one that came first, whether it is silent or slow."""
+def occupied(held: Connections[FakeConnection], *sources: Hashable) -> list[FakeConnection]:
+    """Connections of these sources whose requests are being answered."""
+    connections = [FakeConnection(source) for source in sources]
+    for connection in connections:
+        assert held.admit(connection) is Admission.SERVED
+        held.mark(connection, Stage.ANSWER)
+    return connections
+
+
+def ended(connections: Iterable[FakeConnection]) -> list[bool]:
+    return [connection.ending is not None for connection in connections]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which a test sets."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+def test_of_one_source_a_connection_that_was_never_answered_makes_room_first() -> None:
+    """The one that came first, whether it is silent or slow, and it is told so; then the longest idle one."""
     answered, silent, slow, newcomer, late = (FakeConnection() for _ in range(5))
     held: Connections[FakeConnection] = Connections(3)
-    assert all(held.admit(connection) for connection in (answered, silent, slow))
-    held.mark(answered, Stage.ANSWER)
-    held.mark(answered, Stage.IDLE)
+    assert all(held.admit(connection) is Admission.SERVED for connection in (answered, silent, slow))
+    answer(held, answered)
     held.mark(silent, Stage.IDLE)
     held.mark(slow, Stage.HEAD)
-    assert held.admit(newcomer)
-    assert ended(answered, silent, slow) == [False, True, False]
-    assert held.admit(late)
-    assert ended(answered, slow, newcomer) == [False, True, False]
-    assert len(held) == 3
+    assert held.admit(newcomer) is Admission.SERVED
+    assert ended((answered, silent, slow)) == [False, True, False]
+    assert held.admit(late) is Admission.SERVED
+    assert ended((answered, slow, newcomer)) == [False, True, False]
+    assert (silent.ending, len(held)) == ("too_many_connections", 3)
 
 
-def test_then_the_longest_idle_connection_that_is_not_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    first, second, busy, newcomer = (FakeConnection() for _ in range(4))
+def test_then_its_longest_waiting_connection_unless_that_was_in_use_a_moment_ago(clock: list[float]) -> None:
     held: Connections[FakeConnection] = Connections(3)
-    for connection in (first, second, busy):
-        assert held.admit(connection)
-        held.mark(connection, Stage.ANSWER)
+    first, second, _busy = occupied(held, *["somebody"] * 3)
     held.mark(second, Stage.IDLE)
     held.mark(first, Stage.IDLE)
-    now = IN_USE_SECONDS / 2
-    assert not held.admit(newcomer)
-    held.mark(second, Stage.HEAD)
-    held.mark(second, Stage.ANSWER)
-    held.mark(second, Stage.IDLE)
-    now = IN_USE_SECONDS
-    assert held.admit(newcomer)
-    assert ended(first, second, busy) == [True, False, False]
+    clock[0] = IN_USE_SECONDS / 2
+    assert held.admit(FakeConnection()) is not Admission.SERVED
+    answer(held, second)
+    held.mark(first, Stage.HEAD)  # a request that has begun gains no time
+    clock[0] = IN_USE_SECONDS
+    assert held.admit(FakeConnection()) is Admission.SERVED
+    assert (first.ending, second.ending) == ("in silence", None)
     held.mark(first, Stage.IDLE)  # it ends later than it was given up
-    held.mark(newcomer, Stage.ANSWER)
-    assert not held.admit(FakeConnection())
+    assert len(held) == 3 + 1  # one of them above the limit
+
+
+def test_a_source_that_uses_all_its_connections_all_the_time_gives_some_up_to_others(clock: list[float]) -> None:
+    """However short the time is that they are idle for; nobody else loses one."""
+    held: Connections[FakeConnection] = Connections(8)
+    greedy = occupied(held, *["greedy"] * 6)
+    others = occupied(held, "a", "b")
+    answer(held, *others)
+    clock[0] = 100.0
+    answer(held, *greedy)
+    newcomers = [FakeConnection(name) for name in "cde"]
+    for newcomer in newcomers:
+        assert held.admit(newcomer) is Admission.SERVED
+        held.mark(newcomer, Stage.ANSWER)
+    assert ended(greedy) == [True] * 3 + [False] * 3
+    assert ended((*others, *newcomers)) == [False] * 5
+
+
+def test_nobody_gives_a_connection_up_to_a_source_that_has_more(clock: list[float]) -> None:
+    held: Connections[FakeConnection] = Connections(4)
+    occupied(held, *["greedy"] * 3)
+    (other,) = occupied(held, "other")
+    answer(held, other)
+    clock[0] = 100.0
+    assert held.admit(FakeConnection("greedy")) is not Admission.SERVED
+    assert other.ending is None
+    assert held.admit(FakeConnection("newcomer")) is Admission.SERVED
+    assert other.ending == "in silence"
+
+
+def test_a_trusted_proxy_is_no_source() -> None:
+    """Each of its connections counts for itself, and so does each IPv4 address and each /64 of IPv6."""
+    first, second, trusted = FakeConnection(), FakeConnection(), ("192.0.2.0/24",)
+    assert source_of(first, "192.0.2.1", trusted) != source_of(second, "192.0.2.1", trusted)
+    assert source_of(first, "192.0.2.1", ()) == source_of(second, "192.0.2.1", ())
+    assert source_of(first, "198.51.100.1", trusted) == source_of(second, "198.51.100.1", trusted)
+    assert source_of(first, "2001:db8::1", trusted) == source_of(second, "2001:db8::2", trusted)
+
+
+def test_some_more_are_let_in_for_health_checks_and_no_source_can_take_all_of_these_places() -> None:
+    held: Connections[FakeConnection] = Connections(1)
+    occupied(held, "greedy")
+    surplus = [FakeConnection("greedy") for _ in range(SURPLUS)]
+    assert {held.admit(connection) for connection in surplus} == {Admission.HEALTH_ONLY}
+    check = FakeConnection("load balancer")
+    assert held.admit(check) is Admission.HEALTH_ONLY
+    assert ended(surplus) == [True] + [False] * (SURPLUS - 1)
+    assert set(held) >= {check, *surplus[1:]}
+    for connection in held:
+        held.mark(connection, Stage.ANSWER)
+    assert held.admit(FakeConnection("another")) is Admission.REFUSED
+
+
+def test_refused_clients_are_waited_for_but_not_all_of_a_flood() -> None:
+    held: Connections[FakeConnection] = Connections(2 * LINGERING)
+    (served,) = occupied(held, "somebody")
+    refused = [FakeConnection() for _ in range(LINGERING + 1)]
+    assert [held.may_linger(connection) for connection in refused] == [True] * LINGERING + [False]
+    assert held.may_linger(served)
+    held.remove(refused[0])
+    assert held.may_linger(refused[-1])
 
 
 @pytest.mark.parametrize(
@@ -242,6 +345,127 @@ def test_a_client_that_never_reads_leaves_its_place_to_others(runtime: str) -> N
         lazy.sendall(REQUEST.replace(b"/echo", b"/large?50000000"))
         assert lazy.recv(1)  # from now on, this client has its place, and others are refused
         wait_until(lambda: is_served(running.port))
+
+
+ATTACKER: Final = ("127.0.0.2", 0)
+HEALTH: Final = REQUEST.replace(b"/echo", b"/v1/sys/health?standbyok=true")
+LIMIT: Final = 8
+NEWCOMERS: Final = 3 * SURPLUS
+
+
+@pytest.fixture(scope="module", params=RUNTIMES)
+def crowded(request: pytest.FixtureRequest) -> Iterator[Running]:
+    """A server with few connections."""
+    with Running(FAKE, request.param, f"connection_limit={LIMIT}", "trusted_proxies=") as running:
+        yield running
+
+
+@contextmanager
+def connections(running: Running, request: bytes, number: int = LIMIT) -> Iterator[list[Client]]:
+    """Connections of the attacker on which this request has been sent."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(running.port, ATTACKER)) for _ in range(number)]
+        for client in clients:
+            client.send(request)
+        yield clients
+
+
+def test_one_source_takes_the_server_from_nobody(crowded: Running) -> None:
+    """It has as many connections as there may be, and uses each of them all the time."""
+    with connections(crowded, REQUEST) as greedy:
+        assert {status(client.receive()) for client in greedy} == {200}
+        with ExitStack() as others:
+            for number in range(LIMIT // 2):
+                client = others.enter_context(Client(crowded.port))
+                assert status(client.ask(REQUEST)) == 200
+                for used in greedy[number + 1 :]:
+                    assert status(used.ask(REQUEST)) == 200
+            assert all(client.is_closed() for client in greedy[: LIMIT // 2])
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_health_is_told_above_the_limit_and_everybody_else_reads_why_not(runtime: str) -> None:
+    """All connections are being answered: none can make room. Nobody is cut off before the answer is read."""
+    with (
+        Running(FAKE, runtime, f"connection_limit={2 * NEWCOMERS}", "trusted_proxies=") as crowded,
+        ExitStack() as stack,
+    ):
+        while not is_refused(crowded):
+            stack.enter_context(connections(crowded, REQUEST.replace(b"/echo", b"/sleep?600"), 1))
+        clients = []
+        for _ in range(NEWCOMERS):
+            clients.append(stack.enter_context(Client(crowded.port)))
+            for piece in (REQUEST[:20], REQUEST[20:]):  # as many clients send them
+                clients[-1].send(piece)
+        assert {refusal(client.receive()) for client in clients} == {(503, "too_many_connections")}
+        with Client(crowded.port) as check:
+            told = check.ask(HEALTH)
+            assert (status(told), b"connection: close" in told) == (200, True)
+            assert check.is_closed()
+
+
+def refusal(answer: bytes) -> tuple[int, str]:
+    return status(answer), json.loads(body(answer))["codes"][0]
+
+
+def is_refused(running: Running) -> bool:
+    with Client(running.port) as client:
+        return status(client.ask(REQUEST)) == 503
+
+
+class FakeApp:
+    """Counts the requests that it is asked to answer."""
+
+    body_limit = 1000
+    trusted_proxies = ()
+    is_draining = is_audited = False
+    asked = 0
+
+    async def answer(self, head: Head, body: bytes, peer: str) -> Response:
+        self.asked += 1
+        return Response(204)
+
+
+class GivenUpAtOnce:
+    """A trio stream of a connection that is given up at the moment at which a request has come."""
+
+    peer = "127.0.0.1"
+    connection: TrioConnection
+
+    async def do_handshake(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def receive(self) -> bytes:
+        self.connection.end()
+        return REQUEST
+
+
+def test_a_request_on_a_connection_that_was_given_up_is_not_executed_by_the_trio_server() -> None:
+    app, stream = FakeApp(), GivenUpAtOnce()
+    stream.connection = TrioConnection(cast(Any, stream), Shared(cast(App, app), ServerSettings(), connection_limit=1))
+    trio.run(stream.connection.serve)
+    assert app.asked == 0
+
+
+def test_a_request_on_a_connection_that_was_given_up_is_not_executed_by_the_aiohttp_server() -> None:
+    app = FakeApp()
+
+    async def main() -> None:
+        server = AiohttpServer(cast(App, app), ServerSettings(), connection_limit=1)
+        listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+        writer.write(REQUEST)
+        await reader.readuntil(b"\r\n\r\n")
+        (connection,) = server.admitted
+        connection.data_received(REQUEST)
+        connection.end()
+        assert await reader.read() == b""
+        writer.close()
+        listener.close()
+
+    asyncio.run(main())
+    assert app.asked == 1
 
 
 def count(connection: socket.socket) -> int:
