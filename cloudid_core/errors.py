@@ -67,6 +67,7 @@ class Code(Enum):
     COMMIT_UNRESOLVED = 503, "the outcome of a write could not be determined"
     ENTRY_DAMAGED = 503, "an entry of the store is damaged: write it anew or delete it"
     TOO_MANY_CONNECTIONS = 503, "too many connections"
+    TOO_MANY_BODIES = 503, "too many large request bodies are under way"
     AUDIT_UNAVAILABLE = 503, "the request could not be recorded"
     SEALED = 503, "the service is sealed"
     NOT_INITIALISED = 503, "the service is not initialised"

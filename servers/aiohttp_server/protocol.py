@@ -31,6 +31,7 @@ from cloudid_core.errors import Code, Refused
 from ..common.app import App
 from ..common.settings import ServerSettings
 from ..http1 import wire
+from ..http1.bodies import Bodies
 from ..http1.connections import Admission, Connections, source_of, timeouts
 from ..http1.heads import Head, Heads
 from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
@@ -82,6 +83,7 @@ class Server(web.Server):
         self.write_timeout = settings.write_timeout
         self.heads = Heads(settings.scheme)
         self.admitted: Connections[Protocol] = Connections(connection_limit)
+        self.bodies: Bodies[Protocol] = Bodies(settings.body_memory)
         self.outbox = Outbox()
 
     def __call__(self) -> RequestHandler:
@@ -97,6 +99,7 @@ class Protocol(RequestHandler):
     """One connection: one client's requests and answers, one after the other."""
 
     __slots__ = (
+        "_answered_size",
         "_due",
         "_has_ended",
         "_is_deaf",
@@ -115,6 +118,9 @@ class Protocol(RequestHandler):
         self._server = server
         self._reader = Reader(server.heads, server.app.body_limit)
         self._stage = HANDSHAKE
+        self._answered_size = 0
+        """Bytes of the body that is being answered."""
+
         self._has_ended = False
         self._is_deaf = False
         self._is_paused = False
@@ -143,6 +149,7 @@ class Protocol(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._server.admitted.remove(self)
+        self._server.bodies.remove(self)
         if self._timer is not None:
             self._timer.cancel()
         self._has_ended = True
@@ -153,7 +160,10 @@ class Protocol(RequestHandler):
             return
         self._reader.feed(data)
         self._wake()
-        if self._stage is ANSWER and self._reader.unread > BACKLOG and self.transport is not None:
+        if self._stage is not ANSWER or self.transport is None:
+            return
+        self._server.bodies.hold(self, self._answered_size + self._reader.held, is_whole=True)
+        if self._reader.unread > BACKLOG:
             self._is_paused = True
             self.transport.pause_reading()
 
@@ -182,6 +192,8 @@ class Protocol(RequestHandler):
     def refuse(self, refusal: Refused) -> None:
         """Close it with this answer; without one if that would take a TLS handshake."""
         self._refusal = refusal
+        self._is_deaf = True
+        self._reader.drop()
         if self._stage is HANDSHAKE and self._server.tls is not None:
             self.end()
         else:
@@ -254,9 +266,13 @@ class Protocol(RequestHandler):
             elif self._refusal is not None:
                 raise self._refusal
             else:
-                await self._wait_for_more()
+                self._server.bodies.hold(self, reader.held, is_whole=False)
+                if self._refusal is None:
+                    await self._wait_for_more()
         if self.writing_paused:
             await self._until_sent()
+        self._answered_size = len(request[1])
+        self._server.bodies.hold(self, self._answered_size + reader.held, is_whole=True)
         if self._refusal is not None:
             raise self._refusal
         if self.transport is None:

@@ -124,6 +124,12 @@ class ServerSettings:
         "Most connections at a time. At the limit, the address (of IPv6 the /64) with most of them gives up an idle "
         "one; each connection of a trusted proxy counts for itself. Ten more may ask for `sys/health`.",
     )
+    body_memory: int = setting(
+        bounded(INTEGER, 2**20, 2**40),
+        2**26,
+        "Most bytes of request bodies under way at a time, besides 16 KiB for each connection. When more come, the "
+        "address with most of them gives up the body that is longest under way. At least `body_limit`.",
+    )
     head_timeout: float = setting(TIMEOUT, 10.0, "How long the head of a request may take.")
     body_timeout: float = setting(TIMEOUT, 30.0, "How long the body of a request may take.")
     idle_timeout: float = setting(TIMEOUT, 300.0, "How long a connection may be idle.")
@@ -206,6 +212,9 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     if bool(server.tls_certificate) != bool(server.tls_key):
         given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
         raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')
+    largest = service.get("body_limit", attrs.fields(Settings).body_limit.default)
+    if largest > server.body_memory:
+        raise SettingsError(f'[server] "body_memory" must not be below [service] "body_limit", which is {largest}')
     longest = service.get("max_lease_ttl", attrs.fields(Settings).max_lease_ttl.default)
     if service.get("default_lease_ttl", 0) > longest:
         raise SettingsError(f'[service] "default_lease_ttl" must not be above "max_lease_ttl", which is {longest} s')

@@ -38,6 +38,11 @@ class Chunks:
         self._is_in_trailers = False
         self._searched = 0
 
+    @property
+    def taken(self) -> int:
+        """How many bytes of the body have been taken."""
+        return len(self._body)
+
     def take(self, buffer: bytearray) -> bytes | None:
         """Take from the start of `buffer` what belongs to the body; the body, once it is whole. Raises `Refused`."""
         while not self._is_in_trailers:

@@ -81,6 +81,16 @@ class Reader:
         """How many bytes have come for requests that were not asked for yet."""
         return len(self._buffer)
 
+    @property
+    def held(self) -> int:
+        """How many bytes are kept, for the request that is being read and for later ones."""
+        return len(self._buffer) + (self._chunks.taken if self._chunks is not None else 0)
+
+    def drop(self) -> None:
+        """Forget all bytes: there will be no next request."""
+        self._buffer.clear()
+        self._chunks = self._head = None
+
     def feed(self, data: bytes) -> None:
         """Add what has arrived."""
         self._buffer += data
@@ -105,8 +115,11 @@ class Reader:
         else:
             assert self._chunks is not None
             body = self._chunks.take(self._buffer)
-        self._head = head if body is None else None
-        return None if body is None else (head, body)
+        if body is None:
+            self._head = head
+            return None
+        self._head = self._chunks = None
+        return head, body
 
     def _take(self, length: int) -> bytes | None:
         if not length:

@@ -18,6 +18,7 @@ from cloudid_core.errors import Code, Refused
 from ..common.app import App
 from ..common.settings import ServerSettings
 from ..http1 import wire
+from ..http1.bodies import Bodies
 from ..http1.connections import Admission, Connections, source_of, timeouts
 from ..http1.heads import Head, Heads
 from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
@@ -43,6 +44,7 @@ class Shared:
         self.write_timeout = settings.write_timeout
         self.heads = Heads(settings.scheme)
         self.connections: Connections[Connection] = Connections(connection_limit)
+        self.bodies: Bodies[Connection] = Bodies(settings.body_memory)
 
     async def end_late(self) -> None:
         """Look at all connections again and again, and end those whose stage has taken too long."""
@@ -92,6 +94,7 @@ class Connection:
             pass
         finally:
             self._shared.connections.remove(self)
+            self._shared.bodies.remove(self)
             await self._stream.close()
 
     @property
@@ -107,6 +110,7 @@ class Connection:
     def refuse(self, refusal: Refused) -> None:
         """Close it with this answer; without one if that would take a TLS handshake."""
         self._refusal = refusal
+        self._reader.drop()
         self.end()
 
     def end_late(self) -> None:
@@ -150,10 +154,12 @@ class Connection:
                 reader.wants_continue = False
                 await self._stream.send(wire.CONTINUE)
                 continue
+            self._shared.bodies.hold(self, reader.held, is_whole=False)
             data = await self._stream.receive()
             if not data:
                 raise _Gone
             reader.feed(data)
+        self._shared.bodies.hold(self, len(request[1]) + reader.held, is_whole=True)
         if self._is_ended:
             await trio.lowlevel.checkpoint()  # the scope is cancelled: what is not answered is not executed either
         self._enter(ANSWER)

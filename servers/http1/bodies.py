@@ -1,0 +1,92 @@
+"""Bodies: how many bytes of requests all connections may hold together, and whose body is given up when there are more.
+
+A connection holds what has come of a request, the body that is being answered, and what has come ahead of its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from cloudid_core.errors import Code
+
+from .connections import Connection
+from .reader import no_room
+
+UNCOUNTED: Final = 16 * 1024
+"""Bytes. A connection that holds less is not counted: the limit of connections bounds what these hold together."""
+
+C = TypeVar("C", bound=Connection)
+
+
+class _Source(Generic[C]):
+    """What the connections of one source hold."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.sizes: dict[C, int] = {}
+        self.unfinished: dict[C, None] = {}
+        """Those that wait for the rest of a request; the longest waiting first."""
+
+
+class Bodies(Generic[C]):
+    """The bytes that connections hold: at most `limit`, and less than `UNCOUNTED` more for each connection.
+
+    When there are more, the source that holds most gives up the body that has been under way for longest. Nobody gives
+    one up to a source that holds more, nor a request that is being answered.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held = 0
+        self._sources: dict[Hashable, _Source[C]] = {}
+
+    def hold(self, connection: C, size: int, *, is_whole: bool) -> None:
+        """Note how many bytes a connection holds from now on, and whether its request is whole.
+
+        Refuses the connection itself if no other one makes room for it.
+        """
+        source = self._sources.get(connection.source)
+        if size < UNCOUNTED:
+            if source is not None and connection in source.sizes:
+                self.remove(connection)
+            return
+        if source is None:
+            source = self._sources[connection.source] = _Source()
+        growth = size - source.sizes.get(connection, 0)
+        source.sizes[connection] = size
+        source.held += growth
+        self._held += growth
+        if is_whole:
+            source.unfinished.pop(connection, None)
+        else:
+            source.unfinished.setdefault(connection)
+        while growth > 0 and self._held > self._limit:
+            given_up = self._expendable(source) or connection
+            self.remove(given_up)
+            given_up.refuse(no_room(Code.TOO_MANY_BODIES))
+            if given_up is connection:
+                return
+
+    def _expendable(self, growing: _Source[C]) -> C | None:
+        candidates = [each for each in self._sources.values() if each.held >= growing.held and each.unfinished]
+        if not candidates:
+            return None
+        return next(iter(max(candidates, key=lambda source: source.held).unfinished))
+
+    def remove(self, connection: C) -> None:
+        """It holds nothing any more. Does nothing if it held nothing."""
+        source = self._sources.get(connection.source)
+        if source is None or connection not in source.sizes:
+            return
+        size = source.sizes.pop(connection)
+        source.unfinished.pop(connection, None)
+        source.held -= size
+        self._held -= size
+        if not source.sizes:
+            del self._sources[connection.source]
+
+    @property
+    def held(self) -> int:
+        """Bytes, all together."""
+        return self._held
