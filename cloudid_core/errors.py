@@ -134,6 +134,11 @@ class Code(Enum):
     AUDIT_DEVICE_NOT_FOUND = 400, "unknown audit backend: no audit device at this path"
     AUDITED_HEADER_NOT_FOUND = 400, "this header is not audited"
     AUDIT_DEVICE_UNUSABLE = 400, "the audit device could not be written: the server's log says why"
+    AUDIT_FILE_OUTSIDE = (
+        400,
+        "the file of an audit device lies below the folder that the server's setting audit_directory names: "
+        "give a path below it, or a relative one, without . and ..",
+    )
     AUDIT_DEVICE_DECLARED = 400, "the audit device is declared in the server's settings: change it there"
 
     # Leases and the secrets engine

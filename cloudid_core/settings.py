@@ -64,6 +64,9 @@ class Settings:
     audit_devices: tuple[DeclaredDevice, ...] = ()
     """The audit devices that the host's own settings name."""
 
+    audit_folders: tuple[str, ...] = ()
+    """Absolute paths, without a slash at the end, of the folders below which requests may have audit files."""
+
     body_limit: int = setting(bounded(INTEGER, 1024, 2**26), 2**20, "Largest request body, in bytes.")
     jwt_limit: int = setting(bounded(INTEGER, 512, 2**16), 2**14, "Largest login JWT, in bytes.")
     request_deadline: float = setting(

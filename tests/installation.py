@@ -74,6 +74,7 @@ USUAL: Final[dict[str, Any]] = {
     "settle_time": SETTLE_TIME,
     "request_deadline": 60.0,
     "issuer": ISSUER,
+    "audit_folders": ("/var/log",),
 }
 """The settings, unless a test chooses others."""
 

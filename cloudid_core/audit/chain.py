@@ -3,16 +3,20 @@
 A line is a JSON object that ends in its place in the chain, `"chain":{"id":…,"number":…,"previous":…}}` and a newline.
 `previous` is the SHA-256 of the line before, without its newline; the first line of a chain has number 1 and none.
 A checkpoint's `signature` comes last and is made over the line without it. An attacker who changes, leaves out
-or reorders a line has to sign all later checkpoints again.
+or reorders a line has to sign all later checkpoints again. The first one has the installation's `origin`: no other line
+may begin a file that a device appends to.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
 import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ..values import rfc3339
 from .device import Device
@@ -28,6 +32,46 @@ CLOSED: Final = "closed"
 
 SIGNATURE: Final = b',"signature":"'
 _encode: Final = msgspec.json.Encoder().encode
+
+
+class _Place(msgspec.Struct):
+    id: str
+
+
+class _First(msgspec.Struct):
+    """What is read of the first line of a file."""
+
+    chain: _Place
+    key: str
+    origin: str = ""
+
+    def __repr__(self) -> str:
+        return f"<_First of {self.chain.id}>"
+
+
+_decode_first: Final = msgspec.json.Decoder(_First).decode
+
+
+def is_signed(line: bytes, key: str) -> bool:
+    """Whether a line without its newline ends in the signature of this public key over what comes before it."""
+    unsigned, found, rest = line.rpartition(SIGNATURE)
+    try:
+        public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        public_key.verify(bytes.fromhex(rest.removesuffix(b'"}').decode()), unsigned + b"}")
+    except (InvalidSignature, ValueError):
+        return False
+    return bool(found)
+
+
+def is_ours(device: Device, first_line: bytes) -> bool:
+    """Whether the first line of a file was signed by this device, or by another one of its installation."""
+    try:
+        first = _decode_first(first_line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    origin = device.origin_of(first.chain.id, first.key)
+    is_known = first.key == device.public_key or (origin and hmac.compare_digest(origin, first.origin))
+    return bool(is_known) and is_signed(first_line, first.key)
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -106,8 +150,11 @@ class Chain:
             "process": self._process,
             "key": self._device.public_key,
         }
-        if state == OPENED and self.follows is not None:
-            facts["follows"] = self.follows
+        if state == OPENED:
+            if origin := self._device.origin_of(self.id, self._device.public_key):
+                facts["origin"] = origin
+            if self.follows is not None:
+                facts["follows"] = self.follows
         return facts
 
     def signature(self, line: bytes) -> bytes:

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from .hashing import Hasher
 
 KEY_BYTES: Final = 32
+NULL: Final = "/dev/null"
 FILE: Final = "file"
 SOCKET: Final = "socket"
 STDOUT: Final = "stdout"
@@ -33,6 +34,12 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The options as the request spelled them, if one did: clients compare what is listed with what they gave."""
     declared: bool = False
     """It comes from the settings of a host: requests cannot disable it."""
+    folder: str = ""
+    """The folder that its file must not leave, by links neither. Empty where the settings of a host name the file, or
+    earlier versions took any path from a request."""
+    installation_key: str = ""
+    """64 hexadecimal digits that all devices of the installation share: they mark the files that it began. Empty for
+    a device of an earlier version, which goes on with whatever audit log it finds."""
 
     def __repr__(self) -> str:
         return f"<Device {self.name}>"
@@ -50,6 +57,12 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def public_key(self) -> str:
         """What verifies its checkpoints: an Ed25519 key (RFC 8032) as 64 hexadecimal digits."""
         return self.signer.public_key().public_bytes_raw().hex()
+
+    @property
+    def is_in_any_folder(self) -> bool:
+        """Whether a request of an earlier version chose its file anywhere on the machine."""
+        path = self.options.get("file_path", STDOUT)
+        return not (self.declared or self.folder or path in (STDOUT, NULL))
 
     @property
     def takes_entries(self) -> bool:
@@ -70,18 +83,27 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether it is enabled without a test entry."""
         return self.options.get("skip_test") == "true"
 
+    def origin_of(self, chain_id: str, public_key: str) -> str:
+        """What marks a chain as one of this installation; empty for a device of an earlier version."""
+        if not self.installation_key:
+            return ""
+        key = bytes.fromhex(self.installation_key)
+        return blake2b(f"{chain_id} {public_key}".encode(), key=key, person=b"audit origin", digest_size=32).hexdigest()
+
     def _derived(self, purpose: bytes) -> bytes:
         return blake2b(key=bytes.fromhex(self.key), person=purpose, digest_size=32).digest()
 
 
 @frozen(kw_only=True)
 class DeclaredDevice:
-    """An audit device that a host's settings name."""
+    """An audit device that a host's settings name, or a request."""
 
     name: str
     type: str
     description: str = ""
     options: Mapping[str, str] = {}
+    folder: str = ""
+    """As in `Device`."""
 
 
 class Entries(msgspec.Struct, frozen=True):

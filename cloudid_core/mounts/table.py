@@ -108,6 +108,8 @@ class MountTable:
     moves: tuple[Move, ...] = ()
     devices: tuple[Device, ...] = ()
     """The audit devices. They are here because every request needs them, and every commit of a login expects them."""
+    audit_key: str = field(default="", repr=False)
+    """64 hexadecimal digits that all devices share, once there is one."""
     audited_headers: dict[str, bool] = field(factory=dict[str, bool], repr=False)
     """The request headers that go on record, by names in lower case, and whether their values are hashed."""
 

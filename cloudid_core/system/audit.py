@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import evolve, frozen
@@ -24,7 +24,7 @@ from ..api.fields import (
 )
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
-from ..audit.device import FILE, KEY_BYTES, SOCKET, STDOUT, DeclaredDevice, Device
+from ..audit.device import FILE, KEY_BYTES, NULL, SOCKET, STDOUT, DeclaredDevice, Device
 from ..audit.entry import probe
 from ..effects import RandomBytes, Record
 from ..errors import Code, RecordFailed, Refused
@@ -37,6 +37,8 @@ from ..values.guid import uuid_text
 from ..values.names import mount_path
 
 MOST_DEVICES: Final = 16
+DISCARD: Final = "discard"
+"""What existing services call the file that keeps nothing."""
 
 
 def _mode(raw: object) -> str:
@@ -53,8 +55,8 @@ def _mode(raw: object) -> str:
 
 def _path(raw: object) -> str:
     path = text(raw)
-    if path and path != STDOUT and not path.startswith("/"):
-        raise ValueError("must be absolute, or stdout; /dev/null discards what is written")
+    if path == DISCARD:
+        raise ValueError(f"must be the path of a file, or stdout; {NULL} discards what is written")
     return path
 
 
@@ -101,7 +103,13 @@ class CommonOptions:
 class FileOptions(CommonOptions):
     """Options of the type `file`."""
 
-    file_path: str = setting(PATH, "", "Absolute path of the file, or `stdout`.", old_name="path", required=True)
+    file_path: str = setting(
+        PATH,
+        "",
+        "Path of the file, or `stdout`. A request's lies below `audit_directory`.",
+        old_name="path",
+        required=True,
+    )
     mode: str = setting(MODE, "0600", "Permissions of the file, without execute bits; `0000`: leave them as they are.")
     fsync: bool = setting(BOOLEAN, False, "Wait until the disk has every entry.")
 
@@ -158,7 +166,8 @@ async def enable(call: Call) -> Answer:
     """Enable a device, once a test entry could be written to it. Its options are listed as they are given here."""
     form = call.form(DeviceForm)
     declared = DeclaredDevice(name=_name(call), type=form.type, description=form.description, options=form.options)
-    device = replace(_made(declared, await RandomBytes(KEY_BYTES)), given=form.options)
+    device = await _made(call.context, _placed(declared, call.context.settings.audit_folders))
+    device = replace(device, given=form.options)
     table = (await mount_table(call.context.records)).record
     _with(table, device)
     await _try_out(device)
@@ -199,12 +208,12 @@ async def declare_devices(context: Context, declared: Iterable[DeclaredDevice]) 
     devices: list[Device] = []
     for one in declared:
         known = kept.get(one.name)
-        device = replace(_made(one, await RandomBytes(KEY_BYTES)), declared=True)
-        if known is not None and replace(device, key=known.key) == known:
-            devices.append(known)
-        else:
+        device = replace(await _made(context, one), declared=True)
+        if known is not None:
+            device = replace(device, key=known.key, installation_key=known.installation_key)
+        if device != known:
             await _try_out(device)
-            devices.append(device)
+        devices.append(device)
     if devices == list(kept.values()):
         return
 
@@ -251,15 +260,45 @@ def check(declared: DeclaredDevice) -> Mapping[str, str]:
     return {row.name: _option(row.kind.show(given[row.name])) for row in fields_of(form) if row.name in given}
 
 
-def _made(declared: DeclaredDevice, random: bytes) -> Device:
-    """A device with a key of its own, made of `KEY_BYTES` random bytes; refused when an option is wrong."""
+async def _made(context: Context, declared: DeclaredDevice) -> Device:
+    """A device with a key of its own; refused when an option is wrong."""
+    options = check(declared)
     return Device(
         name=declared.name,
         type=declared.type,
-        key=random.hex(),
+        key=(await RandomBytes(KEY_BYTES)).hex(),
         description=declared.description,
-        options=check(declared),
+        options=options,
+        folder=declared.folder,
+        installation_key=await _installation_key(context),
     )
+
+
+async def _installation_key(context: Context) -> str:
+    """What all devices of the installation share. Made once, before its first device."""
+    random = (await RandomBytes(KEY_BYTES)).hex()
+    await change_mounts(context.records, lambda table: table if table.audit_key else evolve(table, audit_key=random))
+    return (await mount_table(context.records)).record.audit_key
+
+
+def _placed(declared: DeclaredDevice, folders: Sequence[str]) -> DeclaredDevice:
+    """A device that a request asks for, with its file below one of these folders; refused where it is not.
+
+    A relative path starts at the first folder. What the folder's links do is for the host to look at.
+    """
+    path = declared.options.get("file_path") or declared.options.get("path", "")
+    if declared.type != FILE or path in ("", STDOUT, NULL, DISCARD):
+        return declared
+    if not folders:
+        raise Refused(Code.AUDIT_FILE_OUTSIDE, "the server has no such folder")
+    absolute = path if path.startswith("/") else f"{folders[0]}/{path}"
+    segments = [segment for segment in absolute.split("/") if segment]
+    path = "/" + "/".join(segments)
+    folder = next((folder for folder in folders if path.startswith(f"{folder}/")), "")
+    if not folder or not {".", ".."}.isdisjoint(segments):
+        raise Refused(Code.AUDIT_FILE_OUTSIDE)
+    options = {name: value for name, value in declared.options.items() if name != "path"} | {"file_path": path}
+    return evolve(declared, options=options, folder=folder)
 
 
 def _option(value: Any) -> str:

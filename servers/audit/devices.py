@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from attrs import Factory, define
 
-from cloudid_core.audit.chain import CLOSED, EVERY_SECONDS, Chain, Head, Lines
+from cloudid_core.audit.chain import CLOSED, EVERY_SECONDS, OPENED, Chain, Head, Lines
 from cloudid_core.audit.device import STDOUT, Device, Entries
 from cloudid_core.errors import RecordFailed
 
@@ -104,7 +104,10 @@ class FileDevice(_Chained):
         return self._file.sync()
 
     def pass_on(self, checkpoint: bytes) -> None:
+        """A checkpoint of its own is the first line of a new file: without it the file would be nobody's."""
         self._open()
+        if self._file.is_empty:
+            self._file.write(self._chain.checkpoint(time.time(), OPENED).content)
         self._file.write(checkpoint)
 
     def sign(self) -> None:

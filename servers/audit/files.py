@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 from attrs import Factory, define
 
-from cloudid_core.audit.chain import Head
+from cloudid_core.audit.chain import Head, is_ours
 from cloudid_core.audit.device import STDOUT, Device
 
 from ..common.disk import Disk
 from ..common.runtime import Event, Runtime
 from ..common.streams import APPENDING, identity_of
+
+LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
+"""Flags to open an audit log with, which is also read."""
+
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+FIRST_LINE: Final = 2**16
+"""Longest first line that can be an audit log's."""
 
 TAIL: Final = 2**20
 """How much of a file's end is read to find its last line."""
@@ -53,6 +61,7 @@ class File:
     """One file, opened when it is needed. Raises `OSError` only."""
 
     def __init__(self, device: Device, runtime: Runtime) -> None:
+        self._device = device
         self._path = device.options.get("file_path", STDOUT)
         self._mode = int(device.options.get("mode", "0600"), 8)
         self._needs_sync = device.options.get("fsync") == "true"
@@ -60,6 +69,8 @@ class File:
         self._fd = -1
         self._identity = (0, 0)
         self._is_torn = False
+        self.is_empty = False
+        """Whether nothing has been in the open file yet."""
         self._disk = Disk(runtime)
         self._next: Sync | None = None
         self._is_syncing = False
@@ -72,7 +83,7 @@ class File:
             self._fd = os.dup(1)
             return None
         try:
-            fd = os.open(self._path, APPENDING, self._mode or 0o600)
+            fd = open_below(self._device.folder, self._path, self._mode or 0o600)
         except ValueError:  # it has a NUL, for example
             raise OSError("the path cannot be one of a file") from None
         try:
@@ -99,7 +110,15 @@ class File:
         written = os.write(self._fd, content)
         self._is_torn = written < len(content)
         if self._is_torn:
+            self._forget_torn_beginning(written)
             raise OSError("the file took only a part of an entry: is the disk full?")
+        self.is_empty = False
+
+    def _forget_torn_beginning(self, written: int) -> None:
+        """A file that begins with a part of a line would be no audit log any more."""
+        if self.is_empty and os.fstat(self._fd).st_size == written:
+            os.ftruncate(self._fd, 0)
+            self._is_torn = False
 
     def sync(self) -> Sync | None:
         """Let the disk have what was written so far, if that is wanted. `None`: it has, or it need not."""
@@ -148,23 +167,26 @@ class File:
     def _check(self, fd: int) -> Head | None:
         """Refuse what is no place for an audit log, and find the last line of what is."""
         status = os.fstat(fd)
+        self.is_empty = False
         if stat.S_ISCHR(status.st_mode):
             return None
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{self._path} is no file")
         if stat.S_IMODE(status.st_mode) & 0o111:
             raise OSError(f"{self._path} is executable")
-        head = self._last_line(status.st_size) if status.st_size else None
-        if self._mode:
+        self.is_empty = not status.st_size
+        first, newline, _ = os.pread(fd, FIRST_LINE, 0).partition(b"\n")
+        is_known = self.is_empty or (bool(newline) and is_ours(self._device, first))
+        # a device of an earlier version goes on with its file, which may begin with a line that nobody has signed
+        if not is_known and (self._device.installation_key or not first.startswith(b"{")):
+            raise OSError(f"{self._path} is no audit log that this installation began: move it away")
+        head = None if self.is_empty else self._last_line(fd, status.st_size)
+        if is_known and self._mode and stat.S_IMODE(status.st_mode) != self._mode:
             os.fchmod(fd, self._mode)
         return head
 
-    def _last_line(self, size: int) -> Head | None:
-        with open(self._path, "rb") as file:
-            if file.read(1) != b"{":
-                raise OSError(f"{self._path} is no audit log")
-            file.seek(max(0, size - TAIL))
-            *lines, torn = file.read().split(b"\n")
+    def _last_line(self, fd: int, size: int) -> Head | None:
+        *lines, torn = os.pread(fd, TAIL, max(0, size - TAIL)).split(b"\n")
         self._is_torn = bool(torn)
         for line in reversed(lines):
             try:
@@ -173,3 +195,30 @@ class File:
                 continue
             return Head(place.id, place.number, sha256(line).hexdigest())
         return None
+
+
+def open_below(folder: str, path: str, mode: int) -> int:
+    """Open an audit log, and make it if there is none. Below a folder, no segment of its path may be a link.
+
+    The folder is the operator's, and made when it is not there. No folder: `path` itself must not be a link. Raises
+    `OSError` and `ValueError`.
+    """
+    if not folder:
+        return os.open(path, LOGGING, mode)
+    *segments, name = path.removeprefix(folder).strip("/").split("/")
+    make_folder(folder)
+    opened = os.open(folder, FOLDER)
+    try:
+        for segment in segments:
+            below = os.open(segment, FOLDER | os.O_NOFOLLOW, dir_fd=opened)
+            os.close(opened)
+            opened = below
+        return os.open(name, LOGGING, mode, dir_fd=opened)
+    finally:
+        os.close(opened)
+
+
+def make_folder(path: str) -> None:
+    """Make a folder for audit logs, for its owner only, unless it is there. Raises `OSError`."""
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)

@@ -8,10 +8,8 @@ from typing import Final
 
 import msgspec
 from attrs import Factory, define, field, frozen
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from cloudid_core.audit.chain import CLOSED, SIGNATURE, Head
+from cloudid_core.audit.chain import CLOSED, OPENED, Head, is_signed
 
 
 class _Place(msgspec.Struct):
@@ -27,7 +25,6 @@ class _Line(msgspec.Struct):
     type: str = ""
     state: str = ""
     key: str = ""
-    signature: str = ""
     process: str = ""
     follows: Head | None = None
 
@@ -137,15 +134,12 @@ class Verifier:
 
     def _is_signed(self, text: bytes, line: _Line) -> bool:
         """The signature is made over the line without it, and by the key that counts."""
-        unsigned, found, _ = text.rpartition(SIGNATURE)
-        if not found or (self.key and line.key != self.key):
-            return False
-        try:
-            key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(line.key))
-            key.verify(bytes.fromhex(line.signature), unsigned + b"}")
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return (not self.key or line.key == self.key) and is_signed(text, line.key)
+
+    def _begins_a_file(self, text: bytes, line: _Line) -> bool:
+        """Whether a checkpoint is the first line of the device that keeps those of others, under its own key."""
+        is_other = bool(self.key) and line.key != self.key
+        return is_other and line.state == OPENED and line.chain.number == 1 and is_signed(text, line.key)
 
     def _attested(self) -> dict[str, int]:
         """By chain the number of the line that a later chain's signed beginning says to have been its last."""
@@ -172,7 +166,7 @@ class Verifier:
         except (msgspec.DecodeError, RecursionError):
             self._note(where, "no checkpoint")
             return
-        if line.type != CHECKPOINT:
+        if line.type != CHECKPOINT or self._begins_a_file(text, line):
             return
         if not self._is_signed(text, line):
             self._problem(where, "the checkpoint's signature does not hold")

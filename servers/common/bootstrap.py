@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 import ssl
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from ipaddress import ip_address
@@ -189,7 +190,8 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
 
         provider = opened.enter_context(start(Simulator())).url
         file = evolve(file, clouds=clouds_at(provider))
-    settings = file.settings(master_key.make())
+    named = file.server.audit_folders if file.server.audit_directory else ()
+    settings = evolve(file.settings(master_key.make()), audit_folders=(*named, os.path.abspath(tempfile.gettempdir())))
     root_token = options.root_token or Secret(f"root.{secrets.token_urlsafe(24)}")
 
     async def open_initialised(url: str) -> Service:

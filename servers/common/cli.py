@@ -25,6 +25,7 @@ from cloudid_core.run import run
 from cloudid_core.store.keyring import add_master_key, drop_other_master_keys
 from cloudid_core.values.secret import Secret
 
+from ..audit.files import make_folder
 from ..role_tests import program as role_tests
 from ..stores import Store
 from ..stores.backup import back_up
@@ -127,6 +128,8 @@ def _with_reasons(work: Callable[[], int | None]) -> int:
 def _init(options: Options, perform: Perform) -> None:
     file = _file_of(options)
     with closing(open_store(file.server, is_new=not options.new_root_token)) as store:
+        for folder in file.server.audit_folders:
+            make_folder(folder)
         perform(lambda host: run(_show_root_token(file, is_new=options.new_root_token), host), store)
 
 

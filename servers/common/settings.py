@@ -46,7 +46,7 @@ from cloudid_core.values.secret import Secret
 from .platform_identity import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
-PATHS: Final = ("tls_certificate", "tls_key", "store", "store_password_file", "key_file")
+PATHS: Final = ("tls_certificate", "tls_key", "store", "store_password_file", "key_file", "audit_directory")
 DATABASES: Final = ("postgresql://", "postgres://")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
 """Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
@@ -134,6 +134,12 @@ class ServerSettings:
     body_timeout: float = setting(TIMEOUT, 30.0, "How long the body of a request may take.")
     idle_timeout: float = setting(TIMEOUT, 300.0, "How long a connection may be idle.")
     write_timeout: float = setting(TIMEOUT, 30.0, "How long a client may take to read an answer.")
+    audit_directory: str = setting(
+        TEXT,
+        "",
+        "Folder below which audit files lie that requests ask for. Empty: `audit` beside a store in a file; with a "
+        "database none.",
+    )
     audit_checkpoint_command: tuple[str, ...] = setting(
         TEXTS, (), "Program and arguments that get each checkpoint of the audit devices on standard input."
     )
@@ -155,6 +161,13 @@ class ServerSettings:
             if self.is_in_database
             else self.store
         )
+
+    @property
+    def audit_folders(self) -> tuple[str, ...]:
+        """Below which folders requests may have audit files; absolute."""
+        if self.audit_directory:
+            return (os.path.abspath(self.audit_directory),)
+        return () if self.is_in_database else (os.path.join(os.path.dirname(os.path.abspath(self.store)), "audit"),)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -180,7 +193,12 @@ class SettingsFile:
             name: Secret(value) for name, value in os.environ.items() if name.startswith(("CLOUD_", "AZURE_"))
         }
         return Settings(
-            master_key=master_key, environment=environment, clouds=self.clouds, audit_devices=self.audit, **self.service
+            master_key=master_key,
+            environment=environment,
+            clouds=self.clouds,
+            audit_devices=self.audit,
+            audit_folders=self.server.audit_folders,
+            **self.service,
         )
 
 

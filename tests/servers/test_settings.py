@@ -65,7 +65,8 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
 def test_everything_may_be_left_out(tmp_path: Path) -> None:
     file = read(tmp_path, "")
     assert file.server == ServerSettings(store=str(tmp_path / "cloudid.sqlite"), key_file=str(tmp_path / "cloudid.key"))
-    assert attrs.evolve(file.settings(KEY), environment={}) == Settings(master_key=KEY)
+    expected = Settings(master_key=KEY, audit_folders=(str(tmp_path / "audit"),))
+    assert attrs.evolve(file.settings(KEY), environment={}) == expected
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,24 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, reason: str) ->
 @pytest.mark.parametrize("text", ["drain = 0", "idle_timeout = '24h'", "head_timeout = '100ms'"])
 def test_the_bounds_themselves_are_accepted(tmp_path: Path, text: str) -> None:
     read(tmp_path, f"[server]\n{text}")
+
+
+@pytest.mark.parametrize(
+    "text, folders",
+    [
+        ("", ("audit",)),
+        ('store = "data/cloudid.sqlite"', ("data/audit",)),
+        ('audit_directory = "logs/audit/"', ("logs/audit",)),
+        ('audit_directory = "/var/log/cloudid"', ("/var/log/cloudid",)),
+        ('store = "postgresql://db/cloudid"', ()),
+        ('store = "postgresql://db/cloudid"\naudit_directory = "/var/log/cloudid"', ("/var/log/cloudid",)),
+    ],
+)
+def test_audit_files_lie_beside_a_store_in_a_file_or_where_a_setting_says(
+    tmp_path: Path, text: str, folders: tuple[str, ...]
+) -> None:
+    file = read(tmp_path, f"[server]\n{text}\n")
+    assert file.server.audit_folders == tuple(str(tmp_path / folder) for folder in folders)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

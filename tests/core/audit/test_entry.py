@@ -26,7 +26,7 @@ HASHER = ELIDING.hasher
 
 def audited(**options: str) -> Installation:
     world = Installation()
-    world.must("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/a", **options}})
+    world.must("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/var/log/a", **options}})
     world.events.clear()
     return world
 

@@ -84,13 +84,13 @@ def test_all_nodes_learn_of_a_device() -> None:
         ({"type": "file"}, "field_required"),
         ({"type": "socket"}, "field_required"),
         ({"type": "file", "options": {"file_path": ""}}, "field_required"),
-        ({"type": "file", "options": {"file_path": "audit.log"}}, "field_invalid"),
-        ({"type": "file", "options": {"file_path": "/a", "mode": "0700"}}, "field_invalid"),
-        ({"type": "file", "options": {"file_path": "/a", "mode": "rw"}}, "field_invalid"),
-        ({"type": "file", "options": {"file_path": "/a", "log_raw": "true"}}, "field_invalid"),
-        ({"type": "file", "options": {"file_path": "/a", "prefix": "#!/bin/sh"}}, "field_invalid"),
-        ({"type": "file", "options": {"file_path": "/a", "format": "jsonx"}}, "field_invalid"),
-        ({"type": "file", "options": {"file_path": "/a", "unknown": "1"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "../audit.log"}}, "audit_file_outside"),
+        ({"type": "file", "options": {"file_path": "/var/log/a", "mode": "0700"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/var/log/a", "mode": "rw"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/var/log/a", "log_raw": "true"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/var/log/a", "prefix": "#!/bin/sh"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/var/log/a", "format": "jsonx"}}, "field_invalid"),
+        ({"type": "file", "options": {"file_path": "/var/log/a", "unknown": "1"}}, "field_invalid"),
         ({"type": "stdout", "options": {"content": "some"}}, "field_invalid"),
         ({"type": "stdout", "options": {"elide_list_responses": "some"}}, "field_invalid"),
         ({"type": "socket", "options": {"address": "/a", "socket_type": "unixgram"}}, "field_invalid"),
@@ -109,14 +109,14 @@ def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str
     [
         ("syslog", {}, '"type" must be one of file, socket, stdout: a syslog daemon'),
         ("http", {"uri": "https://a"}, ": a syslog daemon or a collector can read a file"),
-        ("file", {"file_path": "discard"}, '"file_path" must be absolute, or stdout; /dev/null discards'),
-        ("file", {"file_path": "/a", "log_raw": "true"}, "the audit_non_hmac keys of a mount say which"),
-        ("file", {"file_path": "/a", "prefix": "@cee: "}, "add a prefix where the lines are read"),
-        ("file", {"file_path": "/a", "format": "jsonx"}, '"format" must be one of json'),
-        ("file", {"file_path": "/a", "mode": "0755"}, '"mode" must be octal permissions without execute bits'),
-        ("file", {"file_path": "/a", "filter": "operation == read"}, "filter where the entries are read"),
-        ("file", {"file_path": "/a", "fallback": "true"}, "every device gets every entry"),
-        ("file", {"file_path": "/a", "exclude": "[]"}, "leave members out where the entries are read"),
+        ("file", {"file_path": "discard"}, '"file_path" must be the path of a file, or stdout; /dev/null discards'),
+        ("file", {"file_path": "/var/log/a", "log_raw": "true"}, "the audit_non_hmac keys of a mount say which"),
+        ("file", {"file_path": "/var/log/a", "prefix": "@cee: "}, "add a prefix where the lines are read"),
+        ("file", {"file_path": "/var/log/a", "format": "jsonx"}, '"format" must be one of json'),
+        ("file", {"file_path": "/var/log/a", "mode": "0755"}, '"mode" must be octal permissions without execute bits'),
+        ("file", {"file_path": "/var/log/a", "filter": "operation == read"}, "filter where the entries are read"),
+        ("file", {"file_path": "/var/log/a", "fallback": "true"}, "every device gets every entry"),
+        ("file", {"file_path": "/var/log/a", "exclude": "[]"}, "leave members out where the entries are read"),
         ("stdout", {"facility": "AUTH"}, "does not take facility: it takes content, hmac_accessor, format"),
         ("socket", {"address": "/a", "write_timeout": "0"}, '"write_timeout" must be between 0.001s and 3600s'),
     ],
@@ -144,10 +144,16 @@ def test_the_defaults_of_existing_services_are_accepted() -> None:
 def test_options_are_listed_as_they_were_given() -> None:
     """A client that compares them would make the device anew: with another key, so that no hash is found again."""
     world = Installation()
-    given = {"path": "/a", "mode": "600", "hmac_accessor": "False", "fsync": "1", "elide_list_responses": "TRUE"}
+    given = {
+        "path": "/var/log/a",
+        "mode": "600",
+        "hmac_accessor": "False",
+        "fsync": "1",
+        "elide_list_responses": "TRUE",
+    }
     world.must("PUT", "sys/audit/file", {"type": "file", "options": given})
     assert world.must("GET", "sys/audit").data["file/"]["options"] == given
-    acting = {"file_path": "/a", "mode": "0600", "hmac_accessor": "false", "fsync": "true"}
+    acting = {"file_path": "/var/log/a", "mode": "0600", "hmac_accessor": "false", "fsync": "true"}
     assert devices(world)[0].options == {**acting, "elide_list_responses": "true"}
 
 
@@ -193,6 +199,52 @@ def test_a_hash_finds_a_text_in_the_entries() -> None:
 # Devices of the settings file
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/profile.d/audit.sh",
+        "/var/logs/audit.log",
+        "/var/log",
+        "/var/log/",
+        "/var/log/../../etc/profile.d/audit.sh",
+        "/var/log/./audit.log",
+        "../audit.log",
+        "cloudid/../audit.log",
+        "..",
+        "/",
+        "/dev/full",
+    ],
+)
+@pytest.mark.parametrize("spelling", ["file_path", "path"])
+def test_no_request_makes_an_audit_file_outside_of_the_folder(spelling: str, path: str) -> None:
+    """With a test entry or without: who may enable devices could write to any file of the server otherwise."""
+    world = Installation()
+    for skipped in ("false", "true"):
+        body = {"type": "file", "options": {spelling: path, "skip_test": skipped}}
+        assert world.refused("POST", "sys/audit/x", body) == (400, "audit_file_outside")
+    assert devices(world) == ()
+    assert not [event for event in world.events if isinstance(event, DeviceChanged)]
+
+
+@pytest.mark.parametrize("given", ["cloudid/audit.log", "/var/log/cloudid/audit.log", "//var/log//cloudid/audit.log"])
+def test_an_audit_file_lies_below_the_folder_and_reads_back_as_it_was_given(given: str) -> None:
+    world = Installation()
+    world.must("POST", "sys/audit/x", {"type": "file", "options": {"path": given}})
+    (device,) = devices(world)
+    assert (device.folder, device.options["file_path"]) == ("/var/log", "/var/log/cloudid/audit.log")
+    assert world.must("GET", "sys/audit").data["x/"]["options"] == {"path": given}
+    assert not device.is_in_any_folder
+
+
+def test_a_server_without_a_folder_says_which_setting_names_one() -> None:
+    world = Installation(audit_folders=())
+    answer = world.ask("POST", "sys/audit/x", {"type": "file", "options": {"file_path": "audit.log"}})
+    assert answer.status == 400
+    assert "audit_directory" in answer.body["errors"][0]
+    for path in ("stdout", "/dev/null"):
+        world.must("POST", f"sys/audit/{path.strip('/')}", {"type": "file", "options": {"file_path": path}})
+
+
 DECLARED = DeclaredDevice(name="main", type="file", options={"file_path": "/var/log/a.log"})
 
 
@@ -225,7 +277,7 @@ def test_a_declared_device_leaves_others_alone() -> None:
     world.must("PUT", "sys/audit/file", FILE)
     world.restart(audit_devices=(DECLARED,))
     assert [device.name for device in devices(world)] == ["file", "main"]
-    changed = replace(devices(world)[1], options={"file_path": "/b"}, key="")
+    changed = replace(devices(world)[1], options={"file_path": "/b"})
     moved = DeclaredDevice(name="main", type="file", options={"file_path": "/b"})
     world.restart(audit_devices=(moved,))
-    assert replace(devices(world)[1], key="") == changed
+    assert devices(world)[1] == changed, "its key is the old one: it began its files with it"

@@ -34,6 +34,7 @@ from servers.common.settings import read_file
 from servers.trio_server.serve import perform
 
 from ..running import PATIENCE, ROOT, Running
+from ..running import initialise as initialise_store
 
 RUNTIMES: Final = ("trio_server", "aiohttp_server")
 TOKEN: Final = "canary-of-a-root-token"
@@ -43,10 +44,10 @@ DEV: Final = ("--dev", "--listen", "127.0.0.1:0", "--root-token", TOKEN)
 class Service:
     """A server with a client."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Running, token: str = TOKEN) -> None:
         self.running = running
         self.http = httpx.Client(
-            base_url=f"{running.url}/v1/", headers={"x-vault-token": TOKEN}, trust_env=False, timeout=PATIENCE
+            base_url=f"{running.url}/v1/", headers={"x-vault-token": token}, trust_env=False, timeout=PATIENCE
         )
 
     def enable(self, name: str, kind: str = "file", **options: str) -> httpx.Response:
@@ -131,10 +132,54 @@ def test_without_a_device_that_can_be_written_nothing_happens(service: Service, 
     assert problems(path) == []
 
 
-def test_a_full_disk_cannot_be_enabled(service: Service) -> None:
-    answer = service.enable("full", file_path="/dev/full")
+def test_a_full_disk_cannot_be_enabled(service: Service, tmp_path: Path) -> None:
+    """It takes a part of the first line; what begins with that would be no audit log."""
+    path, unlimited = tmp_path / "audit.log", (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    resource.prlimit(service.running.process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+    answer = service.enable("full", file_path=str(path))
     assert (answer.status_code, answer.json()["codes"]) == (400, ["audit_device_unusable"])
-    assert "audit device failed" in service.stop()
+    assert path.read_bytes() == b""
+    resource.prlimit(service.running.process.pid, resource.RLIMIT_FSIZE, unlimited)
+    assert service.enable("full", file_path=str(path)).status_code == 204
+    service.stop()
+    assert problems(path) == []
+
+
+@pytest.mark.parametrize("content", ["all", "checkpoints"])
+def test_a_device_goes_on_with_the_file_of_one_that_was_disabled(
+    service: Service, content: str, tmp_path: Path
+) -> None:
+    """It has another key, so it is the installation that is known by the first line."""
+    path = tmp_path / "audit.log"
+    for name in ("first", "second"):
+        assert service.enable(name, file_path=str(path), content=content).status_code == 204
+        assert service.look_up() == 200
+        assert service.http.delete(f"sys/audit/{name}").status_code == 204
+    assert "audit device failed" not in service.stop()
+
+
+def test_a_link_leads_no_audit_file_out_of_the_folder(service: Service, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    outside.mkdir()
+    inside.symlink_to(outside)
+    for path in (inside / "audit.log", inside / "new" / "audit.log"):
+        assert service.enable("file", file_path=str(path)).json()["codes"] == ["audit_device_unusable"]
+    assert list(outside.iterdir()) == []
+
+
+def test_audit_files_lie_beside_the_store(tmp_path: Path) -> None:
+    """A relative name is enough; the folder is for its owner only, and `init` makes it."""
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text('[server]\nlisten = "127.0.0.1:0"\n')
+    token = initialise_store("trio_server", settings)
+    assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o700
+    with Running("servers.trio_server", "--settings", str(settings)) as running:
+        service = Service(running, token)
+        refused = service.enable("file", file_path=str(tmp_path / "audit.log"))
+        assert (refused.status_code, refused.json()["codes"]) == (400, ["audit_file_outside"])
+        assert service.enable("file", file_path="audit.log").status_code == 204
+        service.stop()
+    assert problems(tmp_path / "audit" / "audit.log") == []
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -311,15 +356,22 @@ def test_a_file_that_was_removed_is_made_anew_or_nothing_happens(service: Servic
 
 def test_a_server_that_was_killed_is_followed_by_the_next(tmp_path: Path) -> None:
     settings, path = tmp_path / "settings.toml", tmp_path / "audit.log"
-    settings.write_text('[audit.main]\ntype = "file"\nfile_path = "audit.log"\nfsync = true\nmode = "0640"\n')
-    with serving("trio_server", "--settings", str(settings)) as service:
+    settings.write_text(
+        '[server]\nlisten = "127.0.0.1:0"\n'
+        '[audit.main]\ntype = "file"\nfile_path = "audit.log"\nfsync = true\nmode = "0640"\n'
+    )
+    token = initialise_store("trio_server", settings)
+    with Running("servers.trio_server", "--settings", str(settings)) as running:
+        service = Service(running, token)
         assert service.look_up() == 200
-        service.running.process.send_signal(signal.SIGKILL)
-        service.running.wait()
+        service.http.close()
+        running.process.send_signal(signal.SIGKILL)
+        running.wait()
     assert problems(path) != []
     with path.open("ab") as file:
         file.write(b'{"time":"torn')
-    with serving("aiohttp_server", "--settings", str(settings)) as service:
+    with Running("servers.aiohttp_server", "--settings", str(settings)) as running:
+        service = Service(running, token)
         assert service.look_up() == 200
         service.stop()
     assert problems(path) == []
@@ -420,10 +472,12 @@ def test_checkpoints_go_to_another_device(service: Service, tmp_path: Path) -> N
     assert service.look_up() == 200
     service.stop()
     kept = anchor.read_bytes().splitlines(keepends=True)
-    assert [line.get("state") for line in map(json.loads, kept)][-2:] == ["opened", "closed"]
+    states = [line.get("state") for line in map(json.loads, kept)]
+    assert states == ["opened", None, "opened", "closed"], "its own checkpoint and a test come first"
     lines = path.read_bytes().splitlines(keepends=True)
     anchors = [("anchor.log", kept)]
-    assert verify([("a.log", lines)], checkpoints=anchors).problems == []
+    for key in ("", json.loads(lines[0])["key"]):
+        assert verify([("a.log", lines)], checkpoints=anchors, key=key).problems == []
     assert verify([("a.log", lines[:-2])], checkpoints=anchors, accepts_open_end=True).problems
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cloudid_core.audit.chain import OPENED, Chain
 from cloudid_core.audit.device import Device
 from servers.audit.files import File
 from servers.common.host import Host
@@ -120,16 +121,102 @@ def test_an_fsync_that_fails_fails_for_all_entries_that_wait_for_it(
     on(runtime, scenario)
 
 
-def test_a_file_that_is_no_audit_log_keeps_its_permissions(runtime: str, tmp_path: Path) -> None:
-    """The path of a device may be that of the key file."""
-    path = tmp_path / "cloudid.key"
-    path.write_text("5a" * 32)
+def device(path: Path, *, key: str = "5a", installation: str = "6b", folder: str = "") -> Device:
+    options = {"file_path": str(path), "mode": "0666"}
+    return Device(
+        name="file", type="file", key=key * 32, options=options, installation_key=installation * 32, folder=folder
+    )
+
+
+def first_line(began: Device) -> bytes:
+    chain = Chain(began, "c", "host:1")
+    return chain.checkpoint(1_800_000_000.0, OPENED).content
+
+
+UNSIGNED = b'{"type":"request","chain":{"id":"c","number":1,"previous":""}}\n'
+MADE_ANEW = first_line(device(Path("a"), installation="7c", key="8d"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"5a" * 32,
+        b"{}\n",
+        b'{"name": "package"}\n',
+        UNSIGNED,
+        MADE_ANEW,
+        first_line(device(Path("a"))).replace(b"host:1", b"host:2"),
+        first_line(device(Path("a")))[:-1],
+        b'{"a":' * 5000 + b"\n",
+        b"\0" * 100_000,
+    ],
+)
+def test_a_file_that_this_installation_did_not_begin_stays_as_it_is(
+    runtime: str, content: bytes, tmp_path: Path
+) -> None:
+    """The path of a device may be that of a key file, or of another program's JSON."""
+    path = tmp_path / "other"
+    path.write_bytes(content)
     path.chmod(0o600)
 
     async def scenario(host: Host) -> None:
-        options = {"file_path": str(path), "mode": "0666"}
-        with pytest.raises(OSError, match="no audit log"):
-            File(Device(name="file", type="file", key="5a" * 32, options=options), host).open()
+        for folder in ("", str(tmp_path)):
+            with pytest.raises(OSError, match="no audit log that this installation began"):
+                File(device(path, folder=folder), host).open()
 
     on(runtime, scenario)
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (content, 0o600)
+
+
+@pytest.mark.parametrize("began", [device(Path("a")), device(Path("b"), key="8d"), device(Path("a"), installation="")])
+def test_a_file_is_gone_on_with_that_any_device_of_this_installation_began(
+    runtime: str, began: Device, tmp_path: Path
+) -> None:
+    """Or the same device, before its installation marked files."""
+    path = tmp_path / "audit.log"
+    path.write_bytes(first_line(began))
+
+    async def scenario(host: Host) -> None:
+        file = File(device(path), host)
+        head = file.open()
+        assert head is not None
+        assert (head.id, head.number) == ("c", 1)
+        file.close()
+
+    on(runtime, scenario)
+    assert path.stat().st_mode & 0o777 == 0o666
+
+
+def test_a_device_of_an_earlier_version_goes_on_with_its_file(runtime: str, tmp_path: Path) -> None:
+    """Whoever began it; its mode stays as it is then."""
+    path = tmp_path / "audit.log"
+    path.write_bytes(UNSIGNED)
+    path.chmod(0o600)
+
+    async def scenario(host: Host) -> None:
+        file = File(device(path, installation=""), host)
+        file.open()
+        file.write(b"{}\n")
+        file.close()
+
+    on(runtime, scenario)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (UNSIGNED + b"{}\n", 0o600)
+
+
+def test_no_segment_of_a_path_below_the_folder_may_be_a_link(runtime: str, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "audit", tmp_path / "outside"
+    outside.mkdir()
+
+    async def scenario(host: Host) -> None:
+        file = File(device(folder / "audit.log", folder=str(folder)), host)
+        file.open()
+        file.close()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "link").symlink_to(outside)
+        (folder / "audit.link").symlink_to(outside / "audit.log")
+        for name in ("link/audit.log", "audit.link"):
+            with pytest.raises(OSError):  # ELOOP or ENOTDIR
+                File(device(folder / name, folder=str(folder)), host).open()
+
+    on(runtime, scenario)
+    assert list(outside.iterdir()) == []
