@@ -61,7 +61,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_in_any_folder(self) -> bool:
         """Whether a request of an earlier version chose its file anywhere on the machine."""
-        path = self.options.get("file_path", STDOUT)
+        path = self.options.get("file_path", STDOUT) if self.type == FILE else STDOUT
         return not (self.declared or self.folder or path in (STDOUT, NULL))
 
     @property

@@ -51,6 +51,12 @@ class HealthProblem(Enum):
         'POST {mount}/config {{"{field}": "…"}}',
     )
 
+    AUDIT_FILE_ANYWHERE = (
+        "the file of the audit device {device} was chosen by a request that could name any file of the server",
+        Consequence.GOES_ON,
+        "declare the device in the settings, or disable it and enable it again with a file below audit_directory",
+    )
+
     @property
     def code(self) -> str:
         return self.name.lower()

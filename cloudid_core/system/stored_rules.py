@@ -81,7 +81,15 @@ async def malformed_configurations(stored: Stored) -> Sequence[Occurrence]:
     return found
 
 
-RULES: Final = (StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),)
+async def audit_files_anywhere(stored: Stored) -> Sequence[Occurrence]:
+    """Audit devices of requests whose files lie below no folder of the settings."""
+    return [{"device": device.name} for device in stored.table.devices if device.is_in_any_folder]
+
+
+RULES: Final = (
+    StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
+    StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
+)
 """All rules that became stricter, and what finds the stored records that break them."""
 
 

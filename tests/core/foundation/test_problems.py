@@ -18,6 +18,7 @@ from tests.installation import Installation
 REQUEST: Final = re.compile(r"(GET|POST|PUT|DELETE|LIST) (\S+)(?: (\{.*\}))?")
 
 OCCURRENCES: Final = {
+    "device": "file",
     "field": "client_id",
     "mount": "cloud",
     "names": "leeway",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from attrs import evolve
 
 from cloudid_core import Secret
+from cloudid_core.audit.device import DeclaredDevice, Device
 from cloudid_core.auth_method.config import Config
 from cloudid_core.auth_method.roles import Role
 from cloudid_core.effects import Sleep
 from cloudid_core.foundation.problems import HealthProblem, Occurrence
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts.table import MountTable, change_mounts, mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.system import stored_rules
@@ -84,6 +86,30 @@ def test_all_roles_of_a_mount_are_looked_at() -> None:
         return {"role": name} if role.max_jwt_exp % 100 == 0 else None
 
     assert world.perform(stored.roles(mount, Role, judge)) == [{"role": "r100"}, {"role": "r200"}]
+
+
+def test_audit_devices_go_on_that_requests_could_have_anywhere() -> None:
+    """Not those of the settings, and not those that write to no file of the server."""
+    world = Installation()
+    declared = DeclaredDevice(name="declared", type="file", options={"file_path": "/srv/audit.log"})
+    world.restart(audit_devices=(declared,))
+    options = {"null": {"file_path": "/dev/null"}, "out": {"file_path": "stdout"}, "good": {"file_path": "audit.log"}}
+    for name, given in options.items():
+        world.must("POST", f"sys/audit/{name}", {"type": "file", "options": given})
+    world.must("POST", "sys/audit/socket", {"type": "socket", "options": {"address": "collector:9000"}})
+    earlier = Device(name="earlier", type="file", key="5a" * 32, options={"file_path": "/var/log/audit.log"})
+    world.perform(change_mounts(world.context.records, partial(with_device, earlier)))
+    health = look(world)
+    assert health["problems"] == ["audit_file_anywhere"]
+    assert [detail["text"] for detail in health["problem_details"]] == [
+        "the file of the audit device earlier was chosen by a request that could name any file of the server"
+    ]
+    world.must("DELETE", "sys/audit/earlier")
+    assert look(world)["problems"] == []
+
+
+def with_device(device: Device, table: MountTable) -> MountTable:
+    return evolve(table, devices=(*table.devices, device))
 
 
 def test_a_store_that_takes_long_to_look_through_is_looked_through_less_often() -> None:
