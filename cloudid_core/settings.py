@@ -11,10 +11,10 @@ from typing import Final
 
 from attrs import Factory, field, frozen
 
-from .api.fields import BOOLEAN, INTEGER, NETWORKS, PAUSE, SECONDS, FieldType, bounded, one_of, setting
+from .api.fields import BOOLEAN, INTEGER, PAUSE, SECONDS, FieldType, bounded, one_of, setting
 from .audit.device import DeclaredDevice
 from .clouds import CLOUDS, Cloud
-from .values import coercion
+from .values import coercion, network
 from .values.secret import Secret
 from .version import VERSION
 
@@ -43,6 +43,8 @@ API_LEVEL: Final = "2.2.0+ent"
 LOOPBACK: Final = re.compile(r"http://(localhost|127\.[0-9.]+|\[::1\])(:[0-9]{1,5})?(/[!-~]*)?")
 ISSUER: Final = FieldType("https address", _issuer)
 API_VERSION: Final = FieldType("version", _version)
+NETWORKS: Final = FieldType("list of CIDR blocks", network.networks, list)
+"""In their normal form: no request reads settings back."""
 
 
 @frozen(kw_only=True)

@@ -94,7 +94,7 @@ async def respond_without_store(
 async def respond_by(table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange) -> Response:
     """The response to a request under this table of mounts."""
     mounts, request, now = table.record, exchange.request, exchange.time
-    exchange.trail = Trail(mounts.devices, mounts.takers, mounts.audited_headers) if mounts.takers else None
+    exchange.trail = Trail(mounts.devices, mounts.takers, mounts.recorded_headers) if mounts.takers else None
     found = destination_of(request, catalog, table, context.caches.destinations)
     mount, route = found.mount, found.route
     exchange.target = found.target

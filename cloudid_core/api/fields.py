@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
-from typing import Any, Final, Generic, TypeVar
+from functools import cache, cached_property
+from typing import Any, Final, Generic, Self, TypeVar
 
 import attrs
 import msgspec
@@ -42,13 +42,18 @@ def _as_is(value: Any) -> Json:
 
 @frozen
 class FieldType(Generic[T]):
-    """A type on the wire. `parse` raises `ValueError` with a text that names the rule, never the input."""
+    """A type on the wire. `parse` raises `ValueError` with a text that names the rule, never the input.
+
+    A value is kept as it was written, since clients compare what they read with it. `normal` makes of it the form that
+    decides what is equal, and that everything but a read goes by.
+    """
 
     name: str
     parse: Callable[[object], T]
     show: Callable[[T], Json] = _as_is
     null_is_absent: bool = False
     empty_is_absent: bool = False
+    normal: Callable[[T], T] = _as_is
 
     def is_absent(self, raw: object) -> bool:
         """Whether a value that is given means that none is."""
@@ -76,10 +81,17 @@ def one_of(*choices: str) -> FieldType[str]:
 
 
 def _schedule(raw: object) -> str:
-    text = coercion.text(raw).strip()
-    if text:
-        Schedule.parse(text)
+    text = coercion.text(raw)
+    if not text.strip():
+        return ""
+    Schedule.parse(text)
     return text
+
+
+def _networks(raw: object) -> tuple[str, ...]:
+    written = listing.comma_list(raw)
+    network.networks(written)
+    return written
 
 
 def _environment(raw: object) -> str:
@@ -120,10 +132,21 @@ GUID: Final = FieldType("GUID", _or_empty(guid_as_written))
 IDENTIFIER: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)))
 IDENTIFIERS: Final = FieldType("list", lambda raw: tuple(map(names.identifier, listing.comma_list(raw))), list)
 TEXTS: Final = FieldType("list", listing.comma_list, list)
-NETWORKS: Final = FieldType("list of CIDR blocks", network.networks, list)
+NETWORKS: Final = FieldType("list of CIDR blocks", _networks, list, normal=network.networks)
 SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
 ENVIRONMENT: Final = FieldType("environment name", _environment)
 ANY: Final = FieldType("any JSON value", _as_is)
+
+
+@frozen
+class AsWritten:
+    """Base class of records that read back as they were written."""
+
+    @cached_property
+    def normal(self) -> Self:
+        """The record in the forms that decide what is equal, for everything but reading it back."""
+        forms = {field.name: field.kind.normal(getattr(self, field.name)) for field in fields_of(type(self))}
+        return attrs.evolve(self, **forms)
 
 
 @frozen

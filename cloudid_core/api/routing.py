@@ -225,3 +225,9 @@ def capture_name(call: Call, capture: str = "name") -> str:
         return parse_name(call.captures[capture])
     except ValueError as error:
         raise Refused(Code.NAME_INVALID, str(error)) from None
+
+
+def name_as_written(call: Call, capture: str = "name") -> str:
+    """A captured name, for what keeps the spelling of its name; `NAME_INVALID` when it is not one."""
+    capture_name(call, capture)
+    return call.captures[capture]

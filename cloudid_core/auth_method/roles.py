@@ -68,7 +68,9 @@ def check(role: Role) -> None:
 
 
 async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | None:
-    return await context.records.find(keys.role(mount.id, name), Role)
+    """A role in its normal form."""
+    found = await context.records.find(keys.role(mount.id, name), Role)
+    return found.with_record(found.record.normal) if found else None
 
 
 @retry_on_conflict
@@ -85,7 +87,7 @@ async def write_role(call: Call) -> Answer:
 
 
 async def read_role(call: Call) -> Answer:
-    found = await find_role(call.context, call.mount, capture_name(call))
+    found = await call.context.records.find(keys.role(call.mount.id, capture_name(call)), Role)
     if found is None:
         raise Refused(Code.NOT_FOUND)
     return Answer(data=show(found.record, spelled_old=found.record.spelled_old))

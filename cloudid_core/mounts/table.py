@@ -111,7 +111,12 @@ class MountTable:
     audit_key: str = field(default="", repr=False)
     """64 hexadecimal digits that all devices share, once there is one."""
     audited_headers: dict[str, bool] = field(factory=dict[str, bool], repr=False)
-    """The request headers that go on record, by names in lower case, and whether their values are hashed."""
+    """The request headers that go on record, by names as they were written, and whether their values are hashed."""
+
+    @cached_property
+    def recorded_headers(self) -> Mapping[str, bool]:
+        """The audited headers by names in lower case, as requests have them."""
+        return {name.lower(): is_hashed for name, is_hashed in self.audited_headers.items()}
 
     @cached_property
     def takers(self) -> tuple[Device, ...]:

@@ -84,9 +84,9 @@ def _names(name: str, field: Field | None) -> frozenset[str]:
 
 
 def _parsed(value: Json, field: Field) -> list[str] | None:
-    """The elements of a value as a field shows it after parsing; `None` when it does not parse."""
+    """The elements of a value in the normal form of a field; `None` when it does not parse."""
     try:
-        return _elements(field.kind.show(field.kind.parse(value)))
+        return _elements(field.kind.show(field.kind.normal(field.kind.parse(value))))
     except ValueError:
         return None
 

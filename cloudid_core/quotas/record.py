@@ -7,9 +7,9 @@ from typing import Final, TypeVar
 
 from attrs import field, frozen
 
-from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXTS, FieldType, bounded, setting
+from ..api.fields import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, bounded, setting
 from ..errors import Code, Refused
-from ..values import coercion
+from ..values import coercion, listing, names
 from ..values.folding import fold
 
 MOST_QUOTAS: Final = 1000
@@ -31,18 +31,18 @@ def _rate(raw: object) -> float:
 RATE: Final = FieldType(f"number from {LEAST_RATE:f} to {MOST_RATE:.0f}", _rate)
 
 
-def _path(raw: object) -> str:
-    return fold(coercion.text(raw).strip("/"))
+def _normal_path(path: str) -> str:
+    return fold(path.strip("/"))
 
 
-PATH: Final = FieldType("path", _path)
-ROLE: Final = FieldType("string", lambda raw: coercion.text(raw).lower())
+PATH: Final = FieldType("path", coercion.text, normal=_normal_path)
+PATHS: Final = FieldType("list", listing.comma_list, list, normal=lambda paths: tuple(map(_normal_path, paths)))
+ROLE: Final = FieldType("string", coercion.text, normal=str.lower)
 
 
-class Quota:
-    """What quotas of both kinds have."""
-
-    __slots__ = ()
+@frozen(kw_only=True)
+class Quota(AsWritten):
+    """What quotas of both kinds have. The normal form of a quota is the one that counts."""
 
     path: str
     role: str
@@ -93,11 +93,11 @@ class LeaseCount(Quota):
 
 
 @frozen(kw_only=True)
-class QuotaConfig:
+class QuotaConfig(AsWritten):
     """What holds for all quotas."""
 
     rate_limit_exempt_paths: tuple[str, ...] = setting(
-        TEXTS, ("sys/health", "sys/leader", "sys/seal-status"), "Paths that no quota limits."
+        PATHS, ("sys/health", "sys/leader", "sys/seal-status"), "Paths that no quota limits."
     )
     enable_rate_limit_response_headers: bool = setting(
         BOOLEAN, False, "Whether answers tell what a rate limit leaves: `X-RateLimit-Limit`, `-Remaining`, `-Reset`."
@@ -117,7 +117,7 @@ class Quotas:
         if not self.rate_limits:
             return None
         path = fold(path)
-        if path in self.config.rate_limit_exempt_paths:
+        if path in self.config.normal.rate_limit_exempt_paths:
             return None
         return most_specific(self.rate_limits, path, role)
 
@@ -127,15 +127,16 @@ class Quotas:
 
 
 def most_specific(quotas: Mapping[str, Q], path: str, role: str) -> Q | None:
-    """The one of several quotas that counts."""
-    covering = (quota for quota in quotas.values() if quota.covers(path, role))
+    """The one of several quotas that counts, in its normal form."""
+    covering = (normal for quota in quotas.values() if (normal := quota.normal).covers(path, role))
     return max(covering, key=lambda quota: quota.rank, default=None)
 
 
 def with_quota(quotas: Mapping[str, Q], name: str, quota: Q) -> dict[str, Q]:
     """The quotas with one more, or another under its name. Refuses a second one for the same: it would never count."""
     others = without_quota(quotas, name)
-    if any((each.path, each.role) == (quota.path, quota.role) for each in others.values()):
+    what = quota.normal.path, quota.normal.role
+    if any((each.normal.path, each.normal.role) == what for each in others.values()):
         raise Refused(Code.FIELD_INVALID, "another quota has the same path and role")
     if len(others) >= MOST_QUOTAS:
         raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_QUOTAS} quotas")
@@ -143,4 +144,9 @@ def with_quota(quotas: Mapping[str, Q], name: str, quota: Q) -> dict[str, Q]:
 
 
 def without_quota(quotas: Mapping[str, Q], name: str) -> dict[str, Q]:
-    return {other: quota for other, quota in quotas.items() if other != name}
+    return {other: quota for other, quota in quotas.items() if not names.are_same(other, name)}
+
+
+def quota_named(quotas: Mapping[str, Q], name: str) -> tuple[str, Q] | None:
+    """The quota of a name in any spelling, and the spelling that it was written under."""
+    return next(((other, quota) for other, quota in quotas.items() if names.are_same(other, name)), None)

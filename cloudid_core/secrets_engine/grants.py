@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import evolve, frozen
 
@@ -13,13 +13,14 @@ from ..provider import assignments, groups
 from ..provider.client import Client
 from ..values import json_text
 
+T = TypeVar("T")
 MOST: Final = 100
 """How many assignments or memberships a role may ask for."""
 
 
 @frozen(kw_only=True)
 class RoleGrant:
-    """One role assignment: a role definition by name or id, at a scope. A resolved grant has both."""
+    """One role assignment: a role definition by name or id, at a scope as it was written. A resolved grant has both."""
 
     scope: str
     role_name: str = ""
@@ -70,9 +71,14 @@ def _role_grant(element: Mapping[str, Any]) -> RoleGrant:
     if not texts.get("scope"):
         raise ValueError('needs "scope" in each element')
     try:
-        return RoleGrant(**{**texts, "scope": assignments.scope(texts["scope"])})
+        assignments.scope(texts["scope"])
     except ValueError as error:
         raise ValueError(f'has an element whose "scope" {error}') from None
+    return RoleGrant(**texts)
+
+
+def _normal_role_grants(grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:
+    return tuple(evolve(grant, scope=assignments.scope(grant.scope)) for grant in grants)
 
 
 def _group_grants(raw: object) -> tuple[GroupGrant, ...]:
@@ -94,27 +100,35 @@ def _show_group_grants(grants: tuple[GroupGrant, ...]) -> Json:
     return [{"group_name": grant.group_name, "object_id": grant.object_id} for grant in grants]
 
 
-ROLE_GRANTS: Final = FieldType("JSON array of role assignments", _role_grants, _show_role_grants)
+ROLE_GRANTS: Final = FieldType(
+    "JSON array of role assignments", _role_grants, _show_role_grants, normal=_normal_role_grants
+)
 GROUP_GRANTS: Final = FieldType("JSON array of groups", _group_grants, _show_group_grants)
 
 
 async def resolve_roles(client: Client, grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:
     """The grants with names and ids as the provider has them; refused when one does not exist or is there twice."""
-    resolved = [await _resolve_role(client, number, grant) for number, grant in enumerate(grants)]
-    if len({(grant.role_id.lower(), grant.scope.lower()) for grant in resolved}) < len(resolved):
+    normal = ROLE_GRANTS.normal(grants)
+    definitions = [await _definition_of(client, number, grant) for number, grant in enumerate(normal)]
+    places = {
+        (definition.id.lower(), grant.scope.lower()) for definition, grant in zip(definitions, normal, strict=True)
+    }
+    if len(places) < len(grants):
         raise Refused(Code.FIELD_INVALID, '"azure_roles" names the same role at the same scope twice')
-    return tuple(resolved)
+    return tuple(
+        evolve(grant, role_name=definition.name, role_id=definition.id)
+        for grant, definition in zip(grants, definitions, strict=True)
+    )
 
 
-async def _resolve_role(client: Client, number: int, grant: RoleGrant) -> RoleGrant:
+async def _definition_of(client: Client, number: int, grant: RoleGrant) -> assignments.RoleDefinition:
     where = f'"azure_roles", element {number}'
     if grant.role_id:
         known = await assignments.definition_by_id(client, grant.role_id)
         found = [known] if known else []
     else:
         found = await assignments.definitions_by_name(client, grant.scope, grant.role_name)
-    definition = _only(found, where)
-    return evolve(grant, role_name=definition.name, role_id=definition.id)
+    return _only(found, where)
 
 
 async def resolve_groups(client: Client, grants: tuple[GroupGrant, ...]) -> tuple[GroupGrant, ...]:
@@ -135,7 +149,7 @@ async def _resolve_group(client: Client, number: int, grant: GroupGrant) -> Grou
     return GroupGrant(group_name=group.name, object_id=group.object_id)
 
 
-def _only(found: list[Any], where: str) -> Any:
+def _only(found: list[T], where: str) -> T:
     if not found:
         raise Refused.because([Problem(Code.REFERENCE_NOT_FOUND, where)])
     if len(found) > 1:

@@ -76,7 +76,7 @@ async def persist(call: Call, client: Client, key: str, role: Role, expects: Map
     if kept is None:
         await _make(call, client, key, role, expects)
         return
-    change = _difference(kept, role)
+    change = _difference(kept, role.normal)
     if change.is_none:
         provisioned = evolve(kept.provisioned, purge=role.permanently_delete)
         await call.context.records.commit(
@@ -95,7 +95,7 @@ def forget(persistent_app: PersistentApp, mount: Mount, now: Instant) -> Changes
 
 async def _make(call: Call, client: Client, key: str, role: Role, expects: Mapping[str, int]) -> None:
     intent_id = await new_id()
-    planned = await plan_assignments(role.azure_roles)
+    planned = await plan_assignments(role.normal.azure_roles)
     at_stake = Provisioned(
         made_at=call.now,
         tenant=client.tenant,
@@ -105,7 +105,7 @@ async def _make(call: Call, client: Client, key: str, role: Role, expects: Mappi
     )
     intent = await _open(call, intent_id, at_stake, expects)
     try:
-        made = await make_application(client, at_stake, role.tags, role.sign_in_audience)
+        made = await make_application(client, at_stake, role.normal.tags, role.sign_in_audience)
         await grant(client, made.member_id, planned, role.azure_groups)
         persistent_app = _persisted(intent_id, made, planned, role)
         stored = Changes(expects, {key: evolve(role, persistent_app=persistent_app)})
@@ -127,7 +127,7 @@ async def _change(
     try:
         if change.described:
             await describe_application(
-                client, kept.provisioned.application_id, role.tags, provider_spelling(role.sign_in_audience)
+                client, kept.provisioned.application_id, role.normal.tags, provider_spelling(role.sign_in_audience)
             )
         await grant(client, member_id, planned, change.joined)
         provisioned = evolve(kept.provisioned, made_at=call.now)
@@ -167,7 +167,7 @@ def _persisted(
         ),
         assignments=assignments,
         groups=role.azure_groups,
-        tags=role.tags,
+        tags=role.normal.tags,
         sign_in_audience=role.sign_in_audience,
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, FieldType, bounded, one_of, setting, show
+from ..api.fields import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, bounded, one_of, setting, show
 from ..api.response import Answer
 from ..api.routing import Call, capture_name
 from ..effects import Instant
@@ -24,7 +24,7 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found, expected, version_of
-from ..values import listing
+from ..values import coercion, listing
 from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persistent_app import PersistentApp, forget, persist
@@ -39,23 +39,24 @@ _TAG: Final = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f]{{1,{TAG_LIMIT}}}")
 
 
 def _tags(raw: object) -> tuple[str, ...]:
-    tags = sorted(set(listing.comma_list(raw)) - {""})
+    tags = tuple(filter(None, listing.comma_list(raw)))
     if not all(_TAG.fullmatch(tag) for tag in tags):
         raise ValueError(f"must have tags of at most {TAG_LIMIT} characters, no white space or control characters")
-    return tuple(tags)
+    return tags
 
 
-TAGS: Final = FieldType("list of tags", _tags, list)
+TAGS: Final = FieldType("list of tags", _tags, list, normal=lambda tags: tuple(sorted(set(tags))))
+OBJECT_ID: Final = FieldType("string", coercion.text, normal=str.lower)
 
 
 @frozen(kw_only=True)
-class Role:
+class Role(AsWritten):
     """What is stored for a role. `client_id` belongs to `application_object_id`; `persisted` to a role that keeps its
     own application."""
 
     azure_roles: tuple[RoleGrant, ...] = setting(ROLE_GRANTS, (), "Role assignments of the principals, as JSON text.")
     azure_groups: tuple[GroupGrant, ...] = setting(GROUP_GRANTS, (), "Groups that the principals join, as JSON text.")
-    application_object_id: str = setting(TEXT, "", "Object id of an existing application to use instead.")
+    application_object_id: str = setting(OBJECT_ID, "", "Object id of an existing application to use instead.")
     persist_app: bool = setting(BOOLEAN, False, "Keep one application and principal for the life of the role.")
     ttl: int = setting(SECONDS, 0, "Default TTL of the leases.")
     max_ttl: int = setting(SECONDS, 0, "Maximum TTL of the leases.")
@@ -108,7 +109,9 @@ def check(role: Role) -> None:
 
 
 async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | None:
-    return await context.records.find(keys.role(mount.id, name), Role)
+    """A role in its normal form."""
+    found = await context.records.find(keys.role(mount.id, name), Role)
+    return found.with_record(found.record.normal) if found else None
 
 
 @retry_on_conflict
@@ -143,7 +146,9 @@ def _changed_fields(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that were given. Who writes back what was read also names the application that the role keeps."""
     kept = stored.persistent_app.provisioned.application_id if stored.persistent_app else ""
     return {
-        name: value for name, value in given.items() if not (name == "application_object_id" and value == kept != "")
+        name: value
+        for name, value in given.items()
+        if not (name == "application_object_id" and OBJECT_ID.normal(value) == kept != "")
     }
 
 
@@ -154,7 +159,7 @@ async def _resolved(client: Client, role: Role) -> Role:
         if application is None:
             raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
         refuse_self_target(client, application.client_id)
-        return evolve(role, application_object_id=application.object_id, client_id=application.client_id)
+        return evolve(role, client_id=application.client_id)
     return evolve(
         role,
         client_id="",
@@ -178,7 +183,7 @@ async def check_root(context: Context, mount: Mount, client_id: str) -> None:
 
 
 async def read_role(call: Call) -> Answer:
-    found = await find_role(call.context, call.mount, capture_name(call))
+    found = await call.context.records.find(keys.role(call.mount.id, capture_name(call)), Role)
     if found is None:
         raise Refused(Code.NOT_FOUND)
     return Answer(data={**show(found.record), "application_object_id": found.record.existing_id})
@@ -231,7 +236,7 @@ async def granted_scopes(call: Call) -> set[str]:
     prefix = keys.roles(call.mount.id)
     names = await call.context.records.names(prefix)
     found = await call.context.records.find_undamaged([f"{prefix}{name}" for name in names[:MOST_EXAMINED]], Role)
-    scopes = {grant.scope for role in found for grant in role.record.azure_roles}
+    scopes = {grant.scope for role in found for grant in role.record.normal.azure_roles}
     if scopes:
         return scopes
     stored = await find_config(call.context, call.mount)

@@ -13,6 +13,7 @@ from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
 from ..mounts.table import MountTable, change_mounts, mount_table
+from ..values.names import are_same
 
 PATH: Final = "config/auditing/request-headers"
 MOST_HEADERS: Final = 64
@@ -34,8 +35,9 @@ async def list_headers(call: Call) -> Answer:
 
 
 async def read_header(call: Call) -> Answer:
+    """One header, under its name as the request spells it."""
     name = _name(call)
-    is_hashed = (await _table(call)).audited_headers.get(name)
+    is_hashed = (await _table(call)).recorded_headers.get(name.lower())
     if is_hashed is None:
         raise Refused(Code.AUDITED_HEADER_NOT_FOUND)
     return Answer(data={name: _shown(is_hashed)}, copy_up=True)
@@ -44,11 +46,11 @@ async def read_header(call: Call) -> Answer:
 async def write_header(call: Call) -> Answer:
     """Put a header on record. One that may hold a token is refused, hashed or not."""
     name, form = _name(call), call.form(HeaderForm)
-    if name in UNAUDITED_HEADERS:
+    if name.lower() in UNAUDITED_HEADERS:
         raise Refused(Code.NAME_INVALID, "this header never goes on record")
 
     def changed(table: MountTable) -> MountTable:
-        headers = {**table.audited_headers, name: form.hmac}
+        headers = {**_without(table, name), name: form.hmac}
         if len(headers) > MOST_HEADERS:
             raise Refused(Code.MALFORMED_REQUEST, "there are too many audited headers")
         return evolve(table, audited_headers=headers)
@@ -62,11 +64,17 @@ async def delete_header(call: Call) -> Answer:
     name = _name(call)
 
     def changed(table: MountTable) -> MountTable:
-        headers = {each: is_hashed for each, is_hashed in table.audited_headers.items() if each != name}
-        return evolve(table, audited_headers=headers) if name in table.audited_headers else table
+        headers = _without(table, name)
+        return evolve(table, audited_headers=headers) if headers != table.audited_headers else table
 
     await change_mounts(call.context.records, changed)
     return NOTHING
+
+
+def _without(table: MountTable, name: str) -> dict[str, bool]:
+    """The audited headers but for one, however its name is spelled."""
+    headers = table.audited_headers
+    return {each: is_hashed for each, is_hashed in headers.items() if not are_same(each, name)}
 
 
 async def _table(call: Call) -> MountTable:
@@ -74,11 +82,11 @@ async def _table(call: Call) -> MountTable:
 
 
 def _name(call: Call) -> str:
-    """The captured name of a header in lower case."""
+    """The captured name of a header."""
     name = call.captures["header"]
     if not _NAME.fullmatch(name):
         raise Refused(Code.NAME_INVALID, "must be the name of a header")
-    return name.lower()
+    return name
 
 
 def _shown(is_hashed: bool) -> Json:

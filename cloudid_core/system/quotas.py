@@ -10,11 +10,11 @@ from attrs import evolve, frozen
 
 from ..api.fields import show
 from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route, capture_name
+from ..api.routing import Call, Operation, Route, capture_name, name_as_written
 from ..errors import Code, Refused
 from ..mounts.table import AUTH, BUILT_IN, Mount, MountTable, mount_table
 from ..quotas.rate_limit import forget_quotas
-from ..quotas.record import LeaseCount, QuotaConfig, Quotas, RateLimit, with_quota, without_quota
+from ..quotas.record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
 from ..store import keys
 from ..values.folding import fold
 
@@ -29,7 +29,7 @@ class Kind:
     member: str
     """The member of `Quotas` that holds those of this kind."""
     check: Callable[[Any, MountTable], None]
-    """Refuses a quota that makes no sense."""
+    """Refuses a quota, in its normal form, that makes no sense."""
     doc: str
 
     def found_in(self, quotas: Quotas) -> dict[str, Any]:
@@ -45,15 +45,16 @@ class Kind:
 
 async def write_quota(kind: Kind, call: Call) -> Answer:
     """Set the given fields of a quota."""
-    name = capture_name(call)
+    name = name_as_written(call)
     mounts = (await mount_table(call.context.records)).record
 
     def changed(quotas: Quotas) -> Quotas:
         others = kind.found_in(quotas)
-        quota = evolve(others.get(name, kind.form()), **call.given.values)
-        if quota.role and not quota.path:
+        _, stored = quota_named(others, name) or (name, kind.form())
+        quota = evolve(stored, **call.given.values)
+        if quota.normal.role and not quota.normal.path:
             raise Refused(Code.FIELD_REQUIRED, '"path"')
-        kind.check(quota, mounts)
+        kind.check(quota.normal, mounts)
         return kind.replaced_in(quotas, with_quota(others, name, quota))
 
     await _change(call, changed)
@@ -92,10 +93,10 @@ def mount_of(mounts: MountTable, path: str) -> Mount | None:
 
 
 async def read_quota(kind: Kind, call: Call) -> Answer:
-    name = capture_name(call)
-    quota = kind.found_in(await _quotas(call)).get(name)
-    if quota is None:
+    found = quota_named(kind.found_in(await _quotas(call)), capture_name(call))
+    if found is None:
         raise Refused(Code.NOT_FOUND)
+    name, quota = found
     data = {"name": name, "type": kind.name, **show(quota)}
     if not data["inheritable"]:
         del data["inheritable"]  # existing clients compare the members with those that they wrote

@@ -35,7 +35,7 @@ def _metadata(raw: object) -> dict[str, str]:
 
 
 def _few_policies(raw: object) -> tuple[str, ...]:
-    policies: tuple[str, ...] = POLICIES.parse(raw)
+    policies = POLICIES.normal(POLICIES.parse(raw))
     if len(policies) > MOST_POLICIES:
         raise ValueError(f"must be at most {MOST_POLICIES}")
     return policies

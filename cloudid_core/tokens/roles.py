@@ -30,13 +30,13 @@ _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?
 
 def _globs(raw: object) -> tuple[str, ...]:
     """Names of policies in which `*` matches any text."""
-    globs = normalised(comma_list(raw))
+    globs = tuple(filter(None, comma_list(raw)))
     for glob in globs:
         policy_name(glob.replace("*", "x"))
     return globs
 
 
-GLOBS: Final = FieldType("list of policies, with `*`", _globs, list)
+GLOBS: Final = FieldType("list of policies, with `*`", _globs, list, normal=normalised)
 
 
 @frozen(kw_only=True)
@@ -83,7 +83,9 @@ def _fits(policy: str, globs: tuple[str, ...]) -> bool:
 
 
 async def find_role(context: Context, name: str) -> Found[TokenRole] | None:
-    return await context.records.find(keys.role(TOKEN.id, name), TokenRole)
+    """A role in its normal form."""
+    found = await context.records.find(keys.role(TOKEN.id, name), TokenRole)
+    return found.with_record(found.record.normal) if found else None
 
 
 @retry_on_conflict
@@ -102,7 +104,7 @@ async def write_role(call: Call) -> Answer:
 
 async def read_role(call: Call) -> Answer:
     name = capture_name(call)
-    found = await find_role(call.context, name)
+    found = await call.context.records.find(keys.role(TOKEN.id, name), TokenRole)
     if found is None:
         raise Refused(Code.NOT_FOUND)
     return Answer(data={"name": name, **show(found.record, spelled_old=found.record.spelled_old)})

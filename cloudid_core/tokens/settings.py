@@ -12,6 +12,7 @@ from ..api.fields import (
     INTEGER,
     NETWORKS,
     SECONDS,
+    AsWritten,
     FieldType,
     ParsedFields,
     bounded,
@@ -34,14 +35,17 @@ DEFAULT: Final = "default"
 
 
 def _policies(raw: object) -> tuple[str, ...]:
-    return tuple(map(policy_name, normalised(comma_list(raw))))
+    names = tuple(filter(None, comma_list(raw)))
+    for name in names:
+        policy_name(name)
+    return names
 
 
-POLICIES: Final = FieldType("list of policies", _policies, list)
+POLICIES: Final = FieldType("list of policies", _policies, list, normal=normalised)
 
 
 @frozen(kw_only=True)
-class TokenLimits:
+class TokenLimits(AsWritten):
     """The settings of a role that limit its tokens. Base class of all roles."""
 
     token_bound_cidrs: tuple[str, ...] = setting(
@@ -76,7 +80,7 @@ class TokenSettings(TokenLimits):
     def policies(self) -> tuple[str, ...]:
         """The policies of a login's token."""
         if self.token_no_default_policy:
-            return without_default(self.token_policies)
+            return without_default(normalised(self.token_policies))
         return normalised((*self.token_policies, DEFAULT_POLICY))
 
     def terms(self, mount: Mount, settings: Settings) -> Terms:
@@ -113,9 +117,10 @@ def check_limits(role: TokenLimits, mount: Mount, settings: Settings) -> None:
 
 def check(role: TokenSettings, mount: Mount, settings: Settings) -> tuple[str, ...]:
     """Refuse settings that contradict each other. Returns warnings for the writer."""
-    if ROOT in role.token_policies:
+    policies = role.normal.token_policies
+    if ROOT in policies:
         raise Refused(Code.ROOT_POLICY_REFUSED)
-    if RESPONSE_WRAPPING in role.token_policies:
+    if RESPONSE_WRAPPING in policies:
         raise Refused(Code.FIELD_INVALID, f'"token_policies": {RESPONSE_WRAPPING} cannot be assigned')
     check_limits(role, mount, settings)
     if role.token_max_ttl and role.token_ttl > role.token_max_ttl:

@@ -24,6 +24,11 @@ def name(raw: object) -> str:
     return raw.lower()
 
 
+def are_same(first: str, second: str) -> bool:
+    """Whether two texts are spellings of one name."""
+    return first.lower() == second.lower()
+
+
 def policy_name(raw: object) -> str:
     """The name of a policy in lower case: 1 to 128 ASCII letters, digits and `_-.@:`, with single slashes inside."""
     if not isinstance(raw, str) or len(raw) > _LONGEST_POLICY or not _POLICY.fullmatch(raw):

@@ -114,6 +114,23 @@ def test_a_record_is_shown_in_the_order_of_its_table() -> None:
     assert list(shown.items()) == [("name", "x"), ("ttl", 5), ("tags", ["a"]), ("count", 1), ("color", "red")]
 
 
+@frozen(kw_only=True)
+class Kept(fields.AsWritten):
+    """A record that reads back as it was written."""
+
+    networks: tuple[str, ...] = setting(fields.NETWORKS, (), "Networks.")
+    name: str = setting(fields.TEXT, "", "A name.")
+    number: int = 0
+
+
+def test_a_record_keeps_what_was_written_beside_what_it_means() -> None:
+    record = Kept(**parse(Kept, {"networks": "10.1.2.3/8, ::1", "name": "A"}).values, number=7)
+    assert show(record) == {"networks": ["10.1.2.3/8", "::1"], "name": "A"}
+    assert record.normal == Kept(networks=("10.0.0.0/8", "::1/128"), name="A", number=7)
+    assert record.normal is record.normal, "made once"
+    assert record.normal.normal == record.normal
+
+
 def test_an_old_spelling_in_use_is_shown_beside_the_new_one() -> None:
     assert show(Form(ttl=5), spelled_old=["lease"])["lease"] == 5
     assert "lease" not in show(Form(ttl=0), spelled_old=["lease"])

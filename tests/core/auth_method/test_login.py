@@ -136,9 +136,10 @@ def test_the_mount_may_force_batch_tokens() -> None:
     assert look_up_self(world, auth["client_token"])["meta"] == auth["metadata"]
 
 
-def test_a_token_is_tied_to_where_its_role_is_bound() -> None:
+@pytest.mark.parametrize("written", ["192.0.2.0/24", "192.0.2.77/24", "192.0.2.1", "::ffff:192.0.2.1"])
+def test_a_token_is_tied_to_where_its_role_is_bound(written: str) -> None:
     world = Installation()
-    machine = configure_logins(world, token_bound_cidrs="192.0.2.0/24")
+    machine = configure_logins(world, token_bound_cidrs=written)
     token = log_in(world, machine)["client_token"]
     assert is_valid(world, token)
     assert world.refused("GET", "auth/token/lookup-self", None, token, "10.0.0.1") == (403, "permission_denied")

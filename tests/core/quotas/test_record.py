@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from cloudid_core.errors import Refused
 from cloudid_core.quotas.record import (
@@ -11,6 +12,7 @@ from cloudid_core.quotas.record import (
     QuotaConfig,
     Quotas,
     RateLimit,
+    quota_named,
     with_quota,
     without_quota,
 )
@@ -51,6 +53,32 @@ def test_the_most_specific_quota_counts(path: str, role: str, rate: float) -> No
 @pytest.mark.parametrize("path", ["sys/health", "sys/seal-status", "sys/leader"])
 def test_what_load_balancers_ask_is_never_limited(path: str) -> None:
     assert QUOTAS.rate_limit_of(path, "") is None
+
+
+def test_paths_and_roles_count_in_any_spelling() -> None:
+    quotas = Quotas(
+        rate_limits={"a": RateLimit(rate=1, path="/Auth/Cloud/", role="Dev")},
+        lease_counts={"b": LeaseCount(max_leases=2, path="Cloud/", role="Web")},
+        config=QuotaConfig(rate_limit_exempt_paths=("Sys/Health/",)),
+    )
+    limit, count = quotas.rate_limit_of("auth/cloud/login", "dev"), quotas.lease_count_of("cloud", "web")
+    assert limit is not None
+    assert count is not None
+    assert (limit.path, limit.role, count.path, count.role) == ("auth/cloud", "dev", "cloud", "web")
+    assert evolve(quotas, rate_limits={"all": RateLimit(rate=1)}).rate_limit_of("sys/health", "") is None
+
+
+def test_a_quota_has_one_name_in_any_spelling() -> None:
+    quotas = with_quota({"web": RateLimit(rate=1)}, "Web", RateLimit(rate=2))
+    assert quotas == {"Web": RateLimit(rate=2)}
+    assert quota_named(quotas, "WEB") == ("Web", RateLimit(rate=2))
+    assert without_quota(quotas, "web") == {}
+    assert quota_named({}, "web") is None
+
+
+def test_two_spellings_of_a_path_are_the_same_requests() -> None:
+    with pytest.raises(Refused):
+        with_quota({"a": RateLimit(rate=1, path="cloud")}, "b", RateLimit(rate=1, path="CLOUD/"))
 
 
 def test_without_quotas_nothing_is_limited() -> None:

@@ -105,6 +105,23 @@ def test_scopes_of_every_kind_are_accepted(scope: str) -> None:
     assert grant.scope == scope
 
 
+def test_a_scope_reads_back_with_its_final_slash_and_works_without_it() -> None:
+    engine = configured_engine()
+    for fields in ({}, {"persist_app": True}):
+        written = engine.grants(scope=f"{engine.scope}/")
+        engine.role(azure_roles=written, **fields)
+        assert engine.shown_role()["azure_roles"][0]["scope"] == f"{engine.scope}/"
+        engine.must("GET", "cloud/creds/web")
+    scopes = {assignment.scope for assignment in engine.simulator.world.role_assignments.table.all()}
+    assert engine.scope in scopes
+    assert f"{engine.scope}/" not in scopes
+
+
+def test_the_same_scope_in_two_spellings_is_the_same_scope(engine: SecretsEngine) -> None:
+    twice = [*engine.grants(), *engine.grants(scope=f"{engine.scope}/")]
+    assert engine.refused("POST", "cloud/roles/web", {"azure_roles": twice}) == (400, "field_invalid")
+
+
 def test_a_role_shows_both_name_and_id_of_what_was_written_by_either(engine: SecretsEngine) -> None:
     """The id decides, whatever name comes with it; a name is the one that people read, not that of the resource."""
     engine.role()

@@ -35,9 +35,12 @@ def test_headers_are_written_read_listed_and_deleted() -> None:
     world.must("PUT", f"{PATH}/X-Forwarded-For", {"hmac": True})
     world.must("POST", f"{PATH}/x-trace")
     listed = world.must("GET", PATH).body
-    assert listed["data"] == {"headers": {"x-forwarded-for": {"hmac": True}, "x-trace": {"hmac": False}}}
+    assert listed["data"] == {"headers": {"X-Forwarded-For": {"hmac": True}, "x-trace": {"hmac": False}}}
     assert listed["headers"] == listed["data"]["headers"], "old clients read it beside the envelope"
-    assert world.must("GET", f"{PATH}/X-Forwarded-For").data == {"x-forwarded-for": {"hmac": True}}
+    for name in ("X-Forwarded-For", "x-forwarded-FOR"):
+        assert world.must("GET", f"{PATH}/{name}").data == {name: {"hmac": True}}, "clients look for their own spelling"
+    world.must("POST", f"{PATH}/x-forwarded-for", {"hmac": True})
+    assert list(world.must("GET", PATH).data["headers"]) == ["x-trace", "x-forwarded-for"]
     world.must("DELETE", f"{PATH}/X-Forwarded-For")
     world.must("DELETE", f"{PATH}/X-Forwarded-For")
     assert world.refused("GET", f"{PATH}/X-Forwarded-For") == (400, "audited_header_not_found")

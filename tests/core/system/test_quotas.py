@@ -23,11 +23,11 @@ def test_a_quota_is_written_read_listed_and_deleted() -> None:
     assert world.must("GET", QUOTA).data == {
         "name": "login",
         "type": "rate-limit",
-        "path": "auth/cloud",
+        "path": "auth/cloud/",
         "rate": 2.5,
         "interval": 60,
         "block_interval": 0,
-        "role": "dev",
+        "role": "Dev",
     }
     assert world.must("LIST", "sys/quotas/rate-limit").data == {"keys": ["login"]}
     world.must("POST", QUOTA, {"rate": 7})
@@ -72,9 +72,9 @@ def test_a_lease_count_is_written_read_listed_and_deleted() -> None:
     assert world.must("GET", LEASES).data == {
         "name": "few",
         "type": "lease-count",
-        "path": "cloud",
+        "path": "cloud/",
         "max_leases": 5,
-        "role": "dev",
+        "role": "Dev",
     }
     assert world.must("LIST", "sys/quotas/lease-count").data == {"keys": ["few"]}
     assert world.ask("LIST", "sys/quotas/rate-limit").status == 404

@@ -62,7 +62,7 @@ def test_every_field_reads_back_and_what_is_not_given_stays() -> None:
     assert world.must("GET", "auth/token/roles/web").data == {
         **fields,
         "name": "web",
-        "allowed_policies": ["a", "b"],
+        "allowed_policies": ["B", "a"],
         "disallowed_policies_glob": ["*-admin"],
         "token_explicit_max_ttl": 3600,
         "token_period": 60,
@@ -104,6 +104,18 @@ def test_fields_that_make_no_sense_are_refused(fields: dict[str, object], code: 
     world = Installation()
     assert world.refused("POST", "auth/token/roles/web", fields) == (400, code)
     assert world.ask("GET", "auth/token/roles/web").status == 404
+
+
+def test_policies_of_a_role_count_in_any_spelling() -> None:
+    """And are read back in the one that was written."""
+    world = Installation()
+    written = {"allowed_policies": ["App", "Ops"], "disallowed_policies": ["OPS"], "disallowed_policies_glob": ["Adm*"]}
+    world.must("POST", "auth/token/roles/web", written)
+    assert written.items() <= world.must("GET", "auth/token/roles/web").data.items()
+    made = world.must("POST", "auth/token/create/web", {"policies": ["app"]}).body["auth"]
+    assert made["policies"] == ["app", "default"]
+    for policy in ("ops", "admin", "ADMIN"):
+        assert world.refused("POST", "auth/token/create/web", {"policies": [policy]}) == (400, "policy_not_subset")
 
 
 def test_a_role_with_an_invalid_name_is_refused() -> None:

@@ -29,8 +29,15 @@ def test_a_write_keeps_the_settings_that_it_does_not_name() -> None:
     assert written(role, token_ttl=60).token_num_uses == 3
 
 
-def test_policies_are_kept_in_lower_case_in_order_and_each_once() -> None:
-    assert written(TokenSettings(), token_policies="b, A,a ,,").token_policies == ("a", "b")
+def test_policies_count_in_lower_case_in_order_and_each_once_and_read_back_as_they_were_written() -> None:
+    role = written(TokenSettings(), token_policies="b, A,a ,,")
+    assert (role.token_policies, role.normal.token_policies) == (("b", "A", "a"), ("a", "b"))
+    assert role.policies == ("a", "b", "default")
+
+
+def test_a_name_of_root_in_any_spelling_is_refused() -> None:
+    with pytest.raises(Refused):
+        check(written(TokenSettings(), token_policies=" RooT "), TOKEN, SETTINGS)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.values.names import identifier, mount_path, name, policy_name
+from cloudid_core.values.names import are_same, identifier, mount_path, name, policy_name
+
+
+def test_names_are_the_same_in_any_case() -> None:
+    assert are_same("Web-1", "wEB-1")
+    assert not are_same("web", "web-1")
 
 
 @pytest.mark.parametrize("raw", ["a", "_", "0", "dev-role", "a.b", "a..b", "a-._-b", "_x_", "A" * 128])
