@@ -132,7 +132,7 @@ class Code(Enum):
     MOUNT_PROTECTED = 400, "this mount cannot be changed"
     MOUNT_PATH_IN_USE = 409, "path is already in use"
     AUDIT_DEVICE_NOT_FOUND = 400, "unknown audit backend: no audit device at this path"
-    AUDITED_HEADER_NOT_FOUND = 400, "this header is not audited"
+    AUDITED_HEADER_NOT_FOUND = 400, "Could not find header in config"
     AUDIT_DEVICE_UNUSABLE = 400, "the audit device could not be written: the server's log says why"
     AUDIT_FILE_OUTSIDE = (
         400,
