@@ -107,7 +107,7 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
     caches = Caches(Settings(master_key=Secret()))
     issuers = frozenset({fleet.issuer})
     key_set = KeySet(tenant_id=fleet.tenant_id, issuers=issuers, keys=fleet.keys, generation="1", fetched_at=time())
-    bounds = Bounds.of(SimpleNamespace(**{**fleet.role, **UNLIMITED}))
+    bounds = Bounds.of(SimpleNamespace(**{**fleet.role, **UNLIMITED, "bound_token_types": ("app",)}))
     forms = [member.form for member in fleet.members]
     now = time()
 

@@ -96,6 +96,7 @@ class Code(Enum):
     JWT_TENANT_MISMATCH = 403, "the jwt belongs to another tenant"
     JWT_CLAIM_MISSING = 403, "the jwt lacks a required claim"
     SOURCE_ADDRESS_REFUSED = 403, "the source address is not allowed"
+    BOUND_TOKEN_TYPE_MISMATCH = 403, "bound_token_types of the role does not have the kind of the jwt: app or user"
     BOUND_SERVICE_PRINCIPAL_MISMATCH = 403, "the service principal is not allowed by the role"
     BOUND_GROUP_MISMATCH = 403, "no group is allowed by the role"
     BOUND_SUBSCRIPTION_MISMATCH = 403, "the subscription is not allowed by the role"

@@ -28,7 +28,7 @@ LISTS: Final = (
 
 
 def bounds(**lists: tuple[str, ...]) -> Bounds:
-    return Bounds.of(SimpleNamespace(**{**dict.fromkeys(LISTS, ()), **lists}))
+    return Bounds.of(SimpleNamespace(**{**dict.fromkeys(LISTS, ()), "bound_token_types": ("app",), **lists}))
 
 
 def claims(**changes: Any) -> Claims:

@@ -73,7 +73,7 @@ def said(**changes: Any) -> dict[str, Any]:
         "exp": NOW + 3600,
         "appid": APP,
         "oid": PRINCIPAL,
-        "sub": PRINCIPAL,
+        "sub": changes.get("oid", PRINCIPAL),
         "tid": TENANT,
         "ver": "1.0",
         "groups": [GROUP],

@@ -24,6 +24,7 @@ from attrs import frozen
 from ..clouds import environment_name
 from ..errors import Code, Problem, Refused
 from ..values import coercion, duration, listing, names, network
+from ..values.folding import fold
 from ..values.guid import guid_as_written
 from ..values.schedule import Schedule
 from ..values.secret import Secret
@@ -78,6 +79,19 @@ def one_of(*choices: str) -> FieldType[str]:
         return text
 
     return FieldType("one of " + ", ".join(choices), parse)
+
+
+def some_of(*choices: str) -> FieldType[tuple[str, ...]]:
+    """A list of one or more of some choices in lower case, as they were written: case does not matter."""
+    named = ", ".join(choices)
+
+    def parse(raw: object) -> tuple[str, ...]:
+        entries = listing.comma_list(raw)
+        if not entries or not set(map(fold, entries)) <= set(choices):
+            raise ValueError(f"must list one or more of {named}")
+        return entries
+
+    return FieldType(f"list of {named}", parse, list, null_is_absent=True)
 
 
 def _schedule(raw: object) -> str:

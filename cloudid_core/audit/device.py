@@ -139,6 +139,8 @@ class Decision(msgspec.Struct, frozen=True, cache_hash=True):
 
     verdict: str
     """`ADMITTED`, `refused`, or `undecided` because a fact is missing."""
+    jwt_type: str
+    """Whose JWT it was: `app` or `user`."""
     checks: tuple[Check, ...]
 
 

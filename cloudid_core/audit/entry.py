@@ -262,7 +262,7 @@ def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
         if check.found is not None:
             members |= hasher.members({"found": check.found})
         checks.append(members)
-    return msgspec.Raw(_encode({"verdict": decision.verdict, "checks": checks}))
+    return msgspec.Raw(_encode({"verdict": decision.verdict, "jwt_type": decision.jwt_type, "checks": checks}))
 
 
 def probe(device: Device, request_id: str) -> Entries:

@@ -27,6 +27,8 @@ class BoundLists(Protocol):
     def bound_resource_groups(self) -> tuple[str, ...]: ...
     @property
     def bound_scale_sets(self) -> tuple[str, ...]: ...
+    @property
+    def bound_token_types(self) -> tuple[str, ...]: ...
 
 
 @frozen(kw_only=True)
@@ -41,6 +43,8 @@ class Bounds:
     subscriptions: frozenset[str]
     resource_groups: frozenset[str]
     scale_sets: frozenset[str]
+    token_types: frozenset[str]
+    """Which of `claims.TOKEN_TYPES` are admitted. That alone binds nothing."""
     bind_resources: bool = field(init=False)
     """Whether anything is demanded of the machine."""
     bind_nothing: bool = field(init=False)
@@ -64,6 +68,7 @@ class Bounds:
             subscriptions=_folded(role.bound_subscription_ids),
             resource_groups=_folded(role.bound_resource_groups),
             scale_sets=_folded(role.bound_scale_sets),
+            token_types=_folded(role.bound_token_types),
         )
 
 

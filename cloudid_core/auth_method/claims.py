@@ -42,7 +42,38 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
     claim_names: dict[str, msgspec.Raw] | None = msgspec.field(name="_claim_names", default=None)
     xms_az_rid: str | None = None
     xms_mirid: str | None = None
+    idtyp: str | None = None
+    sub: str | None = None
+    scp: msgspec.Raw | None = None
+    """Of this claim and the following ones only their presence counts: an app's token for itself has none of them."""
+    preferred_username: msgspec.Raw | None = None
+    upn: msgspec.Raw | None = None
+    unique_name: msgspec.Raw | None = None
+    nonce: msgspec.Raw | None = None
+    at_hash: msgspec.Raw | None = None
+    c_hash: msgspec.Raw | None = None
 
+    @property
+    def token_type(self) -> str:
+        """Whether it says of itself, or shows by what only persons' tokens have, that it is a person's."""
+        is_user = (
+            (self.idtyp is not None and folds_to(self.idtyp, USER))
+            or (self.sub is not None and self.sub != self.oid and fold(self.sub) != fold(self.oid))
+            or self.scp is not None
+            or self.preferred_username is not None
+            or self.upn is not None
+            or self.unique_name is not None
+            or self.nonce is not None
+            or self.at_hash is not None
+            or self.c_hash is not None
+        )
+        return USER if is_user else APP
+
+
+APP: Final = "app"
+USER: Final = "user"
+TOKEN_TYPES: Final = (APP, USER)
+"""Kinds of tokens: of a workload that acts for itself, and of a person, or of an app that acts for one."""
 
 _decode: Final = msgspec.json.Decoder(_Payload).decode
 _decode_groups: Final = msgspec.json.Decoder(frozenset[_Text] | None).decode
@@ -122,6 +153,8 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     groups: frozenset[str]
     groups_overflow: bool
     """There are more groups than the token can carry: the directory knows them."""
+    token_type: str = APP
+    """One of `TOKEN_TYPES`."""
     machine: NamedMachine | None = None
     other: OtherClaim | None = None
 
@@ -150,6 +183,7 @@ def read(payload: bytes, caches: Caches) -> Claims:
         said.appid or said.azp or "",
         groups or frozenset(),
         groups is None and "groups" in (said.claim_names or ()),
+        said.token_type,
         machine,
         other,
     )

@@ -59,7 +59,9 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
     def metadata(self) -> Mapping[str, str]:
         """The facts that the token's signature or the provider proves; nothing that only the form says."""
         named, machine = self.claims.machine, self.machine
-        verified = {"app_id": self.claims.app_id} if self.claims.app_id else {}
+        verified = {"jwt_type": self.claims.token_type}
+        if self.claims.app_id:
+            verified["app_id"] = self.claims.app_id
         if named is not None:
             verified |= named.collection.metadata
             if named.collection.is_virtual_machine:
@@ -117,6 +119,8 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
     """All that the claims can tell; where only the provider can, nothing is said yet."""
     if bounds.bind_nothing:
         fail(Code.ROLE_UNBOUND)
+    if claims.token_type not in bounds.token_types:
+        fail(Code.BOUND_TOKEN_TYPE_MISMATCH)
     if bounds.principals and claims.principal_id not in bounds.principals:
         fail(Code.BOUND_SERVICE_PRINCIPAL_MISMATCH)
     if bounds.groups and not claims.groups_overflow and bounds.groups.isdisjoint(claims.groups):

@@ -117,6 +117,7 @@ class Check:
 class Explanation:
     """All checks that a login meets. `failures` are their codes in the order of a login."""
 
+    token_type: str
     checks: tuple[Check, ...]
     failures: tuple[Code, ...]
 
@@ -130,7 +131,7 @@ class Explanation:
     @property
     def decision(self) -> Decision:
         """The decision as it goes on record."""
-        return Decision(self.verdict, tuple(check.recorded for check in self.checks))
+        return Decision(self.verdict, self.token_type, tuple(check.recorded for check in self.checks))
 
     @property
     def described(self) -> dict[str, Json]:
@@ -162,13 +163,14 @@ def explanation_of(case: Case) -> Explanation:
     """Run all checks of a login, and say what each of them found."""
     failures = _failures(case)
     checks = [_check(rule, case, failures) for rule in RULES if _is_met(rule, case)]
-    return Explanation(tuple(checks), tuple(failures))
+    return Explanation(case.claims.token_type, tuple(checks), tuple(failures))
 
 
 def shape(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
     """What tells, under one role, which checks a login has met that was admitted. Few are different."""
     other = claims.other
     return (
+        claims.token_type,
         form.named_by,
         claims.machine is None,
         verified.machine is None,
@@ -306,6 +308,12 @@ RULES: Final = (
         code=Code.ROLE_UNBOUND,
         expected=lambda case: "at least one bound",
         found=lambda case: [bound for bound in BOUNDS if getattr(case.role, bound)],
+    ),
+    Rule(
+        name="bound_token_types",
+        code=Code.BOUND_TOKEN_TYPE_MISMATCH,
+        bound=lambda role: role.bounds.token_types,
+        found=lambda case: case.claims.token_type,
     ),
     Rule(
         name="bound_service_principal_ids",

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import IDENTIFIERS, SECONDS, fields_of, setting, show
+from ..api.fields import IDENTIFIERS, SECONDS, fields_of, setting, show, some_of
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, capture_name
 from ..errors import Code, Problem, Refused
@@ -21,6 +21,7 @@ from ..store.records import Found
 from ..tokens.settings import TokenSettings, merged
 from ..tokens.settings import check as check_token_settings
 from .bounds import ANY, Bounds
+from .claims import APP, TOKEN_TYPES
 
 
 @frozen(kw_only=True)
@@ -35,6 +36,9 @@ class Role(TokenSettings):
     bound_subscription_ids: tuple[str, ...] = setting(IDENTIFIERS, (), "Subscription ids.")
     bound_resource_groups: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of resource groups.")
     bound_scale_sets: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of scale sets.")
+    bound_token_types: tuple[str, ...] = setting(
+        some_of(*TOKEN_TYPES), (APP,), "Kinds of JWTs: of workloads (`app`), of persons (`user`). Alone it is no bound."
+    )
     max_jwt_exp: int = setting(SECONDS, 0, "How far ahead the `exp` of a JWT may lie; 0: without limit.")
 
     @cached_property
@@ -42,8 +46,10 @@ class Role(TokenSettings):
         return Bounds.of(self)
 
 
-BOUNDS: Final = tuple(field.name for field in fields_of(Role) if field.name.startswith("bound_"))
-"""The names of all bounds."""
+BOUNDS: Final = tuple(
+    field.name for field in fields_of(Role) if field.name.startswith("bound_") and field.kind is IDENTIFIERS
+)
+"""The names of all lists of which a role needs at least one."""
 
 
 MOST_EXAMINED: Final = 1000

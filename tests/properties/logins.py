@@ -35,6 +35,7 @@ KINDS: Final = (
     "Microsoft.Compute/virtualMachineScaleSets",
     "Microsoft.Web/sites",
 )
+PERSONAL: Final = ("scp", "preferred_username", "upn", "unique_name", "nonce", "at_hash", "c_hash")
 IDENTITY: Final = "Microsoft.ManagedIdentity/userAssignedIdentities"
 LISTS: Final = {
     "bound_service_principal_ids": PRINCIPALS,
@@ -88,6 +89,7 @@ def consistent(chance: Random) -> dict[str, Any]:
         role[listed] = [any_case(chance, own[listed]), *chance.sample(LISTS[listed], chance.randint(0, 1))]
     if chance.random() < 0.1:
         role["bound_service_principal_ids"] = ["*"]
+    role["bound_token_types"] = ["app"]
     form = {"subscription_id": any_case(chance, subscription), "resource_group_name": any_case(chance, group)}
     form |= {"vm_name": "", "vmss_name": "", "resource_id": ""}
     asked = chance.choice(("vm_name", "vmss_name", "resource_id", ""))
@@ -105,7 +107,7 @@ CHECKS: Final = ("always", "needed")
 def disturb(chance: Random, login: dict[str, Any]) -> None:
     """Change one thing."""
     claims, role, form, cloud = (login[name] for name in ("claims", "role", "form", "cloud"))
-    match chance.randint(0, 15):
+    match chance.randint(0, 19):
         case 0:
             claims["oid"] = chance.choice(PRINCIPALS)
         case 1:
@@ -137,11 +139,18 @@ def disturb(chance: Random, login: dict[str, Any]) -> None:
             cloud["machine"]["principals"] = chance.sample(PRINCIPALS, chance.randint(0, 1))
         case 13 if cloud["machine"]:
             cloud["machine"]["scale_set"] = chance.choice(("", *NAMES))
-        case 14:
+        case 14 | 19:
             claims.pop("xms_az_rid", None)
             claims.pop("xms_mirid", None)
         case 15:
             claims[chance.choice(("xms_az_rid", "xms_mirid"))] = no_machine(chance)
+        case 16:
+            role["bound_token_types"] = chance.choice((["user"], ["app", "user"]))
+        case 17:
+            claims[chance.choice(PERSONAL)] = chance.choice(("", "x", None))
+        case 18:
+            name, values = chance.choice((("idtyp", ("app", "user", "User")), ("sub", (*PRINCIPALS, ""))))
+            claims[name] = any_case(chance, chance.choice(values))
 
 
 def no_machine(chance: Random) -> str:

@@ -57,6 +57,15 @@ def named_machine(claims: Record) -> Record | None:
     }
 
 
+def kind_of(claims: Record) -> str:
+    """Whose token it is: a person's, if it says so, or is about somebody else than its object, or shows a person."""
+    subject = claims["oid"] if claims.get("sub") is None else claims["sub"]
+    if low(claims.get("idtyp") or "") == "user" or low(subject) != low(claims["oid"]):
+        return "user"
+    signs = ["scp", "preferred_username", "upn", "unique_name", "nonce", "at_hash", "c_hash"]
+    return "user" if any(claims.get(sign) is not None for sign in signs) else "app"
+
+
 def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_check: str) -> tuple[Reasons, Reasons]:
     """All reasons against a login: first those that need no network, then those that do.
 
@@ -71,6 +80,10 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
     # A role must bind something.
     if not binds_resources and not role["bound_service_principal_ids"] and not role["bound_group_ids"]:
         near.add("ROLE_UNBOUND")
+
+    # The token is of a kind that the role admits.
+    if kind_of(claims) not in role["bound_token_types"]:
+        near.add("BOUND_TOKEN_TYPE_MISMATCH")
 
     # The principal is among the bound ones; "*" alone says that any will do.
     principals = role["bound_service_principal_ids"]

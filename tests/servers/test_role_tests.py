@@ -43,6 +43,7 @@ CASES = [
     case("vm_name_mismatch", vm_name="other"),
     case(["bound_location_mismatch", "jwt_expired"], claims={"oid": PRINCIPAL, "xms_mirid": VM, "exp": 1},
          facts={"machine": {"location": "East US", "principals": [PRINCIPAL]}}),
+    case("bound_token_type_mismatch", claims={"oid": PRINCIPAL, "xms_mirid": VM, "upn": "ada@contoso.test"}),
     case("machine_not_found", facts={"machine": None}),
     case("role_not_found", role="nobody"),
 ]  # fmt: skip
@@ -67,7 +68,7 @@ def test_the_example_of_the_page_is_what_the_program_prints(
 
 def test_cases_that_go_as_expected_end_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([write(tmp_path / "cases.json", cases=CASES), write(tmp_path / "roles.json", roles=ROLES)]) == 0
-    assert capsys.readouterr().out.endswith("5 cases, 0 otherwise than expected\n")
+    assert capsys.readouterr().out.endswith("6 cases, 0 otherwise than expected\n")
 
 
 def test_roles_of_a_file_need_no_network(
@@ -98,7 +99,7 @@ def test_a_case_that_goes_otherwise_ends_with_1_and_says_why(
     assert main([write(tmp_path / "all.json", cases=[*CASES, wrong], roles=ROLES)]) == 1
     told = capsys.readouterr().out
     assert shown in told
-    assert told.endswith("6 cases, 1 otherwise than expected\n")
+    assert told.endswith("7 cases, 1 otherwise than expected\n")
 
 
 @pytest.mark.parametrize(
@@ -170,4 +171,4 @@ def test_it_is_a_program_and_a_command_of_both_servers(module: tuple[str, ...], 
     file = write(tmp_path / "all.json", cases=[*CASES, case("vm_name_mismatch")], roles=ROLES)
     done = subprocess.run([sys.executable, "-m", *module, file], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.endswith("6 cases, 1 otherwise than expected\n")
+    assert done.stdout.endswith("7 cases, 1 otherwise than expected\n")

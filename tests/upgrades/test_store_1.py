@@ -41,7 +41,8 @@ def test_its_login_token_can_be_renewed(world: Installation) -> None:
 
 def test_its_configurations_and_roles_are_read(world: Installation) -> None:
     assert must(world, "GET", "auth/cloud/config").data["tenant_id"] == MADE["tenant_id"]
-    assert must(world, "GET", "auth/cloud/role/dev").data["policies"] == ["team"]
+    role = must(world, "GET", "auth/cloud/role/dev").data
+    assert (role["policies"], role["bound_token_types"]) == (["team"], ["app"])
     assert must(world, "GET", "cloud/config").data["tenant_id"] == MADE["tenant_id"]
     assert must(world, "GET", "cloud/roles/fresh").data["azure_roles"][0]["role_name"] == "Reader"
     kept = must(world, "GET", "cloud/roles/kept").data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jwt
 import msgspec
 import pytest
 
@@ -220,6 +221,24 @@ def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
     assert told["decision"]["verdict"] == "refused"
     assert failed == ["bound_service_principal_ids", "bound_resource_groups"]
     assert told["error_codes"] == ["bound_service_principal_mismatch"]
+
+
+def test_a_login_is_told_with_the_kind_of_its_token() -> None:
+    """Refused or admitted, and though decisions that are alike are remembered."""
+    world = Installation()
+    machine = configure_logins(world, bound_subscription_ids="", bound_service_principal_ids="*")
+    world.must("PUT", "sys/audit/file", FILE)
+    body = login_form(world, machine)
+    claims = jwt.decode(body["jwt"], options={"verify_signature": False}) | {"upn": "ada@contoso.test"}
+    person = {**body, "jwt": world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"]}
+    told = []
+    for types in ("app", "app,user"):
+        world.must("POST", "auth/cloud/role/dev", {"bound_token_types": types})
+        for form in (body, person):
+            world.ask("POST", "auth/cloud/login", form, token="")
+            decision = entries(world)[-1]["decision"]
+            told.append((decision["verdict"], decision["jwt_type"]))
+    assert told == [("admitted", "app"), ("refused", "user"), ("admitted", "app"), ("admitted", "user")]
 
 
 def test_a_check_that_failed_is_told_with_the_hash_of_what_it_found() -> None:

@@ -28,6 +28,7 @@ def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
         subscriptions=frozenset("c"),
         resource_groups=frozenset({"d e"}),
         scale_sets=frozenset("f"),
+        token_types=frozenset({"app"}),
     )
 
 
@@ -39,7 +40,9 @@ def test_some_lists_bind_resources(name: str) -> None:
 
 
 def test_no_list_binds_nothing() -> None:
+    """Nor do the kinds of tokens."""
     assert bounds().bind_nothing
+    assert bounds(bound_token_types=("user",)).bind_nothing
     assert not bounds().bind_resources
 
 

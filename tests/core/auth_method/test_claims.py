@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -75,6 +75,51 @@ def test_what_is_optional_may_be_absent_or_null() -> None:
     names = ("nbf", "iat", "appid", "azp", "groups", "xms_mirid", "xms_az_rid", "_claim_names")
     nulls = json.dumps({**said(), **dict.fromkeys(names)})
     assert read(nulls.encode(), new_caches()) == bare
+
+
+OTHER: Final = PRINCIPAL.replace("0", "1")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"idtyp": "app"},
+        {"idtyp": "device"},
+        {"sub": None},
+        {"sub": PRINCIPAL.upper()},
+        {"oid": PRINCIPAL.upper(), "sub": PRINCIPAL},
+        {"roles": ["Application.Read.All"], "azpacr": "1", "name": "worker"},
+    ],
+    ids=str,
+)
+def test_the_token_of_a_workload(changes: dict[str, Any]) -> None:
+    assert claims(**changes).token_type == "app"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"idtyp": "user"},
+        {"idtyp": "User"},
+        {"sub": OTHER},
+        {"sub": ""},
+        {"idtyp": "app", "scp": "user_impersonation"},
+        {"scp": ""},
+        *({name: "x"} for name in ("preferred_username", "upn", "unique_name", "nonce", "at_hash", "c_hash")),
+        {"upn": ["of another", {"kind": 1}]},
+    ],
+    ids=str,
+)
+def test_the_token_of_a_person_or_of_an_app_that_acts_for_one(changes: dict[str, Any]) -> None:
+    """One sign is enough, whatever the others say."""
+    assert claims(**changes).token_type == "user"
+
+
+def test_a_sign_that_is_null_is_absent() -> None:
+    signs = ("idtyp", "sub", "scp", "preferred_username", "upn", "unique_name", "nonce", "at_hash", "c_hash")
+    payload = json.dumps({**said(), **dict.fromkeys(signs)}).encode()
+    assert read(payload, new_caches()).token_type == "app"
 
 
 def test_several_audiences_are_kept() -> None:

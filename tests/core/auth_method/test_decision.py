@@ -44,6 +44,7 @@ class Story:
 
 
 PLAIN = Story()
+PERSONS = bounds(bound_service_principal_ids=(PRINCIPAL,), bound_token_types=("user",))
 CONFIRMED = evolve(PLAIN, role=bounds(bound_subscription_ids=(SUBSCRIPTION,)))
 UNIFORM = evolve(PLAIN, claims=claims(xms_mirid=SCALE_SET), facts=Facts(machine=machine(scale_set="fleet")))
 MEMBER = evolve(PLAIN, claims=claims(xms_mirid=FLEXIBLE), facts=Facts(machine=machine(scale_set="Fleet")))
@@ -53,6 +54,16 @@ PAIRS = {
         PLAIN,
         evolve(PLAIN, role=bounds()),
         Code.ROLE_UNBOUND,
+    ),
+    "a token of another kind": (
+        evolve(PLAIN, role=bounds(bound_service_principal_ids=("*",), bound_token_types=("App", "User"))),
+        evolve(PLAIN, role=bounds(bound_service_principal_ids=("*",), bound_token_types=("User",))),
+        Code.BOUND_TOKEN_TYPE_MISMATCH,
+    ),
+    "a person's token, unless the role says otherwise": (
+        evolve(PLAIN, claims=claims(scp="user_impersonation"), role=PERSONS),
+        evolve(PLAIN, claims=claims(scp="user_impersonation")),
+        Code.BOUND_TOKEN_TYPE_MISMATCH,
     ),
     "another principal": (
         PLAIN,
@@ -289,7 +300,7 @@ def test_a_claim_that_is_no_machines_id_is_as_none_but_may_contradict_the_form(
     assert bound.ends() is Code.MACHINE_CLAIM_MISSING
     verdict = outcome(story.claims, role=PLAIN.role, login=story.form, machine_check="always")
     assert isinstance(verdict, Verified)
-    assert dict(verdict.metadata) == {"app_id": APP}
+    assert dict(verdict.metadata) == {"jwt_type": "app", "app_id": APP}
 
 
 def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> None:
@@ -299,7 +310,7 @@ def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> N
         claims(xms_mirid=None), role=bounds(bound_service_principal_ids=("*",)), login=login, machine_check="always"
     )
     assert isinstance(verdict, Verified)
-    assert verdict.metadata == {"app_id": APP}
+    assert verdict.metadata == {"jwt_type": "app", "app_id": APP}
 
 
 MACHINE = Needs(machine=True, groups=False)
@@ -405,5 +416,5 @@ LOCATED = bounds(bound_locations=("westus2",))
 def test_what_was_verified_comes_from_the_claim_and_the_provider(story: Story, verified: dict[str, str]) -> None:
     verdict = outcome(story.claims, story.facts, role=story.role, login=form(resource_group_name="PROD"))
     assert isinstance(verdict, Verified)
-    always = {"app_id": APP, "subscription_id": SUBSCRIPTION, "resource_group_name": "Prod"}
+    always = {"jwt_type": "app", "app_id": APP, "subscription_id": SUBSCRIPTION, "resource_group_name": "Prod"}
     assert verdict.metadata == {**always, **verified}

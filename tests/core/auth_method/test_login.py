@@ -20,6 +20,7 @@ from tests.logins import configure_logins, log_in, login_form
 from tests.tokens import is_valid, look_up_self
 
 LOGIN = "auth/cloud/login"
+ROLE = "auth/cloud/role/dev"
 
 
 def refused(world: Installation, body: dict[str, object], address: str = HOME) -> Refusal:
@@ -213,6 +214,29 @@ def claims_of(world: Installation, machine: Any) -> Any:
     return jwt.decode(str(login_form(world, machine)["jwt"]), options={"verify_signature": False})
 
 
+def test_a_person_logs_in_only_where_the_role_says_so() -> None:
+    """A member of a bound group with a token for a person: refused after the signature, by a code that names the field.
+
+    The kind of an admitted token is in the metadata of the service token.
+    """
+    world = Installation()
+    machine = configure_logins(world, bound_subscription_ids="", bound_service_principal_ids="*")
+    claims = {**claims_of(world, machine), "scp": "user_impersonation", "idtyp": "user"}
+    person = world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"]
+    body = {**login_form(world, machine), "jwt": person}
+    refusal = world.ask("POST", LOGIN, body, "")
+    assert (refusal.status, refusal.codes) == (403, ["bound_token_type_mismatch"])
+    assert "bound_token_types" in refusal.body["errors"][0]
+    forged = {**body, "jwt": f"{person[:-8]}AAAAAAAA"}
+    assert world.refused("POST", LOGIN, forged, "") == (403, "login_refused")
+    world.must("POST", ROLE, {"bound_token_types": ["user"]})
+    assert world.must("POST", LOGIN, body, "").auth["metadata"]["jwt_type"] == "user"
+    assert world.refused("POST", LOGIN, login_form(world, machine), "") == (403, "bound_token_type_mismatch")
+    world.must("POST", ROLE, {"bound_token_types": ["app", "user"]})
+    assert world.must("POST", LOGIN, body, "").auth["metadata"]["jwt_type"] == "user"
+    assert log_in(world, machine)["metadata"]["jwt_type"] == "app"
+
+
 def test_a_machine_claim_that_is_no_machines_id_counts_as_none_and_is_told() -> None:
     """A role that binds principals only admits; nothing of the form is believed, or sent to the provider."""
     world = Installation()
@@ -221,7 +245,7 @@ def test_a_machine_claim_that_is_no_machines_id_counts_as_none_and_is_told() -> 
     claims = {**claims_of(world, machine), "xms_az_rid": extension}
     body = login_form(world, machine, jwt=world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"])
     metadata = world.must("POST", LOGIN, body, "").auth["metadata"]
-    assert set(metadata) == {"app_id", "role"}
+    assert set(metadata) == {"app_id", "jwt_type", "role"}
     assert requests_to(world, "/arm/") == 0
     ignored = [event for event in world.events if isinstance(event, MachineClaimIgnored)]
     assert [(event.claim, event.role) for event in ignored] == [("xms_az_rid", "dev")]

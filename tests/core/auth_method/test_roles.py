@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.auth_method.roles import BOUNDS
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
 
@@ -27,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "bound_subscription_ids": [],
     "bound_resource_groups": [],
     "bound_scale_sets": [],
+    "bound_token_types": ["app"],
     "max_jwt_exp": 0,
 }
 
@@ -69,6 +71,9 @@ def test_a_name_must_be_one(name: str) -> None:
         ("bound_subscription_ids", ["s"], ["s"]),
         ("bound_resource_groups", ["r"], ["r"]),
         ("bound_scale_sets", ["v"], ["v"]),
+        ("bound_token_types", ["user"], ["user"]),
+        ("bound_token_types", "App, User", ["App", "User"]),
+        ("bound_token_types", None, ["app"]),
         ("token_ttl", "1h", 3600),
         ("token_max_ttl", 7200, 7200),
         ("token_policies", "dev,Ops", ["dev", "Ops"]),
@@ -108,6 +113,10 @@ def test_deprecated_names_are_understood_and_read_back(old: str, new: str, value
         ({"bound_resource_groups": ["dev-*"]}, "field_invalid"),
         ({"bound_service_principal_ids": ["*", "a"]}, "field_invalid"),
         ({"bound_service_principal_ids": {"a": 1}}, "field_invalid"),
+        ({"bound_token_types": []}, "field_invalid"),
+        ({"bound_token_types": ""}, "field_invalid"),
+        ({"bound_token_types": ["app", "device"]}, "field_invalid"),
+        ({"bound_locations": [], "bound_token_types": "app"}, "role_unbound"),
         ({"token_policies": "root"}, "root_policy_refused"),
         ({"token_ttl": 2, "token_max_ttl": 1}, "ttl_exceeds_max"),
         ({"token_type": "batch", "token_num_uses": 1}, "fields_exclusive"),
@@ -157,7 +166,7 @@ def test_many_writers_of_one_role_are_all_served_and_lose_nothing() -> None:
     world = Installation()
     world.must("POST", PATH, BOUND)
     before = stored(world)
-    fields: dict[str, object] = {bound: [bound] for bound in before if bound.startswith("bound_")}
+    fields: dict[str, object] = {bound: [bound] for bound in BOUNDS}
     fields |= {"token_ttl": 1000, "token_max_ttl": 1001}
     writes = [{name: value} for name, value in fields.items()] * 5
     asked = [world.spawn(world.asking("POST", PATH, body)) for body in writes[:40]]
