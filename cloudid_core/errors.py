@@ -103,6 +103,7 @@ class Code(Enum):
     BOUND_RESOURCE_GROUP_MISMATCH = 403, "the resource group is not allowed by the role"
     BOUND_LOCATION_MISMATCH = 403, "the location is not allowed by the role"
     BOUND_SCALE_SET_MISMATCH = 403, "the scale set is not allowed by the role"
+    MACHINE_REQUIRED = 400, 'the role binds machines: "subscription_id" and "resource_group_name" are required'
     MACHINE_CLAIM_MISSING = 403, "the jwt names no machine: ask for a first-party audience"
     SUBSCRIPTION_MISMATCH = 403, "subscription_id is not the one that the jwt names"
     RESOURCE_GROUP_MISMATCH = 403, "resource_group_name is not the one that the jwt names"

@@ -125,6 +125,8 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
         fail(Code.BOUND_SERVICE_PRINCIPAL_MISMATCH)
     if bounds.groups and not claims.groups_overflow and bounds.groups.isdisjoint(claims.groups):
         fail(Code.BOUND_GROUP_MISMATCH)
+    if bounds.bind_resources and not (form.subscription_id and form.resource_group_name):
+        fail(Code.MACHINE_REQUIRED)
     named = claims.machine
     if named is None:
         if bounds.bind_resources:
@@ -133,9 +135,9 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
             check_other_claim(claims.other, form, fail)
         return
     collection = named.collection
-    if not folds_to(form.subscription_id, collection.subscription):
+    if form.subscription_id and not folds_to(form.subscription_id, collection.subscription):
         fail(Code.SUBSCRIPTION_MISMATCH)
-    if not folds_to(form.resource_group_name, collection.resource_group):
+    if form.resource_group_name and not folds_to(form.resource_group_name, collection.resource_group):
         fail(Code.RESOURCE_GROUP_MISMATCH)
     if form.vmss_name:
         if not (collection.is_virtual_machine or (collection.is_scale_set and fold(form.vmss_name) == named.name)):
@@ -157,9 +159,10 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
 
 def check_other_claim(other: OtherClaim, form: LoginForm, fail: Fail) -> None:
     """That the form does not contradict a claim that names something, though no machine."""
-    if other.subscription and not folds_to(form.subscription_id, other.subscription):
+    if form.subscription_id and other.subscription and not folds_to(form.subscription_id, other.subscription):
         fail(Code.SUBSCRIPTION_MISMATCH)
-    if other.resource_group and not folds_to(form.resource_group_name, other.resource_group):
+    group = form.resource_group_name
+    if group and other.resource_group and not folds_to(group, other.resource_group):
         fail(Code.RESOURCE_GROUP_MISMATCH)
 
 

@@ -171,6 +171,8 @@ def shape(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
     other = claims.other
     return (
         claims.token_type,
+        bool(form.subscription_id),
+        bool(form.resource_group_name),
         form.named_by,
         claims.machine is None,
         verified.machine is None,
@@ -258,6 +260,9 @@ def _knows_scale_set(case: Case) -> bool:
     return not case.is_virtual_machine or case.known_machine is not None
 
 
+PLACE: Final = ("subscription_id", "resource_group_name")
+"""What a login says of its machine whichever machine it is."""
+
 RULES: Final = (
     Rule(
         name="token_bound_cidrs",
@@ -337,6 +342,13 @@ RULES: Final = (
         found=_groups,
     ),
     Rule(
+        name="form",
+        code=Code.MACHINE_REQUIRED,
+        applies=lambda case: case.role.bounds.bind_resources,
+        expected=lambda case: list(PLACE),
+        found=lambda case: [name for name in PLACE if getattr(case.form, name)],
+    ),
+    Rule(
         name="machine_claim",
         code=Code.MACHINE_CLAIM_MISSING,
         applies=lambda case: case.role.bounds.bind_resources,
@@ -346,14 +358,14 @@ RULES: Final = (
     Rule(
         name="subscription_id",
         code=Code.SUBSCRIPTION_MISMATCH,
-        applies=lambda case: bool(_subscription(case)),
+        applies=lambda case: bool(case.form.subscription_id and _subscription(case)),
         expected=_subscription,
         found=lambda case: case.form.subscription_id,
     ),
     Rule(
         name="resource_group_name",
         code=Code.RESOURCE_GROUP_MISMATCH,
-        applies=lambda case: bool(_resource_group(case)),
+        applies=lambda case: bool(case.form.resource_group_name and _resource_group(case)),
         expected=_resource_group,
         found=lambda case: case.form.resource_group_name,
     ),

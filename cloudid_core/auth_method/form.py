@@ -18,12 +18,18 @@ from ..values.resource_id import RESOURCE_GROUP, VM_NAME, resource_group, vm_nam
 
 @define(kw_only=True)  # frozen, it would cost twice as much to make, and every login makes one
 class LoginForm:
-    """A login as it is asked for. Of the three names of a machine the first one given counts: scale set, VM, id."""
+    """A login as it is asked for. Of the three names of a machine the first one given counts: scale set, VM, id.
+
+    What is empty is not compared: the signed claim says which machine it is. Only a role with a bound that needs a
+    machine wants subscription and resource group, once the signature has held.
+    """
 
     role: str = setting(TEXT, "", "Name of the role.", required=True)
     jwt: str = setting(TEXT, "", "The machine's signed identity.", required=True, repr=False)
-    subscription_id: str = setting(TEXT, "", "Subscription of the machine.", required=True)
-    resource_group_name: str = setting(TEXT, "", "Resource group of the machine.", required=True)
+    subscription_id: str = setting(TEXT, "", "Subscription of the machine; required where the role binds machines.")
+    resource_group_name: str = setting(
+        TEXT, "", "Resource group of the machine; required where the role binds machines."
+    )
     vm_name: str = setting(TEXT, "", "Virtual machine; ignored when `vmss_name` is given.")
     vmss_name: str = setting(TEXT, "", "Scale set of the machine.")
     resource_id: str = setting(TEXT, "", "Full resource id; ignored when `vm_name` or `vmss_name` is given.")
@@ -34,7 +40,9 @@ class LoginForm:
         return "vmss_name" if self.vmss_name else "vm_name" if self.vm_name else "resource_id" * bool(self.resource_id)
 
 
-_VM_LOGIN: Final = re.compile("\n".join(each.pattern for each in (NAME, GUID, RESOURCE_GROUP, VM_NAME)))
+_USUAL: Final = re.compile(
+    "\n".join((NAME.pattern, *(f"(?:{each.pattern})?" for each in (GUID, RESOURCE_GROUP, VM_NAME))))
+)
 """Role, subscription, resource group and virtual machine, a line each: checks the usual form at once. No name can hold
 the end of a line.
 """
@@ -43,12 +51,14 @@ the end of a line.
 def validate(form: LoginForm) -> None:
     """Refuse names that break their grammar. Names that the login ignores are not checked."""
     names = f"{form.role}\n{form.subscription_id}\n{form.resource_group_name}\n{form.vm_name}"
-    if not form.vmss_name and _VM_LOGIN.fullmatch(names):
+    if not (form.vmss_name or form.resource_id) and _USUAL.fullmatch(names):
         return
     problems: list[Problem] = []
     _check("role", form.role, name, problems)
-    _check("subscription_id", form.subscription_id, guid, problems)
-    _check("resource_group_name", form.resource_group_name, resource_group, problems)
+    if form.subscription_id:
+        _check("subscription_id", form.subscription_id, guid, problems)
+    if form.resource_group_name:
+        _check("resource_group_name", form.resource_group_name, resource_group, problems)
     if form.vmss_name:
         _check("vmss_name", form.vmss_name, vm_name, problems)
     elif form.vm_name:

@@ -7,7 +7,7 @@ import pytest
 from tests.installation import Installation
 from tests.logins import RESOURCE
 
-from .logins import configured, form, log_in, machine, refused
+from .logins import ROLE, configured, form, log_in, machine, refused
 
 
 @pytest.fixture
@@ -24,12 +24,27 @@ def test_the_answer(service: Installation) -> None:
     assert service.ask("GET", "auth/token/lookup-self", token=auth["client_token"]).data["accessor"] == auth["accessor"]
 
 
-@pytest.mark.contract("login: role", "login: jwt", "login: subscription_id", "login: resource_group_name")
-@pytest.mark.parametrize("field", ["role", "jwt", "subscription_id", "resource_group_name"])
+@pytest.mark.contract("login: role", "login: jwt")
+@pytest.mark.parametrize("field", ["role", "jwt"])
 def test_required_fields(service: Installation, field: str) -> None:
     fields = form(service, machine(service, "vm"))
     del fields[field]
     assert refused(service, fields) == (400, "field_required")
+
+
+@pytest.mark.contract("login: subscription_id", "login: resource_group_name")
+@pytest.mark.parametrize("field", ["subscription_id", "resource_group_name"])
+@pytest.mark.parametrize("bound", ["bound_subscription_ids", "bound_resource_groups", "bound_locations"])
+def test_fields_that_a_role_for_machines_requires(service: Installation, field: str, bound: str) -> None:
+    """A role that binds principals or groups alone needs neither: then the signed claim names the machine."""
+    fields = form(service, machine(service, "vm"))
+    expected = {"bound_subscription_ids": service.scene["subscriptions"], "bound_resource_groups": "prod"}
+    service.must("POST", ROLE, {"bound_subscription_ids": "", bound: expected.get(bound, "westus2")})
+    absent = {name: value for name, value in fields.items() if name != field}
+    for fewer in (absent, {**fields, field: ""}):
+        assert refused(service, fewer) == (400, "machine_required")
+    service.must("POST", ROLE, {"bound_service_principal_ids": "*", bound: ""})
+    assert log_in(service, absent).status == 200
 
 
 @pytest.mark.contract("login: signature, then constraints")

@@ -107,7 +107,7 @@ CHECKS: Final = ("always", "needed")
 def disturb(chance: Random, login: dict[str, Any]) -> None:
     """Change one thing."""
     claims, role, form, cloud = (login[name] for name in ("claims", "role", "form", "cloud"))
-    match chance.randint(0, 19):
+    match chance.randint(0, 21):
         case 0:
             claims["oid"] = chance.choice(PRINCIPALS)
         case 1:
@@ -148,6 +148,8 @@ def disturb(chance: Random, login: dict[str, Any]) -> None:
             role["bound_token_types"] = chance.choice((["user"], ["app", "user"]))
         case 17:
             claims[chance.choice(PERSONAL)] = chance.choice(("", "x", None))
+        case 20 | 21:
+            form[chance.choice(("subscription_id", "resource_group_name"))] = ""
         case 18:
             name, values = chance.choice((("idtyp", ("app", "user", "User")), ("sub", (*PRINCIPALS, ""))))
             claims[name] = any_case(chance, chance.choice(values))

@@ -100,6 +100,10 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
         elif not any(listed(group, role["bound_group_ids"]) for group in claims.get("groups", [])):
             near.add("BOUND_GROUP_MISMATCH")
 
+    # Where machines are bound, the form says in which subscription and group the machine is. Elsewhere it need not.
+    if binds_resources and not (form["subscription_id"] and form["resource_group_name"]):
+        near.add("MACHINE_REQUIRED")
+
     # Without a machine nothing that concerns one can be satisfied. A claim that names something else must not
     # contradict what is asked for; an identity's group is its own, and says nothing of the machine.
     if machine is None:
@@ -107,17 +111,17 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
             near.add("MACHINE_CLAIM_MISSING")
         pieces = (machine_claim(claims) or "").split("/")
         is_elsewhere = not is_resource_of_a_group(pieces) and low("/".join(pieces[:2])) == "/subscriptions"
-        if is_elsewhere and low(form["subscription_id"]) != low(pieces[2]):
+        if is_elsewhere and form["subscription_id"] and low(form["subscription_id"]) != low(pieces[2]):
             near.add("SUBSCRIPTION_MISMATCH")
         names_group = is_elsewhere and low("".join(pieces[3:4])) == "resourcegroups"
-        if names_group and low(form["resource_group_name"]) != low(pieces[4]):
+        if names_group and form["resource_group_name"] and low(form["resource_group_name"]) != low(pieces[4]):
             near.add("RESOURCE_GROUP_MISMATCH")
         return near, far
 
-    # What is asked for is what the token names.
-    if low(form["subscription_id"]) != low(machine["subscription"]):
+    # What is asked for, as far as anything is, is what the token names.
+    if form["subscription_id"] and low(form["subscription_id"]) != low(machine["subscription"]):
         near.add("SUBSCRIPTION_MISMATCH")
-    if low(form["resource_group_name"]) != low(machine["group"]):
+    if form["resource_group_name"] and low(form["resource_group_name"]) != low(machine["group"]):
         near.add("RESOURCE_GROUP_MISMATCH")
     provider_names_set = False
     if form["vmss_name"]:

@@ -125,6 +125,22 @@ def test_a_machine_logs_in_and_uses_its_token(configured: Target) -> None:
     assert not client.is_authenticated()
 
 
+@pytest.mark.parametrize("options", [{}, {"use_token": True}], ids=["defaults", "as community.hashi_vault does"])
+def test_a_login_with_role_and_jwt_alone(configured: Target, options: dict[str, Any]) -> None:
+    """Where the role binds no machine; the client leaves out what it was not given."""
+    configured.client().auth.azure.create_role(
+        name="anything", bound_service_principal_ids=["*"], policies=["app"], mount_point="cloud"
+    )
+    machine = configured.world["machines"][0]
+    client = configured.client("")
+    token = identity(configured.cloud, machine["name"])
+    answer = client.auth.azure.login(role="anything", jwt=token, mount_point="cloud", **options)
+    assert answer["auth"]["metadata"]["vm_name"] == machine["name"]
+    assert client.is_authenticated()
+    with pytest.raises(exceptions.InvalidRequest, match="subscription_id"):
+        client.auth.azure.login(role="web", jwt=token, mount_point="cloud", **options)
+
+
 def test_a_refused_login_is_the_exception_of_its_status(configured: Target) -> None:
     """With the server's own words in it."""
     azure = configured.client("").auth.azure

@@ -55,6 +55,16 @@ PAIRS = {
         evolve(PLAIN, role=bounds()),
         Code.ROLE_UNBOUND,
     ),
+    "a bound that needs a machine, and no subscription": (
+        CONFIRMED,
+        evolve(CONFIRMED, form=form(subscription_id="")),
+        Code.MACHINE_REQUIRED,
+    ),
+    "a bound that needs a machine, and no resource group": (
+        evolve(PLAIN, form=form(resource_group_name="")),
+        evolve(CONFIRMED, form=form(resource_group_name="")),
+        Code.MACHINE_REQUIRED,
+    ),
     "a token of another kind": (
         evolve(PLAIN, role=bounds(bound_service_principal_ids=("*",), bound_token_types=("App", "User"))),
         evolve(PLAIN, role=bounds(bound_service_principal_ids=("*",), bound_token_types=("User",))),

@@ -26,17 +26,17 @@ def test_the_contract_names_the_fields() -> None:
     assert table == {
         "role": True,
         "jwt": True,
-        "subscription_id": True,
-        "resource_group_name": True,
+        "subscription_id": False,
+        "resource_group_name": False,
         "vm_name": False,
         "vmss_name": False,
         "resource_id": False,
     }
 
 
-@pytest.mark.parametrize("name", ["role", "jwt", "subscription_id", "resource_group_name"])
+@pytest.mark.parametrize("name", ["role", "jwt"])
 def test_what_is_required_must_be_there_and_not_empty(name: str) -> None:
-    whole = {"role": "a", "jwt": "b", "subscription_id": "c", "resource_group_name": "d"}
+    whole = {"role": "a", "jwt": "b"}
     require(LoginForm, parse(LoginForm, whole))
     for body in ({**whole, name: ""}, {field: value for field, value in whole.items() if field != name}):
         assert code_of(require, LoginForm, parse(LoginForm, body)) is Code.FIELD_REQUIRED
@@ -56,6 +56,10 @@ def test_the_jwt_is_never_printed() -> None:
         {"vm_name": "15abc_0"},
         {"vmss_name": "a"},
         {"resource_id": VM},
+        {"subscription_id": "", "resource_group_name": ""},
+        {"subscription_id": ""},
+        {"resource_group_name": "", "vm_name": "web"},
+        {"subscription_id": "", "resource_group_name": "", "resource_id": VM},
     ],
 )
 def test_good_names_pass(changes: dict[str, str]) -> None:
@@ -79,6 +83,7 @@ def test_good_names_pass(changes: dict[str, str]) -> None:
         ("vm_name", "vm?x"),
         ("vm_name", "vm\n"),
         ("vmss_name", "set/virtualMachines/0"),
+        ("role", ""),
         ("resource_id", "web"),
         ("resource_id", VM + "?api-version=1"),
         ("resource_id", VM.replace("/Prod/", "/../")),

@@ -56,11 +56,52 @@ def test_the_token_of_a_request_is_of_no_interest() -> None:
     assert world.ask("POST", LOGIN, login_form(world, machine), "unknown").status == 200
 
 
-@pytest.mark.parametrize("missing", ["role", "jwt", "subscription_id", "resource_group_name"])
+@pytest.mark.parametrize("missing", ["role", "jwt"])
 def test_required_fields(missing: str) -> None:
     world = Installation()
     body = login_form(world, configure_logins(world), **{missing: ""})
     assert refused(world, body) == (400, "field_required")
+
+
+@pytest.mark.parametrize("missing", ["subscription_id", "resource_group_name"])
+def test_a_role_that_binds_machines_wants_their_place_and_tells_so_after_the_signature(missing: str) -> None:
+    world = Installation()
+    machine = configure_logins(world)
+    body = login_form(world, machine, **{missing: ""})
+    refusal = world.ask("PUT", LOGIN, body, "")
+    assert (refusal.status, refusal.codes) == (400, ["machine_required"])
+    assert missing in refusal.body["errors"][0]
+    assert refused(world, {**body, "jwt": f"{body['jwt'][:-8]}AAAAAAAA"}) == (403, "login_refused")
+    assert requests_to(world, "/arm/") == 0
+
+
+def test_role_and_jwt_are_enough_where_no_machine_is_bound() -> None:
+    """What else is said must agree with the signed claim, and the metadata have what the claim says."""
+    world = Installation()
+    machine = configure_logins(world, bound_subscription_ids="", bound_service_principal_ids="*")
+    whole = login_form(world, machine)
+    body = {"role": "dev", "jwt": whole["jwt"]}
+    metadata = world.must("POST", LOGIN, body, "").auth["metadata"]
+    assert metadata["vm_name"] == machine["name"]
+    assert metadata["subscription_id"] == machine["subscription"]
+    for name in ("subscription_id", "resource_group_name", "vm_name"):
+        assert world.must("POST", LOGIN, {**body, name: whole[name]}, "").auth
+    assert refused(world, {**body, "subscription_id": machine["principals"][0]}) == (403, "subscription_mismatch")
+    assert refused(world, {**body, "resource_group_name": "other"}) == (403, "resource_group_mismatch")
+    assert refused(world, {**body, "vm_name": "other"}) == (403, "vm_name_mismatch")
+    assert refused(world, {**body, "resource_id": machine["resource_id"] + "2"}) == (403, "resource_id_mismatch")
+
+
+def test_a_pod_and_a_function_name_no_machine_and_need_not() -> None:
+    """Their tokens have no claim about one."""
+    world = Installation()
+    machine = configure_logins(world, bound_subscription_ids="", bound_service_principal_ids="*")
+    claims = {name: value for name, value in claims_of(world, machine).items() if not name.startswith("xms_")}
+    token = world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"]
+    metadata = world.must("POST", LOGIN, {"role": "dev", "jwt": token}, "").auth["metadata"]
+    assert set(metadata) == {"app_id", "jwt_type", "role"}
+    world.must("POST", ROLE, {"bound_subscription_ids": machine["subscription"]})
+    assert refused(world, {"role": "dev", "jwt": token}) == (400, "machine_required")
 
 
 def test_without_a_configuration_nobody_logs_in() -> None:
