@@ -139,7 +139,7 @@ class Code(Enum):
     AUDIT_FILE_OUTSIDE = (
         400,
         "the file of an audit device lies below the folder that the server's setting audit_directory names: "
-        "give a path below it, or a relative one, without . and ..",
+        "give a path below it, or a relative one, without dots as segments",
     )
     AUDIT_DEVICE_DECLARED = 400, "the audit device is declared in the server's settings: change it there"
 

@@ -24,6 +24,9 @@ _Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 _Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=253_402_300_799)]
 """A NumericDate (RFC 7519 section 2) before the year 10000."""
 
+_NULL: Final = msgspec.Raw(b"null")
+_NONE_OF_THEM: Final = (_NULL,) * 7
+
 
 class _Payload(msgspec.Struct, frozen=True, gc=False):
     """The claims that count, as they are written. Null is absence; of equal names the last one counts."""
@@ -37,21 +40,25 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
     iat: _Time | None = None
     appid: str | None = None
     azp: str | None = None
-    groups: msgspec.Raw = msgspec.Raw(b"null")
+    groups: msgspec.Raw = _NULL
     """Not read yet."""
     claim_names: dict[str, msgspec.Raw] | None = msgspec.field(name="_claim_names", default=None)
     xms_az_rid: str | None = None
     xms_mirid: str | None = None
     idtyp: str | None = None
     sub: str | None = None
-    scp: msgspec.Raw | None = None
+    scp: msgspec.Raw = _NULL
     """Of this claim and the following ones only their presence counts: an app's token for itself has none of them."""
-    preferred_username: msgspec.Raw | None = None
-    upn: msgspec.Raw | None = None
-    unique_name: msgspec.Raw | None = None
-    nonce: msgspec.Raw | None = None
-    at_hash: msgspec.Raw | None = None
-    c_hash: msgspec.Raw | None = None
+    preferred_username: msgspec.Raw = _NULL
+    upn: msgspec.Raw = _NULL
+    unique_name: msgspec.Raw = _NULL
+    nonce: msgspec.Raw = _NULL
+    at_hash: msgspec.Raw = _NULL
+    c_hash: msgspec.Raw = _NULL
+
+    @property
+    def _of_persons(self) -> tuple[msgspec.Raw, ...]:
+        return (self.scp, self.preferred_username, self.upn, self.unique_name, self.nonce, self.at_hash, self.c_hash)
 
     @property
     def token_type(self) -> str:
@@ -59,13 +66,7 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
         is_user = (
             (self.idtyp is not None and folds_to(self.idtyp, USER))
             or (self.sub is not None and self.sub != self.oid and fold(self.sub) != fold(self.oid))
-            or self.scp is not None
-            or self.preferred_username is not None
-            or self.upn is not None
-            or self.unique_name is not None
-            or self.nonce is not None
-            or self.at_hash is not None
-            or self.c_hash is not None
+            or self._of_persons != _NONE_OF_THEM
         )
         return USER if is_user else APP
 
