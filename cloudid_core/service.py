@@ -31,6 +31,7 @@ from .mounts.catalog import CATALOG, HANDLERS
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
 from .rotation.automation import keep_plans
+from .rotation.identities import keep_identities
 from .settings import Settings
 from .store.keyring import open_keyring, read_keyring
 from .store.records import Records
@@ -53,6 +54,7 @@ async def open_service(settings: Settings) -> Service:
     context = Context(settings, records, caches, CATALOG, node)
     await ensure_first(context)
     await declare_devices(context, settings.audit_devices)
+    await keep_identities(context)
     return Service(context, RequestIds(await RandomBytes(KEY_SIZE)))
 
 
@@ -127,6 +129,7 @@ class Service:
         again = await look_around(self.context)
         if await Now() >= self._refresh_at:
             await keep_plans(self.context)
+            await keep_identities(self.context)
             await refresh_ahead(self.context.settings, self.context.caches)
             await self.context.records.learn_keys()
             self._refresh_at = await Now() + REFRESH_PAUSE

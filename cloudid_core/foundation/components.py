@@ -37,8 +37,8 @@ async def _nothing_kept(context: Context, mount: Mount) -> int:
     return 0
 
 
-async def _any_root(context: Context, mount: Mount, client_id: str) -> None:
-    pass
+async def _no_target(context: Context, mount: Mount, role: str) -> str:
+    return ""
 
 
 @frozen(kw_only=True)
@@ -54,7 +54,7 @@ class Component:
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
     release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _nothing_to_release
     count_kept: Callable[[Context, Mount], Program[int]] = _nothing_kept
-    check_root: Callable[[Context, Mount, str], Program[None]] = _any_root
+    target: Callable[[Context, Mount, str], Program[str]] = _no_target
     config: ConfigType | None = None
     """The record of the mount's configuration, where it holds a root credential."""
 
@@ -80,8 +80,8 @@ class Catalog:
     async def lease_terms(self, context: Context, mount: Mount, role: str) -> Found[Terms] | None:
         return await self.of(mount).lease_terms(context, mount, role)
 
-    async def check_root(self, context: Context, mount: Mount, client_id: str) -> None:
-        await self.of(mount).check_root(context, mount, client_id)
+    async def target(self, context: Context, mount: Mount, role: str) -> str:
+        return await self.of(mount).target(context, mount, role)
 
     async def release(self, context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
         await self.of(mount).release(context, mount, now, fence)

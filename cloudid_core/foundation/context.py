@@ -34,8 +34,8 @@ class Components(Protocol):
         """What now limits the leases of a role, at the role's place in the store. `None`: the role is gone."""
         ...
 
-    async def check_root(self, context: Context, mount: Mount, client_id: str) -> None:
-        """Refuses to work with a root application that the mount must not touch."""
+    async def target(self, context: Context, mount: Mount, role: str) -> str:
+        """The client id of the application whose secrets a role lends; empty if it lends none of one."""
         ...
 
     async def release(self, context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:

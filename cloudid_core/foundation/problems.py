@@ -50,6 +50,11 @@ class HealthProblem(Enum):
         Consequence.REFUSED,
         'POST {mount}/config {{"{field}": "…"}}',
     )
+    SELF_TARGET = (
+        "the role {role} of {mount} points at an application that the service proves itself with",
+        Consequence.REFUSED,
+        "DELETE {mount}/roles/{role}",
+    )
 
     AUDIT_FILE_ANYWHERE = (
         "the file of the audit device {device} was chosen by a request that could name any file of the server",

@@ -24,6 +24,7 @@ from ..errors import (
 from ..values.secret import Secret
 from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
+from .identities import PlatformIdentity
 from .oauth import access_token, forget
 from .responses import nonsense, problem_of, read
 from .single_flight import BaseClient
@@ -71,6 +72,8 @@ class Credentials:
     client_id: str = ""
     client_secret: Secret = Secret()
     assertions: Assertions | None = None
+    platform: PlatformIdentity | None = None
+    """Where it is noted whom the tokens of the platform belong to."""
 
     @property
     def source(self) -> Source:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64decode
 
 import msgspec
 
@@ -11,6 +10,7 @@ from ..errors import ProviderProblem
 from .assignments import address_at
 from .client import Client, pages
 from .oauth import access_token
+from .responses import unverified_claims
 
 
 class Actions(msgspec.Struct, rename="camel", frozen=True):
@@ -28,17 +28,9 @@ class _Claims(msgspec.Struct):
 
 
 async def directory_permissions(client: Client) -> frozenset[str] | None:
-    """The application permissions in an access token for the directory; `None` if it cannot be read.
-
-    The token came from the provider itself and is not trusted with anything here, so its signature is not verified.
-    """
-    token = (await access_token(client, client.cloud.directory_scope)).reveal()
-    try:
-        payload = token.split(".")[1]
-        claims = msgspec.json.decode(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)
-    except (IndexError, ValueError):
-        return None
-    return frozenset(claims.roles)
+    """The application permissions in an access token for the directory; `None` if it cannot be read."""
+    claims = unverified_claims(await access_token(client, client.cloud.directory_scope), _Claims)
+    return None if claims is None else frozenset(claims.roles)
 
 
 async def actions_at(client: Client, scope: str) -> tuple[Actions, ...]:

@@ -160,6 +160,8 @@ async def _by_platform(client: Client, scope: str) -> AccessToken:
     )
     if answer.expires_at <= asked_at or not _TOKEN.fullmatch(answer.token.reveal()):
         raise PlatformTokenUnavailable("the platform gave no token that can be used")
+    if client.credentials.platform is not None:
+        await client.credentials.platform.note(answer.token)
     return _token(answer.token, asked_at, answer.expires_at)
 
 

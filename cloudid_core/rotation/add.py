@@ -136,6 +136,7 @@ def abandoned_password(rotation: Rotation, now: Instant, *, key_id: str) -> Chan
     provisioned = Provisioned(
         made_at=now,
         tenant=rotation.home.tenant,
+        client_id=rotation.home.client_id,
         password_on=rotation.home.object_id,
         password_name=rotation.name,
         password_key_id=key_id,

@@ -17,6 +17,7 @@ from ..foundation.environment import effective
 from ..mounts.table import Mount
 from ..store.changes import Changes
 from ..values import rfc3339
+from .identities import MOST_COUNTED, rewritten, self_targets
 from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from
 from .record import Key, find_undamaged_rotation
 from .root import is_managed
@@ -32,6 +33,7 @@ async def credential_warnings(context: Context, mount: Mount, config: RootCreden
         *_of_source(context, config),
         *_of_rule(context, config, plan.record if plan else None),
         *_of_end(key, now),
+        *_of_roles(len(await self_targets(context, mount.id))),
     )
 
 
@@ -50,6 +52,7 @@ async def commit_config(call: Call, changes: Changes, config: RootCredential | N
     if config is not None and config.identity_token_audience and not context.settings.issuer:
         raise Refused(Code.ISSUER_MISSING, 'set "issuer" to the https address of this service')
     plan, planned = await replanned(context, mount.id, config, call.now)
+    changes |= await rewritten(context, mount, config, call.now)
     await context.records.commit(changes | planned)
     warnings = await credential_warnings(context, mount, config, call.now) if config is not None else ()
     return Answer(warnings=warnings, wake_at=plan.due_at if plan else None)
@@ -83,3 +86,9 @@ def _of_end(key: Key | None, now: Instant) -> Iterator[str]:
         return
     end = rfc3339.show(key.expires_at)
     yield f"the root secret expires at {end}" if now < key.expires_at else f"the root secret expired at {end}"
+
+
+def _of_roles(count: int) -> Iterator[str]:
+    if count:
+        many = f"{count} or more" if count == MOST_COUNTED else count
+        yield f"roles that point at the application of this mount: {many}; their credentials are refused"

@@ -101,6 +101,11 @@ class Rotation:
         """All keys whose secrets are stored here."""
         return tuple(key for key in (self.new, self.current, self.replaced, *self.outgoing) if key is not None)
 
+    def has_living_key(self, now: Instant) -> bool:
+        """Whether a key that this service made may be alive."""
+        ours = (key for key in self.known_keys if key.made_at is not None)
+        return any(key.expires_at is None or now < key.expires_at for key in ours)
+
     def key_of(self, secret: Secret) -> Key | None:
         """The key that a secret is known to belong to."""
         return next((key for key in self.known_keys if key.secret == secret), None)

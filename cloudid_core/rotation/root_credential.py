@@ -21,6 +21,7 @@ from ..issuer.tokens import DEFAULT_LIFETIME, IdentityTokens
 from ..mounts.table import Mount
 from ..provider.assertions import Assertions, federated_token_file
 from ..provider.client import Client, Credentials
+from ..provider.identities import PlatformIdentity
 from ..provider.retry import RetryPolicy
 from ..settings import Settings
 from ..store.records import Found, Records
@@ -161,7 +162,12 @@ def credentials_of(context: Resources, mount: Mount, config: RootCredential) -> 
         )
     elif not config.client_secret:
         assertions = federated_token_file(context.settings.environment)
-    return Credentials(client_id=config.client_id, client_secret=config.client_secret, assertions=assertions)
+    return Credentials(
+        client_id=config.client_id,
+        client_secret=config.client_secret,
+        assertions=assertions,
+        platform=PlatformIdentity(context.records, mount.id),
+    )
 
 
 def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABLES) -> None:

@@ -17,6 +17,7 @@ from ..store.conflicts import retry_on_conflict
 from ..store.records import Found, version_of
 from ..values import rfc3339
 from .configure import credential_warnings
+from .identities import self_targets
 from .plan import find_plan
 from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation
 from .root import find_root
@@ -73,6 +74,8 @@ async def _begin_or_join(call: Call) -> Found[Rotation]:
     under_way = await _under_way(call, force)
     if under_way is not None:
         return under_way
+    if await self_targets(call.context, call.mount.id):
+        raise Refused(Code.SELF_TARGET)
     return await start(call.context, call.mount, call.deadline, call.now, force=force)
 
 

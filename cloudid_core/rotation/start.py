@@ -59,7 +59,6 @@ async def start(
     if await _living(mount.id, before.record if before else None) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT)
     client = await mount_client(context, mount.id, deadline)
-    await context.components.check_root(context, mount, client.credentials.client_id)
     return await add(context, mount.id, root, before, expects, client, now, until=until, fence=fence)
 
 

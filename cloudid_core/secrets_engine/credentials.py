@@ -23,6 +23,7 @@ from ..mounts.table import mount_table, require_live
 from ..provider.acceptance import wait_until_accepted
 from ..provider.applications import NewPassword
 from ..provider.client import Client
+from ..provider.identities import lending
 from ..provider.propagation import GRACE, Family
 from ..provider.provisioned import Provisioned
 from ..quotas.lease_count import room_for_lease
@@ -44,7 +45,7 @@ from .provisioning import (
     paths_of,
     plan_assignments,
 )
-from .roles import Role, find_role, refuse_self_target
+from .roles import Role, find_role
 
 SECRET_MARGIN: Final = 3600
 """Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
@@ -109,7 +110,8 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     found_config = await find_config(context, mount)
     config = effective_config(context.settings, Config, found_config)
     client = client_of(context, mount, config, version_of(found_config), call.deadline)
-    refuse_self_target(client, role.record.client_id)
+    if role.record.existing_id:
+        await lending(context.records, role.record.existing_client_id)
     plan = await _plan(call, client, role.record, name)
     intent = await open_intent(
         context,
@@ -220,6 +222,8 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         batch_mount_id="" if owner else token.mount_id,
     )
     changes = Changes({**mounts.expected, **role.expected}) | lease.creation | closing(intent)
+    if plan.role.existing_id:
+        changes |= await lending(context.records, made.provisioned.client_id)
     changes |= call.tied_to_wrapping(lease_id=lease.id)
     await context.records.commit(changes | tie(owner) if owner else changes)
     return lease

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from ..api.routing import Call
+from ..api.routing import Call, capture_name
 from ..background.journal import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent
+from ..background.queue import Due
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
 from ..mounts.table import Mount
 from ..provider.applications import describe_application
 from ..provider.client import Client
+from ..provider.identities import identities_for_writing
 from ..provider.provisioned import Provisioned
+from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found
 from ..tokens.encoding import new_id
@@ -67,25 +70,37 @@ class Change:
         return not (self.added or self.removed or self.joined or self.left or self.described)
 
 
-async def persist(call: Call, client: Client, key: str, role: Role, expects: Mapping[str, int]) -> None:
+async def persist(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> None:
     """Make what the role should keep, and store the role with it; what it no longer should is removed afterwards.
+
+    `grounds` go with the commit that stores it.
 
     Raises `Conflict` when something expected has changed, and `ROLE_CHANGE_PENDING`.
     """
     kept = role.persistent_app
     if kept is None:
-        await _make(call, client, key, role, expects)
+        await _make(call, client, key, role, grounds)
         return
     change = _difference(kept, role.normal)
     if change.is_none:
         provisioned = evolve(kept.provisioned, purge=role.permanently_delete)
-        await call.context.records.commit(
-            Changes(expects, {key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))})
-        )
+        stored = Changes(puts={key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))})
+        await call.context.records.commit(grounds | stored | await pointing(call, provisioned.client_id))
         return
     if await find_intent(call.context, call.mount.id, kept.change_id):
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
-    await _change(call, client, key, role, kept, change, expects)
+    await _change(call, client, key, role, kept, change, grounds)
+
+
+async def pointing(call: Call, client_id: str) -> Changes:
+    """Goes with every commit of a role that lends secrets of an application; refused if the service is that one.
+
+    It changes what configurations are written with: neither the role nor a configuration overtakes the other.
+    """
+    identities, expects = await identities_for_writing(call.context.records)
+    identities.refuse(client_id)
+    index_key = keys.target(client_id, call.mount.id, capture_name(call))
+    return Changes(expects, {keys.IDENTITIES: identities, index_key: Due()})
 
 
 def forget(persistent_app: PersistentApp, mount: Mount, now: Instant) -> Changes:
@@ -93,7 +108,7 @@ def forget(persistent_app: PersistentApp, mount: Mount, now: Instant) -> Changes
     return abandoned_intent(persistent_app.id, mount.id, persistent_app.provisioned, now)
 
 
-async def _make(call: Call, client: Client, key: str, role: Role, expects: Mapping[str, int]) -> None:
+async def _make(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> None:
     intent_id = await new_id()
     planned = await plan_assignments(role.normal.azure_roles)
     at_stake = Provisioned(
@@ -103,12 +118,13 @@ async def _make(call: Call, client: Client, key: str, role: Role, expects: Mappi
         assignments=paths_of(planned),
         purge=True,
     )
-    intent = await _open(call, intent_id, at_stake, expects)
+    intent = await _open(call, intent_id, at_stake, grounds.expects)
     try:
         made = await make_application(client, at_stake, role.normal.tags, role.sign_in_audience)
         await grant(client, made.member_id, planned, role.azure_groups)
         persistent_app = _persisted(intent_id, made, planned, role)
-        stored = Changes(expects, {key: evolve(role, persistent_app=persistent_app)})
+        stored = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)})
+        stored |= await pointing(call, made.client_id)
         await call.context.records.commit(stored | closing(intent))
     except CloudidError:
         await abandon(call.context, intent, call.now)
@@ -116,14 +132,14 @@ async def _make(call: Call, client: Client, key: str, role: Role, expects: Mappi
 
 
 async def _change(
-    call: Call, client: Client, key: str, role: Role, kept: PersistentApp, change: Change, expects: Mapping[str, int]
+    call: Call, client: Client, key: str, role: Role, kept: PersistentApp, change: Change, grounds: Changes
 ) -> None:
     """Make what is new, then store the role; the same commit turns the intent into one to remove what is old."""
     planned = await plan_assignments(change.added)
     member_id = kept.provisioned.member_id
     nothing = Provisioned(made_at=call.now, tenant=client.tenant, member_id=member_id)
     at_stake = evolve(nothing, assignments=paths_of(planned), groups=ids_of(change.joined))
-    intent = await _open(call, kept.change_id, at_stake, expects)
+    intent = await _open(call, kept.change_id, at_stake, grounds.expects)
     try:
         if change.described:
             await describe_application(
@@ -133,7 +149,8 @@ async def _change(
         provisioned = evolve(kept.provisioned, made_at=call.now)
         persistent_app = _persisted(kept.id, provisioned, (*change.stay, *planned), role)
         old = evolve(nothing, assignments=paths_of(change.removed), groups=ids_of(change.left))
-        changes = Changes(expects, {key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
+        changes = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
+        changes |= await pointing(call, provisioned.client_id)
         if not old.is_empty:
             changes |= abandoned_intent(kept.change_id, call.mount.id, old, call.now)
         await call.context.records.commit(changes)

@@ -19,6 +19,7 @@ from ..foundation.lifetime import Terms
 from ..mounts.table import Mount, require_live
 from ..provider import applications
 from ..provider.client import Client
+from ..provider.identities import lending
 from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
 from ..store.changes import Changes
@@ -27,7 +28,7 @@ from ..store.records import Found, expected, version_of
 from ..values import coercion, listing
 from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
-from .persistent_app import PersistentApp, forget, persist
+from .persistent_app import PersistentApp, forget, persist, pointing
 from .sign_in import SIGN_IN_AUDIENCES
 
 MOST_EXAMINED: Final = 1000
@@ -130,15 +131,20 @@ async def write_role(call: Call) -> Answer:
     stored = found.record if found else Role()
     role = evolve(stored, **_changed_fields(stored, call.given.values))
     check(role)
+    if role.persist_app and stored.persistent_app:
+        await lending(context.records, stored.existing_client_id)
     role = await _resolved(client, role)
     expects |= expected(found_config, keys.config(mount.id))
+    grounds = Changes(expects, deletes=_index_keys(mount, name, stored))
     if role.persist_app:
-        await persist(call, client, key, role, expects)
+        await persist(call, client, key, role, grounds)
     else:
-        changes = Changes(expects, {key: evolve(role, persistent_app=None)})
+        grounds |= Changes(puts={key: evolve(role, persistent_app=None)})
+        if role.client_id:
+            grounds |= await pointing(call, role.client_id)
         if stored.persistent_app:
-            changes |= forget(stored.persistent_app, mount, call.now)
-        await context.records.commit(changes)
+            grounds |= forget(stored.persistent_app, mount, call.now)
+        await context.records.commit(grounds)
     return Answer(wake_at=call.now if stored.persistent_app else None)
 
 
@@ -158,7 +164,6 @@ async def _resolved(client: Client, role: Role) -> Role:
         application = await applications.find_application(client, role.application_object_id)
         if application is None:
             raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
-        refuse_self_target(client, application.client_id)
         return evolve(role, client_id=application.client_id)
     return evolve(
         role,
@@ -168,18 +173,14 @@ async def _resolved(client: Client, role: Role) -> Role:
     )
 
 
-def refuse_self_target(client: Client, client_id: str) -> None:
-    """A role may never hand out the engine's own root application."""
-    if client_id and client_id.lower() == client.credentials.client_id.lower():
-        raise Refused(Code.SELF_TARGET)
+def _index_keys(mount: Mount, name: str, role: Role) -> tuple[str, ...]:
+    return (keys.target(role.existing_client_id, mount.id, name),) if role.existing_client_id else ()
 
 
-async def check_root(context: Context, mount: Mount, client_id: str) -> None:
-    """Refuse a root application that a role points at, as one may that was written under another configuration."""
-    for name in await context.records.names(keys.roles(mount.id)):
-        found = await find_role(context, mount, name)
-        if found is not None and found.record.client_id.lower() == client_id.lower() != "":
-            raise Refused(Code.SELF_TARGET)
+async def target(context: Context, mount: Mount, name: str) -> str:
+    """The client id of the application whose secrets a role lends; empty if it makes one for each lease, or is gone."""
+    found = await find_role(context, mount, name)
+    return found.record.existing_client_id if found else ""
 
 
 async def read_role(call: Call) -> Answer:
@@ -203,7 +204,7 @@ async def delete_role(call: Call) -> Answer:
         return Answer(warnings=("the role was damaged; an application that it kept is left at the provider",))
     if found is None:
         raise Refused(Code.NOT_FOUND, "the role does not exist")
-    changes = Changes(found.expected, deletes=(found.key,))
+    changes = Changes(found.expected, deletes=(found.key, *_index_keys(call.mount, capture_name(call), found.record)))
     kept = found.record.persistent_app
     if kept:
         changes |= forget(kept, call.mount, call.now)
@@ -212,12 +213,18 @@ async def delete_role(call: Call) -> Answer:
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    """Hand the applications that the roles of a retired mount keep to the journal. Damaged roles are passed over."""
-    names = await context.records.names(keys.roles(mount.id))
-    for found in await context.records.find_undamaged([keys.role(mount.id, name) for name in names], Role):
-        if found.record.persistent_app is not None:
-            changes = Changes({**fence, **found.expected}, deletes=(found.key,))
-            await context.records.commit(changes | forget(found.record.persistent_app, mount, now))
+    """Remove the roles of a retired mount that lend secrets of an application. Damaged roles are passed over.
+
+    The applications that they keep are handed to the journal.
+    """
+    prefix = keys.roles(mount.id)
+    names = await context.records.names(prefix)
+    for found in await context.records.find_undamaged([f"{prefix}{name}" for name in names], Role):
+        index_keys = _index_keys(mount, found.key.removeprefix(prefix), found.record)
+        if index_keys:
+            changes = Changes({**fence, **found.expected}, deletes=(found.key, *index_keys))
+            kept = found.record.persistent_app
+            await context.records.commit(changes | forget(kept, mount, now) if kept else changes)
 
 
 async def count_kept(context: Context, mount: Mount) -> int:

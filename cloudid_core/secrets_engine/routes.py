@@ -80,6 +80,6 @@ COMPONENT: Final = Component(
     client=config.client,
     release=roles.release,
     count_kept=roles.count_kept,
-    check_root=roles.check_root,
+    target=roles.target,
     config=config.Config,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import ceil
 from typing import Final
+from urllib.parse import quote
 
 from ..effects import Instant
 
@@ -15,6 +16,7 @@ RING: Final = "ring"
 MOUNTS: Final = "mounts"
 SIGNING_KEYS: Final = "signing-keys"
 QUOTAS: Final = "quotas"
+IDENTITIES: Final = "identities"
 UNSHOWN_ROOT_TOKEN: Final = "unshown-root-token"
 TOKENS: Final = "token/"
 POLICIES: Final = "policy/"
@@ -83,6 +85,15 @@ def roles(mount_id: str) -> str:
 
 def role(mount_id: str, name: str) -> str:
     return f"{roles(mount_id)}{name}"
+
+
+def target(client_id: str, mount_id: str, role: str) -> str:
+    """Index: a role that lends secrets of an application."""
+    return f"{targets(client_id)}{mount_id}/{role}"
+
+
+def targets(client_id: str) -> str:
+    return f"target/{quote(client_id.lower(), safe='')}/"
 
 
 def lease(lease_id: str) -> str:

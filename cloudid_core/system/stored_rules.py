@@ -19,6 +19,7 @@ from ..foundation.context import Context
 from ..foundation.environment import effective
 from ..foundation.problems import HealthProblem, Occurrence
 from ..mounts.table import Mount, MountTable, mount_table
+from ..rotation.identities import self_targets
 from ..rotation.root import find_root
 from ..rotation.root_credential import RootCredential
 from ..store import keys
@@ -86,8 +87,14 @@ async def audit_files_anywhere(stored: Stored) -> Sequence[Occurrence]:
     return [{"device": device.name} for device in stored.table.devices if device.is_in_any_folder]
 
 
+async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
+    """Roles that point at an application which the service proves itself with."""
+    return [{"mount": each.mount.path, "role": each.role} for each in await self_targets(stored.context)]
+
+
 RULES: Final = (
     StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
+    StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
 )
 """All rules that became stricter, and what finds the stored records that break them."""

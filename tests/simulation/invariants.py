@@ -28,6 +28,7 @@ LOCKED_OUT: Final = "every persisted root secret is dead"
 def check_always(installation: RecordedInstallation) -> None:
     """What holds at every instant, whatever has just gone wrong."""
     assert_not_locked_out(installation)
+    assert_nothing_of_its_own_was_lent(installation)
     assert_no_credential_without_lease(installation)
     assert_credentials_live_as_long_as_promised(installation)
     assert_secrets_die_first(installation)
@@ -114,6 +115,11 @@ def assert_not_locked_out(installation: RecordedInstallation) -> None:
     """Of the root secrets that are persisted for a mount, the provider accepts at least one."""
     for client_id, secrets in root_secrets(installation):
         assert any(installation.accepts(client_id, secret) for secret in secrets), LOCKED_OUT
+
+
+def assert_nothing_of_its_own_was_lent(installation: RecordedInstallation) -> None:
+    """No credential reached a client of an application that the service proves itself with."""
+    assert installation.lent_of_its_own == [], "credentials of the service itself were lent"
 
 
 def assert_identity_tokens_are_believed(installation: RecordedInstallation) -> None:

@@ -74,15 +74,29 @@ def planned() -> RecordedInstallation:
 def planned_twice() -> RecordedInstallation:
     """Both components use the same application with secrets of their own, and rotate them every day."""
     installation = copy_of(planned())
-    world = installation.scene
-    directory = installation.simulator.world.directory
-    application = directory.application_of(world["applications"][0]["client_id"])
-    assert application is not None
-    now = installation.clock
-    password = directory.add_password(application, "operator", now, now + 10**8)
-    own = {"client_secret": password.secret, "rotation_period": 86_400}
+    own = {**operator_credentials(installation, 0), "rotation_period": 86_400}
     installation.must("POST", "auth/cloud/config", {**login_config(installation), **own})
     return installation
+
+
+def operator_credentials(installation: RecordedInstallation, number: int) -> dict[str, str]:
+    """A new secret of one of the cloud's applications, which may do what a root application may."""
+    simulated = installation.simulator.world
+    application = simulated.directory.application_of(installation.scene["applications"][number]["client_id"])
+    assert application is not None
+    principal = simulated.directory.principal_of(application.client_id)
+    assert principal is not None
+    simulated.readers.add(principal.id)
+    simulated.writers.add(principal.id)
+    now = installation.clock
+    password = simulated.directory.add_password(application, "operator", now, now + 10**8)
+    return {"client_id": application.client_id, "client_secret": password.secret}
+
+
+def prove_login_method_as(installation: RecordedInstallation, number: int) -> None:
+    """Let the login method prove itself as an application of the cloud; the role `existing` points at number 1."""
+    own = operator_credentials(installation, number)
+    installation.ask("POST", "auth/cloud/config", {**login_config(installation), **own})
 
 
 @cache
@@ -104,8 +118,11 @@ def federated() -> RecordedInstallation:
 
 
 def copy_of(original: RecordedInstallation, seed: int = 0) -> RecordedInstallation:
-    """An independent installation in the same state, whose host has just started and taken over the duty."""
-    twin = RecordedInstallation.copy_of(original, seed)
+    """An independent installation in the same state, whose host has just started and taken over the duty.
+
+    It draws nothing that was drawn for the original.
+    """
+    twin = RecordedInstallation.copy_of(original, original.seed + 1 + seed)
     twin.answered = dict(original.answered)
     twin.advance(DUTY)
     twin.tick()
@@ -140,6 +157,16 @@ def revoke(installation: RecordedInstallation) -> None:
     for lease_id in installation.answered:
         installation.revoke(lease_id)
     installation.tick()
+
+
+def become_what_a_role_points_at(installation: RecordedInstallation) -> None:
+    """Nothing more is lent of that application, and what was lent can be revoked."""
+    prove_login_method_as(installation, 1)
+    installation.ask("GET", "cloud/creds/existing")
+    target = installation.scene["applications"][1]["object_id"]
+    installation.ask("POST", "cloud/roles/another", {"application_object_id": target})
+    installation.ask("GET", "cloud/creds/another")
+    revoke(installation)
 
 
 def revoke_in_the_background(installation: RecordedInstallation) -> None:
@@ -272,6 +299,7 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "revoke while the resource manager hangs": (with_leases, revoke_while_the_resource_manager_hangs),
         "disable the engine while the cloud refuses": (with_leases, disable_while_the_cloud_refuses),
         "expire": (with_leases, expire),
+        "become what a role points at": (with_leases, become_what_a_role_points_at),
         "rotate the root secret": (furnished, rotate),
         "write a new persisted role": (furnished, new_kept_role),
         "change a persisted role": (furnished, change_kept_role),

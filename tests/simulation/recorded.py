@@ -11,6 +11,8 @@ from attrs import evolve, field, frozen
 from cloudid_core import HttpRequest, Response
 from cloudid_core.effects import Effect, Instant
 from cloudid_core.errors import CloudidError
+from cloudid_core.mounts.table import mount_table
+from cloudid_core.store import keys
 from cloudid_core.testing import Answer, Fault, FaultKind
 from cloudid_core.testing.faults import troubles_of
 from tests.installation import Installation, Reply
@@ -37,6 +39,8 @@ class RecordedInstallation(Installation):
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
         """Root secrets that operators have taken from the service: they outlive its configuration."""
+        self.lent_of_its_own: list[str] = []
+        """Leases of applications that the service proved itself with when they were answered."""
         self.is_struck = False
         """Whether a fault has struck, or a node was stopped or replaced. What the cloud does of itself is none."""
         self.trouble: Fault | None = None
@@ -63,8 +67,19 @@ class RecordedInstallation(Installation):
         if lease_id:
             until = self.clock + reply.body["lease_duration"]
             known = Answered(lease_id, **reply.data) if reply.data else self.answered[lease_id]
+            if reply.data and known.client_id in self.own_client_ids:
+                self.lent_of_its_own.append(lease_id)
             self.answered[lease_id] = evolve(known, until=until)
         return reply
+
+    @property
+    def own_client_ids(self) -> set[str]:
+        """What the mounts prove themselves with, by their stored configurations."""
+        records = self.service.context.records
+        table = self.peek(mount_table(records)).record
+        forms = [(mount, self.service.context.components.config_form(mount)) for mount in table.mounts]
+        configs = [self.peek(records.find(keys.config(mount.id), form)) for mount, form in forms if form]
+        return {config.record.client_id for config in configs if config}
 
     def next_turn(self) -> None:
         """Choose the node that does what follows. Here is only one."""

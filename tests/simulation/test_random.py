@@ -24,6 +24,7 @@ from .operations import (
     furnished,
     kept_role,
     planned_twice,
+    prove_login_method_as,
     rotate,
     write_configuration,
 )
@@ -110,7 +111,9 @@ def heal(installation: RecordedInstallation, dice: Random) -> None:
 
 def replace_engine(installation: RecordedInstallation, dice: Random) -> None:
     """Disable the engine, and enable another one at its path, with the same credentials and roles."""
-    secret = next(reversed([secrets[0] for _, secrets in root_secrets(installation)]), "")  # the last mount is its
+    own = installation.scene["applications"][0]["client_id"]
+    known = [secrets[0] for client_id, secrets in root_secrets(installation) if client_id == own]
+    secret = next(reversed(known), "")  # the last mount is the engine's
     installation.taken_over.add(secret)
     installation.disable("cloud")
     installation.ask("POST", "sys/mounts/cloud", {"type": "cloud"})
@@ -127,6 +130,17 @@ def delete_role(installation: RecordedInstallation, dice: Random) -> None:
 
 def rotate_root(installation: RecordedInstallation, dice: Random) -> None:
     rotate(installation)
+
+
+def change_login_method(installation: RecordedInstallation, dice: Random) -> None:
+    """It proves itself as the engine does, or as the application that a role points at."""
+    prove_login_method_as(installation, dice.randrange(2))
+
+
+def point_elsewhere(installation: RecordedInstallation, dice: Random) -> None:
+    """A role points at one of the operators' applications, or is refused."""
+    target = dice.choice(installation.scene["applications"][:2])["object_id"]
+    installation.ask("POST", "cloud/roles/existing", {"application_object_id": target, "ttl": "1h"})
 
 
 def automate(installation: RecordedInstallation, dice: Random) -> None:
@@ -157,6 +171,9 @@ LIFE: Final[tuple[Step, ...]] = (
     write_role,
     delete_role,
     rotate_root,
+    change_login_method,
+    change_login_method,
+    point_elsewhere,
     automate,
     wait,
     wait,

@@ -1,0 +1,111 @@
+"""The applications that this installation proves itself with to the provider: no role may lend their credentials.
+
+One record has the client ids of all mounts. A configuration and a role that lends secrets of an application are written
+together with it, so that neither write overtakes the other, whichever mounts and nodes they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Final
+
+from attrs import evolve, field, frozen
+from msgspec import Struct
+
+from ..errors import Code, Refused
+from ..store import keys
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Records, version_of
+from ..values.secret import Secret
+from .responses import unverified_claims
+
+MOST_PLATFORM_IDENTITIES: Final = 256
+"""How many identities of hosts are remembered for a mount, the latest: machines come and go."""
+
+
+@frozen(kw_only=True)
+class Proofs:
+    """The client ids of one mount, in lower case."""
+
+    current: tuple[str, ...] = ()
+    """Of its configuration, with the environment's variables of any node."""
+    platform: tuple[str, ...] = ()
+    """Of the identities that the platforms of the nodes gave it, the latest last."""
+    former: tuple[str, ...] = ()
+    """Of root applications that it had, while keys that it made may live there."""
+
+
+@frozen
+class Identities:
+    """What all mounts prove themselves with, by their ids."""
+
+    mounts: Mapping[str, Proofs] = field(factory=dict[str, Proofs])
+
+    @cached_property
+    def client_ids(self) -> frozenset[str]:
+        return frozenset(
+            client_id
+            for proofs in self.mounts.values()
+            for client_id in (*proofs.current, *proofs.platform, *proofs.former)
+        )
+
+    def of(self, mount_id: str) -> Proofs:
+        return self.mounts.get(mount_id, Proofs())
+
+    def having(self, mount_id: str, proofs: Proofs) -> Identities:
+        """The same with other proofs of one mount."""
+        return Identities({**self.mounts, mount_id: proofs})
+
+    def of_mounts(self, mount_ids: Iterable[str]) -> Identities:
+        """The same of these mounts only."""
+        return Identities({mount_id: self.mounts[mount_id] for mount_id in mount_ids if mount_id in self.mounts})
+
+    def refuse(self, client_id: str) -> None:
+        """Refuse with `SELF_TARGET` what would lend credentials of such an application."""
+        if client_id.lower() in self.client_ids:
+            raise Refused(Code.SELF_TARGET)
+
+
+async def lending(records: Records, client_id: str) -> Changes:
+    """What a commit rests on that lends credentials of an application; refused with `SELF_TARGET` if it must not."""
+    found = await records.find(keys.IDENTITIES, Identities)
+    if found is not None:
+        found.record.refuse(client_id)
+    return Changes({keys.IDENTITIES: version_of(found)})
+
+
+async def identities_for_writing(records: Records) -> tuple[Identities, dict[str, int]]:
+    """The identities, and what a commit that replaces them expects. What is damaged is made anew by upkeep."""
+    found, expects = await records.find_for_writing(keys.IDENTITIES, Identities)
+    return (found.record if found else Identities()), expects
+
+
+@frozen
+class PlatformIdentity:
+    """The identity that the platform of this host gives a mount."""
+
+    records: Records = field(repr=False)
+    mount_id: str
+
+    async def note(self, token: Secret) -> None:
+        """Put on record who an access token of the platform belongs to, before it is used."""
+        claims = unverified_claims(token, _Claims)
+        if claims is not None and (claims.appid or claims.azp):
+            await _note(self.records, self.mount_id, (claims.appid or claims.azp).lower())
+
+
+class _Claims(Struct):
+    appid: str = ""
+    azp: str = ""
+
+
+@retry_on_conflict
+async def _note(records: Records, mount_id: str, client_id: str) -> None:
+    identities, expects = await identities_for_writing(records)
+    proofs = identities.of(mount_id)
+    if client_id not in proofs.platform:
+        platform = (*proofs.platform, client_id)[-MOST_PLATFORM_IDENTITIES:]
+        changed = identities.having(mount_id, evolve(proofs, platform=platform))
+        await records.commit(Changes(expects, {keys.IDENTITIES: changed}))

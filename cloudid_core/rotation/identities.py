@@ -1,0 +1,152 @@
+"""Which applications the mounts prove themselves with, by their configurations, and which roles point at such ones."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+from attrs import evolve, frozen
+
+from ..background.journal import Intent
+from ..background.queue import Due
+from ..effects import ABSENT, Instant, ListKeys, Now
+from ..errors import EntryDamaged, Refused
+from ..foundation.context import Context
+from ..foundation.environment import effective
+from ..mounts.table import Mount, mount_table
+from ..provider.assertions import Source
+from ..provider.identities import Identities, Proofs, identities_for_writing
+from ..store import keys
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from .record import find_undamaged_rotation
+from .root import find_root
+from .root_credential import RootCredential, credentials_of
+
+PAGE: Final = 100
+MOST_COUNTED: Final = 100
+"""How many of the roles that are refused are found."""
+
+
+@frozen
+class SelfTarget:
+    """A stored role whose credentials are refused: it points at an application that the service proves itself with."""
+
+    mount: Mount
+    role: str
+    client_id: str
+
+
+async def proofs_of(
+    context: Context, mount: Mount, config: RootCredential | None, before: Proofs, now: Instant
+) -> Proofs:
+    """What a mount proves itself with once it has a configuration (`None`: it has none)."""
+    form = context.components.config_form(mount) or RootCredential
+    used = effective(config or form(), context.settings.environment)
+    current = _ids(used.client_id)
+    is_of_platform = credentials_of(context, mount, used).source is Source.MANAGED_IDENTITY
+    return Proofs(
+        current=current,
+        platform=before.platform if is_of_platform else (),
+        former=await _former(context, mount, current, now),
+    )
+
+
+async def rewritten(context: Context, mount: Mount, config: RootCredential | None, now: Instant) -> Changes:
+    """Goes with every commit that changes a configuration."""
+    identities, expects = await identities_for_writing(context.records)
+    proofs = await proofs_of(context, mount, config, identities.of(mount.id), now)
+    return Changes(expects, {keys.IDENTITIES: identities.having(mount.id, proofs)})
+
+
+async def self_targets(context: Context, mount_id: str = "") -> list[SelfTarget]:
+    """The stored roles that point at an application which a mount (or any) proves itself with; `MOST_COUNTED` at most.
+
+    One listing for each such application: no role is read that does not point at one.
+    """
+    identities, _ = await identities_for_writing(context.records)
+    if mount_id:
+        identities = identities.of_mounts((mount_id,))
+    targets: list[SelfTarget] = []
+    for client_id in sorted(identities.client_ids):
+        targets += await _pointing_at(context, client_id, MOST_COUNTED - len(targets))
+    return targets
+
+
+@retry_on_conflict
+async def keep_identities(context: Context) -> None:
+    """Have every mount's identities on record, with what the environment of this node makes of them.
+
+    Stores from before have no record, and no index of the roles that lend secrets of an application.
+    """
+    identities, expects = await identities_for_writing(context.records)
+    if is_new := expects[keys.IDENTITIES] == ABSENT:
+        await _index_roles(context)
+    kept = await _kept(context, identities)
+    if is_new or kept != identities:
+        await context.records.commit(Changes(expects, {keys.IDENTITIES: kept}))
+
+
+async def _kept(context: Context, identities: Identities) -> Identities:
+    mounts = (await mount_table(context.records)).record.mounts
+    kept, now = identities.of_mounts(mount.id for mount in mounts), await Now()
+    for mount in mounts:
+        if context.components.config_form(mount) is None:
+            continue
+        with suppress(EntryDamaged, Refused):  # the operator has to write it, or a variable, anew
+            before = identities.of(mount.id)
+            root = await find_root(context, mount)
+            proofs = await proofs_of(context, mount, root.record if root else None, before, now)
+            current = tuple(dict.fromkeys((*before.current, *proofs.current)))  # other nodes have other variables
+            kept = kept.having(mount.id, evolve(proofs, current=current, platform=before.platform))
+    return kept
+
+
+async def _former(context: Context, mount: Mount, current: tuple[str, ...], now: Instant) -> tuple[str, ...]:
+    """The root applications on which keys may live that a mount has made, and that are not its present one."""
+    homes: set[str] = set()
+    found = await find_undamaged_rotation(context, mount.id)
+    if found is not None and (not found.record.is_idle or found.record.has_living_key(now)):
+        homes.add(found.record.home.client_id)
+    abandoned = await ListKeys(f"{keys.intents(mount.id)}rotation-", "", PAGE)
+    intents = await context.records.find_undamaged(abandoned, Intent) if abandoned else []
+    homes.update(intent.record.provisioned.client_id for intent in intents)
+    return tuple(sorted({client_id for home in homes for client_id in _ids(home)} - {*current}))
+
+
+def _ids(client_id: str) -> tuple[str, ...]:
+    return (client_id.lower(),) if client_id else ()
+
+
+async def _pointing_at(context: Context, client_id: str, most: int) -> list[SelfTarget]:
+    """Stored roles that lend secrets of an application. What the index says is looked up: it may outlive a role."""
+    mounts = (await mount_table(context.records)).record.by_id
+    prefix, after = keys.targets(client_id), ""
+    targets: list[SelfTarget] = []
+    while len(targets) < most and (page := await ListKeys(prefix, after, PAGE)):
+        after = page[-1]
+        for key in page:
+            mount_id, _, role = key.removeprefix(prefix).partition("/")
+            if mount_id in mounts and await _target(context, mounts[mount_id], role) == client_id:
+                targets.append(SelfTarget(mounts[mount_id], role, client_id))
+    return targets[:most]
+
+
+async def _target(context: Context, mount: Mount, role: str) -> str:
+    try:
+        return (await context.components.target(context, mount, role)).lower()
+    except EntryDamaged:
+        return ""
+
+
+async def _index_roles(context: Context) -> None:
+    """Write the index of all roles that lend secrets of an application."""
+    for mount in (await mount_table(context.records)).record.live:
+        missing: list[str] = []
+        for role in await context.records.names(keys.roles(mount.id)):
+            if client_id := await _target(context, mount, role):
+                missing.append(keys.target(client_id, mount.id, role))
+        rest = iter(missing)
+        while page := list(islice(rest, PAGE)):
+            await context.records.commit(Changes(puts=dict.fromkeys(page, Due())))
