@@ -34,7 +34,7 @@ from ..tokens.record import Caller
 from ..wrapping.wrap import check_waiting, wrap, wrapping_token
 from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
-from .fields import NOTHING_GIVEN, ParsedFields, listed, parse, require, spellings_of
+from .fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of
 from .help import help_about
 from .request import ParsedRequest, deadline_seconds, parse_request
 from .response import Answer, Request, Response, rate_limit_headers, render
@@ -279,7 +279,7 @@ def warnings(route: Route, call: Call) -> tuple[str, ...]:
     unknown = [name for name in call.given.ignored if name not in call.captures]
     found = []
     if unknown and not route.takes_anything:
-        found.append(f"Endpoint ignored these unrecognized parameters: [{listed(unknown)}]")
+        found.append(ignored(unknown))
     if overruled:
         found.append(
             "Endpoint replaced the value of these parameters with the values captured from the endpoint's path: "

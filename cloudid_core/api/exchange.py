@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from ..mounts.table import Mount
 from ..tokens.record import Caller
 from ..values.coercion import text
 from ..values.names import name
+from .fields import spellings_of
 from .request import ParsedRequest, Target
 from .response import NO_HEADERS, NOTHING, Answer, Request, Response
 from .routing import Route
@@ -31,6 +32,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     parsed: ParsedRequest | None = None
     """Unknown while its body and headers have not been understood."""
     mount: Mount | None = None
+    fields: Container[str] = ()
+    """The names that the form of its route knows."""
     role: str = ""
     """The role that the request names."""
     is_counted: bool = False
@@ -68,6 +71,7 @@ class Exchange(msgspec.Struct, kw_only=True):
         """The request was understood, and this is where it leads."""
         self.parsed, self.mount = parsed, mount
         self.role = role_in(route, captures, parsed.body) if route is not None else ""
+        self.fields = spellings_of(route.form) if route is not None else ()
         if route is not None and not route.audited:
             self.trail = None
 

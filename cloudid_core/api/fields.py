@@ -13,6 +13,7 @@ table itself.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final, Generic, Self, TypeVar
@@ -31,6 +32,8 @@ from ..values.secret import Secret
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
+PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+IGNORED: Final = "Endpoint ignored these unrecognized parameters"
 LONGEST_LIST: Final = 1024
 """Most characters of names that a text lists."""
 Json = Any
@@ -295,16 +298,28 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
 
 def listed(names: Sequence[str]) -> str:
     """The names of members that a request made up, for a text: as many as are short enough, and how many there are
-    besides."""
+    besides. What is no plain word is only counted: it could mean something to whoever reads a log."""
     shown: list[str] = []
     left = LONGEST_LIST
     for name in names:
+        if not PLAIN.fullmatch(name):
+            continue
         left -= len(name) + 1
         if left < 0:
             break
         shown.append(name)
     more = len(names) - len(shown)
     return " ".join((*shown, f"and {more} more") if more else shown)
+
+
+def ignored(names: Sequence[str]) -> str:
+    """The warning about members that no form knows, in the words of existing services."""
+    return f"{IGNORED}: [{listed(names)}]"
+
+
+def without_names(warning: str) -> str:
+    """A warning for an audit entry, which shows no names that a request made up."""
+    return IGNORED if warning.startswith(IGNORED) else warning
 
 
 def require(form: type, given: ParsedFields) -> None:

@@ -1,7 +1,7 @@
 """Entries: a request and its response, as existing tools for audit logs parse them, and a login's decision besides.
 
-Secrets do not get into an entry: tokens, accessors and every text and number of a body are keyed hashes there. Paths,
-names of members, policies, display names and metadata are clear.
+Secrets do not get into an entry: tokens, accessors, every text and number of a body and the names of members that no
+form knows are keyed hashes there. Paths, other names, policies, display names and metadata are clear.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from ..api.exchange import Exchange
+from ..api.fields import without_names
 from ..api.response import Answer, AuthBlock, WrapInfo
 from ..api.routing import Operation
 from ..errors import Problem
@@ -176,7 +177,8 @@ def _request(exchange: Exchange, trail: Trail, device: Device) -> _Request:
             if exchange.caller_accessor:
                 members.client_token_accessor = _accessor(device, exchange.caller_accessor)
         if parsed.body:
-            members.data = device.hasher.members(parsed.body, mount.audit_non_hmac_request_keys if mount else ())
+            clear = mount.audit_non_hmac_request_keys if mount is not None else ()
+            members.data = device.hasher.members(parsed.body, clear, exchange.fields)
         if parsed.wrap_ttl:
             members.wrap_ttl = parsed.wrap_ttl
     if trail.headers:
@@ -207,7 +209,7 @@ def _response(exchange: Exchange, device: Device, answer: Answer) -> _Response:
     if answer.wrap_info is not None:
         members.wrap_info = _wrapping(device, answer.wrap_info)
     if answer.warnings:
-        members.warnings = answer.warnings
+        members.warnings = tuple(map(without_names, answer.warnings))
     return members
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Container, Hashable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -16,7 +16,10 @@ LEAF_LIMIT: Final = 256
 """A structure with more values than this is hashed as one text, its JSON: an entry stays small and cheap."""
 
 NAME_LENGTH: Final = 64
-"""So many characters of names, which are clear in an entry, count as one value more."""
+"""So many characters of names count as one value more; a longer name in a response is hashed."""
+
+SECRETS: Final = frozenset({"jwt", "client_secret", "client_token", "access_token", "token", "id", "input"})
+"""Members that hold a secret wherever they are: no mount can ask for them unhashed."""
 
 REPEATED: Final = frozenset({"role", "subscription_id", "resource_group_name", "vm_name", "vmss_name"})
 """Members of logins that hold no secret, and that come again with other logins: their hashes are remembered."""
@@ -30,6 +33,17 @@ REPEATED_LENGTH: Final = 256
 REMEMBERED: Final = 512
 _BLOCK_SIZE: Final = 64
 _encode: Final = msgspec.json.Encoder(enc_hook=lambda _: None).encode
+
+
+class _PlainNames:
+    """The names that our own answers have: words that mean nothing to any program that reads an entry."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.isascii() and name.isidentifier() and len(name) <= NAME_LENGTH
+
+
+PLAIN_NAMES: Final[Container[str]] = _PlainNames()
+NO_NAMES: Final[Container[str]] = frozenset()
 
 
 class Hasher:
@@ -46,8 +60,13 @@ class Hasher:
         """The hash of a text."""
         return self._of(text.encode("utf-8", "surrogatepass"))
 
-    def members(self, data: Mapping[str, Any], clear: Collection[str] = ()) -> dict[str, Any]:
-        """An object whose members are hashed, but for those named in `clear`."""
+    def members(
+        self, data: Mapping[str, Any], clear: Collection[str] = (), known: Container[str] = PLAIN_NAMES
+    ) -> dict[str, Any]:
+        """An object whose members are hashed, but for those named in `clear`.
+
+        Names too, unless they are `known`: they are the text of whoever sends the object.
+        """
         hashed: dict[str, Any] = {}
         left = LEAF_LIMIT - len(data) - _length_of_names(data)
         for name, value in data.items():
@@ -55,24 +74,38 @@ class Hasher:
                 left -= _count(value, 0)
             if left < 0:
                 return {"*": self._of(_encode(data))}
-            if name in clear:
-                hashed[name] = value
+            if name not in known and name not in clear:
+                hashed[self.text(name)] = self.value(value, known)
+            elif name in clear and name not in SECRETS:
+                hashed[name] = self._but_secrets(value)
             elif name in REPEATED and type(value) is str and len(value) <= REPEATED_LENGTH:
                 hashed[name] = self._repeated(value)
             else:
-                hashed[name] = self.value(value)
+                hashed[name] = self.value(value, known)
         return hashed
 
-    def value(self, value: Any) -> Any:
-        """A JSON value whose texts and numbers are hashed, a number by its JSON. Names, booleans and null are kept."""
+    def _but_secrets(self, value: Any) -> Any:
+        """A JSON value that is clear, but for the secrets in it."""
+        if isinstance(value, Mapping):
+            return {
+                name: self.value(item) if name in SECRETS else self._but_secrets(item) for name, item in value.items()
+            }
+        return [self._but_secrets(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def value(self, value: Any, known: Container[str] = PLAIN_NAMES) -> Any:
+        """A JSON value whose texts and numbers are hashed, a number by its JSON. Booleans and null are kept.
+
+        So are names that are plain, in an answer; what a request names inside of a field no form knows.
+        """
         if isinstance(value, str):
             return self.text(value)
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, Mapping):
-            return {name: self.value(item) for name, item in value.items()}
+            inner = known if known is PLAIN_NAMES else NO_NAMES
+            return {name if name in inner else self.text(name): self.value(item, inner) for name, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
+            return [self.value(item, known) for item in value]
         return self._of(_encode(value))
 
     def remembered(self, make: Callable[[Hasher, K], V], content: K) -> V:

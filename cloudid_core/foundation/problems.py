@@ -56,6 +56,11 @@ class HealthProblem(Enum):
         "DELETE {mount}/roles/{role}",
     )
 
+    AUDIT_KEYS_SECRET = (
+        '{mount} asks audit devices for "{field}" unhashed, but holds a secret there: it stays hashed',
+        Consequence.GOES_ON,
+        'POST sys/mounts/{mount}/tune {{"{setting}": "…"}}',
+    )
     AUDIT_FILE_ANYWHERE = (
         "the file of the audit device {device} was chosen by a request that could name any file of the server",
         Consequence.GOES_ON,

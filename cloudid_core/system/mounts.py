@@ -17,6 +17,7 @@ from ..api.fields import (
     Json,
     ParsedFields,
     bounded,
+    ignored,
     listed,
     one_of,
     parse,
@@ -24,6 +25,7 @@ from ..api.fields import (
 )
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route
+from ..audit.hashing import SECRETS
 from ..effects import RandomBytes
 from ..errors import CloudidError, Code, Refused, reason_of
 from ..leases.synchronous import ACCEPTED, REASONS, due_after
@@ -33,6 +35,7 @@ from ..mounts.table import (
     BUILT_IN,
     ID_BYTES,
     SECRET,
+    SYSTEM,
     TYPE_ALIASES,
     Mount,
     MountTable,
@@ -87,10 +90,10 @@ class TuneForm:
     )
     options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
     audit_non_hmac_request_keys: tuple[str, ...] = setting(
-        TEXTS, (), "Members of requests that audit devices get unhashed."
+        TEXTS, (), "Members of requests that audit devices get unhashed. Needs sudo; secrets are always hashed."
     )
     audit_non_hmac_response_keys: tuple[str, ...] = setting(
-        TEXTS, (), "Members of responses that audit devices get unhashed."
+        TEXTS, (), "Members of responses that audit devices get unhashed. Needs sudo; secrets are always hashed."
     )
     passthrough_request_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
     allowed_response_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
@@ -110,6 +113,9 @@ SHOWN_WHEN_SET: Final = (
     "identity_token_key",
 )
 """Members of a mount's `config` that reads leave out while they are empty."""
+
+AUDIT_KEYS: Final = ("audit_non_hmac_request_keys", "audit_non_hmac_response_keys")
+"""Settings that open what audit devices get, so that they need `sudo`."""
 
 CHANGEABLE: Final = (
     "default_lease_ttl",
@@ -161,6 +167,7 @@ async def enable(kind: str, call: Call) -> Answer:
         raise Refused(Code.MOUNT_UNKNOWN_TYPE)
     given = parse(TuneForm, form.config)
     mount = new_mount(kind, path, type_name, await RandomBytes(ID_BYTES))
+    _check_audit_keys(call, mount, given.values, _managed_at(mount))
     mount = tuned(mount, {**given.values, **call.given.values}, call.context.settings)
     await change_mounts(call.context.records, lambda table: table.with_mount(mount))
     return Answer(warnings=_ignored(given, form.config))
@@ -183,6 +190,7 @@ async def tune(kind: str, call: Call) -> Answer:
     """Change the given settings of a mount; they apply from the next request on."""
     mount = await _existing(kind, call)
     _refuse_built_in(mount)
+    _check_audit_keys(call, mount, call.given.values, f"{_managed_at(mount)}/tune")
 
     def changed(table: MountTable) -> MountTable:
         found = table.by_id.get(mount.id)
@@ -265,6 +273,23 @@ def tuned(mount: Mount, values: Mapping[str, Any], settings: Settings) -> Mount:
     return changed
 
 
+def _check_audit_keys(call: Call, mount: Mount, values: Mapping[str, Any], path: str) -> None:
+    """Refuse to open more to audit devices without `sudo` at the path, and to open secrets at all."""
+    for name in AUDIT_KEYS:
+        if name not in values or values[name] == getattr(mount, name):
+            continue
+        secrets = sorted(SECRETS.intersection(values[name]))
+        if secrets:
+            raise Refused(Code.FIELD_INVALID, f'"{name}" cannot have {listed(secrets)}: secrets are always hashed')
+        if not call.token.acl.is_sudo(path):
+            raise Refused(Code.PERMISSION_DENIED, f'"{name}" needs sudo')
+
+
+def _managed_at(mount: Mount) -> str:
+    """The path that a mount is made and changed at."""
+    return f"{SYSTEM.path}/{mount.path}" if mount.kind == AUTH else f"{SYSTEM.path}/mounts/{mount.path}"
+
+
 def _config(mount: Mount) -> dict[str, Json]:
     config: dict[str, Json] = {
         "default_lease_ttl": mount.default_lease_ttl,
@@ -306,7 +331,7 @@ def _refuse_built_in(mount: Mount) -> None:
 def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
     """The warnings about members of `config`. Clients send all of them; an empty one causes no warning."""
     names = [f"config.{name}" for name in given.ignored if config[name]]
-    return (f"Endpoint ignored these unrecognized parameters: [{listed(names)}]",) if names else ()
+    return (ignored(names),) if names else ()
 
 
 READS: Final = "Reads a mount."

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
+from ..audit.hashing import SECRETS
 from ..effects import Instant, Now, Program
 from ..errors import EntryDamaged, Refused
 from ..foundation.context import Context
@@ -23,6 +24,7 @@ from ..rotation.identities import self_targets
 from ..rotation.root import find_root
 from ..rotation.root_credential import RootCredential
 from ..store import keys
+from .mounts import AUDIT_KEYS
 
 T = TypeVar("T")
 LOOK_PAUSE: Final = 60.0
@@ -82,6 +84,17 @@ async def malformed_configurations(stored: Stored) -> Sequence[Occurrence]:
     return found
 
 
+async def secret_audit_keys(stored: Stored) -> Sequence[Occurrence]:
+    """Members that mounts ask for unhashed although they hold secrets."""
+    return [
+        {"mount": mount.path, "setting": setting, "field": field}
+        for mount in stored.table.live
+        for setting in AUDIT_KEYS
+        for field in getattr(mount, setting)
+        if field in SECRETS
+    ]
+
+
 async def audit_files_anywhere(stored: Stored) -> Sequence[Occurrence]:
     """Audit devices of requests whose files lie below no folder of the settings."""
     return [{"device": device.name} for device in stored.table.devices if device.is_in_any_folder]
@@ -95,6 +108,7 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
 RULES: Final = (
     StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
+    StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
 )
 """All rules that became stricter, and what finds the stored records that break them."""

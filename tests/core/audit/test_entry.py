@@ -134,6 +134,22 @@ def test_a_mount_can_be_tuned_to_keep_members_clear() -> None:
     assert read["bound_group_ids"][0].startswith("hmac-sha256:")
 
 
+def test_names_that_requests_make_up_are_in_no_entry() -> None:
+    """A name is a text like any other: neither in what was asked nor in what the answer repeats."""
+    world = audited()
+    name = f"$({CANARY})"
+    for body in ({name: 1, "policies": ["default"]}, {"policies": {name: 1}}):
+        world.ask("POST", "auth/token/create", body)
+    world.ask("POST", "sys/mounts/x", {"type": "cloud", "config": {name: 1, CANARY: 1}})
+    world.ask("PUT", "sys/audit/y", {"type": "file", "options": {name: "1"}})
+    world.ask("POST", "nowhere", {CANARY: 1})
+    world.ask("POST", "auth/cloud/login", {CANARY: 1})
+    wrapped = world.ask("POST", "sys/wrapping/wrap", {CANARY: {name: 1}}, **{"x-vault-wrap-ttl": "60"})
+    texts = b"\n".join(text for event in world.events if event.audit is not None for text in event.audit.texts)
+    assert wrapped.body["wrap_info"]["token"]
+    assert CANARY.encode() not in texts
+
+
 def test_accessors_are_clear_when_that_is_wanted() -> None:
     world = audited(hmac_accessor="false")
     auth = create_token(world)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hmac
 from typing import Any
 
+import attrs
 import pytest
 
-from cloudid_core.audit.hashing import LEAF_LIMIT, PREFIX, REPEATED, REPEATED_LENGTH, Hasher
+from cloudid_core.api.fields import SECRET, fields_of
+from cloudid_core.audit.hashing import LEAF_LIMIT, PREFIX, REPEATED, REPEATED_LENGTH, SECRETS, Hasher
+from cloudid_core.mounts.catalog import CATALOG
 
 KEY = bytes(range(32))
 HASHER = Hasher(KEY)
@@ -63,8 +66,45 @@ def test_long_names_are_hashed_too(members: dict[str, Any]) -> None:
     assert HASHER.members(members, tuple(members)).keys() == {"*"}
 
 
-def test_the_names_that_clients_send_are_clear() -> None:
-    assert HASHER.members({"n" * 200: {"m" * 200: True}}) == {"n" * 200: {"m" * 200: True}}
+def test_names_that_a_form_knows_are_clear_and_all_others_hashed() -> None:
+    """A name is the text of whoever sends it; a form knows nothing of what is inside of its fields."""
+    members = {"role": True, "$(id)": True, "plain": {"role": {"deep": [{"deeper": None}]}}}
+    assert HASHER.members(members, known={"role", "plain"}) == {
+        "role": True,
+        hashed("$(id)"): True,
+        "plain": {hashed("role"): {hashed("deep"): [{hashed("deeper"): None}]}},
+    }
+    assert HASHER.members(members, known=()) == {
+        hashed("role"): True,
+        hashed("$(id)"): True,
+        hashed("plain"): {hashed("role"): {hashed("deep"): [{hashed("deeper"): None}]}},
+    }
+
+
+@pytest.mark.parametrize("name", ["$(id)", "`id`", "a b", "a;b", "é", "", "n" * 65, "auth/cloud/", "\n", "<x>"])
+def test_a_name_in_an_answer_that_is_no_plain_word_is_hashed(name: str) -> None:
+    """Answers repeat names that requests made up: of metadata, of what was wrapped."""
+    expected = {hashed(name): True, "token_ttl": [{hashed(name): None}]}
+    assert HASHER.members({name: True, "token_ttl": [{name: None}]}) == expected
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS))
+def test_a_secret_stays_hashed_whatever_a_mount_asks_for(name: str) -> None:
+    assert HASHER.members({name: "s3cret"}, (name,), (name,)) == {name: hashed("s3cret")}
+    nested = {"config": [{name: "s3cret", "ttl": 1}]}
+    assert HASHER.members(nested, ("config",)) == {"config": [{name: hashed("s3cret"), "ttl": 1}]}
+
+
+def test_every_field_that_holds_a_secret_is_known_as_one() -> None:
+    """By its type, or because no repr shows it."""
+    forms = {route.form for component in CATALOG for route in component.routes.routes}
+    secrets = {
+        field.name
+        for form in forms
+        for field in fields_of(form)
+        if field.kind is SECRET or not attrs.fields_dict(form)[field.name].repr
+    }
+    assert {"jwt", "client_secret", "token"} <= secrets <= SECRETS
 
 
 @pytest.mark.parametrize("name", sorted(REPEATED))

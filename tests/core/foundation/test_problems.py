@@ -23,6 +23,7 @@ OCCURRENCES: Final = {
     "mount": "cloud",
     "names": "leeway",
     "seconds": "7.0",
+    "setting": "audit_non_hmac_request_keys",
     "side": "behind",
 }
 """A value for each name that a row can have in braces."""

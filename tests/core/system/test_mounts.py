@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from cloudid_core.system.mounts import AUDIT_KEYS
 from cloudid_core.version import VERSION
 from tests.installation import Installation
+from tests.tokens import new_token, write_policy
 
 KINDS = ("auth", "mounts")
 GUID = "00000000-0000-0000-0000-000000000001"
@@ -304,3 +306,43 @@ def test_all_tuning_keys_of_existing_clients_are_read_back(service: Installation
 def test_an_answer_names_the_type_as_it_was_given(service: Installation, type_name: str) -> None:
     service.must("POST", "sys/mounts/other", {"type": type_name})
     assert service.must("GET", "other/config").body["mount_type"] == type_name
+
+
+TUNERS: Final = (
+    ("auth/cloud", "sys/mounts/auth/cloud/tune", "sys/auth/cloud/tune"),
+    ("cloud", "sys/mounts/cloud/tune", "sys/mounts/cloud/tune"),
+)
+
+
+@pytest.mark.parametrize("setting", AUDIT_KEYS)
+@pytest.mark.parametrize("path, tune, managed", TUNERS)
+def test_what_opens_audit_entries_needs_sudo(
+    service: Installation, path: str, tune: str, managed: str, setting: str
+) -> None:
+    """To write what is set already does not: clients write all settings of a mount."""
+    write_policy(service, "tune", (tune, ["update"]))
+    token = new_token(service, policies=["tune"])
+    body = {setting: "role", "description": "x"}
+    assert service.refused("POST", tune, body, token) == (403, "permission_denied")
+    assert getattr(service.mount(path), setting) == ()
+    write_policy(service, "tune", (tune, ["update"]), (managed, ["update", "sudo"]))
+    assert service.ask("POST", tune, body, token).status == 204
+    write_policy(service, "tune", (tune, ["update"]))
+    assert service.ask("POST", tune, body, token).status == 204
+    assert service.refused("POST", tune, {setting: ""}, token) == (403, "permission_denied")
+
+
+def test_a_mount_that_opens_audit_entries_needs_sudo(service: Installation) -> None:
+    write_policy(service, "mount", ("sys/mounts/*", ["create", "update"]))
+    token = new_token(service, policies=["mount"])
+    body = {"type": "cloud", "config": {AUDIT_KEYS[0]: ["role"]}}
+    assert service.refused("POST", "sys/mounts/open", body, token) == (403, "permission_denied")
+    assert service.ask("POST", "sys/mounts/open", {"type": "cloud"}, token).status == 204
+
+
+@pytest.mark.parametrize("setting", AUDIT_KEYS)
+@pytest.mark.parametrize("secret", ["jwt", "client_secret", "access_token"])
+def test_no_mount_opens_a_secret_to_audit_devices(service: Installation, secret: str, setting: str) -> None:
+    assert service.refused("POST", "sys/auth/cloud/tune", {setting: f"role,{secret}"}) == (400, "field_invalid")
+    body = {"type": "cloud", "config": {setting: [secret]}}
+    assert service.refused("POST", "sys/mounts/open", body) == (400, "field_invalid")

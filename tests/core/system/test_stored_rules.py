@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+import pytest
 from attrs import evolve
 
 from cloudid_core import Secret
@@ -110,6 +111,21 @@ def test_audit_devices_go_on_that_requests_could_have_anywhere() -> None:
 
 def with_device(device: Device, table: MountTable) -> MountTable:
     return evolve(table, devices=(*table.devices, device))
+
+
+@pytest.mark.parametrize("path", ["auth/cloud", "cloud"])
+def test_what_a_mount_asks_for_unhashed_although_it_is_secret_is_told_until_it_is_mended(path: str) -> None:
+    world = Installation()
+    mount = evolve(world.mount(path), audit_non_hmac_request_keys=("jwt", "role", "client_secret"))
+    world.perform(change_mounts(world.context.records, lambda table: table.with_changed(mount)))
+    health = look(world)
+    assert health["problems"] == ["audit_keys_secret"]
+    first, second = health["problem_details"]
+    assert first["text"] == f'{path} asks audit devices for "jwt" unhashed, but holds a secret there: it stays hashed'
+    assert "client_secret" in second["text"]
+    assert first["remedy"] == f'POST sys/mounts/{path}/tune {{"audit_non_hmac_request_keys": "…"}}'
+    world.must("POST", f"sys/mounts/{path}/tune", {"audit_non_hmac_request_keys": "role"})
+    assert look(world)["problems"] == []
 
 
 def test_a_store_that_takes_long_to_look_through_is_looked_through_less_often() -> None:

@@ -118,6 +118,6 @@ def ask_for_everything(recorded: Recorded, login: Any, world: Any) -> None:
 
 def show_client_secrets(recorded: Recorded) -> None:
     """Entries have what a mount is tuned to show: this test would find a secret that is not hashed."""
-    recorded.ask("POST", "sys/mounts/cloud/tune", {"audit_non_hmac_response_keys": "client_secret"}, status=204)
-    shown = recorded.ask("GET", "cloud/creds/web")["data"]["client_secret"]
+    recorded.ask("POST", "sys/mounts/cloud/tune", {"audit_non_hmac_response_keys": "client_id"}, status=204)
+    shown = recorded.ask("GET", "cloud/creds/web")["data"]["client_id"]
     assert shown in recorded.path.read_text()
