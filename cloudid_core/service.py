@@ -18,7 +18,7 @@ from .api.response import Request, Response, render_refusal, with_headers
 from .audit.entry import response_entries
 from .background.loop import Loop
 from .background.nodes import leave, look_around
-from .effects import Instant, Now, RandomBytes, Record
+from .effects import Instant, Now, Program, RandomBytes, Record
 from .errors import Code, EntryDamaged, HostFailure, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
@@ -119,13 +119,26 @@ class Service:
 
     async def tick(self) -> Instant:
         """Do the background work that is due; when to come again."""
-        return await self._background.run()
+        return await self._told("tick", self._background.run())
 
     async def upkeep(self) -> Instant:
         """Keep this node's caches, keys and plans fresh, and look at the other nodes and at what is stored.
 
         The instant at which to come again.
         """
+        return await self._told("upkeep", self._keep_up())
+
+    async def _told(self, work: str, round_: Program[Instant]) -> Instant:
+        """A round of background work, whose failures health tells when there are several in a row."""
+        try:
+            again = await round_
+        except Exception as failure:
+            self.context.node.note_outcome(work, failure)
+            raise
+        self.context.node.note_outcome(work)
+        return again
+
+    async def _keep_up(self) -> Instant:
         again = await look_around(self.context)
         if await Now() >= self._refresh_at:
             await keep_plans(self.context)

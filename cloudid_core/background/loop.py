@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from math import inf
 from typing import Final
 
 from attrs import frozen
 
-from ..effects import Instant, ListKeys, Now, Program, Record, gather
+from ..effects import ABSENT, Instant, ListKeys, Now, Program, Record, gather
 from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed, Refused
 from ..events import JobFailed, Problem
 from ..foundation.caches import Bounded
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
+from ..foundation.problems import HealthProblem
 from ..store import keys
 from ..store.changes import Changes
 from ..store.keyring import keep_reserve
@@ -50,6 +52,10 @@ ROUND_SECONDS: Final = 10.0
 WORK_SECONDS: Final = 60.0
 """How long one piece of work may take."""
 MOST_ASIDE: Final = 1000
+MOST_TOLD: Final = 100
+"""Damaged names that are told."""
+MOST_SHOWN: Final = 128
+"""Characters of a damaged name that are told."""
 
 Handler = Callable[[Job], Program[None]]
 """Does one job. Raises `Conflict` when another request changed what the job is about."""
@@ -135,16 +141,32 @@ class Loop:
         """All queues that have entries, found without looking at more of them than can be done."""
         backlogs = []
         after = ""
+        damaged: list[str] = []
         while first := await ListKeys(keys.DUE, after, 1):
+            if not queue.is_named(first[0]):
+                damaged += takewhile(lambda key: not queue.is_named(key), await ListKeys(keys.DUE, after, MOST_ASIDE))
+                after = damaged[-1]
+                continue
             at, kind, mount_id, _ = queue.parse(first[0])
             prefix = keys.due_queue(mount_id, kind)
             listed = first if at > now else await ListKeys(prefix, "", BUDGET + 1 + len(self._aside))
-            ready = [key for key in listed if not now < (self._aside.get(key) or 0.0)]
+            damaged += [key for key in listed if not queue.is_named(key)]
+            ready = [key for key in listed if queue.is_named(key) and not now < (self._aside.get(key) or 0.0)]
             times = [queue.parse(key)[0] for key in ready]
             due_keys = tuple(key for key, at in zip(ready, times, strict=True) if at <= now)
             backlogs.append(Backlog(due_keys, times[0] if times else inf))
             after = f"{prefix}:"  # sorts after all digits
+        await self._set_aside(sorted(set(damaged))[:MOST_TOLD], now)
         return backlogs
+
+    async def _set_aside(self, damaged: Sequence[str], now: Instant) -> None:
+        """Leave names alone that no version of this service wrote, and tell each of them now and then."""
+        self._context.node.note(HealthProblem.DUE_NAME_DAMAGED, [{"key": key[:MOST_SHOWN]} for key in damaged])
+        for key in damaged:
+            if not now < (self._aside.get(key) or 0.0):
+                self._aside.put(key, now + queue.LONGEST_PAUSE)
+                damage = Problem.of(EntryDamaged(key, ABSENT))
+                await _record(JobFailed(job="due name", ref=key[:MOST_SHOWN], problem=damage))
 
     async def _work_off(self, backlogs: list[Backlog], fence: Mapping[str, int], until: Instant) -> list[Exception]:
         """Do what is due, within the budget of each queue; the bugs that were met."""

@@ -8,6 +8,7 @@ There is a queue for each mount and kind of work, so that a backlog in one never
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -33,6 +34,7 @@ TIDY: Final = "tidy"
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 """What a commit of a request expects of the leadership: nothing."""
 
+_KEY: Final = re.compile(rf"{keys.DUE}[^/]+/[^/]+/[0-9]{{13}}/.*", re.DOTALL)
 FIRST_PAUSE: Final = 2.0
 LONGEST_PAUSE: Final = 3600.0
 
@@ -55,8 +57,13 @@ class Job:
     fence: Mapping[str, int]
 
 
+def is_named(key: str) -> bool:
+    """Whether a key is the name of a due entry, as this service writes them."""
+    return _KEY.fullmatch(key) is not None
+
+
 def parse(key: str) -> tuple[Instant, str, str, str]:
-    """Time, kind, mount id and reference of a due entry's key."""
+    """Time, kind, mount id and reference of a due entry's key, which `is_named`."""
     mount_id, kind, instant, ref = key.removeprefix(keys.DUE).split("/", 3)
     return int(instant) / 1000, kind, mount_id, ref
 

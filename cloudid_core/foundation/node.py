@@ -10,6 +10,9 @@ from attrs import define, field, frozen
 from ..effects import ClockReading, Instant
 from .problems import Consequence, HealthProblem, Occurrence
 
+SEVERAL: Final = 3
+"""So many failures of background work in a row are a problem."""
+
 MOST_SKEW: Final = 5.0
 """Seconds that this machine's clock may be away from the store's. Intents and leadership bear several times as much."""
 
@@ -69,6 +72,17 @@ class Node:
     def note(self, problem: HealthProblem, occurrences: Sequence[Occurrence]) -> None:
         """Replace what is known of a problem; no occurrences: it is over."""
         self._noted[problem] = tuple(occurrences)
+
+    failures: dict[str, int] = field(factory=dict[str, int])
+    """How often each background work has failed in a row, by its name."""
+
+    def note_outcome(self, work: str, failure: Exception | None = None) -> None:
+        """A round of background work has ended. One failure may be over with the next round; more need somebody."""
+        self.failures[work] = self.failures.get(work, 0) + 1 if failure is not None else 0
+        others = [noted for noted in self._noted.get(HealthProblem.BACKGROUND_FAILING, ()) if noted["work"] != work]
+        if failure is not None and self.failures[work] >= SEVERAL:
+            others.append({"work": work, "count": str(self.failures[work]), "reason": type(failure).__name__})
+        self.note(HealthProblem.BACKGROUND_FAILING, others)
 
     @property
     def problems(self) -> Mapping[HealthProblem, Sequence[Occurrence]]:

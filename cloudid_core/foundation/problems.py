@@ -44,6 +44,17 @@ class HealthProblem(Enum):
         "give all nodes the same settings, and restart those that had others",
     )
 
+    BACKGROUND_FAILING = (
+        "background work ({work}) has failed {count} times in a row: {reason}",
+        Consequence.GOES_ON,
+        "the server's log says why",
+    )
+    DUE_NAME_DAMAGED = (
+        "the store has an entry {key}, which is no name of work that is due",
+        Consequence.GOES_ON,
+        "nothing is due there: remove the entry from the store while no server uses it",
+    )
+
     # What was stored before a rule became stricter (`system.stored_rules`)
     CONFIG_INVALID = (
         'the configuration of {mount} has a text in "{field}" that is no longer accepted',

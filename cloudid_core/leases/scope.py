@@ -79,6 +79,9 @@ async def _level_within(scope: Scope) -> set[str]:
     while page := await ListKeys(scope.index, after):
         for key in page:
             head, local = _split(key)
+            if not head.startswith(scope.index):  # no lease has this id
+                after = key
+                continue
             after = f"{head}{local.partition('/')[0]}/{LAST}"
             if not local.startswith(wanted):
                 after = min(after, f"{head}{wanted}") if local < wanted else after
@@ -96,6 +99,9 @@ async def find_moved(scope: Scope) -> str | None:
     after = ""
     while page := await ListKeys(scope.index, after, 1):
         head, local = _split(page[0])
+        if not head.startswith(scope.index):
+            after = page[0]
+            continue
         if await ReadEntry(f"{head}{scope.path}"):
             return f"{head}{scope.path}".removeprefix(scope.index)
         after = f"{head}{local.partition('/')[0]}/{LAST}"

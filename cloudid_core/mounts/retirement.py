@@ -131,6 +131,7 @@ async def _undo_intent(
 async def what_remains(context: Context, mount: Mount) -> Remains:
     """What is left of a retired mount, and why. Intents are read last, as objects move to them from everything else."""
     rotations = await ListKeys(keys.due_queue(mount.id, queue.ROTATION), "", 1)
+    rotates_at = [queue.parse(key)[0] for key in rotations if queue.is_named(key)]
     roles = await context.components.count_kept(context, mount)
     leases = await context.records.names(keys.mount_leases(mount.id))
     intents = await context.records.names(keys.intents(mount.id))
@@ -142,7 +143,7 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
     )
     pending: list[Lease | Intent] = [found.record for found in known_leases]
     pending += [found.record for found in known_intents]
-    due_times = [record.due_at for record in pending] + [queue.parse(key)[0] for key in rotations]
+    due_times = [record.due_at for record in pending] + rotates_at
     return Remains(
         leases=len(leases),
         intents=len(intents),

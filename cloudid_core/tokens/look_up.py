@@ -130,7 +130,8 @@ async def _accessors(context: Context, token_keys: Sequence[str]) -> list[str]:
     """The accessors of undamaged tokens. While there is one term of token keys, no token has to be read."""
     first, *newer = context.records.sealer.keyring.token_keys
     if not newer:
-        return [encoding.accessor_of(key.removeprefix(keys.TOKENS), first) for key in token_keys]
+        token_ids = [key.removeprefix(keys.TOKENS) for key in token_keys]
+        return [encoding.accessor_of(token_id, first) for token_id in token_ids if encoding.is_id(token_id)]
     return [accessor_of(context, found.record) for found in await context.records.find_undamaged(token_keys, Token)]
 
 

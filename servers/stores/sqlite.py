@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
@@ -39,6 +39,9 @@ FEW: Final = 16
 LARGEST_KNOWN: Final = 4096
 """Largest entry that is kept in memory: the bytes of its value with the characters of its key, which may be what a
 client made up."""
+
+FOREIGN: Final = 1
+"""The version of an entry that has none: no store is made with it, since the first commit has the key ring."""
 
 _NOTHING: Final = Entry(b"", ABSENT)
 _SCHEMA: Final = f"""
@@ -125,7 +128,7 @@ class SqliteStore:
         for start in range(0, len(keys), KEYS_AT_ONCE):
             page = keys[start : start + KEYS_AT_ONCE]
             rows = self._reader.execute(_READ_ALL.format(", ".join("?" * len(page))), page)
-            found |= {key: Entry(value, version) for key, value, version in rows}
+            found |= {key: _entry_of(value, version) for key, value, version in rows}
         return found
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
@@ -133,7 +136,8 @@ class SqliteStore:
         query, start = (_LIST_AFTER, after) if after >= prefix else (_LIST_FROM, prefix)
         with _failures("the store could not be read"):
             rows = self._reader.execute(query, (start, limit))
-            return tuple(takewhile(lambda key: key.startswith(prefix), (key for [key] in rows)))
+            texts = takewhile(lambda key: isinstance(key, str), (key for [key] in rows))  # which sort before the others
+            return tuple(takewhile(lambda key: key.startswith(prefix), texts))
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
         """All in one transaction; what becomes of each is decided before it begins."""
@@ -235,7 +239,13 @@ class SqliteStore:
 
 def _entry(connection: sqlite3.Connection, key: str) -> Entry:
     row = connection.execute(_READ, (key,)).fetchone()
-    return Entry(*row) if row else _NOTHING
+    return _entry_of(*row) if row else _NOTHING
+
+
+def _entry_of(value: Any, version: Any) -> Entry:
+    """An entry of the table, whose columns hold values of any type: what nobody sealed is an empty value."""
+    has_version = isinstance(version, int) and version > 0
+    return Entry(value if isinstance(value, bytes) else b"", version if has_version else FOREIGN)
 
 
 @contextmanager

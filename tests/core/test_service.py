@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import msgspec
 import pytest
 
 from cloudid_core import Request, Response, Secret, Service, Settings, initialise, open_service, run_now
 from cloudid_core.errors import RecordFailed, Refused, StoreFailed
 from cloudid_core.events import Event, RequestAnswered
+from cloudid_core.foundation.node import SEVERAL
+from cloudid_core.foundation.problems import HealthProblem
 
 from .never_waits import NeverWaits
 
@@ -91,6 +95,19 @@ def test_nothing_is_answered_that_could_not_be_recorded() -> None:
     before = host.store.revision
     assert run_now(service.handle(write), host).status == 503
     assert host.store.revision == before
+
+
+@pytest.mark.parametrize("work", ["tick", "upkeep"])
+def test_background_work_that_fails_again_and_again_is_in_health(work: str) -> None:
+    host = Troubled()
+    service = _open(host)
+    for round_ in range(2 * SEVERAL):
+        is_failing = round_ < SEVERAL
+        host.fails_in, host.failure = ("store", StoreFailed("gone")) if is_failing else ("", None)
+        with pytest.raises(StoreFailed) if is_failing else nullcontext():
+            run_now(getattr(service, work)(), host)
+        is_told = HealthProblem.BACKGROUND_FAILING in service.context.node.problems
+        assert is_told == (round_ == SEVERAL - 1)
 
 
 def test_a_wrong_master_key_opens_nothing() -> None:

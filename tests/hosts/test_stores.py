@@ -478,3 +478,32 @@ def test_a_process_that_is_killed_loses_nothing_that_it_acknowledged(path: Path)
         ]
         assert len(store.list("", "", 10**6)) % 3 == 0
         assert commit(store, put(a=b"1")) > acknowledged[-1][1]
+
+
+@pytest.mark.parametrize("value, version", [("text", 7), (7, 7), (1.5, 7), (None, 7), (b"value", "x"), (b"value", -1)])
+def test_a_row_of_other_types_is_an_entry_that_can_be_replaced_and_removed(
+    tmp_path: Path, value: object, version: object
+) -> None:
+    """SQLite's columns take values of any type; whoever reads one finds an entry that nobody has sealed."""
+    path = tmp_path / "store.sqlite"
+    with closing(SqliteStore(path)) as store:
+        store.commit_all([Commit({}, {"a": b"1", "z": b"1"})])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '') WHERE name = 'entry'")
+        connection.commit()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO entry VALUES ('foreign', ?, ?)", (value, version))
+        connection.execute("INSERT INTO entry VALUES (x'ff00', x'00', 1)")
+        connection.commit()
+    with closing(SqliteStore(path)) as store:
+        found = store.read("foreign")
+        assert found is not None
+        assert isinstance(found.value, bytes)
+        assert store.read_all(["foreign"] * 20) == store.read_all(["foreign"]) == {"foreign": found}
+        assert store.list("", "", 10) == ("a", "foreign", "z"), "and a key that is no text is none"
+        assert store.list("z", "", 10) == ("z",)
+        [put] = store.commit_all([Commit({"foreign": found.version}, {"foreign": b"ours"})])
+        assert isinstance(put, int)
+        assert store.commit_all([Commit({"foreign": put}, {}, ("foreign",))])
+        assert store.read("foreign") is None

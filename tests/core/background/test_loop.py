@@ -14,7 +14,10 @@ from cloudid_core.background.loop import (
     FOLLOW,
     LANES,
     LANES_BEHIND,
+    MOST_ASIDE,
     MOST_LANES,
+    MOST_SHOWN,
+    MOST_TOLD,
     PAUSE,
     ROUND_SECONDS,
     SWEEP_PAUSE,
@@ -24,7 +27,9 @@ from cloudid_core.background.loop import (
 from cloudid_core.background.queue import Due, Job
 from cloudid_core.effects import Commit, Instant, Program, Sleep
 from cloudid_core.errors import Code, Conflict, Refused, StoreFailed
+from cloudid_core.events import JobFailed
 from cloudid_core.foundation.context import Context
+from cloudid_core.foundation.problems import HealthProblem
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.sealing import RESERVE
@@ -294,6 +299,46 @@ def test_what_met_a_bug_is_set_aside_for_a_while_and_holds_nothing_up() -> None:
     round_.setting.world.advance(queue.LONGEST_PAUSE)
     with pytest.raises(ExceptionGroup):
         round_.run()
+
+
+DAMAGED: Final = (
+    "due/0/x",
+    "due/",
+    "due//////",
+    "due/m/kind/0",
+    "due/m/kind/" + "9" * 5000 + "/x",
+    "due/m/kind/\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669\u0660\u0661\u0662\u0663/x",
+    "due/m/kind/-000000000001/x",
+    "due/z",
+)
+
+
+def test_a_name_that_nobody_wrote_is_set_aside_told_and_holds_nothing_up() -> None:
+    round_ = Round()
+    round_.put("m", "a", "b")
+    round_.setting.world.store.commit({}, dict.fromkeys(DAMAGED, b"x"), ())
+    assert round_.run() == PAUSE
+    assert sorted(round_.done) == ["m/a", "m/b"]
+    told = [event for event in round_.setting.world.events if isinstance(event, JobFailed)]
+    assert sorted(event.ref for event in told) == sorted(key[:MOST_SHOWN] for key in DAMAGED)
+    node = round_.setting.context.node
+    assert len(node.problems[HealthProblem.DUE_NAME_DAMAGED]) == len(DAMAGED)
+    round_.run()
+    assert len([event for event in round_.setting.world.events if isinstance(event, JobFailed)]) == len(DAMAGED)
+    round_.setting.world.store.commit({}, {}, DAMAGED)
+    round_.run()
+    assert not node.problems
+
+
+def test_many_names_that_nobody_wrote_cost_little() -> None:
+    """They are listed a thousand at a time, and hide nothing that sorts behind them."""
+    round_ = Round()
+    round_.put("z", "a")
+    round_.setting.world.store.commit({}, {f"due/m/{number}": b"x" for number in range(3 * MOST_ASIDE)}, ())
+    before = len(round_.setting.world.trace)
+    round_.run()
+    assert round_.done == ["z/a"]
+    assert len(round_.setting.world.trace) - before < MOST_TOLD + 50
 
 
 def test_an_unknown_kind_of_work_is_a_bug() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.effects import ClockReading
-from cloudid_core.foundation.node import MOST_SKEW, Node
+from cloudid_core.foundation.node import MOST_SKEW, SEVERAL, Node
 from cloudid_core.foundation.problems import HealthProblem
 
 
@@ -56,3 +56,22 @@ def test_a_problem_that_was_noted_lasts_until_it_is_noted_as_over() -> None:
     assert node.can_serve
     node.note(HealthProblem.CONFIG_INVALID, [])
     assert list(node.problems) == [HealthProblem.SETTINGS_DIFFER]
+
+
+def test_background_work_that_fails_several_times_in_a_row_is_a_problem_until_it_works_again() -> None:
+    node = Node()
+    for _ in range(SEVERAL - 1):
+        node.note_outcome("tick", KeyError("secret"))
+    node.note_outcome("tick")
+    node.note_outcome("tick", KeyError("secret"))
+    assert not node.problems
+    for work in ("tick", "upkeep"):
+        for _ in range(SEVERAL):
+            node.note_outcome(work, TypeError("secret"))
+    assert node.can_serve
+    reasons = {noted["work"]: noted["reason"] for noted in node.problems[HealthProblem.BACKGROUND_FAILING]}
+    assert reasons == {"tick": "TypeError", "upkeep": "TypeError"}
+    node.note_outcome("upkeep")
+    assert [noted["work"] for noted in node.problems[HealthProblem.BACKGROUND_FAILING]] == ["tick"]
+    node.note_outcome("tick")
+    assert not node.problems

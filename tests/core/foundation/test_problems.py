@@ -18,13 +18,17 @@ from tests.installation import Installation
 REQUEST: Final = re.compile(r"(GET|POST|PUT|DELETE|LIST) (\S+)(?: (\{.*\}))?")
 
 OCCURRENCES: Final = {
+    "count": "3",
     "device": "file",
     "field": "client_id",
+    "key": "due/0/x",
     "mount": "cloud",
     "names": "leeway",
+    "reason": "TypeError",
     "seconds": "7.0",
     "setting": "audit_non_hmac_request_keys",
     "side": "behind",
+    "work": "tick",
 }
 """A value for each name that a row can have in braces."""
 

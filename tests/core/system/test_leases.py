@@ -485,6 +485,19 @@ def test_a_level_is_listed_without_what_is_below_it() -> None:
     assert sum(type(effect).__name__ == "ListKeys" for _, effect in world.trace[start:]) == 2
 
 
+def test_a_name_in_the_index_that_is_no_leases_hides_none() -> None:
+    world = engine_with_roles()
+    lease_id = world.issue("existing")
+    prefix = keys.mount_leases(world.mount().id)
+    names = ("a", "", "a/b", "cloud", "cloud/", "a/b/c/d/e", "z")
+    world.store.commit({}, {f"{prefix}{name}": b"x" for name in names}, ())
+    path, _, last = lease_id.rpartition("/")
+    assert last in world.must("LIST", f"sys/leases/lookup/{path}").data["keys"]
+    assert "creds/" in world.must("LIST", "sys/leases/lookup/cloud").data["keys"]
+    world.must("PUT", "sys/leases/lookup", {"lease_id": lease_id})
+    assert world.refused("PUT", "sys/leases/lookup", {"lease_id": "cloud/creds/existing/x"})[0] == 400
+
+
 def test_leases_that_cannot_be_revoked_are_listed_and_counted() -> None:
     world = engine_with_roles()
     stuck = [world.issue() for _ in range(3)]

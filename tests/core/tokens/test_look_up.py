@@ -157,6 +157,13 @@ def test_accessors_are_listed(method: str, path: str) -> None:
     assert len(listed) == 4
 
 
+def test_a_name_that_is_no_tokens_has_no_accessor() -> None:
+    world = Installation()
+    before = world.must("LIST", "auth/token/accessors").data["keys"]
+    world.store.commit({}, {"token/x": b"x", "token/": b"x", f"token/{'g' * 32}": b"x"}, ())
+    assert world.must("LIST", "auth/token/accessors").data["keys"] == before
+
+
 def test_accessors_are_listed_in_pages_in_the_order_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every accessor is in exactly one page, for pages of any size. The token of `after` may be gone."""
     monkeypatch.setattr(look_up, "PAGE", 2)
