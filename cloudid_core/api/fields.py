@@ -288,12 +288,17 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
             values[name] = kind.parse(raw)
         except ValueError as error:
             problems.append(Problem(Code.FIELD_INVALID, f'"{spelling}" {error}'))
-        if field.old_name:
+        if field.old_name and not _says_both(body, field):
             spelled_old[field.old_name] = spelling != name
     if problems:
         raise Refused.because(problems) from None
     ignored.sort()
     return ParsedFields(values, spelled_old, tuple(ignored))
+
+
+def _says_both(body: Mapping[str, object], field: Field) -> bool:
+    """Whether a body has the same value under both spellings, as who writes back what was read: neither is meant."""
+    return field.name in body and field.old_name in body and body[field.name] == body[field.old_name]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -99,6 +99,9 @@ class QuotaConfig(AsWritten):
     rate_limit_exempt_paths: tuple[str, ...] = setting(
         PATHS, ("sys/health", "sys/leader", "sys/seal-status"), "Paths that no quota limits."
     )
+    enable_rate_limit_audit_logging: bool = setting(
+        BOOLEAN, False, "Kept and read back: audit devices get what a quota refuses in any case."
+    )
     enable_rate_limit_response_headers: bool = setting(
         BOOLEAN, False, "Whether answers tell what a rate limit leaves: `X-RateLimit-Limit`, `-Remaining`, `-Reset`."
     )

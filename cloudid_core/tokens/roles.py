@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, one_of, setting, show
+from ..api.fields import BOOLEAN, SECONDS, TEXT, FieldType, Json, one_of, setting, show
 from ..api.response import NOTHING, Answer
 from ..api.routing import Call, capture_name
 from ..errors import Code, Refused
@@ -21,7 +23,7 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
-from ..values.listing import comma_list
+from ..values import listing
 from ..values.names import policy_name
 from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
 
@@ -30,13 +32,24 @@ _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?
 
 def _globs(raw: object) -> tuple[str, ...]:
     """Names of policies in which `*` matches any text."""
-    globs = tuple(filter(None, comma_list(raw)))
+    globs = tuple(filter(None, listing.comma_list(raw)))
     for glob in globs:
         policy_name(glob.replace("*", "x"))
     return globs
 
 
 GLOBS: Final = FieldType("list of policies, with `*`", _globs, list, normal=normalised)
+
+
+def _nothing(raw: object) -> tuple[str, ...]:
+    if any(listing.comma_list(raw)):
+        raise ValueError("must be empty: there are no entities")
+    return ()
+
+
+NO_ALIASES: Final = FieldType("empty list", _nothing, list)
+OLD_NAMES: Final[Mapping[str, Json]] = MappingProxyType({"period": 0, "explicit_max_ttl": 0})
+"""Members by deprecated names that reads always have, and what they are unless such a name was used."""
 
 
 @frozen(kw_only=True)
@@ -60,6 +73,9 @@ class TokenRole(TokenLimits):
     orphan: bool = setting(BOOLEAN, False, "Tokens have no parent.")
     renewable: bool = setting(BOOLEAN, True, "Tokens can be renewed.")
     path_suffix: str = setting(TEXT, "", "Ends the path that tokens are filed under.")
+    allowed_entity_aliases: tuple[str, ...] = setting(
+        NO_ALIASES, (), "Accepted while it is empty; there are no entities."
+    )
 
     @property
     def rules_policies(self) -> bool:
@@ -107,7 +123,8 @@ async def read_role(call: Call) -> Answer:
     found = await call.context.records.find(keys.role(TOKEN.id, name), TokenRole)
     if found is None:
         raise Refused(Code.NOT_FOUND)
-    return Answer(data={"name": name, **show(found.record, spelled_old=found.record.spelled_old)})
+    shown = show(found.record, spelled_old=found.record.spelled_old)
+    return Answer(data={"name": name, **OLD_NAMES, **shown})
 
 
 async def list_roles(call: Call) -> Answer:

@@ -118,6 +118,8 @@ BY_TYPE: Final[Mapping[str, Strategy]] = {
     "list of policies": POLICY_NAMES,
     "list of policies, with `*`": POLICY_NAMES.map(lambda names: [f"{name}*" for name in names]),
     "list of tags": st.lists(st.text(LETTERS + ":", min_size=1, max_size=5)),
+    "empty list": st.just([]),
+    "list of app, user": st.lists(st.sampled_from(["app", "User"]), min_size=1),
     "object": st.dictionaries(WORDS, TEXTS, max_size=3),
     "path": st.sampled_from(PATHS),
 }
@@ -221,3 +223,21 @@ def test_what_was_written_reads_back_and_written_back_changes_nothing(
     assert shows(shown.get(one.name), value) or (one.name not in shown and not value), f"{value!r} reads as {shown}"
     service.must("POST", place.path, {name: value for name, value in shown.items() if name not in place.unread})
     assert read(service, place) == shown
+
+
+@pytest.mark.parametrize(
+    "path, old",
+    [
+        ("auth/token/roles/web", {"period": 60, "explicit_max_ttl": 90}),
+        ("auth/cloud/role/web", {"policies": ["A"], "ttl": 60, "max_ttl": 90, "num_uses": 2, "bound_cidrs": ["::1"]}),
+    ],
+)
+def test_what_was_written_under_deprecated_names_stays_under_them_when_it_is_written_back(
+    made: SecretsEngine, path: str, old: dict[str, Any]
+) -> None:
+    service = made.copy()
+    service.must("POST", path, {"bound_group_ids": ["g"], **old})
+    shown = service.must("GET", path).data
+    assert old.items() <= shown.items()
+    service.must("POST", path, shown)
+    assert service.must("GET", path).data == shown

@@ -157,10 +157,12 @@ def test_the_configuration_reads_back_and_keeps_what_is_not_given() -> None:
     world = Installation()
     default = {"rate_limit_exempt_paths": ["sys/health", "sys/leader", "sys/seal-status"]}
     config = "sys/quotas/config"
-    assert world.must("GET", config).data == {**default, "enable_rate_limit_response_headers": False}
+    flags = {"enable_rate_limit_audit_logging": False, "enable_rate_limit_response_headers": False}
+    assert world.must("GET", config).data == {**default, **flags}
     world.must("POST", config, {"enable_rate_limit_response_headers": "true"})
     world.must("POST", config, {"rate_limit_exempt_paths": []})
     assert world.must("GET", config).data == {
+        **flags,
         "rate_limit_exempt_paths": [],
         "enable_rate_limit_response_headers": True,
     }

@@ -25,6 +25,9 @@ DEFAULTS = {
     "orphan": False,
     "renewable": True,
     "path_suffix": "",
+    "allowed_entity_aliases": [],
+    "period": 0,
+    "explicit_max_ttl": 0,
 }
 
 
@@ -68,6 +71,9 @@ def test_every_field_reads_back_and_what_is_not_given_stays() -> None:
         "token_period": 60,
         "token_num_uses": 8,
         "token_bound_cidrs": ["10.0.0.0/8"],
+        "allowed_entity_aliases": [],
+        "period": 0,
+        "explicit_max_ttl": 0,
     }
 
 
@@ -104,6 +110,15 @@ def test_fields_that_make_no_sense_are_refused(fields: dict[str, object], code: 
     world = Installation()
     assert world.refused("POST", "auth/token/roles/web", fields) == (400, code)
     assert world.ask("GET", "auth/token/roles/web").status == 404
+
+
+@pytest.mark.parametrize("aliases", ["", [], None, [""]])
+def test_there_are_no_entities_whose_aliases_a_role_could_allow(aliases: object) -> None:
+    world = Installation()
+    world.must("POST", "auth/token/roles/web", {"allowed_entity_aliases": aliases})
+    reply = world.ask("POST", "auth/token/roles/web", {"allowed_entity_aliases": "a"})
+    assert (reply.status, reply.body["codes"]) == (400, ["field_invalid"])
+    assert '"allowed_entity_aliases"' in reply.body["errors"][0]
 
 
 def test_policies_of_a_role_count_in_any_spelling() -> None:
