@@ -25,6 +25,7 @@ OCCURRENCES: Final = {
     "mount": "cloud",
     "names": "leeway",
     "reason": "TypeError",
+    "role": "reader",
     "seconds": "7.0",
     "setting": "audit_non_hmac_request_keys",
     "side": "behind",
