@@ -24,6 +24,7 @@ from benchmarks.report import environment
 from benchmarks.servers import LIMIT, WORKLOADS, Results, Sample
 from benchmarks.sweep import Removal
 from tests.stores.cluster import require_installed
+from tests.waiting import PATIENCE
 
 ROOT: Final = Path(__file__).parent.parent
 CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request"]
@@ -34,7 +35,7 @@ REQUEST: Final = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"benchmarks.{program}", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def json_of(program: str, *arguments: str) -> Any:

@@ -29,7 +29,7 @@ MAX_BODY: Final = 1 << 20
 MAX_LINE: Final = 1 << 12
 GZIP: Final = 16 + zlib.MAX_WBITS
 IDLE_SECONDS: Final = 120.0
-FETCH_SECONDS: Final = 5.0
+FETCH_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 
 

@@ -14,14 +14,13 @@ import pytest
 
 from servers.provider_simulator import Simulator, start
 from tests.servers.running import Running
+from tests.waiting import PATIENCE
 
 PROGRAM: Final = Path(__file__).parent / "go"
 CHECKS: Final = tuple(re.findall(r'^\t\{"(.+)", \w+\},$', (PROGRAM / "main.go").read_text(), re.MULTILINE))
 SERVERS: Final = ("trio_server", "aiohttp_server")
 BUILD_TIMEOUT: Final = 600.0
 """Seconds. The first build compiles the library; later ones take it from Go's cache."""
-
-RUN_TIMEOUT: Final = 60.0
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +47,12 @@ def results(request: pytest.FixtureRequest, program: Path) -> Iterator[dict[str,
         with Running(f"servers.{request.param}", *arguments) as server:
             command = [str(program), server.url, "root", cloud.url]
             # An empty environment: the library reads VAULT_* variables and proxies from it.
-            run = subprocess.run(command, env={}, capture_output=True, text=True, timeout=RUN_TIMEOUT)
+            run = subprocess.run(command, env={}, capture_output=True, text=True, timeout=PATIENCE)
             assert run.returncode == 0, run.stderr
             yield {line["check"]: line for line in map(json.loads, run.stdout.splitlines())}
 
 
-@pytest.mark.timeout(BUILD_TIMEOUT + 2 * RUN_TIMEOUT)
+@pytest.mark.timeout(BUILD_TIMEOUT + 3 * PATIENCE)
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_client_in_go(results: dict[str, Any], check: str) -> None:
     assert results[check]["ok"], results[check]["detail"]

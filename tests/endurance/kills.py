@@ -32,6 +32,7 @@ from tests.servers.credentials import ROLES, alive, leases
 from tests.servers.deployment import Deployment
 from tests.servers.running import SERVERS, Running
 from tests.servers.threads import Threads
+from tests.waiting import PATIENT
 
 from .clients import ServiceClient
 from .expectations import GONE
@@ -132,7 +133,7 @@ def _in_the_end(
 
 def _leaks(service: httpx.Client, cloud: Cloud) -> list[str]:
     """Where the objects at the provider, by its own ledger, are not those of the leases."""
-    root = httpx.get(f"{cloud.url}/simulator/world", trust_env=False).json()["applications"][0]["object_id"]
+    root = httpx.get(f"{cloud.url}/simulator/world", **PATIENT).json()["applications"][0]["object_id"]
     made = alive(cloud.url)
     found = Counter(one["kind"] for one in made if root not in one["of"])
     fresh, existing = (len(leases(service, role)) for role in ROLES)

@@ -15,7 +15,6 @@ CYCLES: Final = 2
 SECONDS: Final = 4.0
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SERVERS)
 def test_nothing_is_lost_or_leaked_whatever_goes_wrong_at_once(name: str, tmp_path: Path) -> None:
     report = prove(name, tmp_path, CYCLES, seed=0, seconds=SECONDS)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.servers.running import SERVERS
 
-from .soak import MEASURES, WARM_UP, draw, judge, soak
+from .soak import FEWEST, MEASURES, WARM_UP, draw, judge, soak
 
 MINUTES: Final = 0.1
 LENGTH: Final = 90
@@ -44,7 +44,7 @@ def test_what_grows_all_the_time_is_not_flat() -> None:
 def test_a_short_soak_fails_no_request_and_can_be_drawn(name: str, tmp_path: Path) -> None:
     found, failures = soak(name, tmp_path, MINUTES)
     assert failures == []
-    assert all(len(found[measure.name]) == len(found["seconds"]) > 2 for measure in MEASURES)
+    assert all(len(found[measure.name]) == len(found["seconds"]) >= FEWEST for measure in MEASURES)
     assert max(found["stored tokens"]) > 0
     picture = ElementTree.fromstring(draw(name, found))
     assert len(picture.findall("{http://www.w3.org/2000/svg}polyline")) == len(MEASURES)

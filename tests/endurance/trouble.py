@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import httpx
 
+from tests.waiting import PATIENT
+
 PAUSE: Final = 0.8
 """Seconds between two sets of faults."""
 RULES: Final = 4
@@ -58,7 +60,7 @@ class Trouble:
         self._dice = Random(seed)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
-        self._client = httpx.Client(base_url=f"{cloud}/simulator", trust_env=False, timeout=30.0)
+        self._client = httpx.Client(base_url=f"{cloud}/simulator", **PATIENT)
 
     def __enter__(self) -> Trouble:
         self._post("behaviour", STALE)

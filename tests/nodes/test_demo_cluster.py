@@ -6,12 +6,10 @@ import subprocess
 import sys
 from typing import Final
 
-import pytest
-
 from tests.servers.running import ROOT
 from tests.stores.cluster import Cluster
+from tests.waiting import PATIENCE
 
-LIMIT: Final = 170.0
 STEPS: Final = (
     "/v1/auth/cloud/login -> 200",
     "/v1/auth/token/revoke-self -> 204",
@@ -22,11 +20,10 @@ STEPS: Final = (
 )
 
 
-@pytest.mark.timeout(180)
 def test_the_demo_of_a_cluster_tells_its_story_to_the_end(cluster: Cluster) -> None:
     """Where PostgreSQL is installed, which `cluster` finds out."""
     command = [sys.executable, "-m", "servers.demo_cluster"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     places = [ran.stdout.find(step) for step in STEPS]
     assert places == sorted(places)

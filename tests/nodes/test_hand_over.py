@@ -12,21 +12,15 @@ import pytest
 from cloudid_core.background.leadership import LENGTH
 from tests.servers.running import Running
 from tests.stores.test_served import prepared, written
+from tests.waiting import PATIENT, wait_until
 
-SOON: Final = LENGTH / 3
-"""Seconds within which another node leads, on a machine that is busy."""
+ATTEMPTS: Final = 3
+"""A machine may be busy for once; what is not handed over lasts for half of `LENGTH` every time."""
 
 
 def leads(running: Running) -> bool:
-    shown = httpx.get(f"{running.url}/v1/sys/leader", trust_env=False).json()
+    shown = httpx.get(f"{running.url}/v1/sys/leader", **PATIENT).json()
     return bool(shown["background_node_id"] == shown["node_id"])
-
-
-def wait_until(running: Running, *, is_leader: bool) -> None:
-    until = time.monotonic() + SOON
-    while leads(running) != is_leader:
-        assert time.monotonic() < until
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("names", [("trio_server", "aiohttp_server"), ("aiohttp_server", "trio_server")])
@@ -34,10 +28,17 @@ def test_another_server_takes_over_within_seconds(names: tuple[str, str], databa
     settings = written(tmp_path, database)
     prepared(settings)
     with Running(f"servers.{names[0]}", "--settings", str(settings)) as staying:
-        wait_until(staying, is_leader=True)
-        with Running(f"servers.{names[1]}", "--settings", str(settings)) as stopping:
-            wait_until(stopping, is_leader=True)
-            wait_until(staying, is_leader=False)
-            code, log = stopping.stop()
-        wait_until(staying, is_leader=True)
+        wait_until(lambda: leads(staying))
+        assert any(is_early(staying, f"servers.{names[1]}", settings) for _ in range(ATTEMPTS))
+
+
+def is_early(staying: Running, other: str, settings: Path) -> bool:
+    """Start another server, which leads then, and stop it; whether this one leads before that one's claim ends."""
+    with Running(other, "--settings", str(settings)) as stopping:
+        wait_until(lambda: leads(stopping))
+        wait_until(lambda: not leads(staying))
+        code, log = stopping.stop()
     assert (code, "not handed over" in log) == (0, False)
+    stopped = time.monotonic()
+    wait_until(lambda: leads(staying))
+    return time.monotonic() - stopped < LENGTH / 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from servers.provider_simulator import Simulator, start
 from servers.stores.postgres.temporary import NoPostgres
 from tests.servers.credentials import SETTLED_SOON, borrowing, check
 from tests.servers.deployment import Deployment, service_table
 from tests.servers.load import Load
-from tests.servers.running import PATIENCE, Running, wait_until
+from tests.servers.running import Running, wait_until
 from tests.servers.story import ROOT
 from tests.stores.cluster import Cluster
 from tests.stores.test_served import ask, prepared, written
@@ -51,17 +48,17 @@ def kill_postgres(cluster: Cluster) -> None:
     """And start it again: it recovers what was committed."""
     pid = int((cluster.data / "postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            cluster.start()
-            return
-        except NoPostgres:  # a process of the old server is still ending
-            assert time.monotonic() < until
-            time.sleep(0.2)
+    wait_until(lambda: has_started(cluster))
 
 
-@pytest.mark.timeout(300)
+def has_started(cluster: Cluster) -> bool:
+    try:
+        cluster.start()
+    except NoPostgres:  # a process of the old server is still ending
+        return False
+    return True
+
+
 def test_nothing_is_leaked_and_no_lease_is_lost(cluster: Cluster, tmp_path: Path, cycles: int) -> None:
     with cluster.database() as address, start(Simulator()) as cloud:
         settings = written(tmp_path, address)

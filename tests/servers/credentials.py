@@ -7,13 +7,12 @@ from typing import Any, Final
 
 import httpx
 
-from .load import LONG
-from .running import wait_until
+from tests.waiting import PATIENT, wait_until
 
 ROLES: Final = ("fresh", "existing")
 """The roles of a `Deployment`."""
 
-SETTLED_SOON: Final = {"request_deadline": "3s", "request_grace": "500ms", "settle_time": 2}
+SETTLED_SOON: Final = {"request_deadline": "6s", "request_grace": "500ms", "settle_time": 2}
 """Settings with which the service takes up what a kill has cut short after seconds."""
 
 
@@ -34,16 +33,16 @@ def leases(service: httpx.Client, *roles: str) -> set[str]:
 
 def alive(simulator: str) -> list[dict[str, Any]]:
     """What was made at the provider and lives."""
-    made = httpx.get(f"{simulator}/simulator/ledger", trust_env=False).json()
+    made = httpx.get(f"{simulator}/simulator/ledger", **PATIENT).json()
     return [one for one in made if one["deleted_at"] is None]
 
 
 def check(service: httpx.Client, simulator: str, answers: Iterable[dict[str, Any]]) -> None:
     """Each answer has its lease, each lease has its credentials, and nothing is left once all leases are revoked."""
-    wait_until(lambda: _passwords(simulator) == len(leases(service)), LONG)
+    wait_until(lambda: _passwords(simulator) == len(leases(service)))
     assert {answer["lease_id"] for answer in answers} <= leases(service)
     service.put("sys/leases/revoke-prefix/cloud/creds").raise_for_status()
-    wait_until(lambda: not alive(simulator), LONG)
+    wait_until(lambda: not alive(simulator))
     assert leases(service) == set()
 
 

@@ -14,11 +14,11 @@ from attrs import define, field
 
 from benchmarks.sweep import count_entries
 from cloudid_core.store.keys import TOKENS
+from tests.waiting import PATIENT
 
 from .running import Running, initialise
 from .story import RESOURCE, login_form
 
-TIMEOUT: Final = 60.0
 SERVER: Final = """
 [server]
 listen = "127.0.0.1:0"
@@ -67,11 +67,11 @@ class Deployment:
     def client(self, server: Running, token: str | None = None) -> httpx.Client:
         """A client of the server's API; without a token, the operator's."""
         headers = {"X-Service-Token": self.root if token is None else token}
-        return httpx.Client(base_url=f"{server.url}/v1", headers=headers, trust_env=False, timeout=TIMEOUT)
+        return httpx.Client(base_url=f"{server.url}/v1", headers=headers, **PATIENT)
 
     def configure(self, server: Running, token_ttl: str = "1h", lease_ttl: str = "1h") -> None:
         """A login role `all`; engine roles `fresh` (makes principals) and `existing` (uses an application)."""
-        world = httpx.get(f"{self.cloud}/simulator/world", trust_env=False).json()
+        world = httpx.get(f"{self.cloud}/simulator/world", **PATIENT).json()
         application, other = world["applications"][:2]
         root = {name: application[name] for name in ("client_id", "client_secret")}
         root |= {"tenant_id": world["tenant"]}
@@ -96,7 +96,7 @@ class Deployment:
 
     def identify(self) -> None:
         """Have the machine that logs in get a new identity."""
-        world = httpx.get(f"{self.cloud}/simulator/world", trust_env=False).json()
+        world = httpx.get(f"{self.cloud}/simulator/world", **PATIENT).json()
         form = login_form(self.cloud, world["machines"][0])
         assert form is not None
         self.form = form

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import httpx
 
-from .running import PATIENCE, wait_until
-from .threads import Threads
+from tests.waiting import PATIENT, wait_until
 
-LONG: Final = 90.0
-"""Seconds in which enough is answered, and background work comes to an end, on a machine that is busy."""
+from .threads import Threads
 
 
 class Load(Threads):
@@ -30,12 +28,12 @@ class Load(Threads):
     def wait_for_more(self, count: int) -> None:
         """Until so many more requests have succeeded."""
         enough = len(self.answers) + count
-        wait_until(lambda: len(self.answers) >= enough, LONG)
+        wait_until(lambda: len(self.answers) >= enough)
 
     def _repeat(self, request: httpx.Request, stop: threading.Event) -> None:
         # A new connection each time: it comes to any worker of a server.
         limits = httpx.Limits(max_keepalive_connections=0)
-        with httpx.Client(trust_env=False, timeout=PATIENCE, limits=limits) as client:
+        with httpx.Client(**PATIENT, limits=limits) as client:
             while not stop.is_set():
                 try:
                     answer = client.send(request).raise_for_status()

@@ -8,26 +8,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final
 
-T = TypeVar("T")
+from tests.waiting import PATIENCE as PATIENCE
+from tests.waiting import wait_until as wait_until
+
 SERVERS: Final = ("trio_server", "aiohttp_server")
 ROOT: Final = Path(__file__).parent.parent.parent
-PATIENCE: Final = 20.0
-"""Seconds that a test waits for what should come at once, on a machine that is busy."""
-
-
-def wait_until(condition: Callable[[], T], patience: float = PATIENCE) -> T:
-    """What the condition says once that is true. Fails after so many seconds."""
-    until = time.monotonic() + patience
-    while not (found := condition()):
-        assert time.monotonic() < until, "this takes too long"
-        time.sleep(0.05)
-    return found
 
 
 def initialise(name: str, settings: Path) -> str:
@@ -62,7 +52,8 @@ class Running:
                 self.port = int(self.url.rpartition(":")[2])
                 return
             self.introduction.append(line.strip())
-        raise AssertionError("the server ended before it was ready: " + self.wait()[1])
+        with self:
+            raise AssertionError("the server ended before it was ready: " + self.wait()[1])
 
     def stop(self) -> tuple[int, str]:
         """Tell it to stop; its exit code and its log."""
@@ -137,6 +128,20 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.socket.close()
+
+
+class Gate:
+    """A folder that requests to `/waits` and `/holds` of the fake server wait at, until a test opens it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def wait_for(self, count: int) -> None:
+        """Until so many requests wait."""
+        wait_until(lambda: len(list(self.folder.glob("begun-*"))) >= count)
+
+    def open(self) -> None:
+        (self.folder / "open").touch()
 
 
 def content_length(head: bytes) -> int:

@@ -10,6 +10,8 @@ from typing import Any, Final
 import httpx
 from attrs import field, frozen
 
+from tests.waiting import PATIENT
+
 RESOURCE: Final = "https://management.azure.com/"
 ROOT: Final = "canary-of-a-root-token"
 
@@ -33,7 +35,7 @@ def identity(simulator: str, machine: str, **query: str) -> str:
         f"{simulator}/machines/{machine}/metadata/identity/oauth2/token",
         params={"api-version": "2018-02-01", "resource": RESOURCE, **query},
         headers={"Metadata": "true"},
-        trust_env=False,
+        **PATIENT,
     )
     answer.raise_for_status()
     token: str = answer.json()["access_token"]
@@ -42,7 +44,7 @@ def identity(simulator: str, machine: str, **query: str) -> str:
 
 def story(simulator: str) -> Iterator[Step]:
     """Config, role, logins of every kind of machine, refusals, the life of a token."""
-    world = httpx.get(f"{simulator}/simulator/world", trust_env=False).json()
+    world = httpx.get(f"{simulator}/simulator/world", **PATIENT).json()
     application = world["applications"][0]
     config = {"tenant_id": world["tenant"], "resource": RESOURCE, "client_id": application["client_id"]}
     yield Step(200, "GET", "sys/seal-status", token="")
@@ -127,7 +129,7 @@ def tell(url: str, simulator: str) -> list[tuple[Step, int, str]]:
     """Tell the story to a server; for each step its status and all of its answer that must be the same everywhere."""
     told: list[tuple[Step, int, str]] = []
     token = ""
-    with httpx.Client(trust_env=False) as client:
+    with httpx.Client(**PATIENT) as client:
         for step in story(simulator):
             headers = {"X-Service-Token": token if step.token == "$token" else step.token} if step.token else {}
             content = None if step.body is None else json.dumps(step.body)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -18,8 +17,7 @@ from servers.common.host import Host
 from servers.common.logs import open_log
 from servers.http1.heads import Head
 from tests.hosts.opened import RUNTIMES, on
-
-from .running import PATIENCE
+from tests.waiting import until
 
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
 FAR: Final = 3600.0
@@ -67,19 +65,12 @@ def run_app(runtime: str, service: Lending, scenario: Callable[[App, Host], Coro
 
     async def opened(host: Host) -> None:
         app = App(service, host, open_log("debug", full), 1024, ())
-        await until(host, lambda: "tick" in service.asked)
+        await until(host.sleep, lambda: "tick" in service.asked)
         await scenario(app, host)
         await app.finish()
 
     on(runtime, opened)
     os.close(full)
-
-
-async def until(host: Host, condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < limit
-        await host.sleep(STEP)
 
 
 async def lose(app: App) -> None:
@@ -92,7 +83,7 @@ def test_background_work_follows_an_undelivered_answer_at_once(runtime: str) -> 
 
     async def scenario(app: App, host: Host) -> None:
         await lose(app)
-        await until(host, lambda: len(service.asked) == 3)
+        await until(host.sleep, lambda: len(service.asked) == 3)
 
     run_app(runtime, service, scenario)
     assert service.asked == ["tick", "undelivered a lease", "tick"]

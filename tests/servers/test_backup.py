@@ -17,26 +17,29 @@ from cloudid_core.errors import StoreFailed
 from servers.provider_simulator import Simulator, start
 from servers.stores.backup import back_up
 from servers.stores.sqlite import SqliteStore
+from tests.waiting import PATIENT, wait_until
 
 from .credentials import SETTLED_SOON, borrowing, leases
 from .deployment import Deployment
-from .load import LONG, Load
-from .running import SERVERS, wait_until
+from .load import Load
+from .running import SERVERS
 from .test_commands import command
 from .threads import Threads
 
 ENOUGH: Final = 12
 """Credentials that are borrowed before the copy is made, and again after it."""
 CLIENTS: Final = 4
+PATIENT_SERVICE: Final = {**SETTLED_SOON, "request_deadline": "20s"}
+"""No request fails, however busy the machine is."""
 
 
 class Directory:
     """What an operator does to the root application at the provider."""
 
     def __init__(self, simulator: str) -> None:
-        self.world = httpx.get(f"{simulator}/simulator/world", trust_env=False).json()
+        self.world = httpx.get(f"{simulator}/simulator/world", **PATIENT).json()
         self.application = self.world["applications"][0]
-        self._client = httpx.Client(trust_env=False, base_url=simulator)
+        self._client = httpx.Client(**PATIENT, base_url=simulator)
         form = {"grant_type": "client_credentials", "scope": "https://graph.microsoft.com/.default"}
         form |= {name: self.application[name] for name in ("client_id", "client_secret")}
         answer = self._client.post(f"/login/{self.world['tenant']}/oauth2/v2.0/token", data=form)
@@ -82,7 +85,7 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
     """The copy is made under load. After it, leases are made and the root secret is rotated; then the store is lost."""
     store, copy = tmp_path / "store.sqlite", tmp_path / "backup.sqlite"
     with start(Simulator()) as cloud, closing(Directory(cloud.url)) as directory:
-        deployment = Deployment.prepare(name, tmp_path, cloud.url, SETTLED_SOON)
+        deployment = Deployment.prepare(name, tmp_path, cloud.url, PATIENT_SERVICE)
         with deployment.serving() as server:
             deployment.configure(server)
         with serving(deployment) as client:
@@ -112,7 +115,7 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
                 assert (answer.status_code, answer.json()["codes"]) == (502, ["provider_secret_refused"])
 
             client.post("cloud/config", json={"client_secret": by_hand["secretText"]}).raise_for_status()
-            wait_until(lambda: not client.get("cloud/reconcile").json()["data"]["too_fresh"], LONG)
+            wait_until(lambda: not client.get("cloud/reconcile").json()["data"]["too_fresh"])
             report = client.get("cloud/reconcile").json()["data"]
             assert (report["missing"], report["unexamined"]) == ([], 0)
             fresh, existing = (sum(f"/{role}/" in lease for lease in restored) for role in ("fresh", "existing"))
@@ -129,8 +132,8 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
                 assert len(others) == (kind == "password"), "the root secret of the rotation"
                 assert by_hand["keyId"] not in others
             client.post("cloud/reconcile", json={"max": 1000}).raise_for_status()
-            wait_until(lambda: len(directory.made("application")) == fresh, LONG)
-            wait_until(lambda: len(directory.made("password")) == len(restored), LONG)
+            wait_until(lambda: len(directory.made("application")) == fresh)
+            wait_until(lambda: len(directory.made("password")) == len(restored))
             report = client.get("cloud/reconcile").json()["data"]
             assert (report["unaccounted"], report["missing"]) == ([], [])
             assert leases(client) == restored

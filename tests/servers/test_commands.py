@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from cloudid_core.values.secret import Secret
 from servers.common.interrupts import until_interrupted
 from servers.common.options import Options, read_options
 
-from .running import ROOT, Running
+from .running import PATIENCE, ROOT, Running, wait_until
 
 SERVERS: Final = ("servers.trio_server", "servers.aiohttp_server")
 HEX: Final = "0123456789abcdef"
@@ -27,13 +26,18 @@ HEX: Final = "0123456789abcdef"
 
 def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", server, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", server, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
 
 def look_up_self(url: str, token: str) -> Any:
     request = urllib.request.Request(f"{url}/v1/auth/token/lookup-self", headers={"X-Service-Token": token})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())["data"]
 
 
@@ -87,7 +91,7 @@ def test_dev_needs_nothing_and_keeps_nothing(server: str) -> None:
         assert root_token == "root token: hunter2"
         assert look_up_self(running.url, "hunter2")["policies"] == ["root"]
         url = provider.removeprefix("provider simulator: ")
-        with urllib.request.urlopen(f"{url}/simulator/world", timeout=20) as world:
+        with urllib.request.urlopen(f"{url}/simulator/world", timeout=PATIENCE) as world:
             assert json.loads(world.read())["tenant"]
         code, log = running.stop()
     assert code == 0
@@ -178,7 +182,7 @@ def test_init_makes_no_key_beside_an_initialised_store(settings: Path) -> None:
 def test_a_root_token_that_was_never_shown_is_replaced_with_the_key_file(server: str, settings: Path) -> None:
     """`init` cannot print it, says so, and says what to do; then everything goes on."""
     line = f"{sys.executable} -m {server} init --settings {settings} > /dev/full"
-    failed = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    failed = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (failed.returncode, "run init --new-root-token" in failed.stderr) == (1, True)
     again = command(server, "init", "--settings", str(settings))
     assert (again.returncode, "its root token was never shown" in again.stderr) == (1, True)
@@ -285,14 +289,13 @@ def test_a_command_that_gives_no_key_is_explained(settings: Path, line: str, rea
 @pytest.mark.parametrize("server", SERVERS)
 def test_an_interrupted_command_ends_without_a_traceback(server: str, settings: Path) -> None:
     marker = settings.parent / "begun"
-    key_command = f"sh -c 'touch {marker}; exec sleep 60'"
+    key_command = f"sh -c 'touch {marker}; exec sleep 600'"
     settings.write_text(settings.read_text() + f'master_key_command = "{key_command}"\n')
     arguments = [sys.executable, "-m", server, "rekey", "--finish", "--settings", str(settings)]
     with subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible) as process:
-        while process.poll() is None and not marker.exists():
-            time.sleep(0.02)
+        wait_until(lambda: process.poll() is not None or marker.exists())
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stderr) == (130, "")
 
 

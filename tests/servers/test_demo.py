@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 from servers.demo import SERVERS
+from tests.waiting import PATIENCE
 
 from .running import ROOT
 
-LIMIT: Final = 60.0
 STEPS: Final = (
     "/v1/auth/cloud/login -> 200",
     "/v1/cloud/creds/reader -> 200",
@@ -26,7 +26,7 @@ STEPS: Final = (
 @pytest.mark.parametrize("name", SERVERS)
 def test_the_demo_tells_its_story_to_the_end(name: str) -> None:
     command = [sys.executable, "-m", "servers.demo", "--server", name]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     for step in STEPS:
         assert step in ran.stdout

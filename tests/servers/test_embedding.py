@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,8 +20,9 @@ from cloudid_core.testing import check_host, provider_checks
 from servers.common.settings import clouds_at
 from servers.provider_simulator import Simulator, start
 from tests.hosts.opened import serving
+from tests.waiting import PATIENCE, PATIENT, until
 
-from .running import PATIENCE, ROOT
+from .running import ROOT
 from .story import RESOURCE, login_form
 
 BLOCKS: Final = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.DOTALL)
@@ -56,13 +56,6 @@ async def alive(page: dict[str, Any]) -> AsyncIterator[None]:
         messages.put_nowait({"type": "lifespan.shutdown"})
         await asyncio.wait_for(running, PATIENCE)
     assert (await said.get())["type"] == "lifespan.shutdown.complete"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < limit
-        await asyncio.sleep(STEP)
 
 
 def test_it_is_short() -> None:
@@ -100,7 +93,7 @@ def test_a_machine_logs_in(page: dict[str, Any]) -> None:
 
     with start(Simulator()) as cloud:
         page["Settings"] = partial(Settings, clouds=clouds_at(cloud.url))
-        world = httpx.get(f"{cloud.url}/simulator/world", trust_env=False).json()
+        world = httpx.get(f"{cloud.url}/simulator/world", **PATIENT).json()
         asyncio.run(scenario(world, login_form(cloud.url, world["machines"][0])))
 
 
@@ -170,9 +163,9 @@ def test_a_request_that_makes_something_due_wakes_the_background(page: dict[str,
 
     async def scenario() -> None:
         async with alive(page):
-            await until(lambda: service.asked == ["tick"])
+            await until(asyncio.sleep, lambda: service.asked == ["tick"])
             await ask(page, send)  # during the first round
-            await until(lambda: service.asked == ["tick"] * 2)
+            await until(asyncio.sleep, lambda: service.asked == ["tick"] * 2)
 
     asyncio.run(scenario())
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
@@ -189,7 +182,7 @@ def test_an_answer_that_cannot_be_written_is_given_back(page: dict[str, Any]) ->
         async with alive(page):
             with pytest.raises(ConnectionResetError):
                 await ask(page, send)
-            await until(lambda: "undelivered a lease" in service.asked and service.asked[-1] == "tick")
+            await until(asyncio.sleep, lambda: "undelivered a lease" in service.asked and service.asked[-1] == "tick")
 
     asyncio.run(scenario())
 
@@ -199,7 +192,7 @@ def test_the_end_hands_the_background_work_over(page: dict[str, Any]) -> None:
 
     async def scenario() -> None:
         async with alive(page):
-            await until(lambda: service.asked == ["tick"])
+            await until(asyncio.sleep, lambda: service.asked == ["tick"])
 
     asyncio.run(scenario())
     assert service.asked == ["tick", "stop"]
@@ -211,9 +204,9 @@ def test_a_round_that_fails_is_followed_by_another(page: dict[str, Any]) -> None
 
     async def scenario() -> None:
         async with alive(page):
-            await until(lambda: service.asked == ["tick"])
+            await until(asyncio.sleep, lambda: service.asked == ["tick"])
             await asyncio.sleep(5 * STEP)
             page["woken"].set()
-            await until(lambda: service.asked == ["tick"] * 2)
+            await until(asyncio.sleep, lambda: service.asked == ["tick"] * 2)
 
     asyncio.run(scenario())

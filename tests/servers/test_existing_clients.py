@@ -15,6 +15,7 @@ from attrs import frozen
 from hvac import exceptions
 
 from servers.provider_simulator import Simulator, start
+from tests.waiting import PATIENCE, PATIENT
 
 from .running import SERVERS, Running
 from .story import RESOURCE, identity
@@ -32,11 +33,11 @@ class Target:
     def client(self, token: str = "root", **options: Any) -> Any:
         session = requests.Session()
         session.trust_env = False
-        return hvac.Client(url=self.url, token=token, session=session, **options)
+        return hvac.Client(url=self.url, token=token, session=session, timeout=PATIENCE, **options)
 
     @property
     def world(self) -> Any:
-        return httpx.get(f"{self.cloud}/simulator/world", trust_env=False).json()
+        return httpx.get(f"{self.cloud}/simulator/world", **PATIENT).json()
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -367,7 +368,7 @@ def test_answers_tell_what_a_quota_leaves(target: Target) -> None:
     client.sys.create_or_update_quota("told", rate=2, path="auth/token", interval="1h")
     try:
         path = f"{target.url}/v1/auth/token/lookup-self"
-        answers = [httpx.get(path, headers={"X-Vault-Token": "root"}, trust_env=False) for _ in range(3)]
+        answers = [httpx.get(path, headers={"X-Vault-Token": "root"}, **PATIENT) for _ in range(3)]
     finally:
         client.sys.delete_quota("told")
         client.write("sys/quotas/config", enable_rate_limit_response_headers=False)

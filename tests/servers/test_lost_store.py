@@ -9,6 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.waiting import PATIENT
+
 from .deployment import Deployment
 from .running import SERVERS, Running
 
@@ -35,7 +37,7 @@ def test_a_server_whose_log_is_gone_begins_a_new_one(name: str, is_moved: bool, 
     path.touch()
     with (
         Running(f"servers.{name}", "--dev", "--listen", "127.0.0.1:0", log=path) as server,
-        httpx.Client(trust_env=False, base_url=server.url) as client,
+        httpx.Client(**PATIENT, base_url=server.url) as client,
     ):
         client.get("/v1/sys/before")
         path.rename(old)

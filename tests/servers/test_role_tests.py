@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from servers.role_tests.program import TOKEN, main
+from tests.waiting import PATIENCE, PATIENT
 
 from .running import ROOT, Running
 
@@ -139,8 +140,8 @@ def test_the_roles_of_a_server_give_the_same_verdicts(
     files = [write(tmp_path / "all.json", cases=CASES, roles={})]
     with Running(server, "--dev", "--root-token", "hunter2", "--listen", "127.0.0.1:0") as running:
         provider = running.introduction[1].removeprefix("provider simulator: ")
-        world = httpx.get(f"{provider}/simulator/world").json()
-        with httpx.Client(base_url=f"{running.url}/v1/", headers={"x-service-token": "hunter2"}) as client:
+        world = httpx.get(f"{provider}/simulator/world", **PATIENT).json()
+        with httpx.Client(base_url=f"{running.url}/v1/", headers={"x-service-token": "hunter2"}, **PATIENT) as client:
             application = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
             config = {"tenant_id": world["tenant"], "resource": "https://management.azure.com/", **application}
             client.post("auth/cloud/config", json=config).raise_for_status()
@@ -169,6 +170,8 @@ def test_a_server_that_is_no_address(
 @pytest.mark.parametrize("module", [("servers.role_tests",), *((server, "test-roles") for server in SERVERS)])
 def test_it_is_a_program_and_a_command_of_both_servers(module: tuple[str, ...], tmp_path: Path) -> None:
     file = write(tmp_path / "all.json", cases=[*CASES, case("vm_name_mismatch")], roles=ROLES)
-    done = subprocess.run([sys.executable, "-m", *module, file], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", *module, file], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.endswith("7 cases, 1 otherwise than expected\n")

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from .running import Client, Running, status
+from .running import PATIENCE, Client, Running, status
 from .slow_disk import HANGS
 
 RUNTIMES: Final = ("trio", "aiohttp")
@@ -33,6 +33,6 @@ def test_health_is_answered_while_commits_wait_for_the_disk(server: Running, tmp
         writer.socket.settimeout(0.05)
         with pytest.raises(TimeoutError):
             writer.receive()
-        writer.socket.settimeout(20.0)
+        writer.socket.settimeout(PATIENCE)
         (tmp_path / HANGS).unlink()
         assert status(writer.receive()) == 200

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, Self, TypeAlias
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Self, TypeAlias
+
+from tests.waiting import PATIENCE
 
 Work: TypeAlias = Callable[[threading.Event], object]
 """It ends soon after the event is set."""
-
-PATIENCE: Final = 60.0
-"""Seconds in which the work ends once it is asked to."""
 
 
 class Threads:
     """Each piece of work in a thread of its own, for as long as the block lasts.
 
-    The block's end raises the first error of the work, or `TimeoutError` when a piece of work does not end.
+    The block's end waits for all of it. It raises the first error, or `TimeoutError` when a piece of work does not end.
     """
 
     def __init__(self, *work: Work) -> None:
@@ -33,5 +32,6 @@ class Threads:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
+        wait(self._started, PATIENCE)
         for each in self._started:
-            each.result(PATIENCE)
+            each.result(0)

@@ -21,6 +21,7 @@ from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
 
 from servers.provider_simulator import Running, Simulator, start
 from servers.provider_simulator.server import fetch_over_http
+from tests.waiting import PATIENCE
 
 from .cloud import claims_of
 
@@ -35,7 +36,7 @@ def running() -> Iterator[Running]:
 
 @pytest.fixture
 def connection(running: Running) -> Iterator[http.client.HTTPConnection]:
-    connection = http.client.HTTPConnection(urlsplit(running.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(running.url).netloc, timeout=PATIENCE)
     yield connection
     connection.close()
 
@@ -84,7 +85,7 @@ def test_a_drop_breaks_the_connection(connection: http.client.HTTPConnection) ->
 )
 def test_invalid_requests_are_refused_and_end_the_connection(running: Running, head: bytes, status: bytes) -> None:
     address = urlsplit(running.url)
-    with socket.create_connection((address.hostname, address.port), timeout=10) as client:
+    with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as client:
         client.sendall(head)
         answer = b"".join(iter(lambda: client.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 " + status)
@@ -101,7 +102,7 @@ def test_bodies_may_be_chunked_or_compressed(connection: http.client.HTTPConnect
 def test_chunks_may_have_extensions_and_trailers(running: Running) -> None:
     address = urlsplit(running.url)
     body = b'\r\ne;name=value\r\n{"advance": 1}\r\n0\r\nx-trailer: y\r\n\r\n'
-    with socket.create_connection((address.hostname, address.port), timeout=10) as client:
+    with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as client:
         client.sendall(CHUNKED + b"connection: close\r\n" + body)
         answer = b"".join(iter(lambda: client.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 200")
@@ -120,11 +121,11 @@ def test_over_tls_the_certificate_is_a_bundle_that_strict_clients_trust(tmp_path
         assert (running.certificate, running.url.startswith(f"https://{host}:")) == (certificate, True)
         context = ssl.create_default_context(cafile=certificate)
         context.verify_flags |= ssl.VERIFY_X509_STRICT
-        connection = http.client.HTTPSConnection(urlsplit(running.url).netloc, timeout=10, context=context)
+        connection = http.client.HTTPSConnection(urlsplit(running.url).netloc, timeout=PATIENCE, context=context)
         status, document = ask(connection, "GET", "/login/common/discovery/instance")
         assert (status, running.url in document.decode()) == (200, True)
         connection.close()
-        stranger = http.client.HTTPSConnection(urlsplit(running.url).netloc, timeout=10)
+        stranger = http.client.HTTPSConnection(urlsplit(running.url).netloc, timeout=PATIENCE)
         with pytest.raises(ssl.SSLCertVerificationError):
             stranger.connect()
     assert b"PRIVATE" not in certificate.read_bytes()
@@ -133,9 +134,9 @@ def test_over_tls_the_certificate_is_a_bundle_that_strict_clients_trust(tmp_path
 def test_a_client_that_never_finishes_its_handshake_delays_no_other(tmp_path: Path) -> None:
     with start(Simulator(), certificate=tmp_path / "certificate.pem") as running:
         address = urlsplit(running.url)
-        with socket.create_connection((address.hostname, address.port), timeout=10):
+        with socket.create_connection((address.hostname, address.port), timeout=PATIENCE):
             context = ssl.create_default_context(cafile=running.certificate)
-            connection = http.client.HTTPSConnection(address.netloc, timeout=10, context=context)
+            connection = http.client.HTTPSConnection(address.netloc, timeout=PATIENCE, context=context)
             assert ask(connection, "GET", "/simulator/world")[0] == 200
             connection.close()
 
@@ -143,15 +144,15 @@ def test_a_client_that_never_finishes_its_handshake_delays_no_other(tmp_path: Pa
 def test_closing_ends_connections_and_delayed_answers() -> None:
     with start(Simulator()) as running:
         address = urlsplit(running.url)
-        idle = socket.create_connection((address.hostname, address.port), timeout=10)
-        waiting = http.client.HTTPConnection(address.netloc, timeout=10)
+        idle = socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
+        waiting = http.client.HTTPConnection(address.netloc, timeout=PATIENCE)
         ask(waiting, "POST", "/simulator/faults", '[{"action": {"delay": 3000}}]')
         waiting.request("GET", "/login/common/discovery/keys")
     assert idle.recv(1) == b""
     idle.close()
     waiting.close()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((address.hostname, address.port), timeout=10)
+        socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
 
 
 def test_the_vendors_library_gets_tokens_from_a_machine(
@@ -191,10 +192,10 @@ def test_the_program_prints_its_address_and_ends_without_output() -> None:
             assert process.stdout
             ready = process.stdout.readline()
             assert ready.startswith("listening on http://127.0.0.1:")
-            connection = http.client.HTTPConnection(urlsplit(ready.split()[-1]).netloc, timeout=10)
+            connection = http.client.HTTPConnection(urlsplit(ready.split()[-1]).netloc, timeout=PATIENCE)
             assert json.loads(ask(connection, "GET", "/simulator/world")[1])["seed"] == 3
             process.send_signal(signal.SIGTERM)
-            assert process.communicate(timeout=10) == ("", "")
+            assert process.communicate(timeout=PATIENCE) == ("", "")
             assert process.returncode == 0
             connection.close()
         finally:
@@ -208,18 +209,18 @@ def test_the_program_prints_the_path_of_its_certificate() -> None:
             certificate = Path(process.stdout.readline().removeprefix("certificate: ").strip())
             url = process.stdout.readline().split()[-1]
             context = ssl.create_default_context(cafile=certificate)
-            connection = http.client.HTTPSConnection(urlsplit(url).netloc, timeout=10, context=context)
+            connection = http.client.HTTPSConnection(urlsplit(url).netloc, timeout=PATIENCE, context=context)
             assert ask(connection, "GET", "/simulator/world")[0] == 200
             connection.close()
             process.send_signal(signal.SIGTERM)
-            assert (process.wait(timeout=10), certificate.exists()) == (0, False)
+            assert (process.wait(timeout=PATIENCE), certificate.exists()) == (0, False)
         finally:
             process.kill()
 
 
 def test_the_program_refuses_addresses_that_other_machines_can_reach() -> None:
     with program("--listen", "0.0.0.0:0") as process:
-        output, errors = process.communicate(timeout=10)
+        output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert (output, "--allow-remote" in errors) == ("", True)
 

@@ -24,6 +24,7 @@ from tests.hosts.opened import on
 from tests.servers.running import PATIENCE, ROOT, SERVERS, Running
 from tests.servers.story import ROOT as ROOT_TOKEN
 from tests.servers.story import login_form, tell
+from tests.waiting import PATIENT
 
 from .cluster import PASSWORD, Cluster, Databases
 
@@ -42,7 +43,7 @@ def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -85,7 +86,7 @@ def test_a_database_is_prepared_once_and_then_served(server: str, protected: str
     assert "already initialised" in again.stderr
     token = first.stdout.partition(": ")[2].strip()
     with Running(f"servers.{server}", "--settings", str(settings)) as running:
-        answer = httpx.get(f"{running.url}/v1/auth/token/lookup-self", headers={"X-Service-Token": token})
+        answer = httpx.get(f"{running.url}/v1/auth/token/lookup-self", headers={"X-Service-Token": token}, **PATIENT)
         assert answer.json()["data"]["policies"] == ["root"]
         code, log = running.stop()
     assert code == 0
@@ -137,12 +138,12 @@ def test_the_story_is_told_on_every_durable_store(
 
 def ask(url: str, method: str, path: str, token: str = ROOT_TOKEN, body: Any = None) -> httpx.Response:
     headers = {"X-Service-Token": token} if token else {}
-    return httpx.request(method, f"{url}/v1/{path}", headers=headers, json=body, trust_env=False, timeout=PATIENCE)
+    return httpx.request(method, f"{url}/v1/{path}", headers=headers, json=body, **PATIENT)
 
 
 def configured(url: str, cloud: str) -> dict[str, str]:
     """A configuration and a role; the form of a login that succeeds."""
-    world = httpx.get(f"{cloud}/simulator/world", trust_env=False).json()
+    world = httpx.get(f"{cloud}/simulator/world", **PATIENT).json()
     machine, application = world["machines"][0], world["applications"][0]
     config = {"tenant_id": world["tenant"], "resource": "https://management.azure.com/"}
     config |= {name: application[name] for name in ("client_id", "client_secret")}

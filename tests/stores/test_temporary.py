@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ import pytest
 
 from servers.stores.postgres import temporary
 from servers.stores.postgres.temporary import NoPostgres, guarded_folder, temporary_server
-from tests.servers.running import PATIENCE, ROOT
+from tests.servers.running import PATIENCE, ROOT, wait_until
 
 from .cluster import require_installed
 
@@ -25,7 +24,7 @@ from servers.stores.postgres.temporary import temporary_server
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would ignore it
 with temporary_server(Path(sys.argv[1])) as address:
     print(address, flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 
 
@@ -52,10 +51,7 @@ def test_nothing_is_left_when_the_process_that_started_it_is_killed(number: sign
         assert is_listening(port)
         user.send_signal(number)
         user.wait(PATIENCE)
-        until = time.monotonic() + PATIENCE
-        while is_listening(port) or any(folder.iterdir()):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_until(lambda: not is_listening(port) and not any(folder.iterdir()))
 
 
 def test_nothing_is_left_of_one_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from tests.waiting import PATIENT
+
 from .test_devices import RUNTIMES, TOKEN, Service, furnish, lines_of, serving
 
 HIDDEN: Final = {"accessor", "client_secret", "client_token", "jwt", "token", "wrapped_accessor"}
@@ -68,7 +70,7 @@ def test_no_kind_of_request_writes_a_secret(runtime: str, tmp_path: Path) -> Non
         cloud = next(line for line in service.running.introduction if line.startswith("provider simulator: "))
         simulator = cloud.removeprefix("provider simulator: ")
         login = furnish(service, simulator)
-        ask_for_everything(recorded, login, httpx.get(f"{simulator}/simulator/world", trust_env=False).json())
+        ask_for_everything(recorded, login, httpx.get(f"{simulator}/simulator/world", **PATIENT).json())
         assert len(recorded.secrets) > 15
         text = recorded.path.read_text()
         assert [secret for secret in recorded.secrets if secret in text] == []
