@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cloudid_core.api.fields import parse
 from cloudid_core.api.response import Request, Response
-from cloudid_core.effects import ABSENT, Commit, Instant, Now, ReadEntry, Record, Sleep
+from cloudid_core.effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry, Record, Sleep
 from cloudid_core.events import RequestAnswered
 from cloudid_core.values.network import networks
 from servers.common.bootstrap import Setup
@@ -22,6 +22,7 @@ from servers.stores.memory import InMemory
 
 BODY_LIMIT: Final = 4096
 FAR: Final = 3600.0
+STEP: Final = 0.01
 MUCH: Final = 2**26
 """Bytes that no socket buffer holds."""
 NOTE: Final = "NOTE"
@@ -60,8 +61,11 @@ class FakeService:
             case "/sleep":
                 await Sleep(float(query))
                 return answer(slept=query)
+            case "/waits":
+                await gate(Path(query))
+                return answer()
             case "/holds":
-                await Sleep(float(query))
+                await gate(Path(query))
                 return replace(answer(), holds="a lease")
             case "/holds-much":
                 return replace(answer(), body=bytes(MUCH), holds="a lease")
@@ -90,6 +94,13 @@ class FakeService:
 
     async def stop(self) -> None:
         """There is nothing to hand over."""
+
+
+async def gate(folder: Path) -> None:
+    """Wait until the folder has a file `open`. A file `begun-…` says that this request waits."""
+    (folder / f"begun-{(await RandomBytes(8)).hex()}").touch()
+    while not (folder / "open").exists():
+        await Sleep(STEP)
 
 
 def leave_note(text: str) -> None:

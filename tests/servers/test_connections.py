@@ -44,6 +44,9 @@ from .running import PATIENCE, Client, Running, body, status, wait_until
 
 RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
+LIBRARY_SECONDS: Final = 60.0
+"""For so long asyncio waits for a handshake, unless it is told otherwise."""
+
 REQUEST: Final = b"GET /echo HTTP/1.1\r\nhost: test\r\n\r\n"
 
 
@@ -248,11 +251,10 @@ def test_without_a_descriptor_to_accept_with_the_log_stays_short(runtime: str) -
         soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(set(range(len(taken) + 1)) - taken), hard))
         with Client(running.port):
-            time.sleep(2.5)
+            wait_until(lambda: "connections cannot be accepted" in running.log())
+            time.sleep(1.0)  # in which it is tried again
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
-        deadline = time.monotonic() + PATIENCE
-        while not is_served(running.port):
-            assert time.monotonic() < deadline
+        wait_until(lambda: is_served(running.port))
         code, log = running.stop()
     assert code == 0
     names = [line["event"] for line in events_of(log)]
@@ -288,14 +290,14 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(runtime: str, certific
     with Running(FAKE, runtime, *certificate, "head_timeout=300ms") as running, Client(running.port) as silent:
         started = time.monotonic()
         assert silent.is_closed()
-        assert time.monotonic() - started < PATIENCE / 2
+        assert time.monotonic() - started < LIBRARY_SECONDS
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_connections_in_their_handshake_count(runtime: str, certificate: tuple[str, str]) -> None:
     """They are idle, too, and make room for who comes later."""
     with (
-        Running(FAKE, runtime, *certificate, "connection_limit=1", "head_timeout=60s") as running,
+        Running(FAKE, runtime, *certificate, "connection_limit=1", "head_timeout=1h") as running,
         Client(running.port) as silent,
         in_tls(running.port) as secure,
     ):
@@ -315,21 +317,16 @@ def test_a_client_that_does_not_read_is_not_waited_for(runtime: str, tls: bool, 
 
         with connect() as lazy, connect() as watcher:
             lazy.sendall(REQUEST.replace(b"/echo", b"/large?50000000"))
-            deadline = time.monotonic() + PATIENCE
-            while count(watcher) < 1:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            wait_until(lambda: count(watcher))
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_client_that_reads_none_of_many_small_answers_is_not_waited_for(runtime: str) -> None:
     """Its connection ends, though each of these answers alone would fit into a buffer."""
     with Running(FAKE, runtime, "write_timeout=300ms") as running, Client(running.port).socket as lazy:
-        lazy.settimeout(2.0)
-        with suppress(TimeoutError, ConnectionError):
+        with suppress(ConnectionError):
             while True:
                 lazy.sendall(REQUEST * 1000)
-        lazy.settimeout(PATIENCE)
         with suppress(ConnectionError):
             while lazy.recv(2**20):
                 pass

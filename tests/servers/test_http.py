@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import ssl
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +12,11 @@ from typing import Any, Final
 import pytest
 
 from .certificates import self_signed
-from .running import Client, Running, body, status, wait_until
+from .running import Client, Gate, Running, body, status, wait_until
 
 RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
-SHORT: Final = ("head_timeout=300ms", "body_timeout=300ms", "idle_timeout=900ms")
+SHORT: Final = ("head_timeout=1s", "body_timeout=1s", "idle_timeout=2s")
 REFUSAL_HEAD: Final = (
     b"content-type: application/json\r\ncache-control: no-store\r\nx-service-error-code: %b\r\n"
     b"content-length: %d\r\nconnection: close\r\n\r\n"
@@ -46,6 +45,11 @@ def impatient(request: pytest.FixtureRequest) -> Iterator[Running]:
     """A server with timeouts that a test can wait for."""
     with Running(FAKE, request.param, *SHORT) as running:
         yield running
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path)
 
 
 def request(line: str, *fields: str, content: bytes = b"") -> bytes:
@@ -269,13 +273,15 @@ def count(client: Client, key: str) -> int:
     return number
 
 
-def test_what_an_answer_holds_is_given_back_when_its_client_has_left(server: Running) -> None:
+def test_what_an_answer_holds_is_given_back_when_its_client_has_left(server: Running, gate: Gate) -> None:
     with Client(server.port) as client:
         before = count(client, "undelivered-a-lease")
         with Client(server.port) as leaver:
-            leaver.send(request("GET /holds?0.1"))
+            leaver.send(request(f"GET /holds?{gate.folder}"))
+            gate.wait_for(1)
+        gate.open()
         wait_until(lambda: count(client, "undelivered-a-lease") == before + 1)
-        assert status(client.ask(request("GET /holds?0"))) == 200
+        assert status(client.ask(request(f"GET /holds?{gate.folder}"))) == 200
         assert count(client, "undelivered-a-lease") == before + 1
 
 
@@ -289,22 +295,24 @@ def test_background_work_runs_at_once_and_when_an_answer_asks_for_it(server: Run
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_server_that_is_told_to_stop_drains(runtime: str) -> None:
+def test_a_server_that_is_told_to_stop_drains(runtime: str, gate: Gate) -> None:
     """A client that waits gets its answer, idle ones are closed, new ones are refused; the log has no secret."""
     with (
-        Running(FAKE, runtime, "drain=10s") as running,
+        Running(FAKE, runtime, "drain=300s") as running,
         Client(running.port) as idle,
         Client(running.port) as used,
         Client(running.port) as busy,
     ):
         assert echo(used.ask(request("GET /echo?password=hunter2")))
-        busy.send(request("GET /sleep?0.5"))
+        busy.send(request(f"GET /waits?{gate.folder}"))
+        gate.wait_for(1)
         used.ask(request("GET /bug"))
         running.process.terminate()
         assert idle.is_closed()
         assert used.is_closed()
         with pytest.raises(ConnectionError):
             Client(running.port)
+        gate.open()
         answer = busy.receive()
         assert status(answer) == 200
         assert b"\r\nconnection: close\r\n" in answer
@@ -312,7 +320,7 @@ def test_a_server_that_is_told_to_stop_drains(runtime: str) -> None:
     assert code == 0
     assert "hunter2" not in log
     lines = [json.loads(line) for line in log.splitlines()]
-    assert [line["path"] for line in lines if line["event"] == "request"] == ["/echo", "/sleep"]
+    assert [line["path"] for line in lines if line["event"] == "request"] == ["/echo", "/waits"]
     assert [line["error"] for line in lines if line["event"] == "request failed"] == ["LookupError"]
 
 
@@ -326,15 +334,16 @@ def test_draining_has_an_end(runtime: str) -> None:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_connections_are_bounded(runtime: str) -> None:
+def test_connections_are_bounded(runtime: str, gate: Gate) -> None:
     """A client for which there is no room gets 503, and the answers of others are not lost."""
     with Running(FAKE, runtime, "connection_limit=2") as running:
         with Client(running.port) as first, Client(running.port) as second:
             assert echo(first.ask(request("GET /echo")))
-            first.send(request("GET /sleep?0.5"))
-            second.send(request("GET /sleep?0.5"))
-            time.sleep(0.1)  # until both have been read
+            for each in (first, second):
+                each.send(request(f"GET /waits?{gate.folder}"))
+            gate.wait_for(2)
             assert is_refused(running.port)
+            gate.open()
             assert status(first.receive()) == 200
             assert status(second.receive()) == 200
         wait_until(lambda: echo_of_another(running.port))

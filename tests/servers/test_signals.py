@@ -10,7 +10,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from servers.common.reload import Reload
 from servers.common.settings import ServerSettings, SettingsError, SettingsFile
 
 from .certificates import common_name_of, write_certificate
-from .running import PATIENCE, ROOT, Client, Running, body, status, wait_until
+from .running import PATIENCE, ROOT, Client, Gate, Running, body, status, wait_until
 from .test_logs import LogOfATest
 
 RUNTIMES: Final = ("trio", "aiohttp")
@@ -37,13 +36,14 @@ def lines_of(log: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_second_sigterm_ends_the_drain_at_once(runtime: str) -> None:
+def test_a_second_sigterm_ends_the_drain_at_once(runtime: str, tmp_path: Path) -> None:
     """The exit code is 0: somebody asked for it."""
-    with Running(FAKE, runtime, "drain=60s") as running, Client(running.port) as client:
-        client.send(get("/sleep?60"))
-        time.sleep(0.2)
+    gate = Gate(tmp_path)
+    with Running(FAKE, runtime, "drain=1h") as running, Client(running.port) as client:
+        client.send(get(f"/waits?{gate.folder}"))
+        gate.wait_for(1)
         running.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        wait_until(lambda: '"draining"' in running.log())
         assert running.process.poll() is None
         code, log = running.stop()
     assert code == 0
@@ -57,7 +57,7 @@ def test_an_answer_that_the_end_of_the_drain_cuts_off_is_given_back(runtime: str
     environment = {"NOTE": str(note)}
     with Running(FAKE, runtime, "drain=200ms", environment=environment) as running, Client(running.port) as client:
         client.send(get("/holds-much"))
-        time.sleep(0.5)
+        assert client.socket.recv(1)
         code, _ = running.stop()
     assert (code, note.read_text()) == (0, "undelivered a lease")
 
@@ -79,7 +79,7 @@ def test_sighup_reloads_level_and_certificate(name: str, tmp_path: Path) -> None
         write_certificate(tmp_path, "second")
         (tmp_path / "key.pem").rename(tmp_path / "kept.pem")
         running.process.send_signal(signal.SIGHUP)
-        time.sleep(0.5)
+        wait_until(lambda: "settings not reloaded" in running.log())
         assert common_name(running.port) == "first"
         (tmp_path / "kept.pem").rename(tmp_path / "key.pem")
         settings.write_text(written.format("warning") + "connection_limit = 7\n")
@@ -159,7 +159,7 @@ def test_the_place_of_a_closed_stream_is_taken_by_nothing_else(name: str) -> Non
 
 def answers(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        socket.create_connection(("127.0.0.1", port), PATIENCE).close()
     except OSError:
         return False
     return True

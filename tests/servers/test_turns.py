@@ -25,7 +25,6 @@ from tests.hosts.opened import on
 from .running import PATIENCE
 
 FAR: Final = 3600.0
-WRITE_TIMEOUT: Final = 0.05
 REQUEST: Final = b"GET /v1/sys/health HTTP/1.1\r\nhost: test\r\n\r\n"
 USUAL: Final = Response(200, b"{}\n")
 HOLDING: Final = Response(200, b"{}\n", holds="a lease")
@@ -97,8 +96,10 @@ def app_of(service: Noting, host: Host) -> App:
     return App(service, host, structlog.get_logger(), 1024, ())
 
 
-def opened_protocol(service: Noting, host: Host, connection: socket.socket) -> tuple[protocol.Protocol, Transport]:
-    server = protocol.Server(app_of(service, host), ServerSettings(write_timeout=WRITE_TIMEOUT), 10)
+def opened_protocol(
+    service: Noting, host: Host, connection: socket.socket, write_timeout: float = PATIENCE
+) -> tuple[protocol.Protocol, Transport]:
+    server = protocol.Server(app_of(service, host), ServerSettings(write_timeout=write_timeout), 10)
     return open_on(server, service, connection)
 
 
@@ -191,12 +192,12 @@ def test_a_connection_that_ends_has_its_answer_first(end: str) -> None:
 
 
 def test_no_further_request_is_handled_until_an_answer_is_sent() -> None:
-    """When only a part of it could be. If that takes too long, the connection ends, also where nothing more comes."""
+    """When only a part of it could be."""
     service = Noting(USUAL)
 
     async def scenario(host: Host) -> None:
         with connected() as socket:
-            opened, transport = opened_protocol(service, host, socket)
+            opened, _ = opened_protocol(service, host, socket)
             await turns()
             opened.data_received(REQUEST)
             await turns()
@@ -207,6 +208,21 @@ def test_no_further_request_is_handled_until_an_answer_is_sent() -> None:
             opened.resume_writing()
             await turns()
             assert service.notes == ["handled", "written"] * 2
+            opened.connection_lost(None)
+
+    on("asyncio", scenario)
+
+
+def test_a_connection_ends_when_sending_an_answer_takes_too_long() -> None:
+    """Also where nothing more comes."""
+    service = Noting(USUAL)
+
+    async def scenario(host: Host) -> None:
+        with connected() as socket:
+            opened, transport = opened_protocol(service, host, socket, write_timeout=0.05)
+            await turns()
+            opened.data_received(REQUEST)
+            await turns()
             opened.pause_writing()
             async with asyncio.timeout(PATIENCE):
                 await transport.closed.wait()
