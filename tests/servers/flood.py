@@ -1,7 +1,6 @@
-"""Clients that mean no good: `python -m tests.servers.flood KIND COUNT [PORT]`, until the process is killed.
+"""Clients that mean no good: `python -m tests.servers.flood KIND COUNT PORT`, until the process is killed.
 
-COUNT clients of one kind talk to the server at PORT; without a PORT to a sink in this process, which takes everything
-and answers nothing: the same work for the machine, and none for the server. A line on stdout says that all have begun.
+COUNT clients of one kind talk to the server at PORT. A line on stdout says that all have begun.
 """
 
 from __future__ import annotations
@@ -97,18 +96,7 @@ async def come_again(client: Client, port: int, begun: asyncio.Event) -> None:
         await asyncio.sleep(PAUSE / 10)
 
 
-async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """What the sink does on each connection."""
-    with suppress(OSError):
-        while await reader.read(65536):
-            pass
-    writer.close()
-
-
-async def main(kind: str, count: int, port: int | None) -> None:
-    if port is None:
-        sink = await asyncio.start_server(swallow, "127.0.0.1", 0, backlog=1024)
-        port = sink.sockets[0].getsockname()[1]
+async def main(kind: str, count: int, port: int) -> None:
     events = [asyncio.Event() for _ in range(count)]
     async with asyncio.TaskGroup() as group:
         for begun in events:
@@ -120,4 +108,4 @@ async def main(kind: str, count: int, port: int | None) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else None))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

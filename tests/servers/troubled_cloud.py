@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from servers.provider_simulator import Simulator, start
 from servers.provider_simulator.server import Running as RunningSimulator
+from tests.waiting import PATIENCE
 
 HANGS: Final = "hangs"
 THROTTLES: Final = "throttles"
@@ -20,7 +21,7 @@ TROUBLES: Final = (HANGS, THROTTLES, ANSWERS_HALVES)
 
 RETRY_AFTER: Final = 120
 """Seconds that a throttled caller is asked to wait."""
-LONGEST: Final = 60.0
+LONGEST: Final = 2 * PATIENCE
 """Seconds for which a request hangs at the most."""
 UNCOPIED: Final = ("connection", "content-length", "transfer-encoding")
 
