@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from inspect import CORO_CLOSED, getcoroutinestate
-from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,11 +53,12 @@ from servers.stores.memory import InMemory
 from servers.trio_server import host as trio_host
 
 from ..servers.certificates import write_certificate
+from ..waiting import PATIENCE, until
 from .opened import RUNTIMES, Scenario, on, serving
 from .reference import ReferenceStore
 
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
-LONG: Final = 60.0
+LONG: Final = PATIENCE
 
 
 async def never(closed: list[str], name: str = "never") -> None:
@@ -428,34 +428,42 @@ def test_the_provider_learns_nothing_that_was_not_asked_for(runtime: str) -> Non
     assert [headers["x-mine"] for headers in seen] == ["1"] * 2
 
 
-async def give_up(host: Host, request: HttpRequest) -> None:
-    """The first calls are sent; the others find no room, and are not."""
-    is_first = request.url.endswith("/first")
+async def is_sent(host: Host, request: HttpRequest, timeout: float, ended: list[bool]) -> None:
+    """Make a call that fails, and note whether it was sent."""
     with pytest.raises(ProviderUnreachable) as failure:
-        await host.call_provider(request, 0.8 if is_first else 0.2)
-    assert failure.value.sent is is_first
+        await host.call_provider(request, timeout)
+    ended.append(failure.value.sent)
 
 
 @pytest.mark.parametrize("hanging", ["GET /graph", "PUT /arm"])
 def test_calls_that_hang_make_only_their_own_kind_wait(
     runtime: str, hanging: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A directory that hangs does not delay a look-up of a machine, and neither does a write that hangs."""
+    """A directory that hangs does not delay a look-up of a machine, and neither does a write that hangs.
+
+    The first calls are sent; the others find no room, and are not.
+    """
     monkeypatch.setattr("servers.common.host.LANE_WIDTH", 2)
     method, path = hanging.split()
+    is_over = threading.Event()
 
     def partly_hanging(request: HttpRequest) -> Scripted:
         hangs = request.method == method and f"{path}/" in request.url
-        return Scripted(HttpResponse(200), inf if hangs else 0.0)
+        if hangs:
+            is_over.wait(LONG)
+        return Scripted(HttpResponse(200), drop=hangs)
 
     async def scenario(host: Host) -> None:
-        for place in ("first", "first", "waits", "waits"):
-            request = HttpRequest(method, f"{url}{path}/{place}")
-            host.start(partial(give_up, host, request))
+        ended: list[bool] = []
+        for timeout in (LONG, LONG, 0.2, 0.2):
+            host.start(partial(is_sent, host, HttpRequest(method, f"{url}{path}/object"), timeout, ended))
             await host.sleep(0.02)
-        response = await host.call_provider(HttpRequest("GET", f"{url}/arm/machine"), 0.3)
-        assert response.status == 200
-        await host.sleep(1.0)
+        assert (await host.call_provider(HttpRequest("GET", f"{url}/arm/machine"), LONG)).status == 200
+        await until(host.sleep, lambda: len(ended) == 2)
+        assert ended == [False, False]
+        is_over.set()
+        await until(host.sleep, lambda: len(ended) == 4)
+        assert ended[2:] == [True, True]
         assert (await host.call_provider(HttpRequest("GET", f"{url}/login/keys"), LONG)).status == 200
         assert host._lanes == {}
 

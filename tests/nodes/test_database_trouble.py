@@ -21,7 +21,10 @@ from tests.stores.test_postgres_failures import end_backends
 from tests.stores.test_served import ask, configured, prepared, written
 
 ALLOWANCE: Final = 2.0
-"""Seconds, on a machine that is busy."""
+"""Seconds that requests may take that do not wait for the database."""
+
+ATTEMPTS: Final = 5
+"""A machine may be busy for once; a request that waits for the database does so every time."""
 
 READ: Final = ("GET", "auth/token/lookup-self")
 WRITE: Final = ("PUT", "sys/policies/acl/x", ROOT_TOKEN, {"policy": ""})
@@ -49,20 +52,26 @@ def test_a_server_that_has_lost_its_database_says_so_soon_and_comes_back(
         prepared(settings)
         with Running(f"servers.{server}", "--settings", str(settings)) as running:
             assert ask(running.url, *READ).status_code == 200
-            with stopped(cluster):
-                began = time.monotonic()
-                assert health(running).json()["problems"] == ["store_unavailable"]
-                assert time.monotonic() - began < LOSS_SECONDS + ALLOWANCE
-                began = time.monotonic()
-                for request in (READ, WRITE):
-                    answer = ask(running.url, *request)
-                    assert (answer.status_code, answer.json()["codes"]) == (503, ["store_unavailable"])
-                assert health(running).status_code == 503
-                assert time.monotonic() - began < ALLOWANCE
-            wait_until(lambda: health(running).status_code == 200)
+            assert any(is_told_soon(cluster, running) for _ in range(ATTEMPTS))
             assert [ask(running.url, *request).status_code for request in (READ, WRITE)] == [200, 204]
             code, log = running.stop()
         assert (code, PASSWORD in log) == (0, False)
+
+
+def is_told_soon(cluster: Cluster, running: Running) -> bool:
+    """Whether only the first request after the loss waits for a new connection, and the others are refused at once."""
+    instants = [time.monotonic()]
+    with stopped(cluster):
+        assert health(running).json()["problems"] == ["store_unavailable"]
+        instants.append(time.monotonic())
+        for request in (READ, WRITE):
+            answer = ask(running.url, *request)
+            assert (answer.status_code, answer.json()["codes"]) == (503, ["store_unavailable"])
+        assert health(running).status_code == 503
+        instants.append(time.monotonic())
+    wait_until(lambda: health(running).status_code == 200)
+    lost, refused, last = instants
+    return refused - lost < LOSS_SECONDS + ALLOWANCE and last - refused < ALLOWANCE
 
 
 @pytest.mark.parametrize("server", SERVERS)

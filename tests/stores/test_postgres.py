@@ -16,6 +16,7 @@ from servers.common.host import Host
 from servers.stores.postgres import Address, Mode, PostgresStore
 from servers.stores.postgres.connection import Connection
 from tests.hosts.opened import RUNTIMES, on
+from tests.waiting import PATIENCE
 
 from .cluster import Databases
 
@@ -344,7 +345,7 @@ def test_the_clock_of_the_database_comes_with_each_commit(database: str) -> None
         await store.commit(Commit({}, {"a": b"1"}))
         assert store.clock is not None
         assert abs(store.clock.offset) <= store.clock.uncertainty + 0.01
-        assert 0 <= store.clock.uncertainty < 5
+        assert 0 <= store.clock.uncertainty < PATIENCE
 
     with_store(database, scenario)
 

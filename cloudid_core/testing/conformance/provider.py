@@ -14,7 +14,7 @@ from ...effects import CallProvider, HttpRequest, HttpResponse, Now, Program, to
 from ...errors import ProviderUnreachable
 from .check import Check, NotConforming, expect
 
-TIMEOUT: Final = 5.0
+TIMEOUT: Final = 60.0
 SHORT: Final = 0.2
 EVERY_BYTE: Final = bytes(range(256))
 

@@ -89,11 +89,11 @@ class Careless(World):
 
 
 class Anxious(World):
-    """Cannot tell whether a request was sent, and says that it was; and waits ten times as long."""
+    """Cannot tell whether a request was sent, and says that it was; and waits far too long."""
 
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         try:
-            return await super().call_provider(request, 100 * timeout)
+            return await super().call_provider(request, 1000 * timeout)
         except ProviderUnreachable as failure:
             raise ProviderUnreachable(str(failure), sent=True) from None
 
