@@ -3,6 +3,8 @@
     service = await run(open_service(settings), host)
     response = await run(service.handle(request), host)
 
+Before a host reads a long body, it asks `body_limit`.
+
 `tick` and `upkeep` are background work; each answers the instant at which it wants to run again. `stop` comes last.
 """
 
@@ -12,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from .api.body_limit import UNASKED, body_limit
 from .api.dispatch import respond
 from .api.exchange import Exchange
 from .api.response import Request, Response, render_refusal, with_headers
@@ -19,7 +22,7 @@ from .audit.entry import response_entries
 from .background.loop import Loop
 from .background.nodes import leave, look_around
 from .effects import Instant, Now, Program, RandomBytes, Record
-from .errors import Code, EntryDamaged, HostFailure, RecordFailed, Refused
+from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused
 from .foundation.caches import Caches
 from .foundation.context import Context
 from .foundation.node import Node
@@ -94,6 +97,16 @@ class Service:
         except Exception as bug:  # noqa: BLE001  # its text may hold a secret: no event has it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
         return await self._refused(refusal, failure, exchange)
+
+    async def body_limit(self, head: Request) -> int:
+        """How many bytes the body of a request may have, by its head alone: it is longest behind a good token.
+
+        Hosts ask before they read more than `UNASKED` bytes of a body. One that is longer is handed in cut off.
+        """
+        try:
+            return await body_limit(self.context, CATALOG, head, await Now())
+        except CloudidError:  # `handle` says what is wrong
+            return UNASKED
 
     async def _take_back(self, response: Response, exchange: Exchange) -> None:
         """End what a response gives that must not be sent."""

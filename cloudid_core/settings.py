@@ -69,7 +69,11 @@ class Settings:
     audit_folders: tuple[str, ...] = ()
     """Absolute paths, without a slash at the end, of the folders below which requests may have audit files."""
 
-    body_limit: int = setting(bounded(INTEGER, 1024, 2**26), 2**20, "Largest request body, in bytes.")
+    body_limit: int = setting(
+        bounded(INTEGER, 1024, 2**26),
+        2**20,
+        "Largest request body, in bytes, behind a good token. Without: 64 KiB, or 32 KiB where none is needed.",
+    )
     jwt_limit: int = setting(bounded(INTEGER, 512, 2**16), 2**14, "Largest login JWT, in bytes.")
     request_deadline: float = setting(
         bounded(PAUSE, 0.1, 3600.0), 90.0, "How long one request may take; clients can ask for less."

@@ -21,6 +21,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("api.dispatch",), ("mounts.catalog",)),
     (("background.loop",), ("system",)),
     (("auth_method",), ("issuer.routes",), ("mounts.retirement",), ("secrets_engine",)),
+    (("api.body_limit",),),
     (("api.destination",), ("permissions",), ("quotas",), ("rotation",), ("wrapping",)),
     (("initialise",),),
     (("issuer.roll_over",),),

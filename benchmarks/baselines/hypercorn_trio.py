@@ -35,7 +35,7 @@ async def _serve(setup: Setup) -> None:
     config.keep_alive_max_requests = sys.maxsize  # it would close each connection after a thousand
     async with open_host(setup.store, setup.platform) as host:
         service = await run(setup.open(setup.url(*listener.getsockname()[:2])), host)
-        app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
+        app = App(service, host, log, setup.trusted_proxies)
         setup.announce(*listener.getsockname()[:2])
         await serve_asgi(application(app), config)
 

@@ -32,6 +32,7 @@ from ..tokens.authenticate import authenticate
 from ..tokens.issue import Issue, accessor_of
 from ..tokens.record import Caller
 from ..wrapping.wrap import check_waiting, wrap, wrapping_token
+from .body_limit import UNASKED, check_body
 from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
 from .fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of
@@ -98,6 +99,8 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     found = destination_of(request, catalog, table, context.caches.destinations)
     mount, route = found.mount, found.route
     exchange.target = found.target
+    if request.body_is_cut or len(request.body) > UNASKED:
+        await check_body(context, mounts, route, request, now)
     parsed = parse_request(request, found.target, context.settings)
     exchange.found(parsed, mount, route, found.captures)
     deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))

@@ -32,7 +32,8 @@ class Request(msgspec.Struct, frozen=True):
     """A request as a host received it.
 
     `target` is path and query as they came. Header names are in lower case. `remote_address` is that of the peer, or
-    what a trusted proxy said of it.
+    what a trusted proxy said of it. `body_is_cut` says that the body is longer than `Service.body_limit` allows, and
+    that the host has not read all of it.
     """
 
     method: str
@@ -40,6 +41,7 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     body: bytes = b""
     remote_address: str = ""
+    body_is_cut: bool = False
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {without_tokens(self.target.partition('?')[0])} from {self.remote_address}>"

@@ -58,18 +58,30 @@ async def find_by_accessor(context: Context, accessor: str) -> Token | None:
 
 async def authenticate(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> Caller:
     """The caller behind a token; `PERMISSION_DENIED` when it is missing, unknown, dead, or used from elsewhere."""
-    token = await find_by_text(context, shown)
-    if token is None or token.is_wrapping:
+    line = await _line_of(context, mounts, shown, remote_address, now)
+    if not line:
         raise Refused(Code.PERMISSION_DENIED)
-    line = await lineage(context, mounts, token, now)
-    if not line or not network.contains(token.bound_cidrs, remote_address):
-        raise Refused(Code.PERMISSION_DENIED)
-    last_use = False
+    token, last_use = line[0], False
     if token.num_uses:
         token = await _spend_use(context, token.id, now)
         last_use = token.num_uses == 0
     acl = await load_acl(context, token.policies)
     return Caller(token=token, text=shown, acl=acl, last_use=last_use, dies_with_parent=len(line) > 1)
+
+
+async def is_known(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> bool:
+    """Whether a token is good where it is used from. None of its uses is spent."""
+    return bool(await _line_of(context, mounts, shown, remote_address, now))
+
+
+async def _line_of(
+    context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant
+) -> tuple[Token, ...]:
+    """The token with this text and all that it dies with, as `lineage`; nothing when it is not good for callers."""
+    token = await find_by_text(context, shown)
+    if token is None or token.is_wrapping or not network.contains(token.bound_cidrs, remote_address):
+        return ()
+    return await lineage(context, mounts, token, now)
 
 
 async def lineage(context: Context, mounts: MountTable, token: Token, now: Instant) -> tuple[Token, ...]:

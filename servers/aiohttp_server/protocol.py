@@ -116,7 +116,7 @@ class Protocol(RequestHandler):
         super().__init__(server, loop=asyncio.get_running_loop(), keepalive_timeout=0)
         self._logging_enabled = False
         self._server = server
-        self._reader = Reader(server.heads, server.app.body_limit)
+        self._reader = Reader(server.heads)
         self._stage = HANDSHAKE
         self._answered_size = 0
         """Bytes of the body that is being answered."""
@@ -160,9 +160,11 @@ class Protocol(RequestHandler):
             return
         self._reader.feed(data)
         self._wake()
-        if self._stage is not ANSWER or self.transport is None:
+        is_asking = self._reader.asks_limit is not None
+        if not (self._stage is ANSWER or is_asking) or self.transport is None:
             return
-        self._server.bodies.hold(self, self._answered_size + self._reader.held, is_whole=True)
+        held = self._reader.held if is_asking else self._answered_size + self._reader.held
+        self._server.bodies.hold(self, held, is_whole=not is_asking)
         if self._reader.unread > BACKLOG:
             self._is_paused = True
             self.transport.pause_reading()
@@ -239,7 +241,7 @@ class Protocol(RequestHandler):
             return False
         self._server.requests_count += 1
         response = await app.answer(head, body, self._peer_address())
-        closes = head.closes or app.is_draining or self._reader.is_health_only
+        closes = head.closes or body is None or app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         is_brief = len(data) <= PIECE and not self.writing_paused
         if is_brief and not (response.holds or closes or self.transport is None):
@@ -253,14 +255,16 @@ class Protocol(RequestHandler):
             await self._linger()
         return not closes
 
-    async def _next_request(self) -> tuple[Head, bytes]:
+    async def _next_request(self) -> tuple[Head, bytes | None]:
         """Raises `Refused`, or `_Gone` when there is none."""
         reader = self._reader
         if reader.unread:
             await asyncio.sleep(0)  # a client that sends many at once lets the others have their turn
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
-            if reader.wants_continue:
+            if reader.asks_limit is not None:
+                reader.allow(await self._server.app.body_limit(reader.asks_limit, self._peer_address()))
+            elif reader.wants_continue:
                 reader.wants_continue = False
                 await self._write(wire.CONTINUE)
             elif self._refusal is not None:
@@ -271,7 +275,7 @@ class Protocol(RequestHandler):
                     await self._wait_for_more()
         if self.writing_paused:
             await self._until_sent()
-        self._answered_size = len(request[1])
+        self._answered_size = len(request[1] or b"")
         self._server.bodies.hold(self, self._answered_size + reader.held, is_whole=True)
         if self._refusal is not None:
             raise self._refusal

@@ -61,7 +61,7 @@ async def _serve(setup: Setup) -> None:
         host.read_budget = setup.read_budget
         listeners = setup.listen()
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
-        app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
+        app = App(service, host, log, setup.trusted_proxies)
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()

@@ -36,6 +36,8 @@ class Service(Protocol):
 
     def handle(self, request: Request) -> Program[Response]: ...
 
+    def body_limit(self, head: Request) -> Program[int]: ...
+
     def undelivered(self, response: Response) -> Program[None]: ...
 
     def tick(self) -> Program[Instant]: ...
@@ -53,10 +55,8 @@ class App:
         service: Service,
         host: Host,
         log: FilteringBoundLogger,
-        body_limit: int,
         trusted_proxies: tuple[str, ...],
     ) -> None:
-        self.body_limit = body_limit
         self.trusted_proxies = trusted_proxies
         self.is_draining = False
         self._service = service
@@ -67,17 +67,27 @@ class App:
         self._ticks = Periodic("tick", service.tick, host, log)
         self._upkeep = Periodic("upkeep", service.upkeep, host, log)
 
-    async def answer(self, head: Head, body: bytes, peer: str) -> Response:
-        """The service's answer to a request.
+    async def body_limit(self, head: Head, peer: str) -> int:
+        """How many bytes the body of the request with this head may have."""
+        try:
+            return await run(self._service.body_limit(self._request(head, peer)), self._host)
+        except Exception as bug:  # noqa: BLE001  # the connection is not to blame
+            self._log.error("request failed", **describe_error(bug))
+            return 0
+
+    def _request(self, head: Head, peer: str, body: bytes | None = b"") -> Request:
+        address = wire.remote_address(peer, head.headers, self.trusted_proxies)
+        return Request(head.method, head.target, head.headers, body or b"", address, body is None)
+
+    async def answer(self, head: Head, body: bytes | None, peer: str) -> Response:
+        """The service's answer to a request. No body: it is longer than `body_limit`, and was not read.
 
         Answers that are ready in one turn of the loop are best written right after each other, in the next one: to
         write to a client that is awake costs half as much as to wake it up. But only `delivering` gives back what an
         answer holds, so nothing may wait before that.
         """
-        address = wire.remote_address(peer, head.headers, self.trusted_proxies)
-        request = Request(head.method, head.target, head.headers, body, address)
         try:
-            response = await run(self._service.handle(request), self._host)
+            response = await run(self._service.handle(self._request(head, peer, body)), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
             self._log.error("request failed", **describe_error(bug))
             response = render_refusal(Refused(Code.INTERNAL_ERROR), bug)

@@ -46,7 +46,6 @@ class Setup:
     server: ServerSettings
     store: Store
     open: Callable[[str], Program[Service]]
-    body_limit: int
     trusted_proxies: tuple[str, ...] = ()
     introduction: str = field(default="", repr=False)
     """Lines for stdout before the server is ready."""
@@ -177,7 +176,6 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
         server=file.server,
         store=store,
         open=lambda url: open_service(with_issuer(settings, url)),
-        body_limit=settings.body_limit,
         trusted_proxies=settings.trusted_proxies,
         reload=reload,
     )
@@ -205,7 +203,6 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
         server=file.server,
         store=InMemory(),
         open=open_initialised,
-        body_limit=settings.body_limit,
         trusted_proxies=settings.trusted_proxies,
         introduction=introduction,
         next_commands=lambda url: next_commands.text(url, root_token, provider),

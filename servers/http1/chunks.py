@@ -25,10 +25,13 @@ _TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80
 
 
 class Chunks:
-    """Takes a body of at most `limit` bytes out of its chunks. Extensions and trailers are checked and ignored."""
+    """Takes a body of at most `limit` bytes out of its chunks. Extensions and trailers are checked and ignored.
+
+    After `BODY_TOO_LARGE` it goes on under a higher limit.
+    """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._body = bytearray()
         self._size = 0
         """Bytes of the body that the sizes so far announce."""
@@ -74,9 +77,9 @@ class Chunks:
         if line is None:
             raise Refused(Code.MALFORMED_REQUEST)
         size = int(line[1], 16)
-        self._size += size
-        if self._size > self._limit:
+        if self._size + size > self.limit:
             raise Refused(Code.BODY_TOO_LARGE)
+        self._size += size
         self._padding += end - len(line[1].lstrip(b"0"))
         if self._padding > PADDING_LIMIT:
             raise Refused(Code.MALFORMED_REQUEST)

@@ -44,7 +44,7 @@ _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]*)(?::[0-9]*)?"
 _IS_HOST: Final = re.compile(_HOST).fullmatch
 _ABSOLUTE: Final = re.compile(rf"(?P<scheme>[A-Za-z]+)://(?!/)(?:{_HOST})(?P<path>(?:[/?].*)?)").fullmatch
 _DIGITS: Final = 18
-"""A length of more digits is too large, whatever the limit."""
+"""A length of more digits counts as the largest of so many: it is too large, whatever the limit."""
 
 Parts: TypeAlias = tuple[bytes, ...]
 """A head without its varying values: text, name, text, name, … text."""
@@ -208,6 +208,4 @@ def _origin_form(request: h11.Request, scheme: str) -> str:
 
 def _length(digits: bytes) -> int:
     significant = digits.lstrip(b"0")
-    if len(significant) > _DIGITS:
-        raise Refused(Code.BODY_TOO_LARGE)
-    return int(significant or b"0")
+    return int(significant or b"0") if len(significant) <= _DIGITS else 10**_DIGITS

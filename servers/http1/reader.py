@@ -10,6 +10,7 @@ import re
 from enum import Enum, auto
 from typing import Final
 
+from cloudid_core.api.body_limit import UNASKED
 from cloudid_core.api.request import TARGET_LIMIT
 from cloudid_core.errors import Code, Refused
 
@@ -52,19 +53,25 @@ def no_room(code: Code) -> Refused:
 class Reader:
     """The requests of one connection. After a refusal nothing more can be read from it."""
 
-    def __init__(self, heads: Heads, body_limit: int) -> None:
+    def __init__(self, heads: Heads, unasked: int = UNASKED) -> None:
+        """`unasked` bytes of a body are read before its limit is asked for."""
         self._heads = heads
-        self._body_limit = body_limit
+        self._unasked = unasked
+        self._limit: int | None = None
         self._buffer = bytearray()
         self._searched = 0
         self._skipped = 0
         self._head: Head | None = None
         self._chunks: Chunks | None = None
+        self._awaits_continue = False
         self.is_health_only = False
         """Whether every request is refused, as soon as its first line has come, that is no health check."""
 
         self.wants_continue = False
         """Whether the client is to be told to go on. The server sets it back once it has done so."""
+
+        self.asks_limit: Head | None = None
+        """The head of the request whose body is longer than it may be unasked. The server calls `allow` then."""
 
         self.answers_head = False
         """Whether the request that is being read, or was read last, is a HEAD, whose answer has no body."""
@@ -89,37 +96,59 @@ class Reader:
     def drop(self) -> None:
         """Forget all bytes: there will be no next request."""
         self._buffer.clear()
-        self._chunks = self._head = None
+        self._chunks = self._head = self.asks_limit = None
 
     def feed(self, data: bytes) -> None:
         """Add what has arrived."""
         self._buffer += data
 
-    def next_request(self) -> tuple[Head, bytes] | None:
-        """The next request and its body; None: more must arrive, or `wants_continue` is set. Raises `Refused`."""
+    def allow(self, limit: int) -> None:
+        """Read a body of at most so many bytes; a longer one is cut off."""
+        self._limit, self.asks_limit = limit, None
+        if self._chunks is not None:
+            self._chunks.limit = limit
+
+    def next_request(self) -> tuple[Head, bytes | None] | None:
+        """The next request and its body; None: more must arrive, or `wants_continue` or `asks_limit` is set.
+
+        A body of `None` is longer than it may be: it is not read, and nothing after it. Raises `Refused`.
+        """
         head = self._head
         if head is None:
             head = self._read_head() if self._buffer else None
             if head is None:
                 return None
-            if head.length is None:
-                self._chunks = Chunks(self._body_limit)
-            elif head.length > self._body_limit:
-                raise Refused(Code.BODY_TOO_LARGE)
-            if head.expects_continue:
-                self._head = head
-                self.wants_continue = True
-                return None
+            self._limit = None
+            self._chunks = Chunks(self._unasked) if head.length is None else None
+            self._awaits_continue = head.expects_continue
+        if head.length is not None and head.length > (self._unasked if self._limit is None else self._limit):
+            return self._ask_or_cut(head)
+        if self._awaits_continue:
+            self._head = head
+            self._awaits_continue, self.wants_continue = False, True
+            return None
         if head.length is not None:
             body = self._take(head.length)
         else:
             assert self._chunks is not None
-            body = self._chunks.take(self._buffer)
+            try:
+                body = self._chunks.take(self._buffer)
+            except Refused as refusal:
+                if refusal.code is Code.BODY_TOO_LARGE:
+                    return self._ask_or_cut(head)
+                raise
         if body is None:
             self._head = head
             return None
         self._head = self._chunks = None
         return head, body
+
+    def _ask_or_cut(self, head: Head) -> tuple[Head, None] | None:
+        if self._limit is not None:
+            self.drop()
+            return head, None
+        self._head = self.asks_limit = head
+        return None
 
     def _take(self, length: int) -> bytes | None:
         if not length:

@@ -63,7 +63,7 @@ class Connection:
     def __init__(self, stream: Stream, shared: Shared) -> None:
         self._stream = stream
         self._shared = shared
-        self._reader = Reader(shared.heads, shared.app.body_limit)
+        self._reader = Reader(shared.heads)
         self._scope = trio.CancelScope()
         self._stage = HANDSHAKE
         self.source: Hashable = ""
@@ -130,7 +130,7 @@ class Connection:
         response = await self._shared.app.answer(head, body, self._peer)
         if not (response.holds or self._shared.app.is_audited):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
-        closes = head.closes or self._shared.app.is_draining or self._reader.is_health_only
+        closes = head.closes or body is None or self._shared.app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         with self._shared.app.delivering(response):
             if response.holds and wire.has_hung_up(self._stream.fileno()):
@@ -143,13 +143,16 @@ class Connection:
             await self._linger()
         return not closes
 
-    async def _next_request(self) -> tuple[Head, bytes]:
+    async def _next_request(self) -> tuple[Head, bytes | None]:
         """Raises `Refused`, or `_Gone` when there is none."""
         reader = self._reader
         if reader.unread:
             await trio.lowlevel.checkpoint()  # a client that sends many at once lets the others have their turn
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
+            if reader.asks_limit is not None:
+                reader.allow(await self._shared.app.body_limit(reader.asks_limit, self._peer))
+                continue
             if reader.wants_continue:
                 reader.wants_continue = False
                 await self._stream.send(wire.CONTINUE)
@@ -159,7 +162,7 @@ class Connection:
             if not data:
                 raise _Gone
             reader.feed(data)
-        self._shared.bodies.hold(self, len(request[1]) + reader.held, is_whole=True)
+        self._shared.bodies.hold(self, len(request[1] or b"") + reader.held, is_whole=True)
         if self._is_ended:
             await trio.lowlevel.checkpoint()  # the scope is cancelled: what is not answered is not executed either
         self._enter(ANSWER)

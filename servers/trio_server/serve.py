@@ -54,7 +54,7 @@ async def _serve(setup: Setup) -> None:
             host.read_budget = setup.read_budget
             listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(bound)) for bound in setup.listen()]
             service = await run(setup.open(setup.url(*listeners[0].socket.getsockname()[:2])), host)
-            app = App(service, host, log, setup.body_limit, setup.trusted_proxies)
+            app = App(service, host, log, setup.trusted_proxies)
             await _Server(setup, app, listeners, log, signals).run()
             await app.finish()
 

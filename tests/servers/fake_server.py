@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from cloudid_core.api.body_limit import UNASKED
 from cloudid_core.api.fields import parse
-from cloudid_core.api.response import Request, Response
+from cloudid_core.api.response import Request, Response, render_refusal
 from cloudid_core.effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry, Record, Sleep
+from cloudid_core.errors import Code, Refused
 from cloudid_core.events import RequestAnswered
 from cloudid_core.values.network import networks
 from servers.common.bootstrap import Setup
@@ -20,7 +22,7 @@ from servers.common.settings import ServerSettings
 from servers.stores import Store
 from servers.stores.memory import InMemory
 
-BODY_LIMIT: Final = 4096
+BODY_LIMIT: Final = 2 * UNASKED
 FAR: Final = 3600.0
 STEP: Final = 0.01
 MUCH: Final = 2**26
@@ -42,7 +44,15 @@ class FakeService:
         )
         return response
 
+    async def body_limit(self, head: Request) -> int:
+        path, _, query = head.target.partition("?")
+        if path == "/ponder":
+            await Sleep(float(query))
+        return BODY_LIMIT
+
     async def _answer(self, request: Request, path: str, query: str) -> Response:
+        if request.body_is_cut:
+            return render_refusal(Refused(Code.BODY_TOO_LARGE))
         match path:
             case "/echo":
                 return answer(
@@ -136,7 +146,6 @@ def main(runtime: str, *settings: str, store: Store | None = None) -> None:
         server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
         store=store or InMemory(),
         open=lambda _: open_fake(),
-        body_limit=BODY_LIMIT,
         trusted_proxies=trusted_proxies,
     )
     serve(setup)

@@ -39,6 +39,11 @@ class Lending:
             raise self._failure
         return HOLDING
 
+    async def body_limit(self, head: Request) -> int:
+        if self._failure:
+            raise self._failure
+        return 4096
+
     async def undelivered(self, response: Response) -> None:
         await Sleep(self._pause)
         if self._failure:
@@ -64,7 +69,7 @@ def run_app(runtime: str, service: Lending, scenario: Callable[[App, Host], Coro
     full = os.open("/dev/full", os.O_WRONLY)
 
     async def opened(host: Host) -> None:
-        app = App(service, host, open_log("debug", full), 1024, ())
+        app = App(service, host, open_log("debug", full), ())
         await until(host.sleep, lambda: "tick" in service.asked)
         await scenario(app, host)
         await app.finish()

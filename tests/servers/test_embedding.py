@@ -100,14 +100,15 @@ def test_a_machine_logs_in(page: dict[str, Any]) -> None:
 class Lending:
     """A service whose answers hold a lease that is due in no time. It notes what it was asked for."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.context = self
-        self.settings = settings
+    def __init__(self) -> None:
         self.asked: list[str] = []
         self.fails = 0
 
     async def handle(self, request: Request) -> Response:
         return Response(200, json.dumps(request.target).encode(), holds="a lease", wake_at=await Now())
+
+    async def body_limit(self, head: Request) -> int:
+        return 4096
 
     async def undelivered(self, response: Response) -> None:
         self.asked.append(f"undelivered {response.holds}")
@@ -129,7 +130,7 @@ class Lending:
 
 def lending(page: dict[str, Any]) -> Lending:
     """The page's application with this service instead of the real one."""
-    service = Lending(Settings(master_key=page["Secret"]("5a" * 32)))
+    service = Lending()
 
     async def opened(settings: Settings) -> Lending:
         return service

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from .certificates import self_signed
+from .fake_server import BODY_LIMIT, MUCH
 from .running import Client, Gate, Running, body, status, wait_until
 
 RUNTIMES: Final = ("trio", "aiohttp")
@@ -109,9 +110,9 @@ WELL_FORMED: Final = {
     "the longest target": request("GET /echo?" + "a" * (8192 - len("/echo?"))),
     "a target too long": request("GET /echo?" + "a" * 8192),
     "a head too large": request("GET /echo", *(f"x-{number}: {'a' * 1000}" for number in range(17))),
-    "the largest body": posted(b"a" * 4096),
-    "a body too large": posted(b"a" * 4097),
-    "chunks too large": request("POST /echo", "transfer-encoding: chunked", content=b"1001\r\n" + b"a" * 4097),
+    "the largest body": posted(b"a" * BODY_LIMIT),
+    "a body too large": posted(b"a" * (BODY_LIMIT + 1)),
+    "chunks too large": request("POST /echo", "transfer-encoding: chunked", content=b"10001\r\n" + b"a" * 65537),
     "http/1.0": b"GET /echo HTTP/1.0\r\n\r\n",
     "http/1.0 with a body": b"POST /echo HTTP/1.0\r\ncontent-length: 3\r\n\r\nabc",
     "goodbye": request("GET /echo", "connection: Close"),
@@ -184,8 +185,15 @@ def test_a_body_is_asked_for_when_the_client_waits_for_that(client: Client) -> N
 
 
 def test_a_body_that_is_too_large_is_not_asked_for(client: Client) -> None:
-    client.send(request("POST /echo", "content-length: 5000", "expect: 100-continue"))
+    client.send(request("POST /echo", "content-length: 70000", "expect: 100-continue"))
     assert_refused(client, 413, "body_too_large")
+
+
+def test_no_more_of_a_body_is_read_while_its_limit_is_asked_for(client: Client) -> None:
+    client.send(request("POST /ponder?60", "content-length: 70000"))
+    client.socket.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        client.send(bytes(MUCH))
 
 
 REFUSED: Final = {

@@ -21,17 +21,24 @@ from servers.http1.heads import HEADS_KEPT, LONGEST_KEPT, Head, Heads, read_head
 from servers.http1.reader import HEAD_LIMIT, Reader, Stage
 from tests.wire.raw_cases import CASES, Case
 
+UNASKED: Final = 1000
 BODY_LIMIT: Final = 4096
 
 
 def read(reader: Reader, pieces: Iterable[bytes]) -> list[object]:
-    """All that a server would learn: requests, go-aheads, and a refusal, which is the last."""
+    """All that a server would learn: requests, go-aheads, questions. A refusal or a body cut off is the last."""
     learnt: list[object] = []
     for piece in pieces:
         reader.feed(piece)
         try:
-            while (request := reader.next_request()) is not None or reader.wants_continue:
+            while (request := reader.next_request()) or reader.wants_continue or reader.asks_limit:
+                if reader.asks_limit is not None:
+                    learnt.append(("how long?", reader.asks_limit))
+                    reader.allow(BODY_LIMIT)
+                    continue
                 learnt.append(request or "continue")
+                if request is not None and request[1] is None:
+                    return learnt
                 reader.wants_continue = False
         except Refused as refusal:
             return [*learnt, refusal.code, reader.answers_head]
@@ -67,21 +74,21 @@ streams = st.one_of(
 def test_neither_pieces_nor_memory_change_what_is_read(before: bytes, stream: bytes, cuts: list[int]) -> None:
     """`before` is what another connection has sent, and so what the memory holds."""
     heads = Heads("http")
-    read(Reader(heads, BODY_LIMIT), [before])
-    plain = read(Reader(Heads("http", kept=0), BODY_LIMIT), [stream])
+    read(Reader(heads, UNASKED), [before])
+    plain = read(Reader(Heads("http", kept=0), UNASKED), [stream])
     for _ in range(2):
-        assert read(Reader(heads, BODY_LIMIT), [stream]) == plain
-        assert read(Reader(heads, BODY_LIMIT), in_pieces(stream, cuts)) == plain
-    assert read(Reader(heads, BODY_LIMIT), in_pieces(stream, range(len(stream)))) == plain
+        assert read(Reader(heads, UNASKED), [stream]) == plain
+        assert read(Reader(heads, UNASKED), in_pieces(stream, cuts)) == plain
+    assert read(Reader(heads, UNASKED), in_pieces(stream, range(len(stream)))) == plain
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_raw_case_is_read_alike_in_any_pieces(case: Case) -> None:
     stream = stream_of(case)
-    plain = read(Reader(Heads("http", kept=0), BODY_LIMIT), [stream])
+    plain = read(Reader(Heads("http", kept=0), UNASKED), [stream])
     for size in (1, 7, 1000) if len(stream) < 10_000 else (1000, 4093):
         pieces = (stream[start : start + size] for start in range(0, len(stream), size))
-        assert read(Reader(Heads("http"), BODY_LIMIT), pieces) == plain
+        assert read(Reader(Heads("http"), UNASKED), pieces) == plain
 
 
 def request(*lines: bytes, start: bytes = b"POST /v1/a HTTP/1.1") -> bytes:
@@ -145,7 +152,7 @@ def test_the_memory_is_bounded() -> None:
 
 
 def refusal(stream: bytes) -> Code:
-    reader = Reader(Heads("http"), BODY_LIMIT)
+    reader = Reader(Heads("http"), UNASKED)
     reader.feed(stream)
     with pytest.raises(Refused) as refused:
         reader.next_request()
@@ -153,7 +160,7 @@ def refusal(stream: bytes) -> Code:
 
 
 def head_of(stream: bytes) -> Head:
-    reader = Reader(Heads("http"), BODY_LIMIT)
+    reader = Reader(Heads("http"), UNASKED)
     reader.feed(stream)
     found = reader.next_request()
     assert found is not None
@@ -187,7 +194,7 @@ def test_a_target_of_the_other_scheme_is_refused() -> None:
 
 
 def test_the_stage_says_what_is_missing() -> None:
-    reader = Reader(Heads("http"), BODY_LIMIT)
+    reader = Reader(Heads("http"), UNASKED)
     stages = []
     for piece in (b"", b"POST / HTTP/1.1\r\n", b"host: a\r\ncontent-length: 2\r\n\r\n", b"a"):
         reader.feed(piece)
@@ -202,6 +209,41 @@ def chunks_of(stream: bytes) -> bytes | Code | None:
         return Chunks(BODY_LIMIT).take(buffer)
     except Refused as refusal:
         return refusal.code
+
+
+CHUNKED: Final = b"Transfer-Encoding: chunked"
+
+
+@pytest.mark.parametrize(
+    "stream, learnt",
+    [
+        (request(b"Content-Length: 1000") + bytes(1000), [1000]),
+        (request(b"Content-Length: 1001") + bytes(1001), ["how long?", 1001]),
+        (request(b"Content-Length: 4096") + bytes(4096), ["how long?", 4096]),
+        (request(b"Content-Length: 4097") + bytes(4097), ["how long?", "cut"]),
+        (request(b"Content-Length: 4097"), ["how long?", "cut"]),
+        (request(b"Content-Length: 1001", b"Expect: 100-continue") + bytes(1001), ["how long?", "continue", 1001]),
+        (request(b"Content-Length: 4097", b"Expect: 100-continue"), ["how long?", "cut"]),
+        (request(CHUNKED) + b"3e8\r\n" + bytes(1000) + b"\r\n0\r\n\r\n", [1000]),
+        (request(CHUNKED) + b"3e8\r\n" + bytes(1000) + b"\r\n1\r\na\r\n0\r\n\r\n", ["how long?", 1001]),
+        (request(CHUNKED) + b"fff\r\n" + bytes(4095) + b"\r\n2\r\n", ["how long?", "cut"]),
+        (request(CHUNKED, b"Expect: 100-continue") + b"1001\r\n", ["continue", "how long?", "cut"]),
+    ],
+)
+def test_a_long_body_is_read_once_its_limit_is_known(stream: bytes, learnt: list[object]) -> None:
+    """A number: the length of a body; cut: it is longer than it may be."""
+    shown: list[object] = []
+    for each in read(Reader(Heads("http"), UNASKED), [stream]):
+        match each:
+            case (Head(), None):
+                shown.append("cut")
+            case (Head(), bytes(body)):
+                shown.append(len(body))
+            case (str(question), Head()):
+                shown.append(question)
+            case "continue":
+                shown.append(each)
+    assert shown == learnt
 
 
 chunk_parts = st.lists(

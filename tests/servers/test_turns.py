@@ -45,6 +45,9 @@ class Noting:
         self.notes.append("handled")
         return self._response
 
+    async def body_limit(self, head: Request) -> int:
+        return 4096
+
     async def undelivered(self, response: Response) -> None:
         """Nothing is lent."""
 
@@ -93,7 +96,7 @@ def connected() -> Iterator[socket.socket]:
 
 
 def app_of(service: Noting, host: Host) -> App:
-    return App(service, host, structlog.get_logger(), 1024, ())
+    return App(service, host, structlog.get_logger(), ())
 
 
 def opened_protocol(

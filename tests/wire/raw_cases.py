@@ -32,6 +32,7 @@ REFUSALS: Final = {
 PUBLIC: Final = "/v1/sys/seal-status"
 """Needs no token; always answers the same."""
 
+LOGIN: Final = "/v1/auth/cloud/login"
 ECHO: Final = "/v1/sys/capabilities-self"
 """Answers the paths that it was asked about: a body that was misread does not come back."""
 
@@ -265,6 +266,19 @@ def fields() -> Iterator[Case]:
     )
 
 
+def long_bodies_of_strangers() -> Iterator[Case]:
+    """Without a good token a long body is not read."""
+    for place, target, limit, status in (("a route", ECHO, 64 * 1024, 403), ("a login", LOGIN, 32 * 1024, 400)):
+        for sender, token in (("without a token", ()), ("with a wrong token", (b"X-Vault-Token: guess",))):
+            start, name = (f"POST {target} HTTP/1.1", HOST, *token), f"{place} {sender}"
+            fitting = head(*start, b"Content-Length: %d" % limit) + body_of(limit)
+            longer = head(*start, b"Content-Length: %d" % (limit + 1), b"Expect: 100-continue")
+            chunk = head(*start, b"Transfer-Encoding: chunked") + b"%x\r\n" % (limit + 1)
+            yield answered(f"the largest body for {name}", "9110 15.5.14", fitting, statuses=(status,))
+            yield refused(f"a larger body for {name}", "9110 15.5.14", longer, status=413)
+            yield refused(f"a larger chunk for {name}", "9110 15.5.14", chunk, status=413)
+
+
 def limits() -> Iterator[Case]:
     longest = "/v1/sys/seal-status?" + "a" * (TARGET_LIMIT - len("/v1/sys/seal-status?"))
     yield answered("the longest target", "9112 3", get(target=longest))
@@ -289,6 +303,7 @@ def limits() -> Iterator[Case]:
     )
     yield refused("a chunk announced to be too large", "9112 7.1", chunked(b"100001\r\n"), status=413)
     yield refused("a chunk size of 17 digits", "9112 7.1", chunked(b"F" * 17 + b"\r\n"), status=413)
+    yield from long_bodies_of_strangers()
     yield refused("a head that does not end in time", "9110 15.5.9", get()[:-2], status=408)
     yield refused("a body that does not end in time", "9110 15.5.9", post(ECHOED)[:-1], status=408)
     yield refused("chunks that do not end in time", "9110 15.5.9", chunked(in_chunks()[:-2]), status=408)
