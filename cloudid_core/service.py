@@ -33,6 +33,7 @@ from .leases.revocation import end_lease
 from .mounts.catalog import CATALOG, HANDLERS
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
+from .quotas.failed_logins import count_failed_login
 from .rotation.automation import keep_plans
 from .rotation.identities import keep_identities
 from .settings import Settings
@@ -45,6 +46,8 @@ from .tokens import hierarchy
 from .tokens.sweep import Sweep
 
 REFRESH_PAUSE: Final = 60.0
+FORM: Final = frozenset({Code.MALFORMED_REQUEST.status, Code.BODY_TOO_LARGE.status})
+"""Statuses of requests that are refused for their form."""
 
 __all__ = ["Service", "initialise", "open_service"]
 
@@ -87,7 +90,7 @@ class Service:
         except EntryDamaged as damaged:
             refusal, failure = damaged, damaged
         except Refused as refused:
-            refusal = refused
+            refusal = self._slowed(refused, exchange)
         except PROVIDER_FAILURES as unanswered:
             refusal, failure = refusal_of(unanswered), unanswered
         except RecordFailed as unrecorded:
@@ -107,6 +110,15 @@ class Service:
             return await body_limit(self.context, CATALOG, head, await Now())
         except CloudidError:  # `handle` says what is wrong
             return UNASKED
+
+    def _slowed(self, refusal: Refused, exchange: Exchange) -> Refused:
+        """A login that is refused for its form counts as one without a valid signature: its source may be slowed."""
+        if exchange.is_login and not exchange.is_executed and refusal.status in FORM:
+            try:
+                count_failed_login(self.context, exchange.request.remote_address, exchange.time)
+            except Refused as throttled:
+                return throttled
+        return refusal
 
     async def _take_back(self, response: Response, exchange: Exchange) -> None:
         """End what a response gives that must not be sent."""

@@ -1,7 +1,7 @@
 """Dispatch: from a request to the program of its route, in the order that clients can observe.
 
-Parse the request, identify the caller, check the policies, and only then say whether the path exists: without a good
-token all paths answer alike.
+Count the request, parse it, identify the caller, check the policies, and only then say whether the path exists: without
+a good token all paths answer alike. `docs/order-of-checks.md` has every step.
 
 Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only where
 the program of the route makes sure of the table itself, the one that was read last is used: a login reads nothing from
@@ -25,7 +25,7 @@ from ..foundation.deadline import Deadline
 from ..mounts.table import MountTable, mount_table
 from ..policies.document import DENY
 from ..quotas.rate_limit import known_quotas, read_quotas, take_request
-from ..quotas.record import Quotas
+from ..quotas.record import Quotas, RateLimit
 from ..store.keys import MOUNTS
 from ..store.records import Found
 from ..tokens.authenticate import authenticate
@@ -37,7 +37,7 @@ from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
 from .fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of
 from .help import help_about
-from .request import ParsedRequest, deadline_seconds, parse_request
+from .request import ParsedRequest, countable_path, parse_head, parse_request
 from .response import Answer, Request, Response, rate_limit_headers, render
 from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable
 
@@ -96,17 +96,20 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
     """The response to a request under this table of mounts."""
     mounts, request, now = table.record, exchange.request, exchange.time
     exchange.trail = Trail(mounts.devices, mounts.takers, mounts.recorded_headers) if mounts.takers else None
-    found = destination_of(request, catalog, table, context.caches.destinations)
+    quotas = known_quotas(context, now) or await read_quotas(context, now)
+    try:
+        found = destination_of(request, catalog, table, context.caches.destinations)
+    except Refused:
+        count_request(context, quotas, quotas.rate_limit_of(countable_path(request.target)), exchange)
+        raise
     mount, route = found.mount, found.route
-    exchange.target = found.target
+    exchange.leads_to(found.target, mount, route)
+    count_request(context, quotas, quotas.rate_limit_of(found.target.path), exchange)
+    head = parse_head(request, found.target, context.settings)
     if request.body_is_cut or len(request.body) > UNASKED:
         await check_body(context, mounts, route, request, now)
-    parsed = parse_request(request, found.target, context.settings)
-    exchange.found(parsed, mount, route, found.captures)
-    deadline = Deadline(now + deadline_seconds(request.headers, context.settings.request_deadline))
-    quotas = known_quotas(context, now) or await read_quotas(context, now)
-    if not exchange.is_counted:
-        count_request(context, quotas, found.target.path, exchange)
+    parsed = parse_request(request, found.target, head, context.settings)
+    exchange.says(parsed, route, found.captures)
     if found.target.wants_help:
         answer = await explain(context, catalog, mounts, found, parsed, exchange)
         return render(answer, request_id=exchange.request_id, mount_type="")
@@ -127,25 +130,25 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         caller=caller,
         shown_token=parsed.token,
         remote_address=request.remote_address,
-        deadline=deadline,
+        deadline=Deadline(now + head.seconds),
         now=now,
         request_id=exchange.request_id,
         mounts_version=table.version,
         trail=exchange.trail,
     )
-    return await execute(call, route, parsed, exchange)
+    return await execute(call, route, parsed, quotas, exchange)
 
 
-def count_request(context: Context, quotas: Quotas, path: str, exchange: Exchange) -> None:
-    """Count a request, once; `RATE_LIMIT_EXCEEDED` when its source has made too many."""
-    limit = quotas.rate_limit_of(path, exchange.role)
-    if limit is not None:
-        taken = take_request(context, limit, exchange.request.remote_address, exchange.time)
-        if quotas.config.enable_rate_limit_response_headers:
-            exchange.headers = rate_limit_headers(taken.limit, taken.remaining, taken.full_in)
-        if taken.wait:
-            raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=taken.wait)
-    exchange.is_counted = True
+def count_request(context: Context, quotas: Quotas, limit: RateLimit | None, exchange: Exchange) -> None:
+    """Count a request against a quota, once; `RATE_LIMIT_EXCEEDED` when its source has made too many."""
+    if limit is None or limit in exchange.counted_by:
+        return
+    taken = take_request(context, limit, exchange.request.remote_address, exchange.time)
+    if quotas.config.enable_rate_limit_response_headers:
+        exchange.headers = rate_limit_headers(taken.limit, taken.remaining, taken.full_in)
+    if taken.wait:
+        raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=taken.wait)
+    exchange.counted_by += (limit,)
 
 
 async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange) -> Caller:
@@ -177,11 +180,13 @@ async def identify_if_possible(
     return None
 
 
-async def execute(call: Call, route: Route, parsed: ParsedRequest, exchange: Exchange) -> Response:
+async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quotas, exchange: Exchange) -> Response:
     """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
     if not (route.public or route.any_token):
         capability = await needed_capability(route, call) if route.exists else parsed.target.capability
         authorise(call.caller, parsed, capability, route.form)
+    if exchange.role:
+        count_request(call.context, quotas, quotas.rate_limit_of(parsed.target.path, exchange.role), exchange)
     if parsed.body or route.requires_all:
         call = replace(call, given=read_form(route, parsed.body))
     wrapping: Issue | None = None

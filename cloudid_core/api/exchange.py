@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -34,10 +34,11 @@ class Exchange(msgspec.Struct, kw_only=True):
     mount: Mount | None = None
     fields: Container[str] = ()
     """The names that the form of its route knows."""
+    is_login: bool = False
     role: str = ""
     """The role that the request names."""
-    is_counted: bool = False
-    """Whether a quota has let it pass: a request that starts again counts once."""
+    counted_by: tuple[Hashable, ...] = ()
+    """The quotas that have let it pass: a request that starts again counts once."""
     headers: Mapping[str, str] = NO_HEADERS
     """What its response has beside its own headers."""
     is_executed: bool = False
@@ -65,15 +66,18 @@ class Exchange(msgspec.Struct, kw_only=True):
         """The path for logs and audit."""
         return self.target.shown_path if self.target is not None else ""
 
-    def found(
-        self, parsed: ParsedRequest, mount: Mount | None, route: Route | None, captures: Mapping[str, str]
-    ) -> None:
-        """The request was understood, and this is where it leads."""
-        self.parsed, self.mount = parsed, mount
-        self.role = role_in(route, captures, parsed.body) if route is not None else ""
+    def leads_to(self, target: Target, mount: Mount | None, route: Route | None) -> None:
+        """Method and target were understood, and this is where they lead."""
+        self.target, self.mount = target, mount
+        self.is_login = route is not None and route.gives_token
         self.fields = spellings_of(route.form) if route is not None else ()
         if route is not None and not route.audited:
             self.trail = None
+
+    def says(self, parsed: ParsedRequest, route: Route | None, captures: Mapping[str, str]) -> None:
+        """Headers and body were understood too."""
+        self.parsed = parsed
+        self.role = role_in(route, captures, parsed.body) if route is not None else ""
 
     def received(self, audit: Entries | None) -> RequestReceived:
         """The event before the request is executed."""

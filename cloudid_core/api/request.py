@@ -30,7 +30,7 @@ UNAUDITED_HEADERS: Final = frozenset({*TOKEN_HEADERS, "authorization", "proxy-au
 """Headers that never go on record: they may hold a token, or entries tell what they say."""
 
 _ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, NAMESPACE_HEADER})
-"""Headers that say something to `parse_request`."""
+"""Headers that say something to `parse_head`, beside the deadline."""
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -56,6 +56,19 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def capability(self) -> str:
         """The capability that the operation needs; it names the operation in events and audit entries too."""
         return self.operation.value
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What the headers of a request say."""
+
+    token: str = ""
+    wrap_ttl: int = 0
+    """For how many seconds the answer is to be wrapped; 0: not."""
+    seconds: float
+    """How long the request may take."""
+
+    def __repr__(self) -> str:
+        return f"<Head of a request for {self.seconds} s>"
 
 
 class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,23 +104,27 @@ def parse_target(request: Request) -> Target:
     )
 
 
-def parse_request(request: Request, target: Target, settings: Settings) -> ParsedRequest:
-    """Take apart a request with this target; `Refused` when it cannot be understood."""
-    body = target.query
-    if target.operation is Operation.WRITE:
-        if target.ends_in_slash:
-            raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
-        body = parse_body(request.body, settings.body_limit)
-    headers = request.headers
+def parse_head(request: Request, target: Target, settings: Settings) -> Head:
+    """What the headers of a request with this target say; `Refused` when they, or the path, ask for what cannot be."""
+    if target.ends_in_slash and target.operation is Operation.WRITE:
+        raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
+    headers, seconds = request.headers, deadline_seconds(request.headers, settings.request_deadline)
     if _ADDRESSED.isdisjoint(headers):  # a login, mostly: to look once is quicker than to look for each
-        return ParsedRequest(target=target, body=body, token="")
+        return Head(seconds=seconds)
     _check_namespace(headers)
-    return ParsedRequest(
-        target=target,
-        body=body,
-        token=token_in(headers),
-        wrap_ttl=wrap_ttl_in(headers, settings.max_lease_ttl),
-    )
+    return Head(token=token_in(headers), wrap_ttl=wrap_ttl_in(headers, settings.max_lease_ttl), seconds=seconds)
+
+
+def parse_request(request: Request, target: Target, head: Head, settings: Settings) -> ParsedRequest:
+    """A request with this target and head, with its body; `Refused` when that cannot be understood."""
+    is_write = target.operation is Operation.WRITE
+    body = parse_body(request.body, settings.body_limit) if is_write else target.query
+    return ParsedRequest(target=target, body=body, token=head.token, wrap_ttl=head.wrap_ttl)
+
+
+def countable_path(target: str) -> str:
+    """The path of a target that cannot be understood, for quotas."""
+    return unquote(target[:TARGET_LIMIT].partition("?")[0].removeprefix(PREFIX)).strip("/")
 
 
 def _split(target: str) -> tuple[str, dict[str, Any]]:

@@ -115,14 +115,15 @@ class Quotas:
     lease_counts: dict[str, LeaseCount] = field(factory=dict[str, LeaseCount])
     config: QuotaConfig = QuotaConfig()
 
-    def rate_limit_of(self, path: str, role: str) -> RateLimit | None:
-        """The quota that counts a request."""
+    def rate_limit_of(self, path: str, role: str = "") -> RateLimit | None:
+        """The quota that counts the requests to a path or, if a role is given, the requests that name it there."""
         if not self.rate_limits:
             return None
         path = fold(path)
         if path in self.config.normal.rate_limit_exempt_paths:
             return None
-        return most_specific(self.rate_limits, path, role)
+        found = most_specific(self.rate_limits, path, role)
+        return found if found is not None and bool(found.role) is bool(role) else None
 
     def lease_count_of(self, mount_path: str, role: str) -> LeaseCount | None:
         """The quota that counts a lease of a role."""

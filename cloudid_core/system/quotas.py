@@ -137,7 +137,10 @@ RATE_LIMIT: Final = Kind(
     form=RateLimit,
     member="rate_limits",
     check=check_rate_limit,
-    doc="Limits how many requests each source may make; the most specific quota counts, on each node by itself.",
+    doc=(
+        "Limits how many requests each source may make, on each node by itself; the most specific quota for the path "
+        "counts, and beside it the one for the role."
+    ),
 )
 LEASE_COUNT: Final = Kind(
     name="lease-count",

@@ -6,7 +6,7 @@ import pytest
 
 from cloudid_core.api.destination import Destination, find_destination
 from cloudid_core.api.dispatch import authorise, read_form
-from cloudid_core.api.request import ParsedRequest, parse_request, parse_target
+from cloudid_core.api.request import ParsedRequest, parse_head, parse_request, parse_target
 from cloudid_core.api.response import METHODS, Request
 from cloudid_core.errors import Code, Refused
 from cloudid_core.mounts.catalog import CATALOG
@@ -27,7 +27,8 @@ MOUNTS = WORLD.perform(mount_table(CONTEXT.records))
 
 def ask(method: str, target: str) -> ParsedRequest:
     request = Request(method, f"/v1/{target}")
-    return parse_request(request, parse_target(request), CONTEXT.settings)
+    asked = parse_target(request)
+    return parse_request(request, asked, parse_head(request, asked, CONTEXT.settings), CONTEXT.settings)
 
 
 def place_of(method: str, target: str, mounts: Found[MountTable] = MOUNTS) -> Destination:

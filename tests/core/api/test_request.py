@@ -17,6 +17,7 @@ from cloudid_core.api.request import (
     ParsedRequest,
     deadline_seconds,
     parse_body,
+    parse_head,
     parse_request,
     parse_target,
     token_in,
@@ -30,7 +31,8 @@ SETTINGS = Settings(master_key=Secret("00" * 32))
 
 def ask(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> ParsedRequest:
     request = Request(method, target, headers or {}, body)
-    return parse_request(request, parse_target(request), SETTINGS)
+    asked = parse_target(request)
+    return parse_request(request, asked, parse_head(request, asked, SETTINGS), SETTINGS)
 
 
 def refusal(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> Code:

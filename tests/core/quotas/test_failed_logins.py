@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cloudid_core.quotas.failed_logins import ALLOWED, INTERVAL
 from tests.installation import HOME, Installation, Refusal
 from tests.logins import configure_logins, login_form
@@ -28,6 +30,24 @@ def test_a_source_whose_logins_fail_is_slowed_and_a_good_login_from_it_is_not() 
     assert failed(world, forged, "192.0.2.99") == (403, "login_refused")
     world.advance(INTERVAL)
     assert failed(world, forged) == (403, "login_refused")
+
+
+@pytest.mark.parametrize(
+    "body, headers, code",
+    [
+        ({}, {}, "field_required"),
+        ({"role": []}, {}, "field_invalid"),
+        ([], {}, "malformed_json"),
+        ("x" * 40_000, {}, "body_too_large"),
+        ({}, {"x_vault_wrap_ttl": "soon"}, "malformed_request"),
+    ],
+)
+def test_a_login_that_is_refused_for_its_form_counts(body: object, headers: dict[str, str], code: str) -> None:
+    world = Installation()
+    machine = configure_logins(world)
+    codes = [world.refused("POST", "auth/cloud/login", body, "", **headers)[1] for _ in range(int(ALLOWED) + 1)]
+    assert codes == [code] * int(ALLOWED) + ["logins_throttled"]
+    world.must("POST", "auth/cloud/login", login_form(world, machine), token="")
 
 
 def test_a_refusal_after_a_valid_signature_does_not_count() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.api.response import Request
 from cloudid_core.effects import Effect, Record
 from cloudid_core.quotas.rate_limit import READ_AGAIN
 from cloudid_core.store import keys
@@ -151,6 +152,45 @@ def test_a_quota_of_a_role_counts_its_logins() -> None:
     dev = [world.ask("POST", "auth/cloud/login", {"role": "dev"}, token="").status for _ in range(3)]
     other = [world.ask("POST", "auth/cloud/login", {"role": "prod"}, token="").status for _ in range(3)]
     assert (dev, other) == ([400, 400, 429], [400, 400, 400])
+
+
+def test_a_login_of_a_role_is_counted_by_its_path_too() -> None:
+    world = limited(rate=1)
+    world.must("POST", "sys/quotas/rate-limit/dev", {"path": "auth/cloud/login", "role": "dev", "rate": 100})
+    assert [world.ask("POST", "auth/cloud/login", {"role": "dev"}, token="").status for _ in range(2)] == [400, 429]
+
+
+MALFORMED: list[tuple[str, str, dict[str, str], bytes]] = [
+    ("POST", "/v1/auth/cloud/login", {}, b"{"),
+    ("POST", "/v1/auth/cloud/login", {}, bytes(40_000)),
+    ("POST", "/v1/auth/cloud/login", {"x-vault-wrap-ttl": "soon"}, b"{}"),
+    ("POST", "/v1/auth/cloud/login", {"x-service-deadline": "soon"}, b"{}"),
+    ("POST", "/v1/auth/cloud/login", {"x-vault-namespace": "team"}, b"{}"),
+    ("POST", "/v1/auth/cloud/login/", {}, b"{}"),
+    ("POST", "/v1/auth//cloud/login", {}, b"{}"),
+    ("POST", "/v1/auth/cloud/%2e%2e/login", {}, b"{}"),
+    ("POST", "/v1/auth/cloud/%ff", {}, b"{}"),
+    ("POST", "/nowhere", {}, b"{}"),
+    ("PATCH", "/v1/auth/cloud/login", {}, b"{}"),
+    ("GET", "/v1/auth/cloud/login?scan=true", {}, b""),
+    ("GET", "/v1/auth/cloud/login?help=junk", {}, b""),
+]
+
+
+@pytest.mark.parametrize("method, target, headers, body", MALFORMED)
+def test_what_is_malformed_counts_too(method: str, target: str, headers: dict[str, str], body: bytes) -> None:
+    world = limited(path="")
+    request = Request(method, target, headers, body, HOME)
+    replies = [world.receive(world.perform(world.service.handle(request))).status for _ in range(3)]
+    assert replies[2] == 429
+    assert 429 not in replies[:2]
+
+
+@pytest.mark.parametrize("target", ["/v1/auth/cloud/%ff", "/v1/%61uth/cloud/a//b", "/v1/auth/cloud/login?scan=1"])
+def test_what_is_malformed_is_counted_by_its_path(target: str) -> None:
+    world = limited()
+    request = Request("GET", target, {}, b"", HOME)
+    assert [world.perform(world.service.handle(request)).status for _ in range(3)][2] == 429
 
 
 @pytest.mark.parametrize("role, spelling", [("5", 5), ("0", 0), ("1", True), ("0", False), ("2.5", 2.5)])
