@@ -26,6 +26,7 @@ class Code(Enum):
     # The request itself
     MALFORMED_REQUEST = 400, "the request is malformed"
     MALFORMED_PATH = 400, "the path is malformed"
+    NAMESPACE_UNKNOWN = 400, "unknown namespace: there is only root"
     MALFORMED_JSON = 400, "failed to decode JSON input"
     BODY_TOO_COMPLEX = 400, "the JSON body is too complex"
     FIELD_INVALID = 400, "field validation failed"

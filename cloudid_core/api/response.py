@@ -205,10 +205,10 @@ def error_body(problems: tuple[Problem, ...]) -> bytes:
     """`{"errors": […], "codes": […]}`, one of each for every problem.
 
     With 404 `errors` is the only member: existing clients take a 404 for "nothing there" only then. It is empty where
-    there is nothing to say. Several texts end in full stops, because command lines print them without a separator.
+    there is nothing to say. No text ends with a full stop: clients join several with commas.
     """
-    texts = [problem.text for problem in problems if problem.detail or problem.code is not Code.NOT_FOUND]
-    body: dict[str, Json] = {"errors": [f"{text}." for text in texts] if len(texts) > 1 else texts}
+    told = (problem for problem in problems if problem.detail or problem.code is not Code.NOT_FOUND)
+    body: dict[str, Json] = {"errors": [problem.text.removesuffix(".") for problem in told]}
     if not problems or problems[0].code.status != 404:
         body["codes"] = [problem.code.wire for problem in problems]
     return encode(body) + b"\n"

@@ -34,7 +34,7 @@ CASES: Final = {
     "limits before length": (post(LIMITED, LONG), 429),
     "limits before length in chunks": (post(LIMITED, CHUNKED, content=b"fffff\r\n"), 429),
     "path before length": (post(f"{OTHER}//", ROOT, LONG), 400),
-    "headers before length": (post(OTHER, ROOT, FAR, LONG), 404),
+    "headers before length": (post(OTHER, ROOT, FAR, LONG), 400),
     "length before body": (post(OTHER, ROOT, LONG, content=b"{"), 413),
     "length before body in chunks": (post(OTHER, ROOT, CHUNKED, content=b"1\r\n{\r\n100000\r\n"), 413),
     "length before token": (post(OTHER, "x-vault-token: guess", WITHOUT_TOKEN), 413),

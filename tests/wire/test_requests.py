@@ -134,7 +134,7 @@ def test_a_login_needs_no_token_and_does_not_mind_a_wrong_one(service: Installat
 @pytest.mark.parametrize(
     "headers, status",
     [
-        ({"x-vault-namespace": "team"}, 404),
+        ({"x-vault-namespace": "team"}, 400),
         ({"x-vault-namespace": "root/"}, 200),
         ({"x-vault-wrap-ttl": "60"}, 200),
         ({"x-vault-wrap-ttl": "0"}, 200),
@@ -160,9 +160,18 @@ def test_headers_that_ask_for_more(furnished: Installation, headers: dict[str, s
 
 
 def test_an_unknown_namespace_is_named_as_what_is_missing(furnished: Installation) -> None:
-    """A 404 without a text means that there is nothing at the path."""
+    """Existing clients drop the text of a 404."""
     response = send(furnished, "GET", "auth/cloud/config", headers={"x-vault-namespace": "team"})
-    assert json.loads(response.body) == {"errors": ["nothing here: unknown namespace"]}
+    assert json.loads(response.body)["errors"] == ["unknown namespace: there is only root"]
+    assert codes(response) == ["namespace_unknown"]
+
+
+def test_a_form_is_answered_with_what_to_send_instead(furnished: Installation) -> None:
+    """As `curl -d` sends it."""
+    headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+    for body in (b"token_ttl=1h", b"1"):
+        response = send(furnished, "POST", "auth/cloud/role/web", body, headers)
+        assert json.loads(response.body)["errors"] == ["failed to decode JSON input: the body is a form, send JSON"]
 
 
 def test_a_deadline_that_passes_while_the_provider_is_slow_is_504() -> None:

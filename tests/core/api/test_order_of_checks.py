@@ -49,7 +49,7 @@ class Step:
 STEPS: Final = (
     Step("limits of the source", lambda asked: evolve(asked, address=BUSY), 429, "rate_limit_exceeded"),
     Step("path", lambda asked: evolve(asked, path=f"{asked.path}//"), 400, "malformed_path"),
-    Step("headers", lambda asked: evolve(asked, namespace="team"), 404, "not_found"),
+    Step("headers", lambda asked: evolve(asked, namespace="team"), 400, "namespace_unknown"),
     Step("length of the body", lambda asked: evolve(asked, body=asked.body + b" " * LIMIT), 413, "body_too_large"),
     Step("body", lambda asked: evolve(asked, body=b"{"), 400, "malformed_json"),
     Step("token", lambda asked: evolve(asked, token="guess"), 403, "permission_denied"),

@@ -89,7 +89,7 @@ def test_verbs(method: str, target: str, operation: Operation, is_head: bool) ->
         ("GET", "/", {}, Code.NOT_FOUND),
         ("GET", "/v1/" + "a" * TARGET_LIMIT, {}, Code.TARGET_TOO_LONG),
         ("GET", "/v1/a?" + "&".join(f"f{number}=" for number in range(101)), {}, Code.MALFORMED_REQUEST),
-        ("GET", "/v1/a", {"x-vault-namespace": "team"}, Code.NOT_FOUND),
+        ("GET", "/v1/a", {"x-vault-namespace": "team"}, Code.NAMESPACE_UNKNOWN),
         ("GET", "/v1/a", {"x-vault-wrap-ttl": "3000d"}, Code.TTL_EXCEEDS_MAX),
         ("GET", "/v1/a", {"x-service-wrap-ttl": "junk", "x-vault-wrap-ttl": "5m"}, Code.MALFORMED_REQUEST),
         ("GET", "/v1/a", {"x-vault-wrap-ttl": "0.5s"}, Code.MALFORMED_REQUEST),

@@ -99,10 +99,17 @@ def test_a_refusal_has_texts_and_codes() -> None:
     assert response.status == 400
     assert response.body.endswith(b"\n")
     assert json.loads(response.body) == {
-        "errors": ['field validation failed: "ttl" must be a duration.', f"{Code.ROLE_UNBOUND.text}."],
+        "errors": ['field validation failed: "ttl" must be a duration', Code.ROLE_UNBOUND.text],
         "codes": ["field_invalid", "role_unbound"],
     }
     assert response.headers["x-service-error-code"] == "field_invalid"
+
+
+@pytest.mark.parametrize("code", Code)
+def test_no_error_ends_with_a_full_stop(code: Code) -> None:
+    """Clients join several with commas."""
+    body = json.loads(error_body((Problem(code), Problem(code, "a detail."), Problem(Code.FIELD_INVALID))))
+    assert not [text for text in (code.text, *body["errors"]) if text.endswith(".")]
 
 
 def test_errors_are_the_only_member_of_a_404() -> None:
