@@ -13,7 +13,7 @@ from ..api.response import NOTHING, Answer
 from ..api.routing import Call, Operation, Route, capture_name, name_as_written
 from ..errors import Code, Refused
 from ..mounts.table import AUTH, BUILT_IN, Mount, MountTable, mount_table
-from ..quotas.rate_limit import forget_quotas
+from ..quotas.rate_limit import READ_AGAIN, forget_quotas
 from ..quotas.record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
 from ..store import keys
 from ..values.folding import fold
@@ -139,7 +139,7 @@ RATE_LIMIT: Final = Kind(
     check=check_rate_limit,
     doc=(
         "Limits how many requests each source may make, on each node by itself; the most specific quota for the path "
-        "counts, and beside it the one for the role."
+        f"counts, and beside it the one for the role. Other nodes learn of a change within {READ_AGAIN:.0f} seconds."
     ),
 )
 LEASE_COUNT: Final = Kind(

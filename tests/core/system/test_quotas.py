@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cloudid_core.errors import CloudidError
+from cloudid_core.quotas.rate_limit import READ_AGAIN
 from cloudid_core.testing import Crashed, every_fault
 from tests.installation import Installation
 
@@ -180,3 +181,8 @@ def test_a_quota_that_was_answered_is_in_the_store(path: str, fields: dict[str, 
         with suppress(Crashed, CloudidError):
             scenario(world)
         world.must("POST", path, fields)
+
+
+def test_help_tells_when_other_nodes_count() -> None:
+    told = Installation().must("GET", "sys/quotas/rate-limit/login?help=1").body
+    assert f"within {READ_AGAIN:.0f} seconds" in str(told)
