@@ -7,12 +7,11 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn
 
-import msgspec
 from attrs import evolve, field, frozen
 
 from ..api.fields import Json
 from ..errors import Code, Refused
-from ..values import duration
+from ..values import duration, json_text
 from . import hcl
 
 _LONGEST: Final = 2**18
@@ -95,13 +94,24 @@ def _decoded(text: str) -> str:
 
 def _json(text: str) -> dict[str, Json]:
     try:
+        json_text.decode(text)  # stricter than `json`, and its work is bounded
         document: dict[str, Json] = json.loads(text, object_pairs_hook=_unique)
-        msgspec.json.decode(text)  # stricter than `json`, which takes NaN and half of a surrogate pair
-    except json.JSONDecodeError as error:
-        _refuse(f"at line {error.lineno}, column {error.colno}")
-    except (ValueError, RecursionError, msgspec.DecodeError):
-        _refuse("the JSON is too deep, or holds a number or character that is out of range")
+    except json_text.TooComplex as error:
+        _refuse(f"the JSON {error}")
+    except ValueError:
+        _refuse(_fault(text))
     return document
+
+
+def _fault(text: str) -> str:
+    """What is wrong with a text that is not JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"at line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError):
+        pass
+    return "the JSON holds a number or character that is out of range"
 
 
 def _unique(members: list[tuple[str, Json]]) -> dict[str, Json]:

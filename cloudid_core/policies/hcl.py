@@ -1,103 +1,160 @@
-"""HCL: the text of a policy as plain objects, through `python-hcl2` where it is installed.
+"""HCL: the text of a policy as plain objects.
 
-A policy is data: blocks, assignments, texts, integers, booleans and lists. The tokens are checked before the parser
-sees them: it is slow (some 25 000 tokens a second, and quadratic for a heredoc), and of two equal assignments it keeps
-the last without a word, which could lose a `deny`.
+A policy is data: blocks, assignments, texts, integers, booleans and lists. What else the language has (templates,
+heredocs, expressions) is refused. So are two equal assignments, of which one would win: a `deny` could be lost.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
 from ..api.fields import Json
 from ..errors import Code, Refused
 
-_MOST_TOKENS: Final = 10_000
+_MOST_TOKENS: Final = 20_000
 _DEEPEST: Final = 8
+"""Levels of braces, brackets and labels."""
 
+_SPACE: Final = re.compile(r"(?:[ \t\r\n]++|(?:\#|//)[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _TOKEN: Final = re.compile(
     r"""
-      (?P<space>   [ \t\r\n]++ | (?:\#|//)[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/ )
-    | (?P<scalar>  "(?:[^"\\\n$%]|\\[^\n]|[$%](?!\{))*+" | [A-Za-z_][A-Za-z0-9_-]*+ | [0-9]++ )
-      (?P<key>     [ \t\r]*+[=:] )?
-    | (?P<open>    [{\[] )
-    | (?P<close>   [}\]] )
-    | ,
+      (?P<text>   "(?:[^"\\\n$%]|\\[^\n]|[$%](?!\{))*+" )
+    | (?P<name>   [A-Za-z_][A-Za-z0-9_-]*+ )
+    | (?P<number> [0-9]{1,19}+ (?!\w) )
+    | (?P<mark>   [{}\[\],=:] )
+    | (?P<end>    \Z )
     """,
     re.VERBOSE,
 )
+_CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 
 
 def parse(text: str) -> dict[str, Json]:
     """The members of an HCL document; equal blocks are a list of objects. Refused with `POLICY_INVALID`.
 
-    A block with a label is an object with one member. Templates, heredocs and expressions are refused.
+    A block with a label is an object with one member.
     """
-    _check(text)
-    try:
-        import hcl2
-    except ImportError:
-        raise Refused(Code.POLICY_INVALID, "HCL support is not installed: write JSON") from None
-    options = hcl2.SerializationOptions(with_comments=False, explicit_blocks=False)
-    try:
-        document = hcl2.loads(text, serialization_options=options)
-        return {_name(key): _plain(value) for key, value in document.items()}
-    except Refused:
-        raise
-    except Exception as error:  # noqa: BLE001  # the parser declares no errors of its own, and recurses with the text
-        line, column = getattr(error, "line", None), getattr(error, "column", None)
-        where = f"at line {line}, column {column}" if isinstance(line, int) and line > 0 else "not well-formed"
-        raise Refused(Code.POLICY_INVALID, where) from None
+    reader = _Reader(text)
+    members = reader.body(1)
+    if reader.kind != "end":
+        reader.refuse()
+    return members
 
 
-def _check(text: str) -> None:
-    """Refuse what is no token of a policy, what repeats an assignment, and what is too much or too deep."""
-    assigned: list[set[str]] = [{"path"}]  # as an assignment it would replace all blocks of that name
-    at = count = 0
-    while at < len(text):
-        token = _TOKEN.match(text, at)
+class _Reader:
+    """Reads a text from front to back. A method begins at the current token, and ends at the one behind its own."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._start = self._end = self._tokens = 0
+        self.kind: str | None = None
+        self._advance()
+
+    def _advance(self) -> None:
+        space = _SPACE.match(self._text, self._end)
+        self._start = space.end() if space else self._end
+        token = _TOKEN.match(self._text, self._start)
+        self._tokens += 1
         if token is None:
-            raise _refused(text, at)
-        count += token["space"] is None
-        if token["key"]:
-            if token["scalar"] in assigned[-1]:
-                raise _refused(text, at, "repeated assignment ")
-            assigned[-1].add(token["scalar"])
-        elif token["open"]:
-            assigned.append(set())
-        elif token["close"] and len(assigned) > 1:
-            assigned.pop()
-        if count > _MOST_TOKENS or len(assigned) > _DEEPEST:
-            raise _refused(text, at, "too large or too deep ")
-        at = token.end()
+            self.refuse()
+        if self._tokens > _MOST_TOKENS:
+            self.refuse("too large ")
+        self.kind, self._token, self._end = token.lastgroup, token[0], token.end()
 
+    def refuse(self, what: str = "") -> NoReturn:
+        """Refuse the current token."""
+        line = self._text.count("\n", 0, self._start) + 1
+        column = self._start - self._text.rfind("\n", 0, self._start)
+        raise Refused(Code.POLICY_INVALID, f"{what}at line {line}, column {column}") from None
 
-def _refused(text: str, at: int, what: str = "") -> Refused:
-    line_start = text.rfind("\n", 0, at) + 1
-    return Refused(Code.POLICY_INVALID, f"{what}at line {text.count(chr(10), 0, at) + 1}, column {at - line_start + 1}")
-
-
-def _plain(value: Json) -> Json:
-    """A value as JSON would give it: the parser leaves the quotes around a text, and only a text has them."""
-    if isinstance(value, dict):
-        members = {_name(key): _plain(member) for key, member in value.items()}
-        if len(members) != len(value):
-            raise Refused(Code.POLICY_INVALID, "repeated assignment")
+    def body(self, depth: int) -> dict[str, Json]:
+        """Assignments and blocks, up to a brace that closes or the end."""
+        members: dict[str, Json] = {}
+        assigned: set[str] = set()
+        while self.kind == "name":
+            name = self._label()
+            if name in (members if self._token == "=" else assigned):
+                self.refuse("repeated assignment ")
+            if self._token == "=":
+                assigned.add(name)
+                self._advance()
+                members[name] = self._value(depth)
+            else:
+                members.setdefault(name, []).append(self._block(depth))
         return members
-    if isinstance(value, list):
-        return [_plain(element) for element in value]
-    return _text(value) if isinstance(value, str) else value
 
+    def _block(self, depth: int) -> dict[str, Json]:
+        """Labels and a body in braces."""
+        self._bound(depth)
+        if self.kind in ("text", "name"):
+            label = self._label()
+            return {label: self._block(depth + 1)}
+        self._skip("{")
+        members = self.body(depth + 1)
+        self._skip("}")
+        return members
 
-def _name(key: str) -> str:
-    return _text(key) if key.startswith('"') else key
+    def _value(self, depth: int) -> Json:
+        if self.kind == "text":
+            return self._label()
+        if self.kind == "mark":
+            self._bound(depth)
+            return self._list(depth + 1) if self._token == "[" else self._object(depth + 1)
+        if self.kind == "number":
+            value: Json = int(self._token)
+        elif self.kind == "name" and self._token in _CONSTANTS:
+            value = _CONSTANTS[self._token]
+        else:
+            self.refuse("a text is not quoted " if self.kind == "name" else "")
+        self._advance()
+        return value
 
+    def _list(self, depth: int) -> list[Json]:
+        self._skip("[")
+        values: list[Json] = []
+        while self._token != "]":
+            values.append(self._value(depth))
+            if self._token != "]":
+                self._skip(",")
+        self._skip("]")
+        return values
 
-def _text(quoted: str) -> str:
-    try:
-        return msgspec.json.decode(quoted, type=str)
-    except msgspec.DecodeError:
-        raise Refused(Code.POLICY_INVALID, "a text has a bad escape, or is not quoted") from None
+    def _object(self, depth: int) -> dict[str, Json]:
+        """Members in braces; a comma may follow each."""
+        self._skip("{")
+        members: dict[str, Json] = {}
+        while self._token != "}":
+            name = self._label()
+            if name in members:
+                self.refuse("repeated assignment ")
+            self._skip(":" if self._token == ":" else "=")
+            members[name] = self._value(depth)
+            if self._token == ",":
+                self._advance()
+        self._skip("}")
+        return members
+
+    def _label(self) -> str:
+        """A text, or a name or number as it is."""
+        label = self._token
+        if self.kind == "text":
+            try:
+                label = msgspec.json.decode(label, type=str)
+            except msgspec.DecodeError:
+                self.refuse("a text has a bad escape ")
+        elif self.kind not in ("name", "number"):
+            self.refuse()
+        self._advance()
+        return label
+
+    def _bound(self, depth: int) -> None:
+        if depth > _DEEPEST:
+            self.refuse("too deep ")
+
+    def _skip(self, mark: str) -> None:
+        if self._token != mark:
+            self.refuse()
+        self._advance()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from cloudid_core.policies.builtin import BUILT_IN, DEFAULT, needs_sudo, normalised
-from cloudid_core.policies.document import parse
 from cloudid_core.policies.matching import Acl
 
 
@@ -33,11 +30,6 @@ from cloudid_core.policies.matching import Acl
 )
 def test_the_default_policy(operation: str, path: str, allowed: bool) -> None:
     assert Acl([BUILT_IN[DEFAULT]]).allows(operation, path) is allowed
-
-
-def test_the_default_policy_needs_no_hcl(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hcl2", None)
-    assert parse(DEFAULT, BUILT_IN[DEFAULT].text).rules
 
 
 @pytest.mark.parametrize(
