@@ -20,7 +20,7 @@ from ..api.response import Answer, AuthBlock, WrapInfo
 from ..api.routing import Operation
 from ..errors import Problem
 from ..mounts.table import Mount
-from ..values import rfc3339
+from ..values import json_text, rfc3339
 from .device import ADMITTED, Decision, Device, Entries, Trail
 from .hashing import Hasher
 
@@ -29,8 +29,6 @@ LISTS: Final[Mapping[str, type | UnionType]] = {"keys": list | tuple, "key_info"
 """The members of a list's answer that a device may count instead, and their usual types. Others are kept."""
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
-"""Numbers stay as they are written, since only their hash is wanted."""
 
 
 class _Members(msgspec.Struct, kw_only=True, gc=False):
@@ -205,7 +203,7 @@ def _response(exchange: Exchange, device: Device, answer: Answer) -> _Response:
             data, clear = {**data, **counts}, (*clear, *counts)
         members.data = device.hasher.members(data, clear)
     if answer.rendered:  # the body of the answer that was wrapped
-        members.data = device.hasher.members(_decode(answer.rendered))
+        members.data = device.hasher.members(json_text.decode_own(answer.rendered))
     if answer.wrap_info is not None:
         members.wrap_info = _wrapping(device, answer.wrap_info)
     if answer.warnings:

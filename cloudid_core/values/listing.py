@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from . import coercion
+from .json_text import MOST_VALUES
 
 
 def comma_list(raw: object) -> tuple[str, ...]:
     """The trimmed elements of a list, or of a string split at its commas. Null and "" are the empty list.
 
     Empty elements are kept: the rules of each field say what they mean, and a restriction must not vanish because of a
-    stray comma. A bare number or boolean is a list of one.
+    stray comma. A bare number or boolean is a list of one. A string has as many elements as a JSON list may have.
     """
     if isinstance(raw, (list, tuple)):
         return tuple(element.strip() for element in _elements(raw))
     text = _text(raw, "must be a list of strings, or a comma-separated string").strip()
+    if text.count(",") >= MOST_VALUES:
+        raise ValueError(f"must have at most {MOST_VALUES} elements")
     return tuple(piece.strip() for piece in text.split(",")) if text else ()
 
 

@@ -12,6 +12,9 @@ from typing import Final
 
 from . import listing
 
+MOST: Final = 1000
+"""Most networks of a list: each use of a token looks at all of them."""
+
 _MESSAGE: Final = "must be IP addresses or networks in CIDR notation"
 _LONGEST: Final = 64
 _PREFIX: Final = re.compile(r"[0-9]{1,3}")
@@ -38,8 +41,11 @@ def network(raw: object) -> str:
 
 
 def networks(raw: object) -> tuple[str, ...]:
-    """The canonical networks of a list or a comma-separated string."""
-    return tuple(network(element) for element in listing.comma_list(raw))
+    """The canonical networks of a list or a comma-separated string, at most `MOST`."""
+    elements = listing.comma_list(raw)
+    if len(elements) > MOST:
+        raise ValueError(f"must be at most {MOST} IP addresses or networks")
+    return tuple(map(network, elements))
 
 
 def contains(networks: tuple[str, ...], address: str | None) -> bool:

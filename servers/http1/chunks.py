@@ -19,6 +19,9 @@ SIZE_LINE_LIMIT: Final = 1024
 PADDING_LIMIT: Final = 16 * 1024
 """Most bytes of extensions and leading zeros that all chunks of a body may have together."""
 
+MOST_CHUNKS: Final = 2048
+"""To read one takes as long as to copy some thousand bytes, however short it is."""
+
 _SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]+)(?:;[\t\x20-\x7e\x80-\xff]*)?")
 _BEGUN_SIZE_LINE: Final = re.compile(rb"[0-9A-Fa-f]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r?")
 _TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
@@ -36,6 +39,7 @@ class Chunks:
         self._size = 0
         """Bytes of the body that the sizes so far announce."""
 
+        self._count = 0
         self._padding = 0
         self._is_after_data = False
         self._is_in_trailers = False
@@ -81,8 +85,9 @@ class Chunks:
             raise Refused(Code.BODY_TOO_LARGE)
         self._size += size
         self._padding += end - len(line[1].lstrip(b"0"))
-        if self._padding > PADDING_LIMIT:
-            raise Refused(Code.MALFORMED_REQUEST)
+        self._count += 1
+        if self._padding > PADDING_LIMIT or self._count > MOST_CHUNKS:
+            raise Refused(Code.MALFORMED_REQUEST, "the chunks of the body are too many, or their sizes are too long")
         del buffer[: end + 2]
         self._is_in_trailers = not size
         return True

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cloudid_core.api.request import TARGET_LIMIT
 from cloudid_core.errors import Code, Refused
-from servers.http1.chunks import PADDING_LIMIT, Chunks
+from servers.http1.chunks import MOST_CHUNKS, PADDING_LIMIT, Chunks
 from servers.http1.heads import HEADS_KEPT, LONGEST_KEPT, Head, Heads, read_head
 from servers.http1.reader import HEAD_LIMIT, Reader, Stage
 from tests.wire.raw_cases import CASES, Case
@@ -291,6 +291,12 @@ def test_the_padding_of_chunks_is_bounded() -> None:
     allowed = PADDING_LIMIT // 101
     assert chunks_of(padded * allowed + b"0\r\n\r\n") == b"b" * allowed
     assert chunks_of(padded * (allowed + 1) + b"0\r\n\r\n") is Code.MALFORMED_REQUEST
+
+
+def test_the_number_of_chunks_is_bounded() -> None:
+    allowed = MOST_CHUNKS - 1
+    assert chunks_of(b"1\r\na\r\n" * allowed + b"0\r\n\r\n") == b"a" * allowed
+    assert chunks_of(b"1\r\na\r\n" * (allowed + 1) + b"0\r\n\r\n") is Code.MALFORMED_REQUEST
 
 
 def test_a_body_of_chunks_is_bounded() -> None:

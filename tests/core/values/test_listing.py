@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.values import listing
+from cloudid_core.values.json_text import MOST_VALUES
 
 
 @pytest.mark.parametrize(
@@ -91,3 +92,10 @@ def test_a_list_and_its_comma_separated_text_are_one(elements: list[str]) -> Non
 def test_an_object_and_its_pairs_are_one(members: dict[str, str]) -> None:
     pairs = [f"{key}={value}" for key, value in members.items()]
     assert listing.key_values(pairs) == listing.key_values(members) == members
+
+
+@pytest.mark.parametrize("raw", [",a" * MOST_VALUES, "," * MOST_VALUES])
+def test_a_text_has_no_more_elements_than_a_json_list_may_have(raw: str) -> None:
+    assert len(listing.comma_list(raw[: MOST_VALUES - 1])) <= MOST_VALUES
+    with pytest.raises(ValueError, match="must have at most 32768 elements"):
+        listing.comma_list(raw)

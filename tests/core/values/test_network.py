@@ -134,3 +134,9 @@ def test_ipv6_agrees_with_the_oracle(address: IPv6Address, length: int) -> None:
 )
 def test_a_source_is_an_address_or_the_subnet_of_an_ipv6_address(address: str, counted: str) -> None:
     assert network.source(address) == counted
+
+
+def test_a_list_of_networks_is_bounded() -> None:
+    assert len(network.networks("192.0.2.1," * (network.MOST - 1) + "192.0.2.1")) == network.MOST
+    with pytest.raises(ValueError, match="must be at most 1000 IP addresses or networks"):
+        network.networks(["192.0.2.1"] * (network.MOST + 1))
