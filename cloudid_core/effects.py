@@ -18,7 +18,7 @@ Rules, kept by tests:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -28,6 +28,7 @@ from .events import Event
 from .values.secret import Secret
 
 T = TypeVar("T")
+U = TypeVar("U")
 T_co = TypeVar("T_co", covariant=True)
 
 Instant: TypeAlias = float
@@ -355,6 +356,26 @@ class Shared(Effect[Any], frozen=True):
 
     def perform_on(self, host: Host) -> Awaitable[Any]:
         return host.shared(self.key, self.program)
+
+
+async def give_way() -> None:
+    """Let other programs go on before this one does.
+
+    A program that works for long between two effects does this every few milliseconds of work: a host runs all of them
+    on one thread, and while one works, no other request is answered.
+    """
+    await Sleep(0.0)
+
+
+async def in_turns(items: Sequence[T], work: Callable[[T], Iterable[U]], at_once: int) -> list[U]:
+    """All that `work` makes of the items, in their order. Other programs go on after each `at_once` of them."""
+    made: list[U] = []
+    for start in range(0, len(items), at_once):
+        if start:
+            await give_way()
+        for item in items[start : start + at_once]:
+            made.extend(work(item))
+    return made
 
 
 A = TypeVar("A")

@@ -14,7 +14,7 @@ import msgspec
 from ..api.fields import Json
 from ..errors import Code, Refused
 
-_MOST_TOKENS: Final = 20_000
+_MOST_TOKENS: Final = 15_000
 _DEEPEST: Final = 8
 """Levels of braces, brackets and labels."""
 

@@ -58,19 +58,17 @@ class _Wildcard:
         pattern = self.rule.pattern
         return len(self.prefix), not self.is_open, -self.segments.count("+"), len(pattern), pattern
 
-    def matches(self, path: str) -> bool:
+    def matches(self, path: str, given: list[str]) -> bool:
+        """Whether it matches a path, whose segments are `given`."""
         if not path.startswith(self.prefix):
             return False
+        last = len(self.segments) - 1
         if self.is_open:
-            given = path.split("/", len(self.segments) - 1)
-            if not given[-1].startswith(self.segments[-1]):
+            if len(given) <= last or not given[last].startswith(self.segments[last]):
                 return False
-            given[-1] = self.segments[-1]
-        else:
-            given = path.split("/")
-        return len(given) == len(self.segments) and all(
-            own in ("+", other) for own, other in zip(self.segments, given, strict=True)
-        )
+        elif len(given) != last + 1 or self.segments[last] not in ("+", given[last]):
+            return False
+        return all(own in ("+", other) for own, other in zip(self.segments[:last], given, strict=False))
 
 
 class Acl:
@@ -89,6 +87,11 @@ class Acl:
         self.is_root: Final = is_root
         self._exact: Final = {pattern: rule for pattern, rule in rules.items() if pattern not in wildcards}
         self._wildcards: Final = tuple(sorted(wildcards.values(), key=lambda wildcard: wildcard.rank, reverse=True))
+
+    @property
+    def patterns(self) -> int:
+        """With how many patterns a path may have to be compared."""
+        return len(self._wildcards)
 
     def allows(
         self,
@@ -151,7 +154,8 @@ class Acl:
         exact = self._exact.get(path)
         if exact is not None:
             return exact
-        return next((wildcard.rule for wildcard in self._wildcards if wildcard.matches(path)), None)
+        given = path.split("/")
+        return next((wildcard.rule for wildcard in self._wildcards if wildcard.matches(path, given)), None)
 
 
 def _leads_below(pattern: str, path: list[str]) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from attrs import frozen
 
 from ..api.routing import Call
 from ..background.journal import Intent
-from ..effects import ListKeys
+from ..effects import ListKeys, in_turns
 from ..errors import EntryDamaged
 from ..foundation.environment import effective
 from ..leases.record import Lease
@@ -24,6 +24,8 @@ from .inventory import Object, ObjectKind
 from .roles import Role
 
 T = TypeVar("T")
+AT_ONCE: Final = 1000
+"""How many records are looked at before other programs go on."""
 
 
 @frozen(kw_only=True)
@@ -115,35 +117,39 @@ async def read_ownership(call: Call) -> Ownership:
     return Ownership(
         leases=tuple(lease for lease in leases if lease.mount_id == call.mount.id),
         roles=roles[call.mount.id],
-        ids=frozenset(_ids(held, every_role, rotations)),
-        names=frozenset(_names(held, rotations)),
+        ids=frozenset((*await in_turns(held, _ids_of, AT_ONCE), *_other_ids(every_role, rotations))),
+        names=frozenset((*await in_turns(held, _names_of, AT_ONCE), *_names_of_keys(rotations))),
         roots=frozenset(config.client_id.lower() for config in configs) - {""},
         hints=frozenset((config.client_id.lower(), config.client_secret.reveal()[:HINT_LENGTH]) for config in configs),
         damaged=reader.damaged,
     )
 
 
-def _ids(held: Iterable[Provisioned], roles: Iterable[Role], rotations: Iterable[Rotation]) -> Iterator[str]:
-    for provisioned in held:
-        yield from (provisioned.application_id, provisioned.principal_id, provisioned.member_id)
-        yield from (provisioned.password_on, provisioned.password_key_id)
+def _ids_of(held: Provisioned) -> Iterator[str]:
+    yield from (held.application_id, held.principal_id, held.member_id)
+    yield from (held.password_on, held.password_key_id)
+
+
+def _other_ids(roles: Iterable[Role], rotations: Iterable[Rotation]) -> Iterator[str]:
     yield from (role.existing_id for role in roles)
     yield from (key.id for rotation in rotations for key in rotation.known_keys)
 
 
-def _names(held: Iterable[Provisioned], rotations: Iterable[Rotation]) -> Iterator[tuple[ObjectKind, str]]:
+def _names_of(held: Provisioned) -> Iterator[tuple[ObjectKind, str]]:
     """Names that stand for an object whose id is not known; one that is held by its id does not protect its namesakes.
 
     The password of an application that is held goes by the name of that.
     """
-    for provisioned in held:
-        if not provisioned.application_id:
-            yield ObjectKind.APPLICATION, provisioned.unique_name
-        if not provisioned.principal_id:
-            yield ObjectKind.PRINCIPAL, provisioned.unique_name
-        yield ObjectKind.PASSWORD, provisioned.unique_name
-        if not provisioned.password_key_id:
-            yield ObjectKind.PASSWORD, provisioned.password_name
+    if not held.application_id:
+        yield ObjectKind.APPLICATION, held.unique_name
+    if not held.principal_id:
+        yield ObjectKind.PRINCIPAL, held.unique_name
+    yield ObjectKind.PASSWORD, held.unique_name
+    if not held.password_key_id:
+        yield ObjectKind.PASSWORD, held.password_name
+
+
+def _names_of_keys(rotations: Iterable[Rotation]) -> Iterator[tuple[ObjectKind, str]]:
     yield from ((ObjectKind.PASSWORD, rotation.name) for rotation in rotations)
 
 

@@ -18,7 +18,7 @@ from ..api.fields import BOOLEAN, INTEGER, Json, bounded, setting
 from ..api.response import Answer
 from ..api.routing import Call
 from ..background.journal import Intent, abandoned_intent
-from ..effects import ABSENT, Instant
+from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
 from ..leases.record import Lease, find_undamaged_leases
 from ..leases.revocation import end_leases, forget_lease
@@ -30,7 +30,7 @@ from ..store.changes import Changes
 from ..values import rfc3339
 from . import config
 from .inventory import Object, Shown, look_around, look_up, objects_of, provisioned_of
-from .ownership import Ownership, Reader, read_ownership, roles_of
+from .ownership import AT_ONCE, Ownership, Reader, read_ownership, roles_of
 from .roles import find_role
 
 ACCEPTED: Final = 202
@@ -179,11 +179,12 @@ async def _examine(call: Call, client: Client) -> Findings:
     ]
     settled = call.now - call.context.settings.settle_time
     unaccounted = [one for one in suspected if one.made_at <= settled]
-    doubted = [
-        holder
-        for holder in _holders(accounts, client.tenant)
-        if holder.since <= settled and _gone(shown, holder) is not None
-    ]
+
+    def doubts(holder: Holder) -> Iterator[Holder]:
+        if holder.since <= settled and _gone(shown, holder) is not None:
+            yield holder
+
+    doubted = await in_turns(await _holders(accounts, client.tenant), doubts, AT_ONCE)
     examined, questioned = unaccounted[:MOST_EXAMINED], doubted[:MOST_EXAMINED]
     again = await look_up(
         client, [*examined, *(one for holder in questioned for one in objects_of(holder.provisioned))]
@@ -202,21 +203,20 @@ async def _examine(call: Call, client: Client) -> Findings:
     )
 
 
-def _holders(accounts: Ownership, tenant: str) -> Iterator[Holder]:
+async def _holders(accounts: Ownership, tenant: str) -> list[Holder]:
     """The leases of the mount that are not ending, and its roles that keep something: those in `tenant`."""
-    leases = (
-        Holder(provisioned=lease.provisioned, since=lease.issued_at, lease_id=lease.id)
-        for lease in accounts.leases
-        if not lease.revoking
-    )
-    roles = (
-        Holder(provisioned=role.persistent_app.provisioned, since=role.persistent_app.provisioned.made_at, role=name)
-        for name, role in accounts.roles.items()
-        if role.persistent_app
-    )
-    for holder in (*leases, *roles):
-        if holder.provisioned.tenant.lower() in ("", tenant.lower()):
-            yield holder
+    tenants = ("", tenant.lower())
+
+    def by_lease(lease: Lease) -> Iterator[Holder]:
+        if not lease.revoking and lease.provisioned.tenant.lower() in tenants:
+            yield Holder(provisioned=lease.provisioned, since=lease.issued_at, lease_id=lease.id)
+
+    kept = ((name, role.persistent_app.provisioned) for name, role in accounts.roles.items() if role.persistent_app)
+    by_roles = (Holder(provisioned=each, since=each.made_at, role=name) for name, each in kept)
+    return [
+        *await in_turns(accounts.leases, by_lease, AT_ONCE),
+        *(holder for holder in by_roles if holder.provisioned.tenant.lower() in tenants),
+    ]
 
 
 def _gone(shown: Shown, holder: Holder) -> Object | None:

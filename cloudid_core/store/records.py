@@ -21,6 +21,7 @@ from ..effects import (
     ReadEntries,
     ReadEntry,
     Record,
+    give_way,
 )
 from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, RecordFailed, Refused
 from ..foundation.caches import Bounded
@@ -33,6 +34,9 @@ from .upgrades import register_upgrades
 T = TypeVar("T")
 U = TypeVar("U")
 PAGE: Final = 1000
+AT_ONCE: Final = 100
+"""How many records are decoded before other programs go on."""
+
 
 converter: Final = make_converter()
 """The one converter between records and bytes."""
@@ -136,7 +140,9 @@ class Records:
         """The records that are there, in this order, and the damaged ones. Nothing of them stays in memory."""
         found: list[Found[T]] = []
         damaged: list[EntryDamaged] = []
-        for key, entry in (await _entries(keys)).items():
+        for number, (key, entry) in enumerate((await _entries(keys)).items(), 1):
+            if number % AT_ONCE == 0:
+                await give_way()
             if not self.sealer.knows(term_of(entry.value)):
                 await self.learn_keys()
             try:
@@ -174,6 +180,8 @@ class Records:
         while page := await ListKeys(prefix, after, PAGE):
             found.extend(key.removeprefix(prefix) for key in page)
             after = page[-1]
+            if len(page) == PAGE:
+                await give_way()
         return found
 
     async def commit(self, changes: Changes, nonces: bytes = b"") -> int:

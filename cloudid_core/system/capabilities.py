@@ -9,7 +9,7 @@ from attrs import frozen
 from ..api.fields import TEXT, TEXTS, Json, setting
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
-from ..effects import Sleep
+from ..effects import give_way
 from ..errors import Code, Refused
 from ..mounts.table import mount_table
 from ..policies.matching import Acl
@@ -18,8 +18,14 @@ from ..tokens.authenticate import find_by_accessor, find_by_text, is_good
 from ..tokens.record import Token
 
 MOST_PATHS: Final = 1000
-AT_ONCE: Final = 10
-"""How many paths are looked at before other requests have their turn."""
+MOST_COMPARISONS: Final = 1_000_000
+"""How many times a path may be compared with a pattern."""
+
+PATH_COST: Final = 10
+"""As many comparisons take as long as the rest of the work for a path."""
+
+AT_ONCE: Final = 10_000
+"""How many of these are made before other requests have their turn."""
 
 
 @frozen(kw_only=True)
@@ -68,17 +74,21 @@ async def _acl(call: Call, token: Token | None) -> Acl:
 async def _answer(acl: Acl, paths: tuple[str, ...]) -> Answer:
     """Each path with its capabilities in order; for a single one also as `capabilities`.
 
-    Other requests run between some paths and the next ones: each is compared with all patterns of the policies.
+    Other requests run in between: each path is compared with all patterns of the policies.
     """
     if not paths:
         raise Refused(Code.FIELD_REQUIRED, '"paths"')
     if len(paths) > MOST_PATHS:
         raise Refused(Code.FIELD_INVALID, f'"paths" must be at most {MOST_PATHS}')
+    if len(paths) * acl.patterns > MOST_COMPARISONS:
+        most = MOST_COMPARISONS // acl.patterns
+        raise Refused(Code.FIELD_INVALID, f'"paths" must be at most {most} for a token with so many patterns')
     data: dict[str, Json] = {}
-    for start in range(0, len(paths), AT_ONCE):
+    at_once = AT_ONCE // (acl.patterns + PATH_COST) + 1
+    for start in range(0, len(paths), at_once):
         if start:
-            await Sleep(0.0)
-        for path in paths[start : start + AT_ONCE]:
+            await give_way()
+        for path in paths[start : start + at_once]:
             data[path] = sorted(acl.capabilities(path.removeprefix("/")))
     if len(paths) == 1:
         data["capabilities"] = data[paths[0]]

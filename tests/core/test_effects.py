@@ -22,6 +22,7 @@ from cloudid_core.effects import (
     Sleep,
     Together,
     gather,
+    in_turns,
     shared,
     together,
     within,
@@ -119,6 +120,18 @@ def test_together_and_gather_answer_in_order() -> None:
     world.store.commit({}, {"a": b"1", "b": b"2"}, ())
     assert world.perform(together(read("a"), read("b"))) == (b"1", b"2")
     assert world.perform(gather([read("b"), read("a"), read("c")])) == [b"2", b"1", None]
+
+
+@pytest.mark.parametrize("count, at_once, pauses", [(0, 3, 0), (3, 3, 0), (4, 3, 1), (7, 3, 2)])
+def test_work_in_turns_keeps_its_order_and_lets_other_programs_go_on(count: int, at_once: int, pauses: int) -> None:
+    program = in_turns(range(count), lambda number: [number, -number], at_once)
+    asked: list[Any] = []
+    try:
+        while True:
+            asked.append(program.send(None))
+    except StopIteration as finished:
+        assert finished.value == [signed for number in range(count) for signed in (number, -number)]
+    assert asked == [Sleep(0.0)] * pauses
 
 
 def test_programs_that_were_refused_are_closed() -> None:

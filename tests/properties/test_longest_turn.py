@@ -1,0 +1,167 @@
+"""The longest turn: no request works for long without letting others go on.
+
+A host runs all programs on one thread. What counts is the CPU between two effects that let others go on, as a multiple
+of what an ordinary request takes in the same run.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.effects import CallProvider, Effect, Failure, Program, Sleep, Together, Within
+from cloudid_core.leases.record import Lease
+from cloudid_core.mounts.table import mount_table
+from cloudid_core.provider.provisioned import Provisioned
+from cloudid_core.store import keys
+from cloudid_core.store.sealing import NONCE_SIZE
+from tests.engines import CREDS, SecretsEngine, configured_engine
+from tests.installation import Installation
+
+LEASES: Final = 20_000
+MOST: Final = 250
+"""So many ordinary requests: some 50 ms."""
+
+LETS_OTHERS_GO_ON: Final = (Sleep, CallProvider, Together, Within)
+"""Other effects may be answered at once."""
+
+
+def turns(installation: Installation, program: Program[Any]) -> tuple[Any, list[float]]:
+    """What a program returns, and the seconds of CPU of each of its turns."""
+    taken = [0.0]
+    reply: object = None
+
+    async def answer(effect: Effect[Any]) -> Any:
+        return await effect
+
+    while True:
+        begun = time.thread_time()
+        try:
+            effect = program.send(reply)
+        except StopIteration as finished:
+            taken[-1] += time.thread_time() - begun
+            return finished.value, taken
+        taken[-1] += time.thread_time() - begun
+        if isinstance(effect, LETS_OTHERS_GO_ON):
+            taken.append(0.0)
+        try:
+            reply = installation.perform(answer(effect))
+        except Exception as error:  # noqa: BLE001  # it belongs to the program
+            reply = Failure(error)
+
+
+def longest(installation: Installation, method: str, path: str, body: object = None, token: str = "") -> float:
+    """The longest turn of a request, in seconds of CPU."""
+    request = installation.request(method, path, body, **({"token": token} if token else {}))
+    gc.collect()
+    gc.freeze()
+    try:
+        response, taken = turns(installation, installation.service.handle(request))
+    finally:
+        gc.unfreeze()
+    assert response.status in (200, 204), response.body[:300]
+    return max(taken)
+
+
+def ordinary(installation: Installation) -> float:
+    """What an ordinary request takes: the quickest of some."""
+    return min(longest(installation, "GET", "auth/token/lookup-self") for _ in range(20))
+
+
+def put(installation: Installation, records: Mapping[str, object]) -> None:
+    sealed = installation.context.records.seal(records, bytes(NONCE_SIZE * len(records)))
+    installation.store.commit({}, sealed, ())
+
+
+@cache
+def engine_with_leases() -> SecretsEngine:
+    """An engine with many leases, whose objects the provider does not have."""
+    engine = configured_engine()
+    mount = next(
+        each for each in engine.perform(mount_table(engine.context.records)).record.mounts if each.path == "cloud"
+    )
+    records: dict[str, object] = {}
+    for number in range(LEASES):
+        lease = Lease(
+            id=f"{CREDS}/{number:026}",
+            mount_id=mount.id,
+            role="web",
+            token_id="",
+            provisioned=Provisioned(
+                made_at=engine.clock - 86_400,
+                tenant=engine.config["tenant_id"],
+                application_id=f"{number:08}-0000-4000-8000-000000000000",
+                unique_name=f"name-{number}",
+            ),
+            issued_at=engine.clock - 86_400,
+            expires_at=engine.clock + 86_400,
+            ends_at=engine.clock + 86_400,
+            due_at=engine.clock + 86_400,
+        )
+        records |= {lease.key: lease, keys.mount_lease(mount.id, lease.id): ""}
+    put(engine, records)
+    return engine
+
+
+def policy_of(patterns: int) -> dict[str, str]:
+    paths = {f"cloud/+/{'x' * 20}{number}/*": {"capabilities": ["read", "list"]} for number in range(patterns)}
+    return {"policy": json.dumps({"path": paths}, separators=(",", ":"))}
+
+
+def hcl_policy() -> dict[str, str]:
+    rule = 'path "secret/data/%d/*" {\n  capabilities = ["create", "read", "list"]\n}\n'
+    return {"policy": "".join(rule % number for number in range(1050))}
+
+
+def big_body() -> dict[str, object]:
+    return {"path": "a", "unknown": [{f"{number}{'a' * 19}": "b" * 20 for number in range(10)} for _ in range(2200)]}
+
+
+@cache
+def engine_with_roles() -> SecretsEngine:
+    """An engine with a hundred thousand roles, which a list does not read."""
+    engine = configured_engine()
+    mounts = engine.perform(mount_table(engine.context.records)).record.mounts
+    mount_id = next(each.id for each in mounts if each.path == "cloud")
+    put(engine, {keys.role(mount_id, f"role-{number:06}"): "" for number in range(100_000)})
+    return engine
+
+
+def token_with_patterns(installation: Installation) -> str:
+    """A token whose policy has as many patterns as may be compared with 400 paths."""
+    installation.must("PUT", "sys/policies/acl/many", policy_of(2000))
+    token: str = installation.must("POST", "auth/token/create", {"policies": ["many"]}).auth["client_token"]
+    return token
+
+
+def test_capabilities_at_many_paths_let_others_go_on() -> None:
+    installation = Installation()
+    token = token_with_patterns(installation)
+    paths = [f"cloud/creds/{'x' * 20}{number}/{'y/' * 50}" for number in range(400)]
+    taken = longest(installation, "POST", "sys/capabilities-self", {"paths": paths}, token)
+    assert taken / ordinary(installation) < MOST
+
+
+REQUESTS: Final[Mapping[str, tuple[Callable[[], Installation], str, str, Callable[[], object]]]] = {
+    "a reconciliation of many leases": (engine_with_leases, "GET", "cloud/reconcile", lambda: None),
+    "a list of many leases": (engine_with_leases, "LIST", "sys/leases/lookup/cloud/creds/web", lambda: None),
+    "a count of many leases": (engine_with_leases, "GET", "sys/leases/count", lambda: None),
+    "a list of many keys": (engine_with_roles, "LIST", "cloud/roles", lambda: None),
+    "a large body": (Installation, "POST", "sys/capabilities-self", big_body),
+    "a large policy in JSON": (Installation, "POST", "sys/policies/acl/a", lambda: policy_of(3400)),
+    "a large policy in HCL": (Installation, "POST", "sys/policies/acl/a", hcl_policy),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_no_request_works_for_long_without_letting_others_go_on(name: str) -> None:
+    make, method, path, body = REQUESTS[name]
+    installation = make()
+    ratio = longest(installation, method, path, body()) / ordinary(installation)
+    assert ratio < MOST, f"{ratio:.0f} times an ordinary request"
