@@ -42,6 +42,7 @@ from .store.records import Records
 from .store.sealing import Sealer
 from .system import stored_rules
 from .system.audit import declare_devices
+from .system.troubles import TROUBLES
 from .tokens import hierarchy
 from .tokens.sweep import Sweep
 
@@ -172,7 +173,7 @@ class Service:
             await self.context.records.learn_keys()
             self._refresh_at = await Now() + REFRESH_PAUSE
         if await Now() >= self._look_at:
-            self._look_at = await stored_rules.look(self.context)
+            self._look_at = await stored_rules.look(self.context, (*stored_rules.RULES, *TROUBLES))
         return again
 
     async def stop(self) -> None:

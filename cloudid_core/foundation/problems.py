@@ -43,7 +43,21 @@ class HealthProblem(Enum):
         Consequence.GOES_ON,
         "give all nodes the same settings, and restart those that had others",
     )
-
+    CREDENTIAL_AT_RISK = (
+        "the root credential of {mount}: {reason}",
+        Consequence.GOES_ON,
+        "GET {mount}/rotation tells its state; another secret is written with POST {mount}/config",
+    )
+    REVOCATIONS_FAILING = (
+        "{mount} has leases that could not be revoked in several attempts: {count}",
+        Consequence.GOES_ON,
+        "GET sys/leases has the reason of each",
+    )
+    SIGNING_KEYS_OUTDATED = (
+        "the signing keys of the tenant {tenant} could not be fetched for hours: {reason}",
+        Consequence.GOES_ON,
+        "let the server reach the provider's login service: a day after the last success logins are refused",
+    )
     BACKGROUND_FAILING = (
         "background work ({work}) has failed {count} times in a row: {reason}",
         Consequence.GOES_ON,

@@ -33,6 +33,9 @@ REST: Final = 30.0
 REFRESH_AGE: Final = 3600.0
 """Age in seconds at which a set is refreshed ahead."""
 
+OUTDATED: Final = 3 * REFRESH_AGE
+"""Age in seconds at which a set is told to operators: its refresh has failed for hours."""
+
 LONGEST_USE: Final = 24 * 3600.0
 """Age in seconds at which a set is no longer used, and at which a set that no login used is forgotten."""
 
@@ -108,6 +111,17 @@ async def refreshed_for(client: Client, kid: str) -> KeySet:
     if keys is not None and kid in keys.keys:
         return keys
     return await _refresh(client.settings, client.caches, state, client.deadline)
+
+
+def outdated_tenants(caches: Caches, now: Instant) -> dict[str, Code]:
+    """The tenants in use whose set is outdated, and why it could not be refreshed."""
+    cache = caches.signing_keys
+    states: list[_State] = [state for key in cache if (state := cache.peek(key))]
+    return {
+        state.tenant: state.failure
+        for state in states
+        if state.keys is not None and now - state.keys.fetched_at >= OUTDATED
+    }
 
 
 async def refresh_ahead(settings: Settings, caches: Caches) -> None:

@@ -26,15 +26,29 @@ from .root_credential import RootCredential
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
     """The warnings of a stored configuration, for its reads and writes and for the status of its rotation."""
-    rotation = await find_undamaged_rotation(context, mount.id)
-    plan = await find_undamaged_plan(context, mount.id)
-    key = rotation.record.key_of(config.client_secret) if rotation else None
+    plan, key = await _plan_and_key(context, mount, config)
     return (
-        *_of_source(context, config),
-        *_of_rule(context, config, plan.record if plan else None),
+        *_unusable(context, config),
+        *_unused(context, config),
+        *_of_rule(context, config, plan),
+        *_failed(plan),
         *_of_end(key, now),
         *_of_roles(len(await self_targets(context, mount.id))),
     )
+
+
+async def credential_risks(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
+    """Those of the warnings that somebody has to act upon: what cannot be used, is not rotated, or ends soon."""
+    plan, key = await _plan_and_key(context, mount, config)
+    return (*_unusable(context, config), *_failed(plan), *_of_end(key, now))
+
+
+async def _plan_and_key(context: Context, mount: Mount, config: RootCredential) -> tuple[Plan | None, Key | None]:
+    """The plan of a mount whose secret is rotated by a rule, and what is known of the secret that counts."""
+    rotation = await find_undamaged_rotation(context, mount.id)
+    plan = await find_undamaged_plan(context, mount.id)
+    key = rotation.record.key_of(config.client_secret) if rotation else None
+    return plan.record if plan and Rule.of(config) else None, key
 
 
 async def root_password_expiration(context: Context, mount: Mount, config: RootCredential) -> dict[str, Json]:
@@ -58,15 +72,17 @@ async def commit_config(call: Call, changes: Changes, config: RootCredential | N
     return Answer(warnings=warnings, wake_at=plan.due_at if plan else None)
 
 
-def _of_source(context: Context, config: RootCredential) -> Iterator[str]:
+def _unusable(context: Context, config: RootCredential) -> Iterator[str]:
     used = effective(config, context.settings.environment)
-    if not used.identity_token_audience:
-        return
-    if not context.settings.issuer:
+    if used.identity_token_audience and not context.settings.issuer:
         yield 'identity_token_audience cannot be used: the setting "issuer" is not set'
-    if not used.client_id:
+    if used.identity_token_audience and not used.client_id:
         yield "identity_token_audience cannot be used: client_id is not set"
-    if used.client_secret:
+
+
+def _unused(context: Context, config: RootCredential) -> Iterator[str]:
+    used = effective(config, context.settings.environment)
+    if used.identity_token_audience and used.client_secret:
         yield "identity_token_audience is used; the client secret of the environment is not"
 
 
@@ -77,6 +93,9 @@ def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Ite
         yield "the root secret is not stored here: automated rotation has nothing to rotate"
     if plan is not None and plan.is_early:
         yield "the root secret ends before the next rotation, or less than a day after it: it is rotated early"
+
+
+def _failed(plan: Plan | None) -> Iterator[str]:
     if plan is not None and plan.error:
         yield f"the last automated rotation failed: {plan.error}"
 

@@ -29,6 +29,7 @@ OCCURRENCES: Final = {
     "seconds": "7.0",
     "setting": "audit_non_hmac_request_keys",
     "side": "behind",
+    "tenant": "contoso.test",
     "work": "tick",
 }
 """A value for each name that a row can have in braces."""
