@@ -11,10 +11,11 @@ from typing import Final
 
 from attrs import Factory, field, frozen
 
-from .api.fields import BOOLEAN, INTEGER, PAUSE, SECONDS, FieldType, bounded, one_of, setting
+from .api.fields import BOOLEAN, INTEGER, PAUSE, FieldType, bounded, lasting, one_of, setting
 from .audit.device import DeclaredDevice
 from .clouds import CLOUDS, Cloud
 from .values import coercion, network
+from .values.bounds import LONGEST_BELIEF, LONGEST_LIFE
 from .values.secret import Secret
 from .version import VERSION
 
@@ -84,9 +85,13 @@ class Settings:
         "How long after its deadline what a request has sent may still be under way at the provider.",
     )
     provider_timeout: float = setting(bounded(PAUSE, 0.1, 3600.0), 30.0, "How long one call to the provider may take.")
-    leeway: int = setting(bounded(SECONDS, 0, 300), 60, "Clock skew that the time claims of a JWT are allowed.")
-    fact_max_age: int = setting(SECONDS, 60, "How long facts about a machine may be reused; 0: always ask.")
-    missing_max_age: int = setting(SECONDS, 5, "How long the provider's answer that a machine is unknown is believed.")
+    leeway: int = setting(lasting(300), 60, "Clock skew that the time claims of a JWT are allowed.")
+    fact_max_age: int = setting(
+        lasting(LONGEST_BELIEF), 60, "How long facts about a machine may be reused; 0: always ask."
+    )
+    missing_max_age: int = setting(
+        lasting(LONGEST_BELIEF), 5, "How long the provider's answer that a machine is unknown is believed."
+    )
     machine_check: str = setting(
         one_of("always", "needed"), "always", "When the provider confirms a machine that a role bounds."
     )
@@ -102,10 +107,12 @@ class Settings:
     )
     verify_credentials: bool = setting(BOOLEAN, True, "Prove new credentials at the token endpoint before answering.")
     settle_time: int = setting(
-        SECONDS, 900, "Declared time after which the provider's lists and look-ups tell the whole truth."
+        lasting(LONGEST_BELIEF),
+        900,
+        "Declared time after which the provider's lists and look-ups tell the whole truth.",
     )
-    default_lease_ttl: int = setting(bounded(SECONDS, 1, 2**31), 2_764_800, "Default TTL of tokens and leases.")
-    max_lease_ttl: int = setting(bounded(SECONDS, 1, 2**31), 2_764_800, "Maximum TTL of tokens and leases.")
+    default_lease_ttl: int = setting(lasting(LONGEST_LIFE, least=1), 2_764_800, "Default TTL of tokens and leases.")
+    max_lease_ttl: int = setting(lasting(LONGEST_LIFE, least=1), 2_764_800, "Maximum TTL of tokens and leases.")
     signature_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Verified JWTs that are remembered.")
     fact_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Machines whose facts are remembered.")
     source_cache_size: int = setting(
@@ -118,6 +125,6 @@ class Settings:
         ISSUER, "", "Public https address of this service, which the provider fetches the keys of identity tokens from."
     )
     signing_key_period: int = setting(
-        bounded(SECONDS, 10, 10**8), 86_400, "How long a key signs identity tokens, and is published ahead of that."
+        lasting(10**8, least=10), 86_400, "How long a key signs identity tokens, and is published ahead of that."
     )
     trusted_proxies: tuple[str, ...] = setting(NETWORKS, (), "Proxies (CIDR blocks) whose X-Forwarded-For is believed.")

@@ -12,7 +12,6 @@ table itself.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
@@ -25,6 +24,7 @@ from attrs import frozen
 from ..clouds import environment_name
 from ..errors import Code, Problem, Refused
 from ..values import coercion, duration, listing, names, network
+from ..values.bounds import LONGEST_LIFE
 from ..values.folding import fold
 from ..values.guid import guid_as_written
 from ..values.schedule import Schedule
@@ -136,13 +136,16 @@ def bounded(kind: FieldType[N], least: N, most: N) -> FieldType[N]:
     return FieldType("{} from {} to {}".format(kind.name, *limits), parse, kind.show, kind.null_is_absent)
 
 
+def lasting(most: int, least: int = 0) -> FieldType[int]:
+    """A duration in whole seconds, at most one of `values.bounds`."""
+    return bounded(FieldType("duration", duration.seconds, null_is_absent=True), least, most)
+
+
 TEXT: Final = FieldType("string", coercion.text)
 SECRET: Final = FieldType("string", lambda raw: Secret(coercion.text(raw)), Secret.reveal)
 INTEGER: Final = FieldType("integer", coercion.integer)
 BOOLEAN: Final = FieldType("bool", coercion.boolean)
-SECONDS: Final = FieldType("duration", duration.seconds, null_is_absent=True)
-DELAY: Final = FieldType("duration", lambda raw: float(duration.seconds(raw)), math.ceil, null_is_absent=True)
-"""Whole seconds that are stored as a fraction; a stored fraction reads back rounded up."""
+SECONDS: Final = lasting(LONGEST_LIFE)
 PAUSE: Final = FieldType("duration", duration.precise_seconds, duration.show, null_is_absent=True)
 TENANT: Final = FieldType("GUID or host name", _or_empty(names.tenant))
 GUID: Final = FieldType("GUID", _or_empty(guid_as_written))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import DELAY, ENVIRONMENT, INTEGER, TENANT, TEXT, Json, bounded, setting, show
+from ..api.fields import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded, lasting, setting, show
 from ..api.response import Answer
 from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
-from ..errors import Code, Refused
+from ..errors import Code, Problem, Refused
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
@@ -24,6 +27,30 @@ from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found, version_of
+from ..values.bounds import LONGEST_DELAY
+
+NANOSECONDS: Final = 10**9
+
+
+class Nanoseconds(float):
+    """A delay that was given as a number which only a read for existing clients gives: those are nanoseconds."""
+
+    number: int
+
+
+def _delay(raw: object) -> float:
+    number = int(raw) if isinstance(raw, str) and _DIGITS.fullmatch(raw) else raw
+    if isinstance(number, int) and number >= NANOSECONDS:
+        delay = Nanoseconds(number / NANOSECONDS)
+        delay.number = number
+        return delay
+    return float(_SECONDS.parse(raw))
+
+
+_DIGITS: Final = re.compile(r"[0-9]{1,30}")
+_SECONDS: Final = lasting(LONGEST_DELAY)
+DELAY: Final = FieldType(_SECONDS.name, _delay, math.ceil, null_is_absent=True)
+"""Whole seconds that are stored as a fraction; a stored fraction reads back rounded up."""
 
 
 @frozen(kw_only=True)
@@ -45,9 +72,17 @@ class Config(RootCredential):
 
     @cached_property
     def retry(self) -> RetryPolicy:
+        """What is stored from before there was a bound counts as that."""
         return RetryPolicy(
-            max_retries=self.max_retries, retry_delay=self.retry_delay, max_retry_delay=self.max_retry_delay
+            max_retries=self.max_retries,
+            retry_delay=min(self.retry_delay, LONGEST_DELAY),
+            max_retry_delay=min(self.max_retry_delay, LONGEST_DELAY),
         )
+
+    @property
+    def clamped(self) -> tuple[str, ...]:
+        """The delays that are stored from before there was a bound, and are longer."""
+        return tuple(name for name in NANOSECONDS_TO_ALIASES if getattr(self, name) > LONGEST_DELAY)
 
 
 NANOSECONDS_TO_ALIASES: Final = ("retry_delay", "max_retry_delay")
@@ -71,7 +106,9 @@ async def write_config(call: Call) -> Answer:
     """Set the given fields. The rules are checked on the merged, effective configuration."""
     key = keys.config(call.mount.id)
     found, expects = await call.context.records.find_for_writing(key, Config)
-    config = settled(evolve(found.record if found else Config(), **changes_given(call.given.values)))
+    stored = found.record if found else Config()
+    given = _without_read_back(call.mount, stored, changes_given(call.given.values))
+    config = settled(evolve(stored, **given))
     root_credential.check(config, call.context.settings.environment)
     return await commit_config(call, Changes(expects, {key: config}), config)
 
@@ -97,7 +134,21 @@ def _shown_to_existing_clients(config: Config) -> dict[str, Json]:
     """As the method answers whose other name the mount's type was given by: a secret is never read back, an
     environment is what was written, and pauses are nanoseconds."""
     shown = show(config, omit=("client_secret",))
-    return {**shown, **{name: shown[name] * 10**9 for name in NANOSECONDS_TO_ALIASES}}
+    return {**shown, **{name: shown[name] * NANOSECONDS for name in NANOSECONDS_TO_ALIASES}}
+
+
+def _without_read_back(mount: Mount, stored: Config, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a write changes. Exactly the nanoseconds that a read gave mean that a delay stays as it is."""
+    shown = _shown_to_existing_clients(stored) if mount.type_alias else {}
+    read_back = {
+        name for name, value in given.items() if isinstance(value, Nanoseconds) and value.number == shown.get(name)
+    }
+    changes = {name: value for name, value in given.items() if name not in read_back}
+    too_long = [name for name, value in changes.items() if isinstance(value, Nanoseconds)]
+    if too_long:
+        text = f"must be between 0 and {LONGEST_DELAY}"
+        raise Refused.because([Problem(Code.FIELD_INVALID, f'"{name}" {text}') for name in too_long])
+    return changes
 
 
 @retry_on_conflict

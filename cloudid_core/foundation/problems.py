@@ -75,6 +75,11 @@ class HealthProblem(Enum):
         Consequence.REFUSED,
         'POST {mount}/config {{"{field}": "…"}}',
     )
+    DELAY_CLAMPED = (
+        '"{field}" of the configuration of {mount} is longer than {most} s, and counts as that',
+        Consequence.GOES_ON,
+        'POST {mount}/config {{"{field}": {most}}}',
+    )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
         Consequence.REFUSED,

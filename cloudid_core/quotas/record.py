@@ -7,9 +7,10 @@ from typing import Final, TypeVar
 
 from attrs import field, frozen
 
-from ..api.fields import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, bounded, setting
+from ..api.fields import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, setting
 from ..errors import Code, Refused
 from ..values import coercion, listing, names
+from ..values.bounds import LONGEST_INTERVAL
 from ..values.folding import fold
 
 MOST_QUOTAS: Final = 1000
@@ -66,8 +67,8 @@ class RateLimit(Quota):
 
     path: str = setting(PATH, "", "A mount, or a path in one; a `*` at the end stands for anything. Empty: all paths.")
     rate: float = setting(RATE, 0.0, "How many requests one source may make in an interval.", required=True)
-    interval: int = setting(bounded(SECONDS, 1, 31_536_000), 1, "The interval.")
-    block_interval: int = setting(SECONDS, 0, "For how long a source that made too many is refused.")
+    interval: int = setting(lasting(LONGEST_INTERVAL, least=1), 1, "The interval.")
+    block_interval: int = setting(lasting(LONGEST_INTERVAL), 0, "For how long a source that made too many is refused.")
     role: str = setting(ROLE, "", "Only logins and credentials of this role count. Needs a path.")
     inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.")
 

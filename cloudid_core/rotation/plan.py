@@ -19,9 +19,10 @@ from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found
+from ..values.bounds import DAY
 from ..values.schedule import Schedule
 from .record import Key, Rotation
-from .root_credential import DAY, RootCredential
+from .root_credential import RootCredential
 
 LONGEST_OVERLAP: Final = 300.0
 """Seconds for which the old and the new secret both live, at most."""

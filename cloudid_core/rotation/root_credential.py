@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, GUID, IDENTIFIER, SCHEDULE, SECONDS, SECRET, TENANT, TEXT, fields_of, setting
+from ..api.fields import BOOLEAN, GUID, IDENTIFIER, SCHEDULE, SECRET, TENANT, TEXT, fields_of, lasting, setting
 from ..errors import Code, Problem, Refused
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
@@ -25,10 +25,10 @@ from ..provider.identities import PlatformIdentity
 from ..provider.retry import RetryPolicy
 from ..settings import Settings
 from ..store.records import Found, Records
+from ..values.bounds import DAY, LONGEST_INTERVAL, LONGEST_SECRET
 from ..values.schedule import Schedule
 from ..values.secret import Secret
 
-DAY: Final = 24 * 3600
 ROOT_PASSWORD_TTL: Final = 182 * DAY
 SPARE: Final = DAY
 """Seconds by which a client secret outlives the time to the next rotation, which may be late."""
@@ -50,14 +50,22 @@ class RootCredential:
         SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET", excluded_by="identity_token_audience"
     )
     identity_token_audience: str = setting(TEXT, "", "Audience of identity tokens that stand in for a client secret.")
-    identity_token_ttl: int = setting(SECONDS, 3600, "Lifetime of those identity tokens: 60 s to 24 h; 0: 1 h.")
-    root_password_ttl: int = setting(
-        SECONDS, ROOT_PASSWORD_TTL, "Validity of a client secret that rotation makes. At least 2 hours; 0: 182 days."
+    identity_token_ttl: int = setting(
+        lasting(LONGEST_TOKEN), 3600, "Lifetime of those identity tokens: 60 s to 24 h; 0: 1 h."
     )
-    rotation_period: int = setting(SECONDS, 0, "Seconds between rotations of the client secret; 0: none. At least 5.")
+    root_password_ttl: int = setting(
+        lasting(LONGEST_SECRET),
+        ROOT_PASSWORD_TTL,
+        "Validity of a client secret that rotation makes. At least 2 hours; 0: 182 days.",
+    )
+    rotation_period: int = setting(
+        lasting(LONGEST_SECRET), 0, "Seconds between rotations of the client secret; 0: none. At least 5."
+    )
     rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
     rotation_window: int = setting(
-        SECONDS, 0, "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600."
+        lasting(LONGEST_INTERVAL),
+        0,
+        "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600.",
     )
     disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
 
@@ -74,6 +82,11 @@ class RootCredential:
             for field in fields_of(type(self))
             if field.kind in TEXTS_OF_URLS and not field.kind.accepts(getattr(self, field.name))
         )
+
+    @property
+    def clamped(self) -> tuple[str, ...]:
+        """The fields whose stored durations are longer than those that count."""
+        return ()
 
     @property
     def root(self) -> RootCredential:

@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 from ..api.fields import (
     BOOLEAN,
     INTEGER,
+    SECONDS,
     TEXT,
     TEXTS,
     FieldType,
@@ -44,21 +45,16 @@ from ..mounts.table import (
     new_mount,
 )
 from ..settings import Settings
-from ..values import duration, listing
+from ..values import listing
 from ..values.names import mount_path
 from ..version import VERSION
 
-MOST_SECONDS: Final = 2**31
-
 
 def _lease_ttl(raw: object) -> int:
-    seconds = 0 if raw == "system" else duration.seconds(raw)
-    if seconds > MOST_SECONDS:
-        raise ValueError(f"must be at most {MOST_SECONDS} seconds")
-    return seconds
+    return 0 if raw == "system" else SECONDS.parse(raw)
 
 
-LEASE_TTL: Final = FieldType('duration, or "system"', _lease_ttl, null_is_absent=True, empty_is_absent=True)
+LEASE_TTL: Final = FieldType(f'"system", or {SECONDS.name}', _lease_ttl, null_is_absent=True, empty_is_absent=True)
 """Existing clients write "" for a lifetime that is to stay as it is, and "system" to clear it."""
 
 

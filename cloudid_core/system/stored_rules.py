@@ -24,6 +24,7 @@ from ..rotation.identities import self_targets
 from ..rotation.root import find_root
 from ..rotation.root_credential import RootCredential
 from ..store import keys
+from ..values.bounds import LONGEST_DELAY
 from .mounts import AUDIT_KEYS
 
 T = TypeVar("T")
@@ -100,6 +101,15 @@ async def audit_files_anywhere(stored: Stored) -> Sequence[Occurrence]:
     return [{"device": device.name} for device in stored.table.devices if device.is_in_any_folder]
 
 
+async def clamped_delays(stored: Stored) -> Sequence[Occurrence]:
+    """Delays of login configurations that nobody can wait out."""
+    return [
+        {"mount": mount.path, "field": field, "most": str(LONGEST_DELAY)}
+        for mount, config in await stored.configurations()
+        for field in config.clamped
+    ]
+
+
 async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     """Roles that point at an application which the service proves itself with."""
     return [{"mount": each.mount.path, "role": each.role} for each in await self_targets(stored.context)]
@@ -107,6 +117,7 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
 
 RULES: Final = (
     StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
+    StoredRule(HealthProblem.DELAY_CLAMPED, clamped_delays),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),

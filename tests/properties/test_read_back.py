@@ -7,6 +7,7 @@ of its grammar.
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -45,6 +46,7 @@ TUNING: Final = {
     "max_lease_ttl": "as the default",
     "force_no_cache": "accepted, as clients send it; there is no such cache",
 }
+DELAYS: Final = dict.fromkeys(("retry_delay", "max_retry_delay"), "in nanoseconds")
 FORCE: Final = {"force": "how to write, not what"}
 LOGINS: Final = {"tenant_id": "tenant", "resource": "https://resource"}
 PLACES: Final = (
@@ -53,11 +55,7 @@ PLACES: Final = (
         path="auth/other/config",
         row="auth cloud config",
         least=LOGINS,
-        unread={
-            "client_secret": "existing clients keep what they read in files",
-            "retry_delay": "in nanoseconds",
-            "max_retry_delay": "in nanoseconds",
-        },
+        unread={"client_secret": "existing clients keep what they read in files", **DELAYS},
     ),
     Place(path="auth/cloud/role/web", row="auth cloud role/:name", least={"bound_group_ids": ["g"]}),
     Place(path="auth/token/roles/web", row="auth token roles/:name"),
@@ -95,7 +93,7 @@ WORDS: Final = st.text(LETTERS, min_size=1, max_size=8)
 TEXTS: Final = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f"), max_size=20)
 ENTRIES: Final = st.lists(TEXTS.map(str.strip).filter(lambda text: text and "*" not in text), min_size=1, max_size=3)
 POLICY_NAMES: Final = st.lists(st.from_regex(r"[A-Za-z0-9_.@:-]{0,5}[A-Za-z0-9](/[A-Z][a-z])?", fullmatch=True))
-SECONDS: Final = st.integers(0, 10**6)
+DURATION: Final = re.compile("duration from ([0-9]+) to ([0-9]+)")
 CLOUDS: Final = ("", "CloudChinaCloud", "cloudpubliccloud", "AzurePublicCloud", "AZUREUSGOVERNMENTCLOUD")
 ADDRESSES: Final = ("10.1.2.3", "10.1.2.3/32", "10.1.2.3/8", "0.0.0.0/0", "::1", "2001:DB8::/32", "::ffff:192.0.2.1")
 PATHS: Final = ("auth/cloud", "auth/Cloud/", "cloud/", "CLOUD/creds/*", "sys/Health")
@@ -103,8 +101,6 @@ PATHS: Final = ("auth/cloud", "auth/Cloud/", "cloud/", "CLOUD/creds/*", "sys/Hea
 BY_TYPE: Final[Mapping[str, Strategy]] = {
     "string": TEXTS,
     "bool": st.booleans(),
-    "duration": SECONDS,
-    "duration from 1 to 31536000": st.integers(1, 31_536_000),
     "integer from 0 to 20": st.integers(0, 20),
     "integer from 0 to 2147483648": st.integers(0, 2**31),
     "integer from 1 to 2147483648": st.integers(1, 2**31),
@@ -125,7 +121,7 @@ BY_TYPE: Final[Mapping[str, Strategy]] = {
 }
 BY_NAME: Final[Mapping[str, Strategy]] = {
     "identity_token_ttl": st.integers(60, 86_400),  # 0 reads as what it stands for
-    "root_password_ttl": st.just(0) | st.integers(7200, 10**9),
+    "root_password_ttl": st.just(0) | st.integers(7200, 10**8),
     "rotation_period": st.just(0) | st.integers(5, 10**6),
     "rotation_window": st.just(0) | st.integers(3600, 10**6),
     "path_suffix": WORDS,
@@ -190,7 +186,11 @@ def values_of(service: SecretsEngine, place: Place, one: Field) -> Strategy:
         return st.sampled_from(one.kind.name.removeprefix("one of ").split(", "))
     if place.path == "auth/cloud/config" and one.name == "environment":
         return st.sampled_from(CLOUDS[1:])  # the contract says that none reads as the default
-    return BY_NAME[one.name] if one.name in BY_NAME else BY_TYPE[one.kind.name]
+    if one.name in BY_NAME:
+        return BY_NAME[one.name]
+    if bounds := DURATION.fullmatch(one.kind.name):
+        return st.integers(int(bounds[1]), min(int(bounds[2]), 10**6))
+    return BY_TYPE[one.kind.name]
 
 
 def read(service: SecretsEngine, place: Place) -> dict[str, Any]:

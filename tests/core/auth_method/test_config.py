@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from cloudid_core import Secret
 from cloudid_core.auth_method.config import Config
 from cloudid_core.foundation.environment import effective
 from cloudid_core.secrets_engine.config import Config as EngineConfig
+from cloudid_core.store import keys
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
 
@@ -240,3 +243,64 @@ def test_a_variable_fills_the_environment_unless_one_was_written(written: str, v
     for form in (Config, EngineConfig):
         config = form(environment=written) if written else form()
         assert effective(config, variables).cloud_name == counts
+
+
+@pytest.fixture
+def existing_clients() -> Installation:
+    """A configured mount that was enabled as existing clients do it."""
+    world = Installation()
+    world.must("POST", "sys/auth/other", {"type": "azure"})
+    world.must("POST", OTHER, LEAST)
+    return world
+
+
+OTHER = "auth/other/config"
+DELAYS = ("retry_delay", "max_retry_delay")
+
+
+@pytest.mark.parametrize("name", DELAYS)
+def test_a_delay_is_at_most_an_hour(name: str) -> None:
+    """Nobody can wait longer, and calls that fail once would never be tried again."""
+    world = Installation()
+    world.must("POST", PATH, {**LEAST, name: "1h"})
+    for delay in (3601, 10**9, "1000000000", 10**25, "61m"):
+        reply = world.ask("POST", PATH, {name: delay})
+        assert (reply.status, reply.codes) == (400, ["field_invalid"]), delay
+        assert "between 0 and 3600" in reply.body["errors"][0] or "292 years" in reply.body["errors"][0]
+    assert stored(world)[name] == 3600
+
+
+@pytest.mark.parametrize("name", DELAYS)
+@pytest.mark.parametrize("form", [int, str])
+def test_the_nanoseconds_that_were_read_leave_a_delay_as_it_is(
+    existing_clients: Installation, name: str, form: Callable[[int], object]
+) -> None:
+    """However often they are written back; any other number of them is no delay."""
+    world = existing_clients
+    for delay in (None, 2, 60, 3600):
+        if delay is not None:
+            world.must("POST", OTHER, {name: delay})
+        shown = world.must("GET", OTHER).data[name]
+        for _ in range(3):
+            world.must("POST", OTHER, {name: form(shown)})
+            assert world.must("GET", OTHER).data[name] == shown
+        assert world.refused("POST", OTHER, {name: form(shown + 10**9)}) == (400, "field_invalid")
+        assert world.refused("POST", PATH, {**LEAST, name: form(shown)}) == (400, "field_invalid")
+
+
+def test_a_stored_delay_that_nobody_can_wait_out_counts_as_an_hour(existing_clients: Installation) -> None:
+    """It was stored before there was a bound; it can be written back, and health says so."""
+    world = existing_clients
+    key = keys.config(world.mount("auth/other").id)
+    long: dict[str, Any] = {"retry_delay": 2e9, "max_retry_delay": 1e9}
+    config = world.perform(world.context.records.update(key, Config, lambda found: evolve(found or Config(), **long)))
+    assert config is not None
+    assert (config.retry.retry_delay, config.retry.max_retry_delay) == (3600, 3600)
+    data = world.must("GET", OTHER).data
+    world.must("POST", OTHER, {name: data[name] for name in DELAYS})
+    assert {name: world.must("GET", OTHER).data[name] for name in DELAYS} == {name: data[name] for name in DELAYS}
+    world.restart()
+    world.perform(world.service.upkeep())
+    health = world.must("GET", "sys/health").body
+    assert health["problems"] == ["delay_clamped"]
+    assert health["problem_details"][0]["remedy"] == 'POST auth/other/config {"retry_delay": 3600}'

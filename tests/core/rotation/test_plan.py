@@ -8,7 +8,8 @@ import pytest
 
 from cloudid_core.rotation.plan import Plan, Rule, make_plan, next_warning, overlap, warned_from
 from cloudid_core.rotation.record import Key, Phase, Rotation
-from cloudid_core.rotation.root_credential import DAY, RootCredential
+from cloudid_core.rotation.root_credential import RootCredential
+from cloudid_core.values.bounds import DAY
 from cloudid_core.values.secret import Secret
 
 NOON: Final = 1_800_014_400.0

@@ -8,7 +8,8 @@ import pytest
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.rotation import root_credential
-from cloudid_core.rotation.root_credential import DAY, ROOT_PASSWORD_TTL, RootCredential, password_lifetime
+from cloudid_core.rotation.root_credential import ROOT_PASSWORD_TTL, RootCredential, password_lifetime
+from cloudid_core.values.bounds import DAY
 from cloudid_core.values.secret import Secret
 
 
