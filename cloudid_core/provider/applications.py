@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,7 +15,10 @@ from ..values import rfc3339
 from ..values.secret import Secret
 from .client import ApiCall, Client, ask
 from .objects import Id, address, delete, find_by_id, find_by_key, is_absent, literal, select, upsert
+from .propagation import FIRST_PAUSE, rest
 
+LOOKS: Final = 5
+"""How often a password is looked for whose answer was lost."""
 CLOCK_SKEW: Final = 300.0
 """Seconds by which the start of a password lies in the past, for servers of the provider whose clocks are behind."""
 
@@ -156,6 +160,33 @@ async def add_password(
     added = await ask(client, call, _NewPassword)
     given = _instant(added.end_date_time)
     return NewPassword(added.key_id, Secret(added.secret_text), ends_at if given is None else given)
+
+
+async def make_password(
+    client: Client, object_id: str, *, name: str, starts_at: Instant, ends_at: Instant
+) -> NewPassword:
+    """As `add_password`. One whose answer was lost is looked up by its name and removed, since nobody knows its text,
+    and another is added.
+
+    `ProviderAmbiguous`: it does not show, or no time is left. It may come yet.
+    """
+    add = partial(add_password, client, object_id, display_name=name, starts_at=starts_at, ends_at=ends_at)
+    try:
+        return await add()
+    except ProviderAmbiguous:
+        for _ in range(LOOKS):
+            if await remove_named_passwords(client, object_id, name):
+                return await add()
+            if not await rest(client, FIRST_PAUSE):
+                break
+        raise
+
+
+async def remove_named_passwords(client: Client, object_id: str, name: str) -> bool:
+    """Remove all passwords with a display name; `False` if none shows, or no such application."""
+    application = await find_application(client, object_id)
+    named = [each.key_id for each in application.passwords if each.display_name == name] if application else []
+    return any([await remove_password(client, object_id, key_id) for key_id in named])
 
 
 async def remove_password(client: Client, object_id: str, key_id: str) -> bool:

@@ -18,7 +18,13 @@ from msgspec.structs import replace
 from ..effects import Instant, Now, Program, gather
 from ..errors import CloudidError, reason_of
 from ..foundation.deadline import Deadline
-from .applications import application_by_unique_name, delete_application, find_application, purge, remove_password
+from .applications import (
+    application_by_unique_name,
+    delete_application,
+    purge,
+    remove_named_passwords,
+    remove_password,
+)
 from .assignments import unassign
 from .client import Client
 from .groups import remove_member
@@ -273,8 +279,4 @@ async def _remove_password(client: Client, provisioned: Provisioned) -> bool:
     """Remove a password by its key id, or all passwords that have its display name."""
     if provisioned.password_key_id:
         return await remove_password(client, provisioned.password_on, provisioned.password_key_id)
-    application = await find_application(client, provisioned.password_on)
-    if application is None:
-        return False
-    named = [p.key_id for p in application.passwords if p.display_name == provisioned.password_name]
-    return any([await remove_password(client, provisioned.password_on, key_id) for key_id in named])
+    return await remove_named_passwords(client, provisioned.password_on, provisioned.password_name)

@@ -17,7 +17,7 @@ from ..background.queue import NO_FENCE
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
 from ..foundation.context import Context
-from ..provider.applications import CLOCK_SKEW, add_password
+from ..provider.applications import CLOCK_SKEW, make_password
 from ..provider.client import Client
 from ..provider.propagation import Family, while_fresh
 from ..provider.provisioned import Provisioned
@@ -106,10 +106,10 @@ async def _make(
 ) -> Found[Rotation]:
     begun = claim.record
     attempt = partial(
-        add_password,
+        make_password,
         client,
         begun.home.object_id,
-        display_name=begun.name,
+        name=begun.name,
         starts_at=now - CLOCK_SKEW,
         ends_at=now + password_lifetime(root),
     )

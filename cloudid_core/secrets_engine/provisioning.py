@@ -1,7 +1,7 @@
 """What credentials are made of at the provider: planned with ids of our choice, then made, one call after the other.
 
-A plan is known before the first call, so the journal can hold it; making it is idempotent but for the password, whose
-lost answer ends the attempt.
+A plan is known before the first call, so the journal can hold it; making it is idempotent but for the password: one
+whose answer was lost is removed, and another is added.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..effects import Instant, Now, RandomBytes
-from ..provider.applications import CLOCK_SKEW, NewPassword, add_password, ensure_application
+from ..provider.applications import CLOCK_SKEW, NewPassword, ensure_application, make_password
 from ..provider.assignments import assign, assignment_path
 from ..provider.client import Client
 from ..provider.groups import add_member
@@ -100,7 +100,5 @@ async def add_password_to(
 ) -> NewPassword:
     """Give an application one more password, valid from a little ago. `family`: which of its errors may pass."""
     now = await Now()
-    attempt = partial(
-        add_password, client, application_id, display_name=name, starts_at=now - CLOCK_SKEW, ends_at=ends_at
-    )
+    attempt = partial(make_password, client, application_id, name=name, starts_at=now - CLOCK_SKEW, ends_at=ends_at)
     return await while_fresh(client, attempt, family=family, made_at=now)

@@ -59,12 +59,20 @@ def test_a_refusal_leaves_nothing(status: int, answer: int) -> None:
 
 
 def test_a_lost_answer_leaves_nothing() -> None:
-    """The password is there, but its text is not known: it is found by its name and removed."""
+    """The password is there, but its text is not known: it is found by its name and removed, and another is added."""
     world = rotating()
     before = world.key_ids
     world.fail(path=ADD, times=1, drop=True, after_work=True)
-    assert world.rotate() == 503
+    assert world.rotate() == 204
     assert len(world.key_ids) == len(before) + 1
+
+
+def test_a_password_that_does_not_show_leaves_nothing() -> None:
+    """It may come yet, so no other one is added."""
+    world = rotating()
+    before = world.key_ids
+    world.fail(path=ADD, times=1, drop=True)
+    assert world.rotate() == 503
     check_nothing_is_left(world, before)
 
 

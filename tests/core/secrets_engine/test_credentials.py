@@ -366,6 +366,7 @@ def test_a_role_that_has_come_to_point_at_the_root_application_gives_nothing(eng
 
 # When it goes wrong
 
+ADD_PASSWORD = "/graph/v1.0/applications/[^/]+/addPassword"
 CALLS = [
     ("PATCH", "/graph/v1.0/applications"),
     ("POST", "/graph/v1.0/applications/[^/]+/addPassword"),
@@ -390,12 +391,34 @@ def test_an_issue_that_fails_leaves_nothing(engine: SecretsEngine, method: str, 
 
 
 @WAYS
-def test_a_password_whose_answer_is_lost_is_removed(engine: SecretsEngine, way: Callable[..., None]) -> None:
-    """Its text is not known; it is found by its name."""
+@pytest.mark.parametrize("trouble", [{"drop": True}, {"status": 500}, {"status": 504}])
+def test_a_password_whose_answer_is_lost_gives_way_to_another(
+    engine: SecretsEngine, way: Callable[..., None], trouble: dict[str, Any]
+) -> None:
+    """Its text is not known; it is found by its name and removed."""
+    way(engine)
+    before = len(engine.alive("password"))
+    engine.fail(method="POST", path=ADD_PASSWORD, times=1, after_work=True, **trouble)
+    given = engine.must("GET", CREDS).data
+    assert len(engine.made("password")) - len(engine.alive("password")) == 1
+    assert len(engine.alive("password")) == before + 1
+    assert engine.accepts(**given)
+    engine.revoke_all()
+    assert len(engine.alive("password")) == before
+
+
+@WAYS
+@pytest.mark.parametrize("deadline", ["60", "8"])
+def test_a_password_that_does_not_show_is_looked_for_later(
+    engine: SecretsEngine, way: Callable[..., None], deadline: str
+) -> None:
+    """It may come yet, so no other one is added."""
     way(engine)
     before = engine.alive()
-    engine.fail(method="POST", path="/graph/v1.0/applications/[^/]+/addPassword", times=1, after_work=True, drop=True)
-    assert engine.refused("GET", CREDS) == (503, "provider_unreachable")
+    engine.fail(method="POST", path=ADD_PASSWORD, times=1, drop=True)
+    started = engine.clock
+    assert engine.refused("GET", CREDS, x_service_deadline=deadline) == (503, "provider_unreachable")
+    assert engine.clock - started <= float(deadline)
     engine.converge()
     assert engine.alive() == before
 
