@@ -8,7 +8,7 @@ not there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -26,6 +26,11 @@ from ..store.records import Found
 from . import queue
 from .queue import Due, Job
 
+BETWEEN_REASONS: Final = "; "
+MOST_REASONS: Final = 20
+"""How many different reasons are told of everything that is left together."""
+LONGEST_TEXT: Final = 6 * REASON_LIMIT
+"""Room for a reason of every step."""
 UNDER_WAY: Final = "an attempt is running or was interrupted"
 OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
 
@@ -189,8 +194,23 @@ async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Remo
 
 
 def reason_text(removal: Removal) -> str:
-    """Why something is left, as it is stored and shown."""
-    return "; ".join(removal.reasons)[:REASON_LIMIT]
+    """Why something is left, as it is stored and shown: as many different reasons as there is room for."""
+    text = ""
+    for reason in different_reasons(removal.reasons):
+        longer = f"{text}{BETWEEN_REASONS}{reason}" if text else reason
+        if len(longer) > LONGEST_TEXT:
+            break
+        text = longer
+    return text
+
+
+def different_reasons(texts: Iterable[str]) -> tuple[str, ...]:
+    """The reasons in such texts, each with its step; of those that differ in the provider's request id only, one."""
+    reasons = (reason for text in texts if text for reason in text.split(BETWEEN_REASONS))
+    told: dict[str, str] = {}
+    for reason in reasons:
+        told.setdefault(reason.partition(" (request ")[0], reason)
+    return tuple(told.values())[:MOST_REASONS]
 
 
 def rescheduled(found: Found[Intent], changed: Intent) -> Changes:

@@ -7,15 +7,16 @@ storage is wiped. Until then the mount stays in the table as a retired one: remo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from ..background import queue
-from ..background.journal import Intent, find_intent, undo_until
+from ..background.journal import Intent, different_reasons, find_intent, rescheduled, undo_until
 from ..background.queue import NO_FENCE, Due, Job
 from ..effects import Instant, ListKeys, gather
-from ..errors import CloudidError
+from ..errors import CloudidError, EntryDamaged
 from ..events import MountChanged
 from ..foundation.context import Context
 from ..foundation.deadline import Deadline
@@ -96,6 +97,25 @@ async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Dea
     return progress
 
 
+async def try_at_once(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> None:
+    """Make everything due that a retired mount has at the provider. Requests that may be alive keep their intents."""
+    await mark(context, Scope(mount), now, deadline)
+    prefix, after = keys.intents(mount.id), ""
+    while page := await ListKeys(prefix, after, PAGE):
+        after = page[-1]
+        await deadline.remaining()
+        for key in page:
+            await _hasten(context, mount, key.removeprefix(prefix), now)
+
+
+@retry_on_conflict
+async def _hasten(context: Context, mount: Mount, intent_id: str, now: Instant) -> None:
+    with suppress(EntryDamaged):
+        found = await find_intent(context, mount.id, intent_id)
+        if found is not None and found.record.attempts and found.record.due_at > now:
+            await context.records.commit(rescheduled(found, evolve(found.record, due_at=now)))
+
+
 async def _undo_intents(context: Context, mount: Mount, now: Instant, deadline: Deadline, progress: Progress) -> None:
     """Make one attempt for each intent of a mount that is due. The others belong to requests that may be alive."""
     prefix = keys.intents(mount.id)
@@ -152,7 +172,7 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
         attempts=max((record.attempts for record in pending), default=0),
         next_at=min(due_times, default=None),
         damaged=len(damaged_leases) + len(damaged_intents),
-        reasons=tuple(dict.fromkeys(record.reason for record in pending if record.reason)),
+        reasons=different_reasons(record.reason for record in pending),
     )
 
 

@@ -15,7 +15,7 @@ from ..api.routing import Call, Operation, Route, RouteTable
 from ..auth_method import config as auth_config
 from ..auth_method import routes as auth_routes
 from ..errors import Code, Refused
-from ..mounts.retirement import Remains, drop_remains, what_remains
+from ..mounts.retirement import Remains, drop_remains, try_at_once, what_remains
 from ..mounts.table import AUTH, SECRET, Mount, mount_table
 from ..provider.provisioned import Provisioned
 from ..secrets_engine import config as engine_config
@@ -74,8 +74,10 @@ async def read_config(call: Call) -> Answer:
 
 
 async def write_config(call: Call) -> Answer:
-    """Change the configuration of a disabled mount, so that what is left can be removed."""
+    """Change the configuration of a disabled mount, so that what is left can be removed: that is tried at once."""
     answer = await _on_config(call, Operation.WRITE)
+    mount, _ = await _found(call)
+    await try_at_once(call.context, mount, call.now, call.deadline)
     return replace(answer, wake_at=call.now)
 
 

@@ -126,6 +126,40 @@ def test_a_root_secret_that_does_not_work_is_mended_where_the_mount_is_retiring(
     assert "cloud/" in world.must("GET", "sys/mounts").data
 
 
+def test_a_new_secret_has_everything_tried_at_once() -> None:
+    """Whatever pause the attempts so far have led to."""
+    world = engine_with_roles()
+    for role in ("fresh", "existing"):
+        world.issue(role)
+    scope = f"/subscriptions/{world.scene['subscriptions'][0]}"
+    role_fields = {"azure_roles": [{"role_name": "Reader", "scope": scope}], "persist_app": True}
+    world.must("POST", "cloud/roles/kept", role_fields)
+    world.must("POST", "cloud/config", {"client_secret": "wrong"})
+    accessor = world.mount().accessor
+    assert world.ask("DELETE", DISABLE).status == 202
+    world.pass_time(1000)
+    assert world.must("GET", f"sys/retiring/{accessor}").data["attempts"] > 2
+    calls = len(world.calls())
+    reply = world.must(
+        "POST", f"sys/retiring/{accessor}/config", {"client_secret": engine_config(world)["client_secret"]}
+    )
+    assert len(world.calls()) == calls  # the background tries it
+    assert reply.response.wake_at is not None
+    assert reply.response.wake_at <= world.clock
+    world.tick()
+    assert world.simulator.ledger.alive() == []
+
+
+def test_each_reason_is_told_once_with_its_step() -> None:
+    world, accessor = stuck()
+    world.pass_time(300)
+    reasons = world.must("GET", f"sys/retiring/{accessor}").data["reasons"]
+    assert [reason.partition(" (request ")[0] for reason in reasons] == [
+        f"{step}: the provider answered 403 Authorization_RequestDenied"
+        for step in ("secret", "principal", "application")
+    ]
+
+
 def test_what_is_left_can_be_dropped_and_is_named() -> None:
     world, accessor = stuck()
     path = f"sys/retiring/{accessor}"
