@@ -69,6 +69,22 @@ class HealthProblem(Enum):
         "nothing is due there: remove the entry from the store while no server uses it",
     )
 
+    STORE_SHARED = (
+        "others than its owner may use the store's file, whose mode is {mode}",
+        Consequence.GOES_ON,
+        "run chmod 600 on it, or accept it by the setting allow_shared_store",
+    )
+    PLAIN_HTTP = (
+        "tokens and secrets travel unencrypted beyond this machine",
+        Consequence.GOES_ON,
+        "set tls_certificate and tls_key, listen on loopback, or accept it by the setting allow_plain_http",
+    )
+    STORE_MISNAMED = (
+        "the name of the store's file looks like the address of a database",
+        Consequence.GOES_ON,
+        "stop the server, rename the file and name it in the settings; change the password if the name has one",
+    )
+
     # What was stored before a rule became stricter (`system.stored_rules`)
     CONFIG_INVALID = (
         'the configuration of {mount} has a text in "{field}" that is no longer accepted',

@@ -35,6 +35,7 @@ from .platform_identity import Platform
 from .proxies import Proxies
 from .read_budget import ReadBudget
 from .reload import Reload
+from .safety import doubts, refuse_exposed_dev
 from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
 from .workers import Worker
 
@@ -79,6 +80,8 @@ class Setup:
         file = LogFile(level, worker=self.worker.number if self.worker else None)
         log = log_into(file)
         adopt_libraries(log)
+        for problem, occurrence in doubts(self.server).items():
+            log.warning("unsafe", code=problem.code, reason=problem.text(occurrence))
         self.reload.add(level.apply)
         return log, EventLog(file)
 
@@ -129,6 +132,14 @@ def with_issuer(settings: Settings, url: str) -> Settings:
     return evolve(settings, issuer=url) if not settings.issuer and ip_address(host).is_loopback else settings
 
 
+async def open_with_doubts(settings: Settings, server: ServerSettings) -> Service:
+    """The service, which tells in health what is unsafe about how it is run."""
+    service = await open_service(settings)
+    for problem, occurrence in doubts(server).items():
+        service.context.node.note(problem, [occurrence])
+    return service
+
+
 def url_of(server: ServerSettings, host: str, port: int) -> str:
     return f"{server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -175,13 +186,14 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
     return Setup(
         server=file.server,
         store=store,
-        open=lambda url: open_service(with_issuer(settings, url)),
+        open=lambda url: open_with_doubts(with_issuer(settings, url), file.server),
         trusted_proxies=settings.trusted_proxies,
         reload=reload,
     )
 
 
 def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload) -> Setup:
+    refuse_exposed_dev(file.server)
     provider = options.provider
     if not provider:
         from ..provider_simulator import Simulator, start  # no server in earnest loads it
@@ -218,7 +230,7 @@ def open_store(server: ServerSettings, *, is_new: bool = False, is_exclusive: bo
     Raises `SettingsError` or `StoreFailed`.
     """
     if not server.is_in_database:
-        return GroupCommit(SqliteStore(Path(server.store)))
+        return GroupCommit(SqliteStore(Path(server.store), server.store_name))
     try:
         from ..stores.postgres import Address, Mode, PostgresStore  # psycopg is optional
     except ImportError:

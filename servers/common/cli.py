@@ -38,6 +38,7 @@ from .listeners import bind
 from .logs import open_log
 from .options import BACKUP, COPY, INIT, REKEY, TEST_ROLES, Options, read_options
 from .read_budget import ReadBudget
+from .safety import refuse_doubts
 from .settings import ServerSettings, SettingsError, SettingsFile, read_file
 from .workers import Supervisor, Worker
 
@@ -127,6 +128,8 @@ def _with_reasons(work: Callable[[], int | None]) -> int:
 
 def _init(options: Options, perform: Perform) -> None:
     file = _file_of(options)
+    if not options.new_root_token:
+        refuse_doubts(file.server)
     with closing(open_store(file.server, is_new=not options.new_root_token)) as store:
         for folder in file.server.audit_folders:
             make_folder(folder)
@@ -182,7 +185,7 @@ def _back_up(options: Options) -> None:
     server = _file_of(options).server
     if server.is_in_database:
         raise SettingsError("backup is for SQLite stores; back up a database with its own tools, such as pg_dump")
-    back_up(Path(server.store), options.target)
+    back_up(Path(server.store), options.target, server.store_name)
 
 
 def _copy(options: Options, perform: Perform) -> None:

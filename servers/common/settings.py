@@ -69,6 +69,17 @@ HTTP_ADDRESS: Final = FieldType("http address", lambda raw: http_address(raw).rs
 TIMEOUT: Final = bounded(PAUSE, 0.1, 86_400.0)
 
 
+_LIKE_ADDRESS: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*:/|:[^/]*@|=.*\s|\s.*=|(host|hostaddr|port|dbname|user|password|passfile|service)\s*=",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def is_like_address(store: str) -> bool:
+    """Whether a store that is no address of ours looks like one, so that its text may have a password."""
+    return _LIKE_ADDRESS.search(store) is not None
+
+
 class SettingsError(Exception):
     """The settings cannot be used; the text tells the operator why."""
 
@@ -83,7 +94,7 @@ class ServerSettings:
     store: str = setting(
         TEXT,
         "cloudid.sqlite",
-        "What keeps everything: a SQLite file, or the `postgresql://` address of a database, as libpq has it.",
+        "What keeps everything: a SQLite file by its path, or a database by its `postgresql://` address (libpq).",
         repr=False,
     )
     store_password_file: str = setting(
@@ -94,6 +105,11 @@ class ServerSettings:
         "keys",
         "What `init` makes in a database: `keys` for PostgreSQL, `portable` for engines that speak its protocol.",
     )
+    allow_shared_store: bool = setting(BOOLEAN, False, "Accept a SQLite file that others than its owner may use.")
+    allow_plain_http: bool = setting(
+        BOOLEAN, False, "Accept plain HTTP beyond loopback, as behind a proxy that ends TLS on a network you trust."
+    )
+    allow_exposed_dev: bool = setting(BOOLEAN, False, "Accept `--dev` beyond loopback.")
     key_file: str = setting(
         TEXT, "cloudid.key", f"File with the master key; the environment variable {MASTER_KEY_VARIABLE} goes first."
     )
@@ -148,6 +164,9 @@ class ServerSettings:
     )
     log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Least important events to log.")
 
+    is_store_misnamed: bool = False
+    """The file of the store has a name that would be refused if it did not exist: nothing shows it."""
+
     @property
     def is_in_database(self) -> bool:
         """Whether `store` is an address, and not a file."""
@@ -156,11 +175,11 @@ class ServerSettings:
     @property
     def store_name(self) -> str:
         """The store without user, password and options, to be shown."""
-        return (
-            re.sub(r"(?<=//).*@", "", self.store, flags=re.DOTALL).partition("?")[0]
-            if self.is_in_database
-            else self.store
-        )
+        if self.is_store_misnamed:
+            return "the store"
+        if not self.is_in_database:
+            return self.store
+        return re.sub(r"(?<=//).*@", "", self.store, flags=re.DOTALL).partition("?")[0]
 
     @property
     def audit_folders(self) -> tuple[str, ...]:
@@ -239,7 +258,14 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
     if server.is_in_database:
         del paths["store"]
-    return SettingsFile(server=evolve(server, **paths), service=service, clouds=clouds, audit=audit)
+    is_misnamed = not server.is_in_database and is_like_address(server.store)
+    if is_misnamed and not os.path.exists(paths["store"]):
+        raise SettingsError(
+            '[server] "store" must be the postgresql:// or postgres:// address of a database, or a plain path; '
+            "the key words of libpq and other schemes are no file"
+        )
+    server = evolve(server, **paths, is_store_misnamed=is_misnamed)
+    return SettingsFile(server=server, service=service, clouds=clouds, audit=audit)
 
 
 def _table(name: str, form: type, table: Any) -> Mapping[str, Any]:

@@ -14,8 +14,10 @@ from cloudid_core.errors import StoreFailed
 from .sqlite import APPLICATION_ID
 
 
-def back_up(store: Path, target: Path) -> None:
+def back_up(store: Path, target: Path, name: str = "") -> None:
     """Write everything that was committed when the copy began to a new file, for its owner only.
+
+    `name` is what messages call the store; its path, if there is none.
 
     `VACUUM INTO` reads one state of the store and holds up no writer. The target appears whole and on disk, or not at
     all. Raises `StoreFailed`, also when the target exists.
@@ -24,7 +26,7 @@ def back_up(store: Path, target: Path) -> None:
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            _copy(store, draft)
+            _copy(store, draft, name or str(store))
             _sync(draft)
             os.link(draft, target)
         finally:
@@ -33,15 +35,15 @@ def back_up(store: Path, target: Path) -> None:
     except FileExistsError:
         raise StoreFailed(f"{target} exists: a backup overwrites nothing") from None
     except (sqlite3.Error, OSError) as error:
-        raise StoreFailed(f"{store} cannot be copied to {target}: {error}") from error
+        raise StoreFailed(f"{name or store} cannot be copied to {target}: {error}") from error
 
 
-def _copy(store: Path, draft: Path) -> None:
+def _copy(store: Path, draft: Path, name: str) -> None:
     uri = f"file:{quote(str(store.absolute()))}?mode=rw"  # a new file is never made, and the log can be read
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
         [application] = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION_ID:
-            raise StoreFailed(f"{store} is not a store of this service")
+            raise StoreFailed(f"{name} is not a store of this service")
         connection.execute("VACUUM INTO ?", (str(draft),))
 
 

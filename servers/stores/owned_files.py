@@ -26,9 +26,11 @@ class OwnedFiles:
     Raises `StoreFailed` when another process has them, and `OSError`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "") -> None:
+        """`name` is what messages call the store; its path, if there is none."""
         self.path = path.resolve()
         """Where the file really is, whatever links lead there."""
+        self._name = name or str(self.path)
 
         self._log = Path(f"{self.path}-wal")
         self._log_identity: tuple[int, int] | None = None
@@ -40,7 +42,7 @@ class OwnedFiles:
             self._identity = identity_of(os.fstat(self._file))
         except BlockingIOError:
             os.close(self._file)
-            raise StoreFailed(f"{path} is in use by another process") from None
+            raise StoreFailed(f"{name or path} is in use by another process") from None
         except BaseException:
             os.close(self._file)
             raise
@@ -67,7 +69,7 @@ class OwnedFiles:
         self._checked_at = now
         if not is_ours:
             self._loss = (
-                f"{self.path} was removed or replaced while it was in use; restart when the right file is there"
+                f"{self._name} was removed or replaced while it was in use; restart when the right file is there"
             )
             raise StoreFailed(self._loss)
 

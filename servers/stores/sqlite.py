@@ -70,7 +70,9 @@ class SqliteStore:
     `read` and `list` belong to one thread; `commit_all` may be called from any, one at a time.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "") -> None:
+        """`name` is what messages call the store; its path, if there is none."""
+        shown = name or str(path)
         self._writing = threading.Lock()
         self._unsettled = False
         self.waited = 0.0
@@ -78,10 +80,10 @@ class SqliteStore:
         """What is at a key; `_NOTHING` where nothing is. It is written only under `_writing`: a reader beside a commit
         could put back what has just been replaced."""
 
-        with _failures(f"{path} cannot be opened"), ExitStack() as opened:
-            self._files = opened.enter_context(closing(OwnedFiles(path)))
+        with _failures(f"{shown} cannot be opened"), ExitStack() as opened:
+            self._files = opened.enter_context(closing(OwnedFiles(path, name)))
             self._writer = opened.enter_context(closing(_connect(self._files.path)))
-            _prepare(self._writer, path)
+            _prepare(self._writer, shown)
             self._reader = opened.enter_context(closing(_connect(self._files.path)))
             self._revision: int = self._writer.execute(_REVISION).fetchone()[0]
             self._files.note_log()
@@ -253,7 +255,8 @@ def _failures(what: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeError) as error:
-        raise StoreFailed(f"{what}: {type(error).__name__}: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error  # an `OSError` repeats the path
+        raise StoreFailed(f"{what}: {type(error).__name__}: {reason}") from error
 
 
 def _name_of(error: Exception) -> str:
@@ -272,7 +275,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+def _prepare(connection: sqlite3.Connection, name: str) -> None:
     """Make the tables of a new file; refuse a file that is not ours."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
@@ -280,6 +283,6 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if not application and not tables:
         connection.executescript(_SCHEMA)
     elif application != APPLICATION_ID:
-        raise StoreFailed(f"{path} is not a store of this service")
+        raise StoreFailed(f"{name} is not a store of this service")
     elif version != SCHEMA_VERSION:
-        raise StoreFailed(f"{path} has version {version} of the store's format, not {SCHEMA_VERSION}")
+        raise StoreFailed(f"{name} has version {version} of the store's format, not {SCHEMA_VERSION}")

@@ -22,6 +22,7 @@ OCCURRENCES: Final = {
     "device": "file",
     "field": "client_id",
     "key": "due/0/x",
+    "mode": "0644",
     "mount": "cloud",
     "names": "leeway",
     "reason": "TypeError",
