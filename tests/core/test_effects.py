@@ -126,11 +126,10 @@ def test_together_and_gather_answer_in_order() -> None:
 def test_work_in_turns_keeps_its_order_and_lets_other_programs_go_on(count: int, at_once: int, pauses: int) -> None:
     program = in_turns(range(count), lambda number: [number, -number], at_once)
     asked: list[Any] = []
-    try:
+    with pytest.raises(StopIteration) as finished:  # noqa: PT012
         while True:
             asked.append(program.send(None))
-    except StopIteration as finished:
-        assert finished.value == [signed for number in range(count) for signed in (number, -number)]
+    assert finished.value.value == [signed for number in range(count) for signed in (number, -number)]
     assert asked == [Sleep(0.0)] * pauses
 
 
