@@ -35,7 +35,7 @@ from ..wrapping.wrap import check_waiting, wrap, wrapping_token
 from .body_limit import UNASKED, check_body
 from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
-from .fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of
+from .fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of, without_not_offered
 from .help import help_about
 from .request import ParsedRequest, countable_path, parse_head, parse_request
 from .response import Answer, Request, Response, rate_limit_headers, render
@@ -274,6 +274,8 @@ def page_of(answer: Answer, route: Route, body: Mapping[str, Any]) -> Answer:
 def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
     """The fields of the route's form that a request gave."""
     given = parse(route.form, body)
+    if given.ignored and not route.takes_anything:
+        given = without_not_offered(given, body)
     if route.requires_all:
         require(route.form, given)
     return given

@@ -16,7 +16,7 @@ from ..foundation.problems import HealthProblem, Placeholders
 from ..mounts.catalog import CATALOG
 from ..settings import Settings
 from ..values.secret import Secret
-from .fields import Field, fields_of
+from .fields import NOT_OFFERED, Field, fields_of
 from .help import VERBS
 from .routing import NoFields
 
@@ -68,6 +68,11 @@ def codes_table() -> str:
     return table(("code", "status", "text"), ((f"`{code.wire}`", str(code.status), code.text) for code in Code))
 
 
+def not_offered_table() -> str:
+    """The fields that ask for what is not offered here, and why."""
+    return table(("field", "why"), ((f"`{name}`", why) for name, why in NOT_OFFERED.items()))
+
+
 def problems_table() -> str:
     """Every problem that health tells, with what it means and what mends it."""
     name = Placeholders()
@@ -87,6 +92,7 @@ def reference() -> str:
         forms = {route.form: route for route in component.routes.routes if route.form is not NoFields}
         for form, route in forms.items():
             parts += [f"### Fields of `{VERBS[route.operation]} {route.path}`", fields_table(form)]
+    parts += ["## Fields of existing services that are accepted only while they are empty", not_offered_table()]
     parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
     parts += ["## Problems of `sys/health`", PROBLEMS, problems_table()]
     return "\n\n".join(parts) + "\n"

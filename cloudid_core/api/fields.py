@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Final, Generic, Self, TypeVar
 
 import attrs
@@ -183,6 +184,8 @@ class Field:
     required: bool = False
     excluded_by: str = ""
     """A field that goes without this one: while it is set, the fallback variable of this one is ignored."""
+    shown_empty: bool = True
+    """Otherwise reads leave it out while it is empty: clients compare the members with those that they wrote."""
 
 
 def setting(
@@ -194,6 +197,7 @@ def setting(
     old_name: str = "",
     required: bool = False,
     excluded_by: str = "",
+    shown_empty: bool = True,
     repr: bool = True,  # noqa: A002  # as `attrs.field` has it
 ) -> T:
     """Declare one field of a class of settings, in place of `attrs.field`. A type checker sees the field's default."""
@@ -204,6 +208,7 @@ def setting(
         "old_name": old_name,
         "required": required,
         "excluded_by": excluded_by,
+        "shown_empty": shown_empty,
     }
     field: T = attrs.field(default=default, metadata=metadata, repr=repr)
     return field
@@ -267,6 +272,14 @@ class ParsedFields(msgspec.Struct, frozen=True):
         return self.values[name]
 
 
+NOT_OFFERED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "alias_metadata": "there are no entities",
+        "rotation_policy": "a rotation that fails is tried again until its window ends",
+        "secondary_rate": "each source address is counted by itself",
+    }
+)
+"""Fields of existing services that ask for what is not offered here, and why it is not. Clients may send them empty."""
 NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
 
 
@@ -297,6 +310,15 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
         raise Refused.because(problems) from None
     ignored.sort()
     return ParsedFields(values, spelled_old, tuple(ignored))
+
+
+def without_not_offered(given: ParsedFields, body: Mapping[str, object]) -> ParsedFields:
+    """What was given without fields that ask for nothing; refused when one asks for what is not offered here."""
+    asked = [name for name in given.ignored if name in NOT_OFFERED and body[name]]
+    if asked:
+        details = [f'"{name}" must be empty: {NOT_OFFERED[name]}' for name in asked]
+        raise Refused.because([Problem(Code.FIELD_INVALID, detail) for detail in details])
+    return msgspec.structs.replace(given, ignored=tuple(name for name in given.ignored if name not in NOT_OFFERED))
 
 
 def _says_both(body: Mapping[str, object], field: Field) -> bool:
@@ -342,9 +364,10 @@ def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str]
     hidden, old = frozenset(omit), frozenset(spelled_old)
     shown: dict[str, Json] = {}
     for field in fields_of(type(record)):
-        if field.name in hidden:
+        value = getattr(record, field.name)
+        if field.name in hidden or not (value or field.shown_empty):
             continue
-        shown[field.name] = field.kind.show(getattr(record, field.name))
+        shown[field.name] = field.kind.show(value)
         if field.old_name in old and shown[field.name]:
             shown[field.old_name] = shown[field.name]
     return shown

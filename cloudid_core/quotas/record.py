@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from attrs import field, frozen
 
-from ..api.fields import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, setting
+from ..api.fields import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, setting
 from ..errors import Code, Refused
 from ..values import coercion, listing, names
 from ..values.bounds import LONGEST_INTERVAL
@@ -70,7 +70,8 @@ class RateLimit(Quota):
     interval: int = setting(lasting(LONGEST_INTERVAL, least=1), 1, "The interval.")
     block_interval: int = setting(lasting(LONGEST_INTERVAL), 0, "For how long a source that made too many is refused.")
     role: str = setting(ROLE, "", "Only logins and credentials of this role count. Needs a path.")
-    inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.")
+    group_by: str = setting(one_of("ip"), "", "Accepted; each source address is counted by itself.", shown_empty=False)
+    inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.", shown_empty=False)
 
     def covers(self, path: str, role: str) -> bool:
         if self.role and self.role != role:
@@ -87,7 +88,7 @@ class LeaseCount(Quota):
     path: str = setting(PATH, "", "The mount of a secrets engine. Empty: all mounts together.")
     max_leases: int = setting(bounded(INTEGER, 1, 2**31), 0, "Most leases at a time.", required=True)
     role: str = setting(ROLE, "", "Only leases of this role count. Needs a path.")
-    inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.")
+    inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.", shown_empty=False)
 
     def covers(self, path: str, role: str) -> bool:
         return self.path in ("", path) and self.role in ("", role)

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, GUID, IDENTIFIER, SCHEDULE, SECRET, TENANT, TEXT, fields_of, lasting, setting
+from ..api.fields import BOOLEAN, GUID, IDENTIFIER, SCHEDULE, SECRET, TENANT, TEXT, fields_of, lasting, one_of, setting
 from ..errors import Code, Problem, Refused
 from ..foundation.caches import Caches
 from ..foundation.deadline import Deadline
@@ -19,7 +19,7 @@ from ..foundation.environment import effective, source_of
 from ..issuer.keys import LONGEST_TOKEN, SHORTEST_TOKEN
 from ..issuer.tokens import DEFAULT_LIFETIME, IdentityTokens
 from ..mounts.table import Mount
-from ..provider.assertions import Assertions, federated_token_file
+from ..provider.assertions import Assertions, Source, federated_token_file
 from ..provider.client import Client, Credentials
 from ..provider.identities import PlatformIdentity
 from ..provider.retry import RetryPolicy
@@ -38,6 +38,15 @@ MINIMUMS: Final[Mapping[str, int]] = MappingProxyType(
 """The least values of durations in seconds. 0 is always allowed."""
 TEXTS_OF_URLS: Final = (TENANT, GUID, IDENTIFIER)
 """The kinds of texts that become parts of URLs and of forms for the provider."""
+AUTH_TYPES: Final[Mapping[str, Source]] = MappingProxyType(
+    {
+        "root_creds": Source.CLIENT_SECRET,
+        "plugin_wif": Source.IDENTITY_TOKEN,
+        "msi": Source.MANAGED_IDENTITY,
+        "aks_wi": Source.FEDERATED_TOKEN_FILE,
+    }
+)
+"""The names of existing services for what a mount proves itself with."""
 NO_VARIABLES: Final[Mapping[str, Secret]] = MappingProxyType({})
 
 
@@ -68,6 +77,13 @@ class RootCredential:
         "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600.",
     )
     disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
+    auth_type: str = setting(
+        one_of(*AUTH_TYPES),
+        "",
+        "The credential that is meant: a client secret, an identity token, a managed identity or the platform's token"
+        " file. Another than the configured one is refused.",
+        shown_empty=False,
+    )
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
@@ -189,8 +205,19 @@ def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABL
     if config.missing:
         raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in config.missing])
     problems = [*_exclusive(config, source_of(stored, "client_secret", environment)), *_out_of_bounds(config)]
+    if config.auth_type and AUTH_TYPES[config.auth_type] is not (source := _source(config, environment)):
+        problems.append(Problem(Code.FIELD_INVALID, f'"auth_type" must name what is configured: {source.value}'))
     if problems:
         raise Refused.because(problems)
+
+
+def _source(config: RootCredential, environment: Mapping[str, Secret]) -> Source:
+    """What a mount proves itself with, as `credentials_of` chooses it."""
+    if config.identity_token_audience:
+        return Source.IDENTITY_TOKEN
+    if config.client_secret:
+        return Source.CLIENT_SECRET
+    return Source.FEDERATED_TOKEN_FILE if federated_token_file(environment) else Source.MANAGED_IDENTITY
 
 
 def _exclusive(config: RootCredential, client_secret: str) -> Iterator[Problem]:

@@ -97,10 +97,7 @@ async def read_quota(kind: Kind, call: Call) -> Answer:
     if found is None:
         raise Refused(Code.NOT_FOUND)
     name, quota = found
-    data = {"name": name, "type": kind.name, **show(quota)}
-    if not data["inheritable"]:
-        del data["inheritable"]  # existing clients compare the members with those that they wrote
-    return Answer(data=data)
+    return Answer(data={"name": name, "type": kind.name, **show(quota)})
 
 
 async def list_quotas(kind: Kind, call: Call) -> Answer:

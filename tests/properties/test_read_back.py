@@ -184,6 +184,8 @@ def values_of(service: SecretsEngine, place: Place, one: Field) -> Strategy:
         return st.sampled_from(["cloud", "cloud/", "Cloud", "/cloud/"])
     if one.kind.name.startswith("one of "):
         return st.sampled_from(one.kind.name.removeprefix("one of ").split(", "))
+    if one.name == "auth_type":
+        return st.just("root_creds" if place.path == "cloud/config" else "msi")
     if place.path == "auth/cloud/config" and one.name == "environment":
         return st.sampled_from(CLOUDS[1:])  # the contract says that none reads as the default
     if one.name in BY_NAME:

@@ -196,6 +196,15 @@ def test_a_misspelt_field_of_a_write_causes_a_warning() -> None:
     assert world.must("GET", "auth/token/roles/r?unknown=1").body["warnings"] is None
 
 
+def test_a_field_that_asks_for_what_is_not_offered_is_refused_and_an_empty_one_is_no_unknown_field() -> None:
+    """Terraform shows no warnings: its user would believe in what is not there."""
+    world = Installation()
+    assert world.ask("POST", "auth/token/roles/r", {"alias_metadata": {}}).status == 204
+    assert world.refused("POST", "auth/token/roles/r", {"alias_metadata": {"a": "b"}}) == (400, "field_invalid")
+    wrapped = world.must("POST", "sys/wrapping/wrap", {"alias_metadata": {"a": "b"}}, x_vault_wrap_ttl="60")
+    assert wrapped.body["wrap_info"], "what is wrapped may have any members"
+
+
 @pytest.mark.parametrize(
     "names, listed",
     [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cloudid_core.api import fields
 from cloudid_core.api.fields import (
     INTEGER,
+    NOT_OFFERED,
     TEXT,
     Field,
     FieldType,
@@ -23,6 +24,7 @@ from cloudid_core.api.fields import (
     require,
     setting,
     show,
+    without_not_offered,
 )
 from cloudid_core.errors import Code, Refused
 from cloudid_core.values.secret import Secret
@@ -217,3 +219,30 @@ def test_a_combined_form_has_the_fields_of_all_and_the_first_form_counts() -> No
     both = combined("Both", First, Other)
     given = parse(both, {"amount": "3", "more": 2, "number": 1})
     assert (given.values, given.ignored) == ({"count": 3, "more": 2}, ("number",))
+
+
+@pytest.mark.parametrize("name", sorted(NOT_OFFERED))
+@pytest.mark.parametrize("empty", ["", None, [], {}, 0, False])
+def test_a_field_that_asks_for_nothing_is_accepted_without_a_word(name: str, empty: object) -> None:
+    body = {"name": "a", name: empty, "other": 1}
+    assert without_not_offered(parse(Form, body), body).ignored == ("other",)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_OFFERED))
+def test_a_field_that_asks_for_what_is_not_offered_is_refused_by_its_name(name: str) -> None:
+    body = {"name": "a", name: {"a": CANARY}}
+    with pytest.raises(Refused) as refused:
+        without_not_offered(parse(Form, body), body)
+    assert refused.value.code is Code.FIELD_INVALID
+    assert f'"{name}" must be empty' in str(refused.value)
+    assert CANARY not in str(refused.value)
+
+
+def test_a_field_that_is_shown_only_when_it_is_set() -> None:
+    @frozen(kw_only=True)
+    class Quiet:
+        loud: str = setting(TEXT, "", "Shown.")
+        quiet: str = setting(TEXT, "", "Shown when set.", shown_empty=False)
+
+    assert show(Quiet()) == {"loud": ""}
+    assert show(Quiet(quiet="x")) == {"loud": "", "quiet": "x"}

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.rotation import root_credential
-from cloudid_core.rotation.root_credential import ROOT_PASSWORD_TTL, RootCredential, password_lifetime
+from cloudid_core.rotation.root_credential import (
+    AUTH_TYPES,
+    ROOT_PASSWORD_TTL,
+    RootCredential,
+    credentials_of,
+    password_lifetime,
+)
 from cloudid_core.values.bounds import DAY
 from cloudid_core.values.secret import Secret
+from tests.installation import Installation
 
 
 @pytest.mark.parametrize(
@@ -70,3 +78,36 @@ def test_defaults() -> None:
 def test_a_lifetime_that_was_stored_before_there_was_a_bound_is_raised(stored: int, lifetime: int) -> None:
     """A secret that lives for seconds would be dead before it is in use."""
     assert password_lifetime(RootCredential(root_password_ttl=stored)) == lifetime
+
+
+FILE = {"AZURE_FEDERATED_TOKEN_FILE": Secret("/var/run/token")}
+BY_AUTH_TYPE: dict[str, tuple[dict[str, Any], dict[str, Secret]]] = {
+    "root_creds": ({"client_secret": Secret("x")}, FILE),
+    "plugin_wif": ({"identity_token_audience": "x"}, FILE),
+    "msi": ({}, {}),
+    "aks_wi": ({}, FILE),
+}
+
+
+@pytest.mark.parametrize("configured", BY_AUTH_TYPE)
+@pytest.mark.parametrize("named", ["", *AUTH_TYPES])
+def test_the_credential_that_is_named_must_be_the_one_that_is_configured(configured: str, named: str) -> None:
+    fields, environment = BY_AUTH_TYPE[configured]
+    config = RootCredential(**fields, auth_type=named)
+    if named in ("", configured):
+        root_credential.check(config, environment)
+        return
+    with pytest.raises(Refused) as refused:
+        root_credential.check(config, environment)
+    assert refused.value.code is Code.FIELD_INVALID
+    assert '"auth_type"' in str(refused.value)
+
+
+def test_the_check_of_the_named_credential_agrees_with_what_mounts_use() -> None:
+    world = Installation(environment=FILE)
+    mount = world.mount("cloud")
+    for fields, _ in BY_AUTH_TYPE.values():
+        config = RootCredential(**fields)
+        source = credentials_of(world.context, mount, config).source
+        (name,) = (name for name, each in AUTH_TYPES.items() if each is source)
+        root_credential.check(evolve(config, auth_type=name), FILE)
