@@ -79,7 +79,10 @@ class Code(Enum):
     CONFIG_INVALID = 400, "the stored configuration of the mount is not valid: write the field anew"
     REFERENCE_NOT_FOUND = 400, "a referenced object does not exist"
     REFERENCE_AMBIGUOUS = 400, "a name matches several objects: use the id"
-    ROLE_UNBOUND = 400, 'a role needs at least one bound: set a bound_* field, or bound_service_principal_ids to "*"'
+    ROLE_UNBOUND = (
+        400,
+        'a role must have at least one bound constraint: set a bound_* field, or bound_service_principal_ids to "*"',
+    )
     ROLE_NOT_FOUND = 400, "the role does not exist"
     TTL_EXCEEDS_MAX = 400, "the TTL is greater than the maximum TTL"
     ISSUER_MISSING = 400, "identity tokens need an issuer that the provider can reach"

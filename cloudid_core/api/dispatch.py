@@ -134,6 +134,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         now=now,
         request_id=exchange.request_id,
         mounts_version=table.version,
+        operation=route.operation,
         trail=exchange.trail,
     )
     return await execute(call, route, parsed, quotas, exchange)

@@ -30,6 +30,8 @@ from .fields import INTEGER, TEXT, ParsedFields, bounded, defaults_of, setting
 from .response import Answer
 
 F = TypeVar("F")
+NOBODY: Final = ""
+"""The name of nothing: no grammar of names admits it."""
 
 
 @frozen
@@ -69,6 +71,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     mounts_version: int
     """The version of the table of mounts that dispatch used."""
+    operation: Operation = Operation.WRITE
     trail: Trail | None = None
     """Takes the checks of a decision, where the request is audited."""
     shown_token: str = ""
@@ -219,15 +222,24 @@ class RouteTable:
         return tuple(row[0] for row in found if not isinstance(row, Code))
 
 
-def capture_name(call: Call, capture: str = "name") -> str:
-    """A captured name in lower case; `NAME_INVALID` when it is not one."""
+def captured(call: Call, capture: str, parse: Callable[[str], str]) -> str:
+    """A captured name in the form that its grammar makes of it. What cannot be a name is `NAME_INVALID` in a write.
+
+    In other operations it is `NOBODY`: what has such a name is not there, like all that was never written.
+    """
     try:
-        return parse_name(call.captures[capture])
+        return parse(call.captures[capture])
     except ValueError as error:
-        raise Refused(Code.NAME_INVALID, str(error)) from None
+        if call.operation is Operation.WRITE:
+            raise Refused(Code.NAME_INVALID, str(error)) from None
+        return NOBODY
+
+
+def capture_name(call: Call, capture: str = "name") -> str:
+    """A captured name in lower case, as `captured` has it."""
+    return captured(call, capture, parse_name)
 
 
 def name_as_written(call: Call, capture: str = "name") -> str:
-    """A captured name, for what keeps the spelling of its name; `NAME_INVALID` when it is not one."""
-    capture_name(call, capture)
-    return call.captures[capture]
+    """A captured name, for what keeps the spelling of its name, as `captured` has it."""
+    return call.captures[capture] if capture_name(call, capture) else NOBODY

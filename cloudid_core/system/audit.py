@@ -23,7 +23,7 @@ from ..api.fields import (
     spellings_of,
 )
 from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route
+from ..api.routing import Call, Operation, Route, captured
 from ..audit.device import FILE, KEY_BYTES, NULL, SOCKET, STDOUT, DeclaredDevice, Device
 from ..audit.entry import probe
 from ..effects import RandomBytes, Record
@@ -227,10 +227,7 @@ async def declare_devices(context: Context, declared: Iterable[DeclaredDevice]) 
 
 
 def _name(call: Call) -> str:
-    try:
-        return mount_path(call.captures["path"])
-    except ValueError as error:
-        raise Refused(Code.NAME_INVALID, str(error)) from None
+    return captured(call, "path", mount_path)
 
 
 def _find(table: MountTable, name: str) -> Device | None:

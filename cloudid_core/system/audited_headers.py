@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from ..api.fields import BOOLEAN, Json, setting
 from ..api.request import UNAUDITED_HEADERS
 from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route
+from ..api.routing import Call, Operation, Route, captured
 from ..errors import Code, Refused
 from ..mounts.table import MountTable, change_mounts, mount_table
 from ..values.names import are_same
@@ -83,10 +83,13 @@ async def _table(call: Call) -> MountTable:
 
 def _name(call: Call) -> str:
     """The captured name of a header."""
-    name = call.captures["header"]
-    if not _NAME.fullmatch(name):
-        raise Refused(Code.NAME_INVALID, "must be the name of a header")
-    return name
+    return captured(call, "header", _header_name)
+
+
+def _header_name(raw: str) -> str:
+    if not _NAME.fullmatch(raw):
+        raise ValueError("must be the name of a header")
+    return raw
 
 
 def _shown(is_hashed: bool) -> Json:

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from ..api.fields import TEXT, setting
 from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route
+from ..api.routing import Call, Operation, Route, captured
 from ..errors import Code, Refused
 from ..policies.builtin import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE
 from ..policies.document import Policy, parse
@@ -90,10 +90,7 @@ def _name(call: Call) -> str:
 
     Nothing else of it is changed: the policies of the caller were asked about the path as it is.
     """
-    try:
-        return policy_name(call.captures["name"])
-    except ValueError as error:
-        raise Refused(Code.NAME_INVALID, str(error)) from None
+    return captured(call, "name", policy_name)
 
 
 ROUTES: Final = (

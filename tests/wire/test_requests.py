@@ -99,9 +99,38 @@ def test_names_know_no_case(furnished: Installation, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [".web", "web.", "-web", "w%20b", "w%C3%A4b", "w" * 129])
-def test_what_is_no_name_is_refused(furnished: Installation, name: str) -> None:
-    response = send(furnished, "GET", f"auth/cloud/role/{name}")
-    assert (response.status, codes(response)) == (400, ["name_invalid"])
+@pytest.mark.parametrize(
+    "path, found",
+    [
+        ("auth/cloud/role", {"GET": 404, "DELETE": 204}),
+        ("auth/token/roles", {"GET": 404, "DELETE": 204}),
+        ("cloud/roles", {"GET": 404, "DELETE": 404}),
+        ("cloud/creds", {"GET": 404}),
+        ("sys/policies/acl", {"GET": 404, "DELETE": 204}),
+        ("sys/quotas/rate-limit", {"GET": 404, "DELETE": 204}),
+        ("sys/quotas/lease-count", {"GET": 404, "DELETE": 204}),
+    ],
+)
+def test_what_has_a_name_that_cannot_exist_is_not_there_and_cannot_be_written(
+    furnished: Installation, path: str, found: dict[str, int], name: str
+) -> None:
+    """Existing clients ask whether something is there, or delete it, before they know whether its name can exist."""
+    if path == "sys/policies/acl":
+        name = f"+{name}"  # names of policies are wider
+    for method, status in found.items():
+        assert send(furnished, method, f"{path}/{name}").status == status
+    if "creds" not in path:
+        response = send(furnished, "POST", f"{path}/{name}", b'{"policy": ""}')
+        assert (response.status, codes(response)) == (400, ["name_invalid"])
+
+
+def test_audited_headers_and_devices_whose_names_cannot_exist_are_not_there(furnished: Installation) -> None:
+    header = "sys/config/auditing/request-headers/a%20b"
+    assert codes(send(furnished, "GET", header)) == ["audited_header_not_found"]
+    assert send(furnished, "DELETE", header).status == 204
+    assert codes(send(furnished, "POST", header)) == ["name_invalid"]
+    for name in ("unknown", "a%20b"):
+        assert send(furnished, "DELETE", f"sys/audit/{name}").status == 204
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core.api import response
 from cloudid_core.api.response import NOTHING, Answer
-from cloudid_core.api.routing import METHODS, Call, Operation, Route, RouteTable, capture_name
+from cloudid_core.api.routing import METHODS, NOBODY, Call, Operation, Route, RouteTable, capture_name, name_as_written
 from cloudid_core.errors import Code, Refused
 
 
@@ -72,17 +72,21 @@ def test_a_path_that_is_not_found_has_a_code(path: str, operation: Operation, co
     assert TABLE.find(path, operation) is code
 
 
-def test_a_captured_name_is_checked_and_lowered() -> None:
-    """Names are case-insensitive, and refused with a code of their own when they are none."""
+@pytest.mark.parametrize("operation", Operation)
+def test_a_captured_name_is_checked_and_lowered(operation: Operation) -> None:
+    """What cannot be a name is refused with a code of its own where it would be written; elsewhere it is nobody's."""
 
-    def captured(name: str) -> str:
-        call: Any = type("Captured", (), {"captures": {"name": name}})()
-        return capture_name(call)
+    def call_of(name: str) -> Any:
+        return type("Captured", (), {"captures": {"name": name}, "operation": operation})()
 
-    assert captured("Web-1") == "web-1"
-    with pytest.raises(Refused) as refused:
-        captured("-web")
-    assert refused.value.code is Code.NAME_INVALID
+    assert (capture_name(call_of("Web-1")), name_as_written(call_of("Web-1"))) == ("web-1", "Web-1")
+    for captured in (capture_name, name_as_written):
+        if operation is not Operation.WRITE:
+            assert captured(call_of("-web")) == NOBODY
+            continue
+        with pytest.raises(Refused) as refused:
+            captured(call_of("-web"))
+        assert refused.value.code is Code.NAME_INVALID
 
 
 def test_the_methods_of_all_operations_are_those_of_the_service() -> None:
