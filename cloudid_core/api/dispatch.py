@@ -36,7 +36,7 @@ from .body_limit import UNASKED, check_body
 from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
 from .fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of, without_not_offered
-from .help import help_about
+from .help import help_about, help_about_mount
 from .request import ParsedRequest, countable_path, parse_head, parse_request
 from .response import Answer, Request, Response, rate_limit_headers, render
 from .routing import Call, NoFields, Operation, PageForm, Route, RouteTable
@@ -235,9 +235,16 @@ async def explain(
     parsed: ParsedRequest,
     exchange: Exchange,
 ) -> Answer:
-    """Help about a path, for callers who may do anything there; no program of a route runs."""
+    """Help about a path, for callers who may do anything there; no program of a route runs.
+
+    The path of a mount lists the paths in it, for callers who may do anything below it.
+    """
     path, mount = found.target.path, found.mount
     table = catalog.of(mount).routes if mount else RouteTable(())
+    if mount is not None and path.removesuffix("/") == mount.path:
+        if not (await identify(context, mounts, parsed, exchange)).acl.reaches(mount.path):
+            raise Refused(Code.PERMISSION_DENIED)
+        return Answer(data=help_about_mount(table.routes), plain=True)
     rows = table.at(path.removeprefix(mount.path).removeprefix("/")) if mount else ()
     if not any(row.public for row in rows):
         acl = (await identify(context, mounts, parsed, exchange)).acl

@@ -24,7 +24,16 @@ def help_about(routes: Iterable[Route]) -> dict[str, Json]:
     return {"help": "\n".join(line for route in routes for line in _lines(route)), "see_also": []}
 
 
+def help_about_mount(routes: Iterable[Route]) -> dict[str, Json]:
+    """As `help_about`, without the fields: what can be done below the path of a mount."""
+    return {"help": "\n".join(map(_heading, routes)), "see_also": []}
+
+
+def _heading(route: Route) -> str:
+    return f"{VERBS[route.operation]} {route.path}: {route.doc}"
+
+
 def _lines(route: Route) -> Iterator[str]:
-    yield f"{VERBS[route.operation]} {route.path}: {route.doc}"
+    yield _heading(route)
     for field in fields_of(route.form):
         yield f"    {field.name} ({field.kind.name}): {field.doc}"

@@ -45,11 +45,14 @@ ROUTES: Final = (
         program=read_key_status,
         doc="Tells the term of the newest data key, since when it is in use, and how often at most.",
     ),
-    Route(
-        path="rotate",
-        operation=Operation.WRITE,
-        program=rotate_data_key,
-        doc="Begins a new data key. What older ones have sealed stays readable.",
+    *(
+        Route(
+            path=path,
+            operation=Operation.WRITE,
+            program=rotate_data_key,
+            doc="Begins a new data key. What older ones have sealed stays readable.",
+        )
+        for path in ("rotate", "rotate/keyring")
     ),
     Route(
         path="rotate/tokens",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.mounts.catalog import CATALOG
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
 
@@ -38,6 +39,20 @@ def test_public_paths_explain_themselves_to_everybody() -> None:
     world = Installation()
     assert "jwt (string)" in world.must("GET", "auth/cloud/login?help=1", token="").body["help"]
     assert "activecode" in world.must("GET", "sys/health?help=1", token="").body["help"]
+
+
+@pytest.mark.parametrize("path", ["cloud", "cloud/"])
+def test_the_path_of_a_mount_lists_the_paths_in_it(path: str) -> None:
+    """For callers with rights below it."""
+    world = Installation()
+    lines = world.must("GET", f"{path}?help=1").body["help"].split("\n")
+    assert "GET creds/:name: " in "\n".join(lines)
+    assert len(lines) == len(CATALOG.of(world.mount("cloud")).routes.routes)
+    reader = new_token(world, policies=[write_policy(world, "reader", ("cloud/creds/web", ["read"]))])
+    assert world.ask("GET", f"{path}?help=1", token=reader).status == 200
+    stranger = new_token(world, policies=[write_policy(world, "stranger", ("clouds/*", ["read"]))])
+    assert world.refused("GET", f"{path}?help=1", token=stranger) == (403, "permission_denied")
+    assert world.refused("GET", f"{path}?help=1", token="") == (403, "permission_denied")
 
 
 def test_there_is_no_help_about_what_is_not_there() -> None:

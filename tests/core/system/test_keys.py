@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
+
 from cloudid_core.errors import CloudidError
 from cloudid_core.events import KeysChanged
 from cloudid_core.store.keyring import PUBLISHED_AHEAD, open_keyring
@@ -25,10 +27,12 @@ def test_the_state_of_the_data_key_is_told() -> None:
     assert world.must("GET", "sys/key-status").body["encryptions"] > before
 
 
-def test_the_data_key_is_replaced_and_all_is_still_read() -> None:
+@pytest.mark.parametrize("path", ["sys/rotate", "sys/rotate/keyring"])
+def test_the_data_key_is_replaced_and_all_is_still_read(path: str) -> None:
+    """By both paths that command lines use."""
     world = Installation()
     token = new_token(world)
-    assert world.ask("POST", "sys/rotate").status == 204
+    assert world.ask("POST", path).status == 204
     told = world.must("GET", "sys/key-status").data
     assert (told["term"], told["encryptions"]) == (2, 0)
     assert is_valid(world, token)
@@ -43,12 +47,13 @@ def test_seals_that_other_nodes_have_reserved_count_as_used() -> None:
     assert world.must("GET", "sys/key-status").body["encryptions"] >= RESERVE
 
 
-def test_a_new_data_key_needs_sudo() -> None:
+@pytest.mark.parametrize("path", ["sys/rotate", "sys/rotate/keyring"])
+def test_a_new_data_key_needs_sudo(path: str) -> None:
     world = Installation()
-    token = new_token(world, policies=[write_policy(world, "rotator", ("sys/rotate", ["update"]))])
-    assert world.refused("POST", "sys/rotate", token=token) == (403, "permission_denied")
-    token = new_token(world, policies=[write_policy(world, "rotator", ("sys/rotate", ["update", "sudo"]))])
-    assert world.ask("POST", "sys/rotate", token=token).status == 204
+    token = new_token(world, policies=[write_policy(world, "rotator", (path, ["update"]))])
+    assert world.refused("POST", path, token=token) == (403, "permission_denied")
+    token = new_token(world, policies=[write_policy(world, "rotator", (path, ["update", "sudo"]))])
+    assert world.ask("POST", path, token=token).status == 204
 
 
 def test_a_reserve_is_not_counted_as_used() -> None:
