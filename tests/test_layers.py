@@ -46,7 +46,7 @@ FLOORS: Final[tuple[Floor, ...]] = (
     (("effects",),),
     (("events",),),
     (("audit.chain", "audit.device", "audit.hashing"),),
-    (("clouds",), ("errors",), ("values",), ("version",)),
+    (("api.left_out",), ("clouds",), ("errors",), ("values",), ("version",)),
     (("api",), ("audit",), ("background",), ("foundation",), ("issuer",), ("mounts",)),
 )
 """The core from top to bottom. The `__init__` of a folder whose modules are on several floors imports nothing."""

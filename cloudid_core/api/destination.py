@@ -17,6 +17,7 @@ from ..foundation.caches import Bounded
 from ..foundation.components import Catalog
 from ..mounts.table import Mount, MountTable
 from ..store.records import Found
+from .left_out import reason_of
 from .request import PREFIX, Target, parse_target
 from .response import Request
 from .routing import Route, methods_of
@@ -25,7 +26,8 @@ from .routing import Route, methods_of
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
     """Where a target leads: a route with its captures, or the code that says why there is none.
 
-    `allow` are the methods of the path, where it has others than the one that was used.
+    `reason` says why a path is left out that an existing service has. `allow` are the methods of the path, where it has
+    others than the one that was used.
     """
 
     target: Target
@@ -35,6 +37,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     route: Route | None = None
     captures: Mapping[str, str] = {}
     failure: Code = Code.NO_HANDLER
+    reason: str = ""
     allow: str = ""
 
     def __repr__(self) -> str:
@@ -64,7 +67,7 @@ def find_destination(target: Target, catalog: Catalog, mounts: Found[MountTable]
     """Find the mount of a path, and in its component's table the route."""
     at = mounts.record.route(target.path)
     if at is None:
-        return Destination(target=target, version=mounts.version)
+        return Destination(target=target, version=mounts.version, reason=reason_of(target.path))
     mount, rest = at
     table = catalog.of(mount).routes
     match = table.find(rest, target.operation)
@@ -74,4 +77,5 @@ def find_destination(target: Target, catalog: Catalog, mounts: Found[MountTable]
             return Destination(target=target, version=mounts.version, mount=mount, route=route, captures=captures)
         match = Code.UNSUPPORTED_OPERATION
     allow = methods_of(table.at(rest))
-    return Destination(target=target, version=mounts.version, mount=mount, failure=match, allow=allow)
+    reason = reason_of(target.path) if match is Code.UNSUPPORTED_PATH else ""
+    return Destination(target=target, version=mounts.version, mount=mount, failure=match, reason=reason, allow=allow)

@@ -120,7 +120,7 @@ async def respond_by(table: Found[MountTable], context: Context, catalog: Catalo
         caller = await identify_if_possible(route, context, mounts, parsed, exchange)
     if route is None or mount is None:
         authorise(caller, parsed, found.target.capability)
-        raise Refused(found.failure, allow=found.allow)
+        raise Refused(found.failure, found.reason, allow=found.allow)
     call = Call(
         context=context,
         mount=mount,
@@ -252,7 +252,7 @@ async def explain(
         if not (granted - DENY or any(row.any_token for row in rows)):
             raise Refused(Code.PERMISSION_DENIED)
     if not rows:
-        raise Refused(found.failure)
+        raise Refused(found.failure, found.reason)
     return Answer(data=help_about(rows), plain=True)
 
 

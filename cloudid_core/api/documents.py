@@ -18,12 +18,19 @@ from ..settings import Settings
 from ..values.secret import Secret
 from .fields import NOT_OFFERED, Field, fields_of
 from .help import VERBS
+from .left_out import LEFT_OUT
 from .routing import NoFields
 
 PROBLEMS: Final = (
     "Without a token `problems` has the codes. A token that may read `sys/health` also gets `problem_details`: the "
     "text of each occurrence and what mends it. A problem with which the node serves changes the status only where "
     "`problemcode` asks for that."
+)
+
+
+LEFT_OUT_PATHS: Final = (
+    "Each stands for itself and for all that is below it. With a good token the answer is 404, and its text has the "
+    "reason."
 )
 
 
@@ -68,6 +75,11 @@ def codes_table() -> str:
     return table(("code", "status", "text"), ((f"`{code.wire}`", str(code.status), code.text) for code in Code))
 
 
+def left_out_table() -> str:
+    """The paths that are left out, and why."""
+    return table(("path", "why, or what instead"), ((f"`{path}`", why) for path, why in LEFT_OUT.items()))
+
+
 def not_offered_table() -> str:
     """The fields that ask for what is not offered here, and why."""
     return table(("field", "why"), ((f"`{name}`", why) for name, why in NOT_OFFERED.items()))
@@ -92,6 +104,7 @@ def reference() -> str:
         forms = {route.form: route for route in component.routes.routes if route.form is not NoFields}
         for form, route in forms.items():
             parts += [f"### Fields of `{VERBS[route.operation]} {route.path}`", fields_table(form)]
+    parts += ["## Paths of existing services that are left out", LEFT_OUT_PATHS, left_out_table()]
     parts += ["## Fields of existing services that are accepted only while they are empty", not_offered_table()]
     parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
     parts += ["## Problems of `sys/health`", PROBLEMS, problems_table()]
