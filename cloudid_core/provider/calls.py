@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
 from attrs import frozen
 
-from ..effects import CallProvider, HttpRequest, HttpResponse, Now, RandomBytes, Sleep
+from ..effects import CallProvider, HttpRequest, HttpResponse, Instant, Now, RandomBytes, Sleep
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
 from ..foundation.deadline import Deadline
 from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
 from .single_flight import Flight, Pause
+
+UNCONNECTED_SECONDS: Final = 12.0
+"""For how long a call is tried again that does not even reach the provider: clients repeat what is answered with 503,
+and many give up after a minute in all, without having seen why."""
 
 
 @frozen(kw_only=True)
@@ -32,14 +37,16 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
     Raises `ProviderUnreachable` when there is none, `ProviderAmbiguous` when a call that is not idempotent may or may
     not have been carried out, and `Refused` with `DEADLINE_PASSED`.
     """
+    started_at = 0.0
     for retry_number in count(1):
         left = await budget.deadline.remaining()
+        started_at = started_at or budget.deadline.at - left
         answer = await _try(request, min(budget.timeout, left))
         if not idempotent and _is_ambiguous(answer):
             raise ProviderAmbiguous("a call that changes something got no definite answer")
         if retry_number > budget.retry.max_retries or not _is_retried(answer):
             break
-        pause = await _pause(answer, retry_number, budget)
+        pause = await _pause(answer, retry_number, budget, started_at)
         if pause is None:
             break
         await Sleep(pause)
@@ -65,13 +72,22 @@ def _is_ambiguous(answer: HttpResponse | ProviderUnreachable) -> bool:
     return answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)
 
 
-async def _pause(answer: HttpResponse | ProviderUnreachable, retry_number: int, budget: RetryBudget) -> float | None:
-    """Seconds to wait before a retry; `None` when the provider asks for too many, or too few are left."""
+async def _pause(
+    answer: HttpResponse | ProviderUnreachable, retry_number: int, budget: RetryBudget, started_at: Instant
+) -> float | None:
+    """Seconds to wait before a retry; `None` when the provider asks for too many, or too few are left.
+
+    Where no connection is made, the last retry comes `UNCONNECTED_SECONDS` after the first try.
+    """
     now = await Now()
     asked = retry_after(answer.headers, now) if isinstance(answer, HttpResponse) else None
     if asked is None:
         jitter = int.from_bytes(await RandomBytes(2)) / 2**16
         pause = budget.retry.pause(retry_number, jitter)
+        if isinstance(answer, ProviderUnreachable) and not answer.sent:
+            pause = min(pause, started_at + UNCONNECTED_SECONDS - now)
+            if pause <= 0:
+                return None
         if budget.flight is not None:  # a pause that the provider asked for is kept by everybody
             budget.flight.pause = Pause(now + pause)
     elif asked <= budget.retry.max_retry_delay:

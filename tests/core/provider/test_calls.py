@@ -67,6 +67,25 @@ def test_no_answer_at_all_is_raised_after_all_retries() -> None:
     assert tries(setting) == 4
 
 
+@pytest.mark.parametrize("delay", [0.5, 4.0, 60.0, 3600.0])
+def test_where_no_connection_is_made_the_answer_comes_within_15_seconds(delay: float) -> None:
+    """Clients repeat a 503 and give up after a minute: they shall see why. It is tried again at least once."""
+    setting = Setting()
+    policy = RetryPolicy(retry_delay=delay, max_retry_delay=3600.0, max_retries=20)
+    with pytest.raises(ProviderUnreachable):
+        call(setting, unreachable(sent=False), retry=policy)
+    assert tries(setting) >= 2
+    assert 10 <= setting.world.clock - START <= 15
+
+
+def test_a_connection_that_breaks_is_waited_for_as_before() -> None:
+    setting = Setting()
+    with pytest.raises(ProviderUnreachable):
+        call(setting, unreachable(sent=False), unreachable())
+    assert tries(setting) == 4
+    assert setting.world.clock - START > 20
+
+
 def test_no_retries_means_one_try() -> None:
     setting = Setting()
     assert call(setting, error(500), retry=RetryPolicy(max_retries=0)).status == 500
