@@ -41,7 +41,7 @@ from .store.keyring import open_keyring, read_keyring
 from .store.records import Records
 from .store.sealing import Sealer
 from .system import stored_rules
-from .system.audit import declare_devices
+from .system.audit import declare_devices, try_devices_again
 from .system.troubles import TROUBLES
 from .tokens import hierarchy
 from .tokens.sweep import Sweep
@@ -87,6 +87,8 @@ class Service:
             except RecordFailed:
                 await self._take_back(response, exchange)
                 raise
+            if self.context.node.last_record_failed and exchange.trail is not None:
+                self.context.node.last_record_failed = False
             return with_headers(response, exchange.headers) if exchange.headers else response
         except EntryDamaged as damaged:
             refusal, failure = damaged, damaged
@@ -95,6 +97,7 @@ class Service:
         except PROVIDER_FAILURES as unanswered:
             refusal, failure = refusal_of(unanswered), unanswered
         except RecordFailed as unrecorded:
+            self.context.node.last_record_failed = True
             refusal, failure = Refused(Code.AUDIT_UNAVAILABLE), unrecorded
         except HostFailure as unavailable:
             refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
@@ -133,6 +136,7 @@ class Service:
         try:
             await Record(exchange.answered(response, response_entries(exchange, refusal.problems)))
         except RecordFailed as unrecorded:
+            self.context.node.last_record_failed = True
             response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, exchange.request_id)
             with suppress(RecordFailed):  # the log may take it
                 await Record(exchange.answered(response))
@@ -166,6 +170,7 @@ class Service:
 
     async def _keep_up(self) -> Instant:
         again = await look_around(self.context)
+        await try_devices_again(self.context)
         if await Now() >= self._refresh_at:
             await keep_plans(self.context)
             await keep_identities(self.context)

@@ -62,6 +62,9 @@ class Node:
     last_read_failed: bool = False
     """Whether the last request that reads the mounts could not."""
 
+    last_record_failed: bool = False
+    """Whether no audit device took the last entry."""
+
     @property
     def seconds_ahead(self) -> float:
         """How far this machine's clock is certainly ahead of the store's."""
@@ -90,6 +93,7 @@ class Node:
         known = {
             **self._noted,
             HealthProblem.STORE_UNAVAILABLE: [{}] if self.last_look_failed or self.last_read_failed else [],
+            HealthProblem.AUDIT_UNAVAILABLE: [{}] if self.last_record_failed else [],
             HealthProblem.CLOCK_APART: self._clock_apart(),
             HealthProblem.SETTINGS_DIFFER: [{"names": ", ".join(self.differences)}] if self.differences else [],
         }

@@ -31,6 +31,11 @@ class HealthProblem(Enum):
         Consequence.CANNOT_SERVE,
         "the server's log says why",
     )
+    AUDIT_UNAVAILABLE = (
+        "no audit device can record, so that requests are refused",
+        Consequence.CANNOT_SERVE,
+        "the server's log says why; a device is tried again every few seconds",
+    )
     CLOCK_APART = (
         "this machine's clock is {seconds} s {side} the store's",
         Consequence.CANNOT_SERVE,

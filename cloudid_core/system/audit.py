@@ -306,11 +306,29 @@ async def _try_out(device: Device) -> None:
     """Write a test entry, unless the device is to be enabled without one."""
     if device.skips_test:
         return
+    if not await _takes_an_entry(device):
+        raise Refused(Code.AUDIT_DEVICE_UNUSABLE)
+
+
+async def try_devices_again(context: Context) -> None:
+    """Find out whether a device works again, after none did: health keeps requests away, which would find out."""
+    if not context.node.last_record_failed:
+        return
+    takers = (await mount_table(context.records)).record.takers
+    is_recording = not takers
+    for device in takers:
+        is_recording = is_recording or await _takes_an_entry(device)
+    context.node.last_record_failed = not is_recording
+
+
+async def _takes_an_entry(device: Device) -> bool:
+    """Whether a test entry can be written to a device."""
     entries = probe(device, uuid_text(await RandomBytes(16)))
     try:
         await Record(DeviceChanged(device=device.name, state="tried out", audit=entries))
     except RecordFailed:
-        raise Refused(Code.AUDIT_DEVICE_UNUSABLE) from None
+        return False
+    return True
 
 
 def _shown(device: Device) -> dict[str, Any]:

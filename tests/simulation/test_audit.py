@@ -354,6 +354,28 @@ def test_a_device_is_not_enabled_while_the_others_fail() -> None:
 
 
 def test_health_answers_although_no_device_can_write() -> None:
+    """That the node cannot serve, once a request was refused for it, and until a device works again.
+
+    The node tries itself: a load balancer sends it no requests meanwhile.
+    """
     world = audited(furnished())
     world.fails = lambda number: True
     assert world.ask("GET", "sys/health", token="").status == 200
+    assert_not_available(world.ask("GET", "auth/token/lookup-self"))
+    for _ in range(2):
+        health = world.ask("GET", "sys/health", token="")
+        assert (health.status, health.body["problems"]) == (503, ["audit_unavailable"])
+        world.perform(world.service.upkeep())
+    world.fails = lambda number: False
+    assert world.ask("GET", "sys/health", token="").status == 503
+    world.perform(world.service.upkeep())
+    assert world.ask("GET", "sys/health", token="").status == 200
+
+
+def test_a_request_that_is_recorded_shows_that_a_device_works_again() -> None:
+    world = audited(furnished())
+    world.fails = lambda number: True
+    assert_not_available(world.ask("GET", "auth/token/lookup-self"))
+    world.fails = lambda number: False
+    world.must("GET", "auth/token/lookup-self")
+    assert world.must("GET", "sys/health", token="").body["problems"] == []

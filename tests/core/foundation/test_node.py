@@ -40,6 +40,11 @@ def test_a_clock_is_ahead_as_far_as_that_is_certain(clock: ClockReading | None, 
     assert Node(clock=clock).seconds_ahead == seconds
 
 
+def test_a_node_that_can_record_nothing_cannot_serve() -> None:
+    node = Node(last_record_failed=True)
+    assert (list(node.problems), node.can_serve) == ([HealthProblem.AUDIT_UNAVAILABLE], False)
+
+
 @pytest.mark.parametrize("node", [Node(last_look_failed=True), Node(last_read_failed=True)])
 def test_a_lost_store_is_a_problem(node: Node) -> None:
     assert (dict(Node().problems), Node().can_serve) == ({}, True)

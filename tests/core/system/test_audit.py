@@ -30,6 +30,14 @@ def devices(world: Installation) -> tuple[Device, ...]:
     return world.perform(mount_table(world.context.records)).record.devices
 
 
+def test_a_node_without_devices_records_nothing_and_serves() -> None:
+    """The last device was disabled at another node, since none could be written."""
+    world = Installation()
+    world.context.node.last_record_failed = True
+    world.perform(world.service.upkeep())
+    assert world.must("GET", "sys/health", token="").body["problems"] == []
+
+
 def test_a_device_is_enabled_listed_and_disabled() -> None:
     world = Installation()
     world.must("PUT", "sys/audit/file", {**FILE, "description": "all"})

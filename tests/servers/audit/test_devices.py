@@ -122,9 +122,11 @@ def test_without_a_device_that_can_be_written_nothing_happens(service: Service, 
     wait_until(lambda: service.look_up() == 503)
     answer = service.http.post("auth/token/create", json={})
     assert (answer.status_code, answer.json()["codes"]) == (503, ["audit_unavailable"])
-    assert service.http.get("sys/health").status_code == 200
+    health = service.http.get("sys/health")
+    assert (health.status_code, health.json()["problems"]) == (503, ["audit_unavailable"])
     path.unlink()
     assert service.look_up() == 200, "it is tried again with every request"
+    assert service.http.get("sys/health").status_code == 200
     assert service.accessors() == before
     log = service.stop()
     assert log.count("audit device failed") == 1
