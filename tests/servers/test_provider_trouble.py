@@ -24,7 +24,7 @@ from .story import RESOURCE, login_form
 from .threads import Threads
 from .troubled_cloud import TROUBLES, TroubledCloud, troubled_cloud
 
-BORROWERS: Final = 150
+BORROWERS: Final = 80
 """Requests for credentials at the same time: more than a server has connections to one family."""
 ENOUGH: Final = 60
 """Seconds that requests are given, by a header: only what waits for a family that hangs takes as long, and fails."""
