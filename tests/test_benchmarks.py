@@ -28,7 +28,7 @@ from tests.waiting import PATIENCE
 
 ROOT: Final = Path(__file__).parent.parent
 CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request"]
-TINY: Final = ("--machines", "8", "--seconds", "0.3", "--rounds", "1")
+TINY: Final = ("--machines", "8", "--seconds", "1", "--rounds", "1")
 SVG: Final = "{http://www.w3.org/2000/svg}"
 REQUEST: Final = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
@@ -116,21 +116,21 @@ def test_each_workload_can_be_measured(connections: int) -> None:
 
 def test_a_status_that_is_not_2xx_is_a_failure() -> None:
     with answering(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\nno") as port:
-        outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=2), seconds=0.1)
+        outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=2), seconds=1.0)
     assert outcome.latencies == []
     assert outcome.failures.keys() == {"503"}
 
 
 def test_a_connection_that_is_lost_with_its_request_is_a_failure_and_is_replaced() -> None:
     with answering(b"") as port:
-        outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=1), seconds=0.3)
+        outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=1), seconds=1.0)
     assert outcome.latencies == []
     assert outcome.failures["connection lost"] >= 2
 
 
 def test_a_clock_that_runs_shorter_than_each_request_is_a_failure() -> None:
     """It says nothing about how many requests a second there are: 0 would be wrong."""
-    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", after=0.5) as port:
+    with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", after=2.0) as port:
         outcome = run_for(Load("127.0.0.1", port, [REQUEST], connections=2), seconds=0.1)
     assert outcome.answered == 2
     assert outcome.failures.keys() == {"the clock ran shorter than a request"}
