@@ -20,6 +20,9 @@ from .document import Rule, Values
 
 CHECKED: Final = frozenset({"create", "read", "update", "patch"})
 """The operations whose parameters are checked."""
+MOST_COMPARISONS: Final = 100_000
+"""How many times a value of a request may be compared with a value of a rule: some 30 ms of work."""
+
 NO_FIELDS: Final[Mapping[str, Field]] = MappingProxyType({})
 
 
@@ -27,15 +30,31 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     """Whether a request may carry these parameters: all required are there, none is denied, each is allowed.
 
     `fields` are those of the route by each of their names. A value that does not parse fits no rule that names it.
+    Values that are too many to be compared with those of the rule do not fit it.
     """
     if not (rule.required_parameters or rule.denied_parameters or rule.allowed_parameters):
         return True
+    if _comparisons(rule, parameters) > MOST_COMPARISONS:
+        return False
     given = [_Parameter(_names(name, fields.get(name)), value, fields.get(name)) for name, value in parameters.items()]
     if not all(any(name in each.names and each.is_given for each in given) for name in rule.required_parameters):
         return False
     if any(_is_denied(each, rule.denied_parameters) for each in given):
         return False
     return not rule.allowed_parameters or all(_is_allowed(each, rule.allowed_parameters) for each in given)
+
+
+def _comparisons(rule: Rule, parameters: Mapping[str, Json]) -> int:
+    """How many there may be of the elements of all parameters with the values of a rule."""
+    listed = sum(map(len, (*rule.allowed_parameters.values(), *rule.denied_parameters.values())))
+    return listed and listed * sum(map(_size, parameters.values()))
+
+
+def _size(value: Json) -> int:
+    """How many elements a value has at most."""
+    if isinstance(value, str):
+        return value.count(",") + 1
+    return len(value) if isinstance(value, list) else 1
 
 
 def merged(first: Values, second: Values) -> Values:
@@ -97,15 +116,17 @@ def _is_denied(given: _Parameter, denied: Values) -> bool:
     named = [denied[name] for name in given.names if name in denied]
     if not named:
         return False
+    if not all(named) or not given.parses:
+        return True
     listed = [fold(each) for values in named for each in given.listed(values)]
     spelled = [fold(each) for each in (_text(given.value), *_elements(given.value), *given.values)]
-    return not all(named) or not given.parses or any(_matches(each, pattern) for each in spelled for pattern in listed)
+    return any(_matches(each, pattern) for each in spelled for pattern in listed)
 
 
 def _is_allowed(given: _Parameter, allowed: Values) -> bool:
-    named = [allowed[name] for name in given.names if name in allowed] or [
-        values for name, values in allowed.items() if name == "*"
-    ]
+    named = [allowed[name] for name in given.names if name in allowed]
+    if not named and "*" in allowed:
+        named = [allowed["*"]]
     if not named or not given.parses:
         return False
     listed = [each for values in named for each in given.listed(values)]

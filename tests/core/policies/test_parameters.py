@@ -148,3 +148,15 @@ def test_the_elements_of_a_list_are_each_allowed_or_not() -> None:
     rule = Rule("p", NONE, allowed_parameters={"policies": ("app-*",)})
     assert fit(rule, {"token_policies": ["app-1", "APP-2"]}, FIELDS)
     assert not fit(rule, {"token_policies": "app-1,root"}, FIELDS)
+
+
+@pytest.mark.parametrize("many", [["x"] * 1000, ",".join(["x"] * 1000)])
+def test_what_would_take_too_many_comparisons_does_not_fit(many: object) -> None:
+    """The work of a request is bounded, whatever the lists of the rule and of the request."""
+    few = tuple(f"{number}*" for number in range(99))
+    too_many = tuple(f"{number}*" for number in range(101))
+    assert fit(Rule("p", NONE, denied_parameters={"a": few}), {"a": many})
+    assert not fit(Rule("p", NONE, denied_parameters={"a": too_many}), {"a": many})
+    assert fit(Rule("p", NONE, allowed_parameters={"a": ("x", *few)}), {"a": many})
+    assert not fit(Rule("p", NONE, allowed_parameters={"a": ("x", *too_many)}), {"a": many})
+    assert fit(Rule("p", NONE, allowed_parameters={"a": (), "*": ()}, required_parameters=("a",)), {"a": many, "b": 1})
