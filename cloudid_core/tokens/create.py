@@ -122,7 +122,7 @@ def _draft(
         explicit_max_ttl=explicit_max_ttl,
         period=period,
         num_uses=num_uses,
-        bound_cidrs=(role.token_bound_cidrs if role else ()) or (() if orphan else parent.bound_cidrs),
+        bound_cidrs=(role.token_bound_cidrs if role else ()) or parent.bound_cidrs,
     )
     return token, granted
 
