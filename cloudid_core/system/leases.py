@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from attrs import evolve, frozen
@@ -18,7 +19,9 @@ from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, forget_lease
 from ..leases.scope import Scope, find_moved, local_path, next_level, scopes_of
 from ..leases.synchronous import ACCEPTED, Progress, answer_for_many, due_after, mark, revoke_one, work_off
-from ..mounts.table import AUTH, mount_table
+from ..mounts.table import AUTH, SYSTEM, mount_table
+from ..policies.builtin import without_default
+from ..policies.store import load_acl
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
@@ -87,7 +90,7 @@ def described(lease: Lease, now: float) -> dict[str, Json]:
 
 
 @retry_on_conflict
-async def renew(call: Call) -> Answer:
+async def renew(place: str, call: Call) -> Answer:
     """Give a lease more time, by the role's current values; never past the end of the provider's secret."""
     context = call.context
     found = await _find(call, _lease_id(call))
@@ -95,6 +98,7 @@ async def renew(call: Call) -> Answer:
         raise Refused(Code.LEASE_NOT_FOUND)
     lease = found.record
     await _check_rights(call, lease, "renew")
+    await _check_holder(call, lease, "/".join((SYSTEM.path, place, *filter(None, (call.captures.get("lease_id"),)))))
     terms, expects = await _terms(call, lease)
     granted = grant(terms, start=lease.issued_at, now=call.now, increment=call.form(LeaseForm).increment)
     ttl, warnings = granted.ttl, granted.warnings
@@ -141,6 +145,26 @@ async def _check_rights(call: Call, lease: Lease, action: str) -> None:
         return
     path = f"{mount.path}/{local_path(lease.id)}"
     if path != lease.id and not call.token.acl.allows("update", f"sys/leases/{action}/{path}", call.body):
+        raise Refused(Code.PERMISSION_DENIED)
+
+
+async def _check_holder(call: Call, lease: Lease, path: str) -> None:
+    """Refuse who may do this by the policy `default` alone, which all tokens have, and whose lease it is not.
+
+    It is that of its token, of all that the token dies with, and of batch tokens that end with the same.
+    """
+    context, caller = call.context, call.token.token
+    others = await load_acl(context, without_default(caller.policies))
+    if others.allows("update", path, call.body):
+        return
+    if caller.is_batch and (caller.parent or caller.mount_id) == (lease.token_id or lease.batch_mount_id):
+        return
+    holder = await find_token(context, lease.token_id) if lease.token_id else None
+    mounts = (await mount_table(context.records)).record
+    line = await lineage(context, mounts, holder.record, call.now) if holder is not None else ()
+    if holder is not None and not line:
+        raise Refused(Code.LEASE_EXPIRED)
+    if caller.id not in {token.id for token in line}:
         raise Refused(Code.PERMISSION_DENIED)
 
 
@@ -292,12 +316,14 @@ ROUTES: Final = (
         path="leases/lookup/*prefix", operation=Operation.LIST, program=list_leases, doc="Lists leases below a path."
     ),
     *(
-        Route(path=path, operation=Operation.WRITE, program=program, form=LeaseForm, doc=doc)
-        for program, doc, paths in (
-            (renew, "Gives a lease more time.", ("leases/renew", "leases/renew/*lease_id", "renew", "renew/*lease_id")),
-            (revoke, "Ends a lease.", ("leases/revoke", "leases/revoke/*lease_id", "revoke", "revoke/*lease_id")),
+        Route(path=f"{place}{rest}", operation=Operation.WRITE, program=program, form=LeaseForm, doc=doc)
+        for place, program, doc in (
+            ("leases/renew", partial(renew, "leases/renew"), "Gives a lease more time."),
+            ("renew", partial(renew, "renew"), "Gives a lease more time."),
+            ("leases/revoke", revoke, "Ends a lease."),
+            ("revoke", revoke, "Ends a lease."),
         )
-        for path in paths
+        for rest in ("", "/*lease_id")
     ),
     *(
         Route(path=f"{place}{action}/*prefix", operation=Operation.WRITE, program=program, form=PrefixForm, doc=doc)

@@ -13,7 +13,8 @@ from cloudid_core.leases import synchronous
 from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
 from tests.engines import SecretsEngine, engine_with_roles
-from tests.installation import START
+from tests.installation import ROOT, START
+from tests.tokens import new_token, write_policy
 
 LOOK_UP = "sys/leases/lookup"
 ACTIONS = ("renew", "revoke")
@@ -105,6 +106,28 @@ def test_an_increment_counts_from_now_and_may_be_shorter() -> None:
     )
     world.pass_time(100)
     assert world.lease(lease_id) is None
+
+
+@pytest.mark.parametrize("place", ["leases/renew", "renew"])
+@pytest.mark.parametrize("in_path", [False, True])
+def test_by_the_policy_that_all_have_only_the_token_of_a_lease_and_its_ancestors_renew_it(
+    place: str, in_path: bool
+) -> None:
+    world = engine_with_roles()
+    write_policy(world, "lender", ("cloud/creds/*", ["read"]), ("auth/token/create", ["update"]))
+    write_policy(world, "renewer", ("sys/leases/renew", ["update"]), ("sys/leases/renew/*", ["update"]))
+    write_policy(world, "older", ("sys/renew", ["update"]), ("sys/renew/*", ["update"]))
+    parent = new_token(world, policies=["lender"])
+    holder, sibling = new_token(world, parent), new_token(world, parent)
+    child = new_token(world, holder)
+    stranger, renewer = new_token(world, policies=["default"]), new_token(world, policies=["renewer", "older"])
+    lease_id = world.must("GET", "cloud/creds/existing", None, holder).body["lease_id"]
+    path, body = (f"sys/{place}/{lease_id}", {}) if in_path else (f"sys/{place}", {"lease_id": lease_id})
+    asked = {"parent": parent, "holder": holder, "renewer": renewer, "root": ROOT}
+    for token in asked.values():
+        assert world.must("PUT", path, body, token).body["lease_id"] == lease_id
+    for token in (stranger, sibling, child):
+        assert world.refused("PUT", path, body, token) == (403, "permission_denied")
 
 
 def test_a_renewal_ends_with_the_maximum_of_the_role() -> None:
