@@ -16,7 +16,7 @@ from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found
 from ..values import network
-from . import batch, encoding
+from . import batch, decoy, encoding
 from .record import Caller, Token
 
 DEPTH: Final = 64
@@ -34,8 +34,10 @@ async def find_by_text(context: Context, shown: str) -> Token | None:
     if shown.startswith(encoding.BATCH_PREFIX):
         return batch.unseal(shown, sealer.keyring)
     for token_id in encoding.ids_of(shown, sealer.keyring.token_keys):
+        was_known = context.caches.tokens.peek(keys.token(token_id)) is not None
         found = await find_token(context, token_id)
         if found is None:
+            decoy.open_and_compare(shown, sealer.keyring.token_keys[-1])
             continue
         term_keys = sealer.keyring.token_keys_of(found.record.key_term)
         if term_keys is None:
@@ -43,6 +45,8 @@ async def find_by_text(context: Context, shown: str) -> Token | None:
             term_keys = sealer.keyring.token_keys_of(found.record.key_term)
         if term_keys is not None and encoding.is_token(shown, found.record.mac, term_keys):
             return found.record
+        if was_known:
+            decoy.open_record()
     return None
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloudid_core.store import records
+from cloudid_core.tokens import decoy, encoding
 from cloudid_core.tokens.authenticate import DEPTH, find_by_text
 from cloudid_core.tokens.record import Token
 from tests.installation import ROOT, Installation
@@ -27,6 +32,33 @@ def test_a_token_with_the_right_id_and_another_secret_is_denied() -> None:
     token = new_token(world)
     other = token[:-1] + ("A" if token[-1] != "A" else "B")
     assert world.refused("GET", SELF, token=other) == DENIED
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("is_remembered", [False, True])
+def test_every_refusal_opens_one_record_and_makes_one_hash(
+    is_there: bool, is_remembered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether an id is there must not show in the time of a refusal: it also stands in places that others see."""
+    world = Installation()
+    token = new_token(world, policies=["default"])
+    shown = token[:-4] + "AAAA" if is_there else f"cs.{'0' * 32}{token[-32:]}"
+    if not is_remembered:
+        world.context.caches.tokens.clear()
+    done: list[str] = []
+
+    def counting(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: object) -> Any:
+            done.append(name)
+            return work(*arguments)
+
+        return counted
+
+    monkeypatch.setattr(decoy, "decode", counting("open", records.decode))
+    monkeypatch.setattr(records, "decode", counting("open", records.decode))
+    monkeypatch.setattr(encoding, "is_token", counting("compare", encoding.is_token))
+    assert world.perform(find_by_text(world.context, shown)) is None
+    assert sorted(done) == ["compare", "open"]
 
 
 def test_an_expired_token_is_denied() -> None:
