@@ -6,6 +6,7 @@ the new one both open the ring. The entry has both parts, so that one commit cha
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import suppress
 from typing import Final
 
@@ -44,6 +45,8 @@ PUBLISHED_AHEAD: Final = 300.0
 """Seconds for which new token keys are in the ring before they serve. Nodes read the ring each minute."""
 MOST_TOKEN_KEYS: Final = 255
 """A batch token names its term in one byte."""
+MOST_DATA_KEYS: Final = 256
+"""The ring is one entry, which every node reads each minute."""
 MOST_MASTER_KEYS: Final = 8
 """How many master keys open the ring at most: each change of the master key that is not finished leaves one."""
 
@@ -121,7 +124,10 @@ async def keep_reserve(context: Context) -> None:
 
 
 async def begin_data_key(context: Context) -> None:
-    """Seal under a new data key from now on. What the older ones have sealed stays readable."""
+    """Seal under a new data key from now on. What the older ones have sealed stays readable.
+
+    Refused while there are too many: some have to be retired.
+    """
     keyring = await _with_new_term(context.settings)
     context.records.sealer.adopt(keyring)
     await _record(KeysChanged(kind="data", term=keyring.current.term))
@@ -130,6 +136,8 @@ async def begin_data_key(context: Context) -> None:
 @retry_on_conflict
 async def _with_new_term(settings: Settings) -> Keyring:
     opened = await _read(settings)
+    if len(opened.keyring.data_keys) >= MOST_DATA_KEYS:
+        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_DATA_KEYS} data keys that are in use")
     return await _replace(settings, opened, opened.keyring.with_new_term(await Now(), await RandomBytes(KEY_SIZE)))
 
 
@@ -147,9 +155,26 @@ async def _with_token_keys(settings: Settings) -> Keyring:
     opened = await _read(settings)
     older, now = opened.keyring.token_keys, await Now()
     if len(older) >= MOST_TOKEN_KEYS:
-        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_TOKEN_KEYS} terms of token keys")
-    fresh = _token_keys(len(older) + 1, await RandomBytes(3 * KEY_SIZE), now + PUBLISHED_AHEAD)
+        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_TOKEN_KEYS} token keys that are in use")
+    fresh = _token_keys(_free_term(opened.keyring), await RandomBytes(3 * KEY_SIZE), now + PUBLISHED_AHEAD)
     return await _replace(settings, opened, evolve(opened.keyring, token_keys=(*older, fresh)))
+
+
+def _free_term(keyring: Keyring) -> int:
+    """The next term of token keys that no keys have: those of retired keys are used again."""
+    newest, used = keyring.token_keys[-1].term, {keys.term for keys in keyring.token_keys}
+    terms = (*range(newest + 1, MOST_TOKEN_KEYS + 1), *range(1, newest))
+    free: int = next(term for term in terms if term not in used)
+    return free
+
+
+@retry_on_conflict
+async def drop_keys(context: Context, data_terms: Container[int], token_terms: Container[int]) -> None:
+    """Take keys out of the ring that nothing needs any more."""
+    opened = await _read(context.settings)
+    keyring = opened.keyring.without(data_terms, token_terms)
+    if keyring.retired > opened.keyring.retired:
+        context.records.sealer.learn(await _replace(context.settings, opened, keyring))
 
 
 @retry_on_conflict

@@ -11,7 +11,7 @@ Sealing protects content. It does not protect against an old state of the whole 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cached_property
 from hashlib import blake2b
 from typing import Final
@@ -99,6 +99,10 @@ class Keyring:
 
     data_keys: tuple[DataKey, ...]
     token_keys: tuple[TokenKeys, ...]
+    """In the order in which they began to serve."""
+
+    retired: int = 0
+    """How many keys were in the ring and are not any more."""
 
     def token_keys_at(self, now: Instant) -> TokenKeys:
         """The keys that tokens are made with at a time."""
@@ -109,16 +113,23 @@ class Keyring:
 
     def token_keys_of(self, term: int) -> TokenKeys | None:
         """The keys of a term; `None` if they are not in this ring."""
-        return self.token_keys[term - 1] if 0 < term <= len(self.token_keys) else None
+        return next((keys for keys in reversed(self.token_keys) if keys.term == term), None)
 
     @property
     def age(self) -> int:
-        """How many keys were added. A ring has all keys of those that are younger."""
-        return len(self.data_keys) + len(self.token_keys)
+        """How many changes there were: a ring has all keys of those that are younger, but for retired ones."""
+        return len(self.data_keys) + len(self.token_keys) + 2 * self.retired
 
     @property
     def current(self) -> DataKey:
         return self.data_keys[-1]
+
+    def without(self, data_terms: Container[int], token_terms: Container[int]) -> Keyring:
+        """The ring without the keys of some terms."""
+        data_keys = tuple(key for key in self.data_keys if key.term not in data_terms)
+        token_keys = tuple(keys for keys in self.token_keys if keys.term not in token_terms)
+        dropped = len(self.data_keys) - len(data_keys) + len(self.token_keys) - len(token_keys)
+        return evolve(self, data_keys=data_keys, token_keys=token_keys, retired=self.retired + dropped)
 
     def with_reserve(self, now: Instant, fresh_key: bytes) -> Keyring:
         """The ring with another block of seals reserved, under a new term where the current one has served enough."""

@@ -9,6 +9,7 @@ from ..api.routing import Call, Operation, Route
 from ..issuer.roll_over import begin_key
 from ..store.keyring import begin_data_key, begin_token_keys
 from ..values import rfc3339
+from .key_retirement import retire_data_keys, retire_token_keys
 
 
 async def read_key_status(call: Call) -> Answer:
@@ -25,11 +26,13 @@ async def read_key_status(call: Call) -> Answer:
 
 
 async def rotate_data_key(call: Call) -> Answer:
+    await retire_data_keys(call.context, call.now, call.deadline)
     await begin_data_key(call.context)
     return NOTHING
 
 
 async def rotate_token_keys(call: Call) -> Answer:
+    await retire_token_keys(call.context, call.now, call.deadline)
     fresh = await begin_token_keys(call.context)
     return Answer(data={"term": fresh.term, "serves_from": rfc3339.show(fresh.serves_from)})
 
