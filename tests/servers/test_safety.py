@@ -13,6 +13,7 @@ import pytest
 from cloudid_core.foundation.problems import HealthProblem
 from servers.common.safety import doubts, is_on_loopback
 from servers.common.settings import ServerSettings, SettingsError, is_like_address, read_file
+from tests.waiting import PATIENT
 
 from .running import PATIENCE, ROOT, SERVERS, Running, initialise
 
@@ -88,7 +89,7 @@ def test_a_store_that_exists_under_such_a_name_is_served_and_never_shown(tmp_pat
     (tmp_path / "cloudid.sqlite").rename(tmp_path / f"host=h password={CANARY}")
     settings = settings_file(tmp_path, store=f"host=h password={CANARY}", log_level="debug")
     with Running("servers.trio_server", "--settings", str(settings)) as running:
-        found = httpx.get(f"{running.url}/v1/sys/health", headers={"x-vault-token": token}, trust_env=False)
+        found = httpx.get(f"{running.url}/v1/sys/health", headers={"x-vault-token": token}, **PATIENT)
         assert found.json()["problems"] == ["store_misnamed"]
         again = command("aiohttp_server", "--settings", str(settings))
         assert "the store is in use by another process" in again.stderr
@@ -112,8 +113,8 @@ def test_a_store_that_others_may_use_is_served_with_a_warning_until_that_is_acce
     for accepted in (False, True):
         settings = settings_file(tmp_path, allow_shared_store=accepted)
         with Running(f"servers.{server}", "--settings", str(settings)) as running:
-            stranger = httpx.get(f"{running.url}/v1/sys/health", trust_env=False)
-            known = httpx.get(f"{running.url}/v1/sys/health", headers={"x-vault-token": token}, trust_env=False)
+            stranger = httpx.get(f"{running.url}/v1/sys/health", **PATIENT)
+            known = httpx.get(f"{running.url}/v1/sys/health", headers={"x-vault-token": token}, **PATIENT)
             _, log = running.stop()
         assert (stranger.status_code, stranger.json()["problems"]) == (200, [] if accepted else ["store_shared"])
         assert ("0644" in known.text, "0644" in log) == (not accepted, not accepted)
