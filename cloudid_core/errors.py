@@ -60,6 +60,7 @@ class Code(Enum):
     PROVIDER_ASSERTION_REFUSED = 502, "the cloud provider does not accept our identity token"
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
     PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
+    PROVIDER_FAILED = 503, "the cloud provider answered with an error"
     PLATFORM_IDENTITY_UNAVAILABLE = 503, "the mount has no client secret, and the platform gives no identity"
     CREDENTIAL_UNUSABLE = 503, "the configured credential cannot be used"
     PROVIDER_THROTTLED = 503, "the cloud provider is still throttling us"
@@ -247,7 +248,14 @@ class ProviderProblem(CloudidError):
 
 
 class ProviderAmbiguous(CloudidError):
-    """A call that changes something got no definite answer: look the object up before doing it again."""
+    """A call that changes something got no definite answer: look the object up before doing it again.
+
+    `answered`: the provider did answer, with an error or with nonsense.
+    """
+
+    def __init__(self, reason: str, *, answered: bool) -> None:
+        self.answered = answered
+        super().__init__(reason)
 
 
 class MountsChanged(CloudidError):

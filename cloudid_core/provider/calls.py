@@ -43,7 +43,8 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
         started_at = started_at or budget.deadline.at - left
         answer = await _try(request, min(budget.timeout, left))
         if not idempotent and _is_ambiguous(answer):
-            raise ProviderAmbiguous("a call that changes something got no definite answer")
+            text = "a call that changes something got no definite answer"
+            raise ProviderAmbiguous(text, answered=isinstance(answer, HttpResponse))
         if retry_number > budget.retry.max_retries or not _is_retried(answer):
             break
         pause = await _pause(answer, retry_number, budget, started_at)

@@ -152,7 +152,7 @@ async def ask(client: Client, call: ApiCall, form: type[T]) -> T:
     except ProviderProblem as problem:
         if call.idempotent:
             raise
-        raise ProviderAmbiguous("a call that changes something was answered with nonsense") from problem
+        raise ProviderAmbiguous("a call that changes something was answered with nonsense", answered=True) from problem
 
 
 async def get_json(client: Client, url: str, scope: str | None, form: type[T]) -> T:
@@ -192,7 +192,9 @@ def refusal_of(failure: ProviderFailure) -> Refused:
         case ProviderProblem(status=429):
             return Refused(Code.PROVIDER_THROTTLED, retry_after=failure.retry_after or COME_AGAIN)
         case ProviderProblem(status=status) if status == 408 or status >= 500:
-            return Refused(Code.PROVIDER_UNREACHABLE, retry_after=failure.retry_after or COME_AGAIN)
+            return Refused(Code.PROVIDER_FAILED, retry_after=failure.retry_after or COME_AGAIN)
+        case ProviderAmbiguous(answered=True):
+            return Refused(Code.PROVIDER_FAILED, retry_after=COME_AGAIN)
         case ProviderProblem(code=code) if code in QUOTA_CODES:
             return Refused(Code.PROVIDER_QUOTA_EXCEEDED)
         case ProviderProblem(status=401, code=code) if code in SECRET_CODES:

@@ -145,4 +145,4 @@ def test_provider_operations_are_retried(service: Installation) -> None:
     service.must("POST", "auth/cloud/config", {"max_retries": 0})
     service.advance(120)
     service.fail("arm", times=1, status=503)
-    assert refused(service, form(service, machine(service, "vm"))) == (503, "provider_unreachable")
+    assert refused(service, form(service, machine(service, "vm"))) == (503, "provider_failed")

@@ -196,7 +196,7 @@ def test_as_many_retries_as_configured(metered: Metered, retries: int) -> None:
     """After the first try; then it is an error."""
     metered.must("POST", CONFIG, {"max_retries": retries, "retry_delay": 1})
     metered.fail("arm", status=503)
-    assert refused(metered, form(metered, machine(metered, "vm"))) == (503, "provider_unreachable")
+    assert refused(metered, form(metered, machine(metered, "vm"))) == (503, "provider_failed")
     assert len(metered.called_at) == 1 + retries
 
 

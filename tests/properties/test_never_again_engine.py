@@ -377,7 +377,7 @@ def test_a_secret_is_valid_a_little_before_it_is_made(engine: SecretsEngine) -> 
         ({"status": 400, "code": "RoleAssignmentLimitExceeded"}, "provider_quota_exceeded"),
         ({"status": 400, "code": "Whatever"}, "provider_refused"),
         ({"status": 429, "code": "TooManyRequests", "retry_after": 900}, "provider_throttled"),
-        ({"status": 503}, "provider_unreachable"),
+        ({"status": 503}, "provider_failed"),
     ],
 )
 def test_what_the_provider_denies_is_no_internal_error(engine: SecretsEngine, action: Any, code: str) -> None:

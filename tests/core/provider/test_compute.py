@@ -142,7 +142,7 @@ def test_an_identity_that_is_gone_has_no_principal() -> None:
     "answer, refusal",
     [
         (error(403, "AuthorizationFailed"), Code.PROVIDER_PERMISSION_DENIED),
-        (error(503, "ServiceUnavailable"), Code.PROVIDER_UNREACHABLE),
+        (error(503, "ServiceUnavailable"), Code.PROVIDER_FAILED),
         (reply(200, []), Code.PROVIDER_REFUSED),
     ],
 )

@@ -69,7 +69,7 @@ def test_every_family_has_its_errors() -> None:
 
 
 def test_an_ambiguous_outcome_is_never_repeated() -> None:
-    attempt = Attempt(ProviderAmbiguous("lost"))
+    attempt = Attempt(ProviderAmbiguous("lost", answered=False))
     with pytest.raises(ProviderAmbiguous):
         patient(Setting(), attempt)
     assert attempt.made == 1

@@ -156,7 +156,7 @@ def test_rotated_keys_are_found_and_faults_survived() -> None:
     [
         ({"status": 429, "code": "TooManyRequests", "retry_after": 1200}, Code.PROVIDER_THROTTLED),
         ({"status": 403, "code": "AuthorizationFailed"}, Code.PROVIDER_PERMISSION_DENIED),
-        ({"status": 500}, Code.PROVIDER_UNREACHABLE),
+        ({"status": 500}, Code.PROVIDER_FAILED),
         ({"drop": True}, Code.PROVIDER_UNREACHABLE),
     ],
 )

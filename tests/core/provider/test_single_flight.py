@@ -161,12 +161,12 @@ def test_one_attempt_is_made_in_each_pause_and_its_failure_is_that_of_all_who_ca
     for _ in range(3):
         other = hasty(setting)
         setting.world.advance(0.5)
-        assert code_of(other) is Code.PROVIDER_UNREACHABLE
+        assert code_of(other) is Code.PROVIDER_FAILED
     assert len(setting.cloud.asked(VM)) == 2
     setting.world.advance(4)  # in the second pause
     other = hasty(setting)
     setting.world.advance(0.5)
-    assert code_of(other) is Code.PROVIDER_UNREACHABLE
+    assert code_of(other) is Code.PROVIDER_FAILED
     assert len(setting.cloud.asked(VM)) == 4
 
 

@@ -272,7 +272,7 @@ def test_the_secret_is_dead_although_the_resource_manager_hangs() -> None:
     "trouble, status, code",
     [
         ({"status": 403, "code": "Authorization_RequestDenied"}, 502, "provider_permission_denied"),
-        ({"status": 503}, 503, "provider_unreachable"),
+        ({"status": 503}, 503, "provider_failed"),
         ({"status": 429}, 503, "provider_throttled"),
     ],
 )
