@@ -29,6 +29,7 @@ PEOPLE: Final = "auth/Team/Web/role/people"
 PROBLEMS: Final = {
     "audit_file_anywhere": 1,
     "audit_keys_secret": 4,
+    "delay_clamped": 2,
     "self_target": 1,
 }
 """What is stored and breaks a rule: the code, and how many times."""
