@@ -92,7 +92,7 @@ func auditHeader(t *target) error {
 	if err != nil {
 		return err
 	}
-	_, known := read.Data["x-trace"].(map[string]any)
+	_, known := read.Data["X-Trace"].(map[string]any)
 	_, err = t.Logical().Write(path+"X-Vault-Token", fields{"hmac": true})
 	return errors.Join(
 		equal("known", known, true),
@@ -187,7 +187,7 @@ func limitLeases(t *target) error {
 	}
 	if err := errors.Join(
 		numbers(read.Data, map[string]int64{"max_leases": 100}),
-		equal("path", read.Data["path"], any("counted")),
+		equal("path", read.Data["path"], any("counted/")),
 		equal("type", read.Data["type"], any("lease-count")),
 	); err != nil {
 		return err
