@@ -18,7 +18,7 @@ EXTRAS_vendor-sdks := $(EXTRAS_test) vendor-sdks
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo demo-cluster dev prove endure soak docs bench figures lock clean
+.PHONY: help test pytest lint demo demo-cluster dev prove endure hostile soak docs bench figures lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -51,6 +51,9 @@ prove: $(READY) ## Go through all pairs of faults and thousands of random lives 
 
 endure: $(READY) ## Kill each server 60 times amid every request and every fault of the cloud (half an hour)
 	@$(BIN)/python -m tests.endurance.kills
+
+hostile: $(READY) ## Attack each server in every known way: nobody else may notice (half an hour)
+	@$(BIN)/python -m tests.endurance.hostile
 
 soak: $(READY) ## Watch each server for MINUTES: memory, descriptors and store must stay flat; pictures in build/
 	@for server in trio_server aiohttp_server; do \

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
@@ -32,7 +33,11 @@ RETRIES: Final = {"max_retries": 2, "retry_delay": 1, "max_retry_delay": 1}
 
 def service_table(values: Mapping[str, object]) -> str:
     """The `[service]` table of a file of settings."""
-    return "\n".join(["\n[service]", *(f"{name} = {json.dumps(value)}" for name, value in values.items()), ""])
+    return "\n".join(["\n[service]", *_lines(values), ""])
+
+
+def _lines(values: Mapping[str, object]) -> list[str]:
+    return [f"{name} = {json.dumps(value)}" for name, value in values.items()]
 
 
 @define
@@ -47,9 +52,16 @@ class Deployment:
     """A login that succeeds, under the role `all`."""
 
     @classmethod
-    def prepare(cls, name: str, folder: Path, cloud: str, service: Mapping[str, object]) -> Deployment:
-        """Make the store. `service`: values of the `[service]` table."""
-        (folder / "cloudid.toml").write_text(SERVER + service_table(service))
+    def prepare(
+        cls,
+        name: str,
+        folder: Path,
+        cloud: str,
+        service: Mapping[str, object],
+        server: Mapping[str, object] = MappingProxyType({}),
+    ) -> Deployment:
+        """Make the store. `service` and `server`: values of these tables of the settings."""
+        (folder / "cloudid.toml").write_text("\n".join([SERVER, *_lines(server)]) + service_table(service))
         return cls(name, folder, cloud, initialise(name, folder / "cloudid.toml"))
 
     def stored_tokens(self) -> int:
