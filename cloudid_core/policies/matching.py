@@ -74,7 +74,7 @@ class _Wildcard:
 class Acl:
     """What several policies allow together."""
 
-    __slots__ = ("_exact", "_wildcards", "is_root")
+    __slots__ = ("_exact", "_granting", "_wildcards", "is_root")
 
     def __init__(self, policies: Iterable[Policy], *, is_root: bool = False) -> None:
         rules: dict[str, Rule] = {}
@@ -82,10 +82,11 @@ class Acl:
             for rule in policy.rules:
                 pattern = fold(rule.pattern)
                 known = rules.get(pattern)
-                rules[pattern] = _merged(known, rule) if known else evolve(rule, pattern=pattern)
+                rules[pattern] = _merged(known, rule) if known else _at(pattern, rule)
         wildcards = {pattern: wildcard for pattern, rule in rules.items() if (wildcard := _Wildcard.of(rule))}
         self.is_root: Final = is_root
         self._exact: Final = {pattern: rule for pattern, rule in rules.items() if pattern not in wildcards}
+        self._granting: Final = [pattern.split("/") for pattern, rule in rules.items() if rule.capabilities - DENY]
         self._wildcards: Final = tuple(sorted(wildcards.values(), key=lambda wildcard: wildcard.rank, reverse=True))
 
     @property
@@ -137,8 +138,7 @@ class Acl:
     def reaches(self, path: str) -> bool:
         """Whether something below a path is allowed."""
         below = fold(path).split("/")
-        rules = (*self._exact.values(), *(wildcard.rule for wildcard in self._wildcards))
-        return self.is_root or any(rule.capabilities - DENY and _leads_below(rule.pattern, below) for rule in rules)
+        return self.is_root or any(_leads_below(segments, below) for segments in self._granting)
 
     def _matching_list(self, path: str) -> Rule | None:
         """The rule that decides about a list; without the final slash of its path only if nothing matches with it.
@@ -158,9 +158,13 @@ class Acl:
         return next((wildcard.rule for wildcard in self._wildcards if wildcard.matches(path, given)), None)
 
 
-def _leads_below(pattern: str, path: list[str]) -> bool:
-    """Whether a pattern matches something below the segments of a path."""
-    segments = pattern.split("/")
+def _at(pattern: str, rule: Rule) -> Rule:
+    """The rule for a pattern that is its own in lower case."""
+    return rule if pattern == rule.pattern else evolve(rule, pattern=pattern)
+
+
+def _leads_below(segments: list[str], path: list[str]) -> bool:
+    """Whether a pattern of these segments matches something below the segments of a path."""
     for own, other in zip(segments, path, strict=False):
         if own.endswith("*") and own is segments[-1]:
             return other.startswith(own[:-1])

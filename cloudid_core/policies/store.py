@@ -7,12 +7,15 @@ from typing import Final
 
 import msgspec
 
-from ..effects import ABSENT
+from ..effects import ABSENT, give_way
 from ..foundation.context import Context
 from ..store import keys
 from .builtin import BUILT_IN, ROOT, normalised
 from .document import Policy
 from .matching import Acl
+
+MANY_RULES: Final = 500
+"""After a policy with more of them other programs go on."""
 
 _ROOT_ACL: Final = Acl((), is_root=True)
 
@@ -45,6 +48,10 @@ async def load_acl(context: Context, policy_names: tuple[str, ...]) -> Acl:
 async def _compile(context: Context, names: tuple[str, ...]) -> _Compiled:
     if ROOT in names:
         return _Compiled(_ROOT_ACL, {})
-    loaded = {name: await load_policy(context, name) for name in names}
+    loaded: dict[str, tuple[Policy, int] | None] = {}
+    for name in names:
+        loaded[name] = found = await load_policy(context, name)
+        if found is not None and len(found[0].rules) > MANY_RULES:
+            await give_way()
     versions = {keys.policy(name): found[1] if found else ABSENT for name, found in loaded.items()}
     return _Compiled(Acl(found[0] for found in loaded.values() if found), versions)

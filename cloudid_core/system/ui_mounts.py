@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from ..api.fields import Json
 from ..api.response import Answer
 from ..api.routing import Call, Operation, Route
+from ..effects import in_turns
 from ..errors import Code, Refused
-from ..mounts.table import AUTH, SECRET, mount_table
+from ..mounts.table import AUTH, SECRET, Mount, mount_table
 from .mounts import described, shown_path
+
+AT_ONCE: Final = 4
+"""How many mounts are compared with the patterns of the caller's policies before other programs go on."""
 
 
 async def list_visible(call: Call) -> Answer:
     """The mounts that every caller may see, and those that the caller's policies reach."""
     table = (await mount_table(call.context.records)).record
     acl = call.caller.acl if call.caller else None
+
+    def seen(mount: Mount) -> Iterator[Mount]:
+        if mount.listing_visibility == "unauth" or (acl is not None and acl.reaches(mount.path)):
+            yield mount
+
+    visible = await in_turns(table.live, seen, AT_ONCE)
     data: dict[str, Json] = {
         kind: {
             shown_path(mount): {
@@ -23,9 +34,8 @@ async def list_visible(call: Call) -> Answer:
                 "description": mount.description,
                 "options": mount.options,
             }
-            for mount in table.live
+            for mount in visible
             if mount.kind == kind
-            and (mount.listing_visibility == "unauth" or (acl is not None and acl.reaches(mount.path)))
         }
         for kind in (SECRET, AUTH)
     }

@@ -123,7 +123,6 @@ def big_body() -> dict[str, object]:
     return {"path": "a", "unknown": [{f"{number}{'a' * 19}": "b" * 20 for number in range(10)} for _ in range(2200)]}
 
 
-@cache
 def engine_with_roles() -> SecretsEngine:
     """An engine with a hundred thousand roles, which a list does not read."""
     engine = configured_engine()
@@ -133,18 +132,31 @@ def engine_with_roles() -> SecretsEngine:
     return engine
 
 
-def token_with_patterns(installation: Installation) -> str:
-    """A token whose policy has as many patterns as may be compared with 400 paths."""
-    installation.must("PUT", "sys/policies/acl/many", policy_of(2000))
-    token: str = installation.must("POST", "auth/token/create", {"policies": ["many"]}).auth["client_token"]
+def token_with_patterns(installation: Installation, *policies: dict[str, str]) -> str:
+    """A token that has these policies."""
+    for number, policy in enumerate(policies):
+        installation.must("PUT", f"sys/policies/acl/many-{number}", policy)
+    names = [f"many-{number}" for number in range(len(policies))]
+    token: str = installation.must("POST", "auth/token/create", {"policies": names}).auth["client_token"]
     return token
 
 
 def test_capabilities_at_many_paths_let_others_go_on() -> None:
     installation = Installation()
-    token = token_with_patterns(installation)
+    token = token_with_patterns(installation, policy_of(2000))
     paths = [f"cloud/creds/{'x' * 20}{number}/{'y/' * 50}" for number in range(400)]
     taken = longest(installation, "POST", "sys/capabilities-self", {"paths": paths}, token)
+    assert taken / ordinary(installation) < MOST
+
+
+def test_a_list_of_mounts_for_a_token_with_many_patterns_lets_others_go_on() -> None:
+    """And so does the reading of its policies."""
+    installation = Installation()
+    token = token_with_patterns(installation, policy_of(3400), policy_of(1000))
+    for number in range(20):
+        installation.must("POST", f"sys/mounts/engine-{number}", {"type": "cloud"})
+    installation.restart()
+    taken = longest(installation, "GET", "sys/internal/ui/mounts", token=token)
     assert taken / ordinary(installation) < MOST
 
 
