@@ -85,7 +85,9 @@ class Settings:
         "How long after its deadline what a request has sent may still be under way at the provider.",
     )
     provider_timeout: float = setting(bounded(PAUSE, 0.1, 3600.0), 30.0, "How long one call to the provider may take.")
-    leeway: int = setting(lasting(300), 60, "Clock skew that the time claims of a JWT are allowed.")
+    leeway: int = setting(
+        lasting(300), 60, "Clock skew that `nbf` and `iat` of a JWT are allowed; `exp` is allowed none."
+    )
     fact_max_age: int = setting(
         lasting(LONGEST_BELIEF), 60, "How long facts about a machine may be reused; 0: always ask."
     )

@@ -26,7 +26,8 @@ class GivenMachine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     location: str = ""
     principals: tuple[str, ...] = ()
-    scale_set: str = ""
+    scale_set: str | None = None
+    """`None`: it is in none, as `explain` answers it."""
 
 
 class GivenFacts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -74,5 +75,5 @@ def _machine(given: GivenMachine, claims: Claims) -> Machine | NotAsked:
         resource_id=claims.machine.resource_id,
         location=fold_location(given.location),
         principals=frozenset(map(fold, given.principals)),
-        scale_set=given.scale_set,
+        scale_set=given.scale_set or "",
     )

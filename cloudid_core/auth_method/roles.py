@@ -96,7 +96,8 @@ async def read_role(call: Call) -> Answer:
     found = await call.context.records.find(keys.role(call.mount.id, capture_name(call)), Role)
     if found is None:
         raise Refused(Code.NOT_FOUND)
-    return Answer(data=show(found.record, spelled_old=found.record.spelled_old))
+    shown = show(found.record, spelled_old=found.record.spelled_old)
+    return Answer(data={**shown, "max_ttl": shown["token_max_ttl"]})
 
 
 async def list_roles(call: Call) -> Answer:

@@ -101,6 +101,8 @@ async def report(call: Call) -> Answer:
 async def repair(call: Call) -> Answer:
     """Remove what is unaccounted for and end leases whose objects are gone, up to `max` of both together.
 
+    202 with the path of the report while that is under way; 200 when there was nothing to do.
+
     Applications stay among the deleted items, where they can be restored. An object that a role keeps and that is gone
     is only reported: delete the role and write it anew.
     """
@@ -122,6 +124,9 @@ async def repair(call: Call) -> Answer:
     data: dict[str, Json] = {"repaired": repaired, "left": left}
     if form.force:
         data["dropped"] = dropped
+    if not repaired:
+        return Answer(data=data)
+    data["path"] = f"{call.mount.path}/reconcile"
     return Answer(data=data, status=ACCEPTED, wake_at=call.now)
 
 

@@ -34,6 +34,8 @@ def test_facts_as_data() -> None:
         {"machine": {"location": "West US 2", "principals": [PRINCIPAL.upper()]}, "groups": [GROUP.upper()]}, claims
     )
     assert given == Facts(machine=cases.machine(), groups=frozenset({GROUP}))
+    in_no_set = {"machine": {"location": "westus2", "principals": [PRINCIPAL], "scale_set": None}}
+    assert given_facts(in_no_set, claims).machine == cases.machine()
     assert given_facts({}, claims) == NO_FACTS
     assert given_facts({"machine": None, "groups": None}, claims) == Facts(machine=None, groups=None)
     assert given_facts({"machine": {}}, cases.claims(**NO_MACHINE)) == NO_FACTS

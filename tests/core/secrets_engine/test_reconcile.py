@@ -50,9 +50,11 @@ def is_clean(engine: SecretsEngine, path: str = RECONCILE) -> bool:
 
 
 def repair(engine: SecretsEngine, path: str = RECONCILE, **fields: Any) -> dict[str, Any]:
+    """What a repair answers: 202 with the path of the report if it has begun something, otherwise 200."""
     reply = engine.ask("POST", path, fields)
-    assert reply.status == 202, reply.body
     data: dict[str, Any] = reply.data
+    begun = bool(data["repaired"])
+    assert (reply.status, data.pop("path", None)) == ((202, path) if begun else (200, None)), reply.body
     return data
 
 
@@ -494,7 +496,7 @@ def test_two_repairs_at_once_do_no_harm(engine: SecretsEngine) -> None:
     for step in range(steps):
         leaked = leak(engine)
         response, _ = interleaved(engine, engine.service.handle(request), {step: [lambda: repair(engine)]})
-        assert response.status == 202
+        assert response.status in (200, 202)  # whichever has found it
         engine.converge()
         assert engine.simulator.world.directory.applications.get(leaked) is None, step
         assert engine.intents() == []
