@@ -45,9 +45,6 @@ class FakeService:
         return response
 
     async def body_limit(self, head: Request) -> int:
-        path, _, query = head.target.partition("?")
-        if path == "/ponder":
-            await Sleep(float(query))
         return BODY_LIMIT
 
     async def _answer(self, request: Request, path: str, query: str) -> Response:

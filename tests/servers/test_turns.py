@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from cloudid_core.api.response import Request, Response
-from cloudid_core.effects import Instant, Now
+from cloudid_core.effects import Instant, Now, Sleep
 from servers.aiohttp_server import protocol
 from servers.common.app import App
 from servers.common.host import Host
@@ -60,6 +60,15 @@ class Noting:
         """There is nothing to end."""
 
 
+class Pondering(Noting):
+    """Takes its time to tell how long a body may be."""
+
+    async def body_limit(self, head: Request) -> int:
+        self.notes.append("asked")
+        await Sleep(FAR)
+        return 0
+
+
 class Transport(asyncio.Transport):
     """Notes what is done with it."""
 
@@ -72,6 +81,9 @@ class Transport(asyncio.Transport):
     def write(self, data: Any) -> None:
         self._notes.append("written")
         self.written.append(bytes(data))
+
+    def pause_reading(self) -> None:
+        self._notes.append("paused")
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """It has no buffer."""
@@ -189,6 +201,24 @@ def test_a_connection_that_ends_has_its_answer_first(end: str) -> None:
             await turns()
             assert service.notes == ["handled", "written", "closed"]
             assert transport.written[0].startswith(b"HTTP/1.1 200 ")
+            opened.connection_lost(None)
+
+    on("asyncio", scenario)
+
+
+def test_a_client_is_not_read_on_while_the_limit_of_its_body_is_asked_for() -> None:
+    service = Pondering(USUAL)
+
+    async def scenario(host: Host) -> None:
+        with connected() as socket:
+            opened, _ = opened_protocol(service, host, socket)
+            await turns()
+            opened.data_received(b"POST /v1/a HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\n")
+            while not service.notes:
+                await turns(1)
+            assert service.notes == ["asked"]
+            opened.data_received(bytes(protocol.BACKLOG + 1))
+            assert service.notes == ["asked", "paused"]
             opened.connection_lost(None)
 
     on("asyncio", scenario)

@@ -168,6 +168,15 @@ def test_a_damaged_token_is_revoked_by_its_accessor_with_what_hangs_on_it() -> N
     assert world.ask("GET", "auth/token/lookup-self", token=auth["client_token"]).status == 403
 
 
+def test_a_damaged_wrapping_token_is_revoked_with_its_answer() -> None:
+    world = engine_with_roles()
+    info = world.must("POST", "sys/wrapping/wrap", {"a": 1}, x_service_wrap_ttl="60").body["wrap_info"]
+    (key,) = world.keys("wrapped/")
+    damage(world, keys.token(key.removeprefix("wrapped/")))
+    world.must("POST", "auth/token/revoke-accessor", {"accessor": info["accessor"]})
+    assert not world.keys("wrapped/")
+
+
 def test_a_damaged_child_ends_with_its_parent() -> None:
     world = engine_with_roles()
     parent = world.must("POST", "auth/token/create", {"policies": ["root"]}).auth["client_token"]
