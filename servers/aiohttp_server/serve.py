@@ -15,7 +15,7 @@ from cloudid_core.run import run
 from ..common.app import App
 from ..common.bootstrap import Setup
 from ..common.host import Host
-from ..common.listeners import BACKLOG
+from ..common.listeners import ACCEPTED_AT_ONCE, BACKLOG
 from ..common.logs import describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
@@ -26,9 +26,6 @@ from .host import open_host
 from .protocol import Server
 
 T = TypeVar("T")
-
-ACCEPTED_AT_ONCE: Final = 8
-"""asyncio accepts as many connections in one turn as its backlog has: many would push out each other unread."""
 
 AT_ONCE: Final = 0.001
 """Seconds; aiohttp takes 0 for no limit."""
@@ -67,6 +64,7 @@ async def _serve(setup: Setup) -> None:
         await runner.setup()
         try:
             for listener in listeners:
+                # asyncio accepts as many connections in one turn as the backlog that it is told
                 await web.SockSite(runner, listener, backlog=ACCEPTED_AT_ONCE).start()
                 listener.listen(BACKLOG)
             for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,6 +11,10 @@ from .settings import ServerSettings, SettingsError
 BACKLOG: Final = 1024
 """Connections that the kernel keeps until they are accepted."""
 
+ACCEPTED_AT_ONCE: Final = 8
+"""Most connections that are accepted in one turn of the event loop. With fewer, new clients wait many turns while the
+server is busy; at the connection limit, many more would push out each other unread."""
+
 NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 """Errors of an address that this machine does not have, as of `localhost` in IPv6 where that is off."""
 

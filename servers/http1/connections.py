@@ -28,7 +28,7 @@ LINGERING: Final = 128
 """Most refused connections at a time that are waited for, so that their clients can read the answer; fewer where the
 limit is lower, since the process may have few descriptors."""
 
-IN_USE_SECONDS: Final = 1.0
+IN_USE_SECONDS: Final = 2.0
 """A connection that was idle for less does not make room for another one of its own source."""
 
 RESERVE: Final = 512

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
@@ -14,6 +15,7 @@ from cloudid_core.run import run
 from ..common.app import App
 from ..common.bootstrap import Setup
 from ..common.host import Host
+from ..common.listeners import ACCEPTED_AT_ONCE
 from ..common.logs import describe_error
 from ..common.memory import settle
 from ..common.platform_identity import Platform
@@ -52,8 +54,8 @@ async def _serve(setup: Setup) -> None:
             host.sinks.append(log_event)
             setup.connect_audit(host.audit, log)
             host.read_budget = setup.read_budget
-            listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(bound)) for bound in setup.listen()]
-            service = await run(setup.open(setup.url(*listeners[0].socket.getsockname()[:2])), host)
+            listeners = setup.listen()
+            service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
             app = App(service, host, log, setup.trusted_proxies)
             await _Server(setup, app, listeners, log, signals).run()
             await app.finish()
@@ -66,7 +68,7 @@ class _Server:
         self,
         setup: Setup,
         app: App,
-        listeners: Sequence[trio.SocketListener],
+        listeners: Sequence[socket.socket],
         log: FilteringBoundLogger,
         signals: AsyncIterator[int],
     ) -> None:
@@ -87,11 +89,11 @@ class _Server:
                     for listener in self._listeners:
                         accepting.start_soon(self._accept, listener, serving)
                     settle()
-                    self._setup.announce(*self._listeners[0].socket.getsockname()[:2])
+                    self._setup.announce(*self._listeners[0].getsockname()[:2])
                     await self._wait_to_stop()
                     accepting.cancel_scope.cancel()
                 for listener in self._listeners:
-                    await listener.aclose()
+                    listener.close()
                 self._log.info("draining", connections=len(self._shared.connections))
                 self._app.is_draining = True
                 watching.start_soon(self._end_drain, serving)
@@ -99,17 +101,21 @@ class _Server:
                 serving.cancel_scope.deadline = trio.current_time() + self._setup.server.drain
             watching.cancel_scope.cancel()
 
-    async def _accept(self, listener: trio.SocketListener, serving: trio.Nursery) -> None:
+    async def _accept(self, listener: socket.socket, serving: trio.Nursery) -> None:
         while True:
+            await trio.lowlevel.wait_readable(listener)
             try:
-                stream = await listener.accept()
+                for _ in range(ACCEPTED_AT_ONCE):
+                    accepted, _ = listener.accept()
+                    stream = trio.SocketStream(trio.socket.from_stdlib_socket(accepted))
+                    serving.start_soon(self._serve_connection, stream)
+            except BlockingIOError:  # no more are waiting
+                pass
             except OSError as error:
                 if error.errno not in OUT_OF_RESOURCES:
-                    raise
+                    continue  # the client has gone again
                 self._warn_of_accepting("connections cannot be accepted", **describe_error(error))
                 await trio.sleep(ACCEPT_PAUSE)
-            else:
-                serving.start_soon(self._serve_connection, stream)
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
         connection = Connection(Secure(stream, self._tls) if self._tls else Plain(stream), self._shared)

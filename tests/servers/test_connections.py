@@ -372,12 +372,19 @@ def test_one_source_takes_the_server_from_nobody(crowded: Running) -> None:
     with connections(crowded, REQUEST) as greedy:
         assert {status(client.receive()) for client in greedy} == {200}
         with ExitStack() as others:
-            for number in range(LIMIT // 2):
+            for number in range(1, LIMIT // 2):
                 client = others.enter_context(Client(crowded.port))
                 assert status(client.ask(REQUEST)) == 200
-                for used in greedy[number + 1 :]:
-                    assert status(used.ask(REQUEST)) == 200
-            assert all(client.is_closed() for client in greedy[: LIMIT // 2])
+                greedy = [used for used in greedy if is_answered(used)]
+                assert len(greedy) == LIMIT - number
+
+
+def is_answered(client: Client) -> bool:
+    """Whether a connection has not been given up."""
+    try:
+        return client.ask(REQUEST) != b""
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 import pytest
@@ -17,8 +17,10 @@ from cloudid_core.effects import Instant, Now, Sleep
 from servers.aiohttp_server import protocol
 from servers.common.app import App
 from servers.common.host import Host
+from servers.common.listeners import ACCEPTED_AT_ONCE
 from servers.common.settings import ServerSettings
 from servers.trio_server import connection
+from servers.trio_server.serve import _Server
 from servers.trio_server.streams import Plain
 from tests.hosts.opened import on
 
@@ -281,3 +283,44 @@ def test_the_outbox_writes_in_order_and_leaves_out_what_is_closed() -> None:
         assert transports[0].written == [b"0", b"3", b"6", b"7"]
 
     asyncio.run(scenario())
+
+
+class Accepting(_Server):
+    """The part of a trio server that accepts connections; it notes in which turn each began to be served."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.turns: list[int] = []
+
+    async def count_turns(self) -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+            self.turn += 1
+
+    async def _serve_connection(self, stream: trio.SocketStream) -> None:
+        self.turns.append(self.turn)
+        await stream.aclose()
+
+
+def test_the_trio_server_accepts_many_connections_in_one_turn() -> None:
+    """Else new clients would wait as many turns as there are others before them."""
+    count = 3 * ACCEPTED_AT_ONCE
+    server = Accepting()
+
+    async def main(listener: socket.socket) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.count_turns)
+            nursery.start_soon(server._accept, listener, nursery)
+            with trio.move_on_after(PATIENCE):
+                while len(server.turns) < count:
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as clients:
+        listener.listen(count)
+        listener.setblocking(False)
+        for _ in range(count):
+            clients.enter_context(socket.create_connection(listener.getsockname(), PATIENCE))
+        trio.run(main, listener)
+    assert len(server.turns) == count
+    assert len({*server.turns}) < count / ACCEPTED_AT_ONCE * 3
