@@ -36,8 +36,11 @@ MIB: Final = KIB * KIB
 MOST: Final = 20
 """So many times the CPU of an ordinary input is too much."""
 
-ROUNDS: Final = 5
+ROUNDS: Final = 2
 """Of which the quickest counts."""
+
+TRIES: Final = 10
+"""On a busy machine not each of them shows what an input costs."""
 
 
 @frozen
@@ -311,6 +314,11 @@ def cpu(decoder: Decoder, raw: bytes | str) -> float:
     return min(once() for _ in range(ROUNDS))
 
 
+def costs_little(decoder: Decoder, raw: bytes | str) -> bool:
+    """Whether an input costs less than `MOST` times the CPU of an ordinary one, as one of some tries shows."""
+    return any(cpu(decoder, raw) < MOST * cpu(decoder, decoder.ordinary) for _ in range(TRIES))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _() -> Iterator[None]:
     """What other tests have left costs the collector of garbage nothing here."""
@@ -324,9 +332,7 @@ def _() -> Iterator[None]:
 def test_no_input_costs_much_more_than_an_ordinary_one(name: str) -> None:
     decoder = DECODERS[name]
     assert decoder.read(decoder.ordinary), "an ordinary input is read"
-    usual = cpu(decoder, decoder.ordinary)
-    ratios = {kind: round(cpu(decoder, raw) / usual, 1) for kind, raw in decoder.hostile.items()}
-    assert {kind: ratio for kind, ratio in ratios.items() if ratio >= MOST} == {}
+    assert [kind for kind, raw in decoder.hostile.items() if not costs_little(decoder, raw)] == []
 
 
 @pytest.mark.parametrize("name", DECODERS)

@@ -275,7 +275,7 @@ def test_force_does_not_repair_over_a_damaged_role_which_may_keep_an_application
     assert (reply.status, reply.codes) == (503, ["entry_damaged"])
     assert digest in reply.body["errors"][0]
     world.must("DELETE", "cloud/roles/existing")
-    assert world.ask("POST", "cloud/reconcile").status == 202
+    assert world.ask("POST", "cloud/reconcile").status == 200
 
 
 def test_reconcile_does_not_name_the_damaged_entries_of_other_mounts() -> None:
