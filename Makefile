@@ -61,7 +61,7 @@ soak: $(READY) ## Watch each server for MINUTES: memory, descriptors and store m
 	done
 
 docs: $(READY) ## Print the reference pages from the tables
-	@$(BIN)/python -m cloudid_core.api.documents > docs/reference.md
+	@$(BIN)/python -m cloudid_core.documents > docs/reference.md
 	@$(BIN)/python -m cloudid_core.permissions.documents > docs/permissions.md
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
 	@$(BIN)/python -m servers.provider_simulator.documents > docs/simulator.md

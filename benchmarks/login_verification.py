@@ -35,19 +35,19 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from cloudid_core import Secret, Settings, run_now
-from cloudid_core.api.fields import parse
-from cloudid_core.api.routing import Call
 from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import check_claims
 from cloudid_core.auth_method.decision import NO_FACTS, Verified, decide
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.login import log_in
 from cloudid_core.auth_method.verification import verify_login_jwt
-from cloudid_core.foundation.caches import Caches
-from cloudid_core.foundation.context import Context
-from cloudid_core.foundation.deadline import Deadline
+from cloudid_core.caches import Caches
+from cloudid_core.context.context import Context
+from cloudid_core.deadline import Deadline
+from cloudid_core.forms.fields import parse
 from cloudid_core.mounts.table import MountTable, mount_table
 from cloudid_core.provider.signing_keys import KeySet
+from cloudid_core.routing.routes import Call
 from cloudid_core.store.records import Found
 
 from .fleet import AUDIENCE, Fleet, Member, open_login, raise_fleet

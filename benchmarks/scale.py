@@ -31,11 +31,11 @@ from attrs import evolve, frozen
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec.structs import replace
 
+from cloudid_core.caches import Caches
+from cloudid_core.context.keyring import open_keyring
 from cloudid_core.effects import ListKeys
-from cloudid_core.foundation.caches import Caches
 from cloudid_core.run import run
 from cloudid_core.store import keys
-from cloudid_core.store.keyring import open_keyring
 from cloudid_core.store.records import Records, encode
 from cloudid_core.store.sealing import NONCE_SIZE, Keyring, Sealer, seal_with
 from cloudid_core.tokens.record import Token

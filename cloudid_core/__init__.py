@@ -3,8 +3,8 @@
 An embedder needs `initialise`, `open_service` and `run`, and a `Host` of its own; see the README.
 """
 
-from .api.response import Request, Response
 from .effects import Host, HttpRequest, HttpResponse
+from .messages.response import Request, Response
 from .run import run, run_now
 from .service import Service, initialise, open_service
 from .settings import Settings

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from .caches import Caches
+from .context.keyring import KEYRING_BYTES, make_keyring, open_keyring, seal_keyring
 from .effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry
 from .errors import Code, Conflict, Refused
-from .foundation.caches import Caches
-from .issuer.roll_over import make_first
 from .mounts.table import MOUNT_BYTES, TOKEN, default_mounts
+from .rotation.signing_keys import make_first
 from .settings import Settings
 from .store import keys
 from .store.changes import Changes
-from .store.keyring import KEYRING_BYTES, make_keyring, open_keyring, seal_keyring
 from .store.records import Records
 from .store.sealing import NONCE_SIZE, Keyring, Sealer
 from .tokens import encoding

@@ -14,30 +14,30 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from .api.body_limit import UNASKED, body_limit
-from .api.dispatch import respond
-from .api.exchange import Exchange
-from .api.response import Request, Response, render_refusal, with_headers
-from .audit.entry import response_entries
 from .background.loop import Loop
 from .background.nodes import leave, look_around
+from .caches import Caches
+from .catalog import CATALOG, HANDLERS
+from .context.context import Context
+from .context.keyring import open_keyring, read_keyring
+from .dispatch.audit_entry import response_entries
+from .dispatch.body_limit import UNASKED, body_limit
+from .dispatch.dispatch import respond
+from .dispatch.exchange import Exchange
+from .dispatch.request_ids import KEY_SIZE, RequestIds
 from .effects import Instant, Now, Program, RandomBytes, Record
 from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused
-from .foundation.caches import Caches
-from .foundation.context import Context
-from .foundation.node import Node
-from .foundation.request_ids import KEY_SIZE, RequestIds
+from .health.node import Node
 from .initialise import initialise
-from .issuer.roll_over import ensure_first
 from .leases.revocation import end_lease
-from .mounts.catalog import CATALOG, HANDLERS
+from .messages.response import Request, Response, render_refusal, with_headers
 from .provider.client import PROVIDER_FAILURES, refusal_of
 from .provider.signing_keys import refresh_ahead
 from .quotas.failed_logins import count_failed_login
 from .rotation.automation import keep_plans
 from .rotation.identities import keep_identities
+from .rotation.signing_keys import ensure_first
 from .settings import Settings
-from .store.keyring import open_keyring, read_keyring
 from .store.records import Records
 from .store.sealing import Sealer
 from .system import stored_rules

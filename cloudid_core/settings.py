@@ -11,9 +11,9 @@ from typing import Final
 
 from attrs import Factory, field, frozen
 
-from .api.fields import BOOLEAN, INTEGER, PAUSE, FieldType, bounded, lasting, one_of, setting
 from .audit.device import DeclaredDevice
 from .clouds import CLOUDS, Cloud
+from .forms.fields import BOOLEAN, INTEGER, PAUSE, FieldType, bounded, lasting, one_of, setting
 from .values import coercion, network
 from .values.bounds import LONGEST_BELIEF, LONGEST_LIFE
 from .values.secret import Secret

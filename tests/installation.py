@@ -24,12 +24,12 @@ from cloudid_core import (
     initialise,
     open_service,
 )
-from cloudid_core.api.response import ERROR_CODE_HEADER
-from cloudid_core.background import queue
 from cloudid_core.clouds import CLOUDS, Cloud
+from cloudid_core.context import queue
+from cloudid_core.context.context import Context
 from cloudid_core.effects import CallProvider, Commit, Instant, Program
 from cloudid_core.errors import CloudidError
-from cloudid_core.foundation.context import Context
+from cloudid_core.messages.response import ERROR_CODE_HEADER
 from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore

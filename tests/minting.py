@@ -10,8 +10,8 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from cloudid_core.caches import Caches
 from cloudid_core.errors import Code, Refused
-from cloudid_core.foundation.caches import Caches
 from cloudid_core.provider.signing_keys import KeySet
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret

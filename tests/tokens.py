@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from cloudid_core.issuer.tokens import IdentityTokens
+from cloudid_core.credentials.identity_tokens import IdentityTokens
 
 from .installation import ROOT, Installation
 

@@ -9,9 +9,9 @@ from typing import Annotated, Final, NoReturn, TypeAlias
 
 import msgspec
 
+from ..caches import Caches
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..foundation.caches import Caches
 from ..values import resource_id
 from ..values.folding import fold, folds_to
 from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId

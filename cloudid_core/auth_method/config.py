@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded, lasting, setting, show
-from ..api.response import Answer
-from ..api.routing import Call
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
+from ..context.context import Context
+from ..credentials import root_credential
+from ..credentials.root_credential import RootCredential, changes_given, client_of, effective_config, settled
+from ..deadline import Deadline
 from ..errors import Code, Problem, Refused
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
+from ..forms.fields import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded, lasting, setting, show
+from ..messages.response import Answer
 from ..mounts.table import Mount
 from ..provider.client import Client
 from ..provider.retry import RetryPolicy
-from ..rotation import root_credential
 from ..rotation.configure import commit_config, credential_warnings, root_password_expiration
-from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config, settled
+from ..routing.routes import Call
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

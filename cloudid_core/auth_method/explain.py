@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from attrs import define
 
-from ..api.fields import ANY, TEXT, Json, setting
-from ..api.response import Answer
-from ..api.routing import Call
 from ..errors import Code, Refused, reason_of
+from ..forms.fields import ANY, TEXT, Json, setting
+from ..messages.response import Answer
 from ..mounts.table import mount_table
 from ..provider.client import PROVIDER_FAILURES, refusal_of
 from ..provider.signing_keys import known_keys
+from ..routing.routes import Call
 from ..store.conflicts import retry_on_conflict
 from .claims import Claims
 from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine

@@ -8,8 +8,8 @@ from typing import Final
 
 from attrs import define
 
-from ..api.fields import TEXT, setting
 from ..errors import Code, Problem, Refused
+from ..forms.fields import TEXT, setting
 from ..values import resource_id
 from ..values.guid import GUID, guid
 from ..values.names import NAME, name

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ..caches import Caches
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..foundation.caches import Caches
 from ..provider.compute import Machine
 from ..values.folding import fold, fold_location
 from .claims import Claims, read

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.hashes import SHA256
 from pybase64 import b64decode
 
+from ..caches import Bounded
 from ..errors import Code, Refused
-from ..foundation.caches import Bounded
 
 ALGORITHM: Final = "RS256"
 _PADDING: Final = PKCS1v15()

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..api.response import Answer
-from ..api.routing import Call
 from ..audit.device import Decision
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
 from ..events import MachineClaimIgnored
+from ..messages.response import Answer
 from ..mounts.table import unchanged_mounts
 from ..provider.client import PROVIDER_FAILURES, Client
 from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
 from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
 from ..quotas.failed_logins import count_failed_login
+from ..routing.routes import Call
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from ..store.sealing import NONCE_SIZE

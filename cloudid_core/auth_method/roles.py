@@ -7,13 +7,13 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import IDENTIFIERS, SECONDS, fields_of, setting, show, some_of
-from ..api.response import NOTHING, Answer
-from ..api.routing import Call, capture_name
+from ..context.context import Context
 from ..errors import Code, Problem, Refused
-from ..foundation.context import Context
-from ..foundation.lifetime import Terms
+from ..forms.fields import IDENTIFIERS, SECONDS, fields_of, setting, show, some_of
+from ..forms.lifetime import Terms
+from ..messages.response import NOTHING, Answer
 from ..mounts.table import Mount
+from ..routing.routes import Call, capture_name
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

@@ -14,12 +14,12 @@ from attrs import field, frozen
 from msgspec.structs import replace
 
 from ..audit.device import Decision
+from ..context.context import Context
+from ..credentials.root_credential import client_of, effective_config
+from ..deadline import Deadline
 from ..errors import Code, Conflict, Refused
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
 from ..mounts.table import Mount, MountTable, mount_table
 from ..provider.client import Client
-from ..rotation.root_credential import client_of, effective_config
 from ..store import keys
 from ..store.records import Found, expected, version_of
 from ..tokens.issue import Template, template

@@ -6,8 +6,8 @@ checked anew at each login.
 
 from __future__ import annotations
 
+from ..caches import Caches
 from ..errors import CloudidError, Code, Refused
-from ..foundation.caches import Caches
 from ..provider.signing_keys import KeySet
 from . import jws
 from .claims import Claims, read

@@ -14,17 +14,17 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from ..context import queue
+from ..context.context import Context
+from ..context.queue import Due, Job
 from ..effects import ABSENT, Instant
 from ..errors import REASON_LIMIT, CloudidError, Code, Refused
 from ..events import IntentChanged
-from ..foundation.components import mount_client
-from ..foundation.context import Context
 from ..provider.provisioned import Provisioned, Removal, remove
+from ..routing.components import mount_client
 from ..store import keys
 from ..store.changes import NO_CHANGES, Changes
 from ..store.records import Found
-from . import queue
-from .queue import Due, Job
 
 BETWEEN_REASONS: Final = "; "
 MOST_REASONS: Final = 20

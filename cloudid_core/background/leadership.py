@@ -11,9 +11,9 @@ from typing import Final
 
 from attrs import frozen
 
+from ..context.context import Context
 from ..effects import Instant
 from ..errors import Conflict
-from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

@@ -16,19 +16,19 @@ from typing import Final
 
 from attrs import frozen
 
+from ..caches import Bounded
+from ..context import queue
+from ..context.context import Context
+from ..context.keyring import keep_reserve
+from ..context.queue import Job
+from ..deadline import Deadline
 from ..effects import ABSENT, Instant, ListKeys, Now, Program, Record, gather
 from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed, Refused
 from ..events import JobFailed, Problem
-from ..foundation.caches import Bounded
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
-from ..foundation.problems import HealthProblem
+from ..health.problems import HealthProblem
 from ..store import keys
 from ..store.changes import Changes
-from ..store.keyring import keep_reserve
-from . import queue
 from .leadership import hold_leadership, release_leadership
-from .queue import Job
 
 SWEEP_PAUSE: Final = 10.0
 """Least seconds between two sweeps for dead entries, unless one has left something or a request asks for another."""

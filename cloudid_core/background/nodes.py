@@ -11,11 +11,11 @@ from typing import Final
 
 import attrs
 
+from ..context.context import Context
 from ..effects import CompareClocks, Instant, Now, Record
 from ..errors import Conflict, HostFailure, RecordFailed
 from ..events import SettingsDiffer
-from ..foundation.context import Context
-from ..foundation.node import NodeRecord
+from ..health.node import NodeRecord
 from ..settings import Settings
 from ..store import keys
 from ..store.changes import Changes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..background import queue
 from ..background.journal import find_intent, undo
-from ..background.queue import Due, Job
+from ..context import queue
+from ..context.queue import Due, Job
 from ..effects import ListKeys, Now
 from ..errors import EntryDamaged
 from ..store import keys

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from attrs import evolve, frozen
 
-from ..background import queue
-from ..background.queue import Due
+from ..context import queue
+from ..context.context import Context
+from ..context.queue import Due
 from ..effects import Instant
 from ..events import LeaseChanged
-from ..foundation.context import Context
 from ..provider.provisioned import Provisioned
 from ..store import keys
 from ..store.changes import Changes

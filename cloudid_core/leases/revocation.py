@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
-from ..background import queue
 from ..background.journal import UNDER_WAY, abandoned_intent, attempt, reason_text
-from ..background.queue import NO_FENCE, Due, Job
+from ..context import queue
+from ..context.context import Context
+from ..context.queue import NO_FENCE, Due, Job
 from ..effects import Instant
 from ..errors import Conflict, EntryDamaged
-from ..foundation.context import Context
 from ..provider.provisioned import Removal
 from ..store import keys
 from ..store.changes import Changes

@@ -12,13 +12,13 @@ from typing import Final
 
 from attrs import define, field
 
-from ..api.fields import Json
-from ..api.response import NOTHING, Answer
-from ..background.queue import NO_FENCE, Job
+from ..context.context import Context
+from ..context.queue import NO_FENCE, Job
+from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now, gather
 from ..errors import CloudidError, Code, Problem, Refused, reason_of
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
+from ..forms.fields import Json
+from ..messages.response import NOTHING, Answer
 from ..provider.client import PROVIDER_FAILURES, refusal_of
 from ..provider.provisioned import Removal
 from .record import Lease

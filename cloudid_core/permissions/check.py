@@ -7,14 +7,15 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import TEXT, Json, setting
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route
 from ..effects import Program, gather
 from ..errors import Code, Refused, reason_of
+from ..forms.fields import TEXT, Json, setting
+from ..messages.operations import Operation
+from ..messages.response import Answer
 from ..provider.assignments import scope as parse_scope
 from ..provider.client import PROVIDER_FAILURES, Client, refusal_of
 from ..provider.granted import Actions, actions_at, directory_permissions
+from ..routing.routes import Call, Route
 from .table import Api, Feature, Need, features_of
 
 MOST_SCOPES: Final = 20

@@ -9,8 +9,8 @@ from typing import Final, NoReturn
 
 from attrs import evolve, field, frozen
 
-from ..api.fields import Json
 from ..errors import Code, Refused
+from ..forms.fields import Json
 from ..values import duration, json_text
 from . import hcl
 

@@ -11,8 +11,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from ..api.fields import Json
 from ..errors import Code, Refused
+from ..forms.fields import Json
 
 _MOST_TOKENS: Final = 15_000
 _DEEPEST: Final = 8

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import Field, Json
+from ..forms.fields import Field, Json
 from ..values.folding import fold
 from ..values.limits import least
 from . import parameters as constraints

@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import Field, Json
+from ..forms.fields import Field, Json
 from ..values.folding import fold
 from ..values.json_text import computed
 from .document import Rule, Values

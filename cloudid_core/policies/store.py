@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ..context.context import Context
 from ..effects import ABSENT, give_way
-from ..foundation.context import Context
 from ..store import keys
 from .builtin import BUILT_IN, ROOT, normalised
 from .document import Policy

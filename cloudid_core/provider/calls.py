@@ -7,9 +7,9 @@ from typing import Final
 
 from attrs import frozen
 
+from ..deadline import Deadline
 from ..effects import CallProvider, HttpRequest, HttpResponse, Instant, Now, RandomBytes, Sleep
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
-from ..foundation.deadline import Deadline
 from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
 from .single_flight import Flight, Pause
 

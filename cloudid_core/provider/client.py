@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 import msgspec
 from attrs import field, frozen
 
-from ..api.fields import Json
 from ..clouds import Cloud
 from ..effects import HttpRequest, HttpResponse, Now
 from ..errors import (
@@ -21,6 +20,7 @@ from ..errors import (
     Refused,
     TimeIsUp,
 )
+from ..forms.fields import Json
 from ..values.secret import Secret
 from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from msgspec import Meta
 
-from ..api.fields import Json
 from ..effects import Now
 from ..errors import ProviderProblem
+from ..forms.fields import Json
 from .client import ApiCall, Client, get_json, pages
 from .directory import VERSION
 from .propagation import Family, while_fresh

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..deadline import Deadline
 from ..effects import Now, PlatformToken, ReadPlatformToken, Sleep
 from ..errors import PlatformTokenUnavailable
-from ..foundation.deadline import Deadline
 from .retry import SHORTEST_TRY
 
 PAUSES: Final = (1.0, 2.0, 4.0)

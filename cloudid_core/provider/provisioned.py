@@ -15,16 +15,10 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 from msgspec.structs import replace
 
+from ..deadline import Deadline
 from ..effects import Instant, Now, Program, gather
 from ..errors import CloudidError, reason_of
-from ..foundation.deadline import Deadline
-from .applications import (
-    application_by_unique_name,
-    delete_application,
-    purge,
-    remove_named_passwords,
-    remove_password,
-)
+from .applications import application_by_unique_name, delete_application, purge, remove_named_passwords, remove_password
 from .assignments import unassign
 from .client import Client
 from .groups import remove_member

@@ -14,12 +14,12 @@ from typing import Any, Final
 from attrs import evolve, frozen
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
+from ..caches import Caches
 from ..clouds import Cloud
+from ..deadline import Deadline
 from ..effects import Instant, Now, Program, Record, gather
 from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, RecordFailed, Refused
 from ..events import JobFailed, Problem
-from ..foundation.caches import Caches
-from ..foundation.deadline import Deadline
 from ..settings import Settings
 from .calls import RetryBudget
 from .client import Client, refusal_of

@@ -15,10 +15,10 @@ import msgspec
 from attrs import define, field
 from msgspec.structs import replace
 
+from ..caches import Caches
+from ..deadline import Deadline
 from ..effects import Instant, Now, Program, shared, within
 from ..errors import CloudidError, Code, Refused, TimeIsUp
-from ..foundation.caches import Caches
-from ..foundation.deadline import Deadline
 from ..settings import Settings
 from .retry import SHORTEST_TRY, RetryPolicy
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ..caches import Bounded
 from ..effects import Instant
-from ..foundation.caches import Bounded
 
 ROUNDING: Final = 1e-9
 """What arithmetic may lose of a whole one."""

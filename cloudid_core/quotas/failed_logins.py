@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..context.context import Context
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..foundation.context import Context
 from ..values import network
 from .bucket import take
 

@@ -13,9 +13,9 @@ from typing import Final
 from attrs import frozen
 
 from ..background.journal import Intent
+from ..context.context import Context
 from ..effects import ListKeys
 from ..errors import Code, Refused
-from ..foundation.context import Context
 from ..mounts.table import SECRET, Mount, MountTable
 from ..store import keys
 from ..store.changes import Changes

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
+from ..context.context import Context
 from ..effects import Instant
 from ..errors import HostFailure
-from ..foundation.context import Context
 from ..store import keys
 from ..values import network
 from .bucket import Taken, take

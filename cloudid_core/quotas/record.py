@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from attrs import field, frozen
 
-from ..api.fields import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, setting
 from ..errors import Code, Refused
+from ..forms.fields import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, setting
 from ..values import coercion, listing, names
 from ..values.bounds import LONGEST_INTERVAL
 from ..values.folding import fold

@@ -13,10 +13,11 @@ from typing import Final
 from attrs import evolve
 
 from ..background.journal import abandoned_intent, marker
-from ..background.queue import NO_FENCE
+from ..context.context import Context
+from ..context.queue import NO_FENCE
+from ..credentials.root_credential import RootCredential, password_lifetime
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
-from ..foundation.context import Context
 from ..provider.applications import CLOCK_SKEW, make_password
 from ..provider.client import Client
 from ..provider.propagation import Family, while_fresh
@@ -26,7 +27,6 @@ from ..store.records import Found
 from ..tokens.encoding import new_id
 from .record import Home, Key, Phase, Rotation, changed, given_up
 from .root import hinted_key, is_used_elsewhere, root_application
-from .root_credential import RootCredential, password_lifetime
 
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
 

@@ -6,13 +6,13 @@ from typing import Final
 
 from attrs import evolve
 
-from ..background import queue
-from ..background.queue import Job
+from ..context import queue
+from ..context.queue import Job
+from ..deadline import Deadline
 from ..effects import Instant
 from ..errors import CloudidError, Conflict, reason_of
-from ..foundation.components import mount_client
-from ..foundation.deadline import Deadline
 from ..mounts.table import Mount, mount_table
+from ..routing.components import mount_client
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..api.fields import Json
-from ..api.response import Answer
-from ..api.routing import Call
+from ..context.context import Context
+from ..credentials.root_credential import RootCredential
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..foundation.context import Context
-from ..foundation.environment import effective
+from ..forms.environment import effective
+from ..forms.fields import Json
+from ..messages.response import Answer
 from ..mounts.table import Mount
+from ..routing.routes import Call
 from ..store.changes import Changes
 from ..values import rfc3339
 from .identities import MOST_COUNTED, rewritten, self_targets
 from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from
 from .record import Key, find_undamaged_rotation
 from .root import is_managed
-from .root_credential import RootCredential
 
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..background.journal import Intent
-from ..background.queue import Due
+from ..context.context import Context
+from ..context.queue import Due
+from ..credentials.root_credential import RootCredential, credentials_of
 from ..effects import ABSENT, Instant, ListKeys, Now
 from ..errors import EntryDamaged, Refused
-from ..foundation.context import Context
-from ..foundation.environment import effective
+from ..forms.environment import effective
 from ..mounts.table import Mount, mount_table
 from ..provider.assertions import Source
 from ..provider.identities import Identities, Proofs, identities_for_writing
@@ -22,7 +23,6 @@ from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict
 from .record import find_undamaged_rotation
 from .root import find_root
-from .root_credential import RootCredential, credentials_of
 
 PAGE: Final = 100
 MOST_COUNTED: Final = 100

@@ -12,17 +12,17 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..background import queue
-from ..background.queue import Due
+from ..context import queue
+from ..context.context import Context
+from ..context.queue import Due
+from ..credentials.root_credential import RootCredential
 from ..effects import ABSENT, Instant
-from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found
 from ..values.bounds import DAY
 from ..values.schedule import Schedule
 from .record import Key, Rotation
-from .root_credential import RootCredential
 
 LONGEST_OVERLAP: Final = 300.0
 """Seconds for which the old and the new secret both live, at most."""

@@ -6,11 +6,11 @@ from enum import Enum
 
 from attrs import evolve, frozen
 
-from ..background import queue
-from ..background.queue import Due
+from ..context import queue
+from ..context.context import Context
+from ..context.queue import Due
 from ..effects import Instant
 from ..events import RotationChanged
-from ..foundation.context import Context
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found, expected

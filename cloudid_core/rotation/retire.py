@@ -6,16 +6,16 @@ from typing import Final
 
 from attrs import evolve
 
-from ..background.queue import Job
+from ..context.queue import Job
+from ..credentials.root_credential import RootCredential
 from ..effects import Instant
-from ..foundation.components import mount_client
 from ..provider.applications import find_application, remove_password
 from ..provider.client import Client
+from ..routing.components import mount_client
 from ..store.changes import Changes
 from ..store.records import Found
 from .record import Key, Phase, Rotation, changed, overruled
 from .root import is_used_elsewhere
-from .root_credential import RootCredential
 from .switch import accepted, is_home, switch_back
 
 OVERRULED: Final = "the configuration was changed: keys of the root application were left at the provider"

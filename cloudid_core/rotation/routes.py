@@ -6,13 +6,15 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, Json, setting
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route
+from ..credentials.root_credential import RootCredential, credentials_of, owner_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of
-from ..foundation.components import mount_client
-from ..foundation.environment import effective
+from ..forms.environment import effective
+from ..forms.fields import BOOLEAN, Json, setting
+from ..messages.operations import Operation
+from ..messages.response import Answer
+from ..routing.components import mount_client
+from ..routing.routes import Call, Route
 from ..store.conflicts import retry_on_conflict
 from ..store.records import Found, version_of
 from ..values import rfc3339
@@ -21,7 +23,6 @@ from .identities import self_targets
 from .plan import find_plan
 from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation
 from .root import find_root
-from .root_credential import RootCredential, credentials_of, owner_of
 from .start import managed_root, start
 from .switch import CHANGED, prove_and_switch
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..background.queue import NO_FENCE
+from ..context.context import Context
+from ..context.queue import NO_FENCE
+from ..credentials.root_credential import RootCredential
+from ..deadline import Deadline
 from ..effects import Instant, ListKeys
 from ..errors import Code, Refused
-from ..foundation.components import mount_client
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
+from ..routing.components import mount_client
 from ..store import keys
 from ..store.records import Found, expected
 from .add import add
 from .record import Rotation, find_rotation
 from .root import find_root, is_managed, is_used_elsewhere
-from .root_credential import RootCredential
 
 MOST_KEYS: Final = 8
 """How many secrets that a mount made may live at the same time."""

@@ -8,11 +8,12 @@ from typing import Final
 from attrs import evolve
 from msgspec.structs import replace
 
-from ..background.queue import NO_FENCE
+from ..context.context import Context
+from ..context.queue import NO_FENCE
+from ..credentials.root_credential import RootCredential
+from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import ProviderProblem
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
 from ..mounts.table import Mount
 from ..provider.acceptance import wait_until_accepted
 from ..provider.client import Client
@@ -23,7 +24,6 @@ from .add import give_up
 from .plan import overlap, replanned
 from .record import Key, Phase, Rotation, changed, find_rotation
 from .root import find_root
-from .root_credential import RootCredential
 
 PROOFS: Final = 3
 """How often in a row the provider must accept a secret."""

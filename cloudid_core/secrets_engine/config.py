@@ -6,21 +6,21 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, ENVIRONMENT, GUID, TENANT, setting, show
-from ..api.response import Answer
-from ..api.routing import Call
 from ..background.journal import IntentGuard
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
+from ..context.context import Context
+from ..credentials import root_credential
+from ..credentials.root_credential import RootCredential, changes_given, client_of, effective_config, settled
+from ..deadline import Deadline
 from ..effects import ListKeys
 from ..errors import Code, Refused
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
-from ..foundation.environment import effective
+from ..forms.environment import effective
+from ..forms.fields import BOOLEAN, ENVIRONMENT, GUID, TENANT, setting, show
+from ..messages.response import Answer
 from ..mounts.table import Mount
 from ..provider.client import Client
-from ..rotation import root_credential
 from ..rotation.configure import commit_config, credential_warnings, root_password_expiration
-from ..rotation.root_credential import RootCredential, changes_given, client_of, effective_config, settled
+from ..routing.routes import Call
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

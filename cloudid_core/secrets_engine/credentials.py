@@ -11,14 +11,14 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.response import Answer
-from ..api.routing import Call, capture_name
 from ..background.journal import Intent, abandon, closing, marker, open_intent
+from ..credentials.root_credential import client_of, effective_config
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused
-from ..foundation.lifetime import grant as grant_life
+from ..forms.lifetime import grant as grant_life
 from ..leases.record import Lease
 from ..leases.revocation import end_lease
+from ..messages.response import Answer
 from ..mounts.table import mount_table, require_live
 from ..provider.acceptance import wait_until_accepted
 from ..provider.applications import NewPassword
@@ -27,7 +27,7 @@ from ..provider.identities import lending
 from ..provider.propagation import GRACE, Family
 from ..provider.provisioned import Provisioned
 from ..quotas.lease_count import room_for_lease
-from ..rotation.root_credential import client_of, effective_config
+from ..routing.routes import Call, capture_name
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

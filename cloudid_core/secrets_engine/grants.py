@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 
 from attrs import evolve, frozen
 
-from ..api.fields import FieldType, Json
 from ..errors import Code, Problem, Refused
+from ..forms.fields import FieldType, Json
 from ..provider import assignments, groups
 from ..provider.client import Client
 from ..values import json_text

@@ -7,17 +7,17 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-from ..api.routing import Call
 from ..background.journal import Intent
+from ..credentials.root_credential import RootCredential
 from ..effects import ListKeys, in_turns
 from ..errors import EntryDamaged
-from ..foundation.environment import effective
+from ..forms.environment import effective
 from ..leases.record import Lease
 from ..mounts.table import Mount, mount_table
 from ..provider.provisioned import Provisioned
 from ..rotation.record import Rotation
 from ..rotation.root import HINT_LENGTH
-from ..rotation.root_credential import RootCredential
+from ..routing.routes import Call
 from ..store import keys
 from ..store.records import PAGE, Found
 from .inventory import Object, ObjectKind

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from ..api.routing import Call, capture_name
 from ..background.journal import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent
-from ..background.queue import Due
+from ..context.queue import Due
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
 from ..mounts.table import Mount
@@ -21,6 +20,7 @@ from ..provider.applications import describe_application
 from ..provider.client import Client
 from ..provider.identities import identities_for_writing
 from ..provider.provisioned import Provisioned
+from ..routing.routes import Call, capture_name
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found

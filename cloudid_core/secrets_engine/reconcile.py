@@ -14,17 +14,17 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, INTEGER, Json, bounded, setting
-from ..api.response import Answer
-from ..api.routing import Call
 from ..background.journal import Intent, abandoned_intent
 from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
+from ..forms.fields import BOOLEAN, INTEGER, Json, bounded, setting
 from ..leases.record import Lease, find_undamaged_leases
 from ..leases.revocation import end_leases, forget_lease
+from ..messages.response import Answer
 from ..mounts.table import mount_table
 from ..provider.client import Client
 from ..provider.provisioned import Provisioned
+from ..routing.routes import Call
 from ..store import keys
 from ..store.changes import Changes
 from ..values import rfc3339

@@ -8,19 +8,19 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, bounded, one_of, setting, show
-from ..api.response import Answer
-from ..api.routing import Call, capture_name
+from ..context.context import Context
+from ..credentials.root_credential import client_of, effective_config
 from ..effects import Instant
 from ..errors import Code, EntryDamaged, Problem, Refused
-from ..foundation.context import Context
-from ..foundation.environment import effective
-from ..foundation.lifetime import Terms
+from ..forms.environment import effective
+from ..forms.fields import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, bounded, one_of, setting, show
+from ..forms.lifetime import Terms
+from ..messages.response import Answer
 from ..mounts.table import Mount, require_live
 from ..provider import applications
 from ..provider.client import Client
 from ..provider.identities import lending
-from ..rotation.root_credential import client_of, effective_config
+from ..routing.routes import Call, capture_name
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..api.routing import Operation, Route, RouteTable
-from ..foundation.components import Component
+from ..messages.operations import Operation
 from ..mounts.table import SECRET
 from ..permissions.check import permissions_route
 from ..rotation import routes as rotation
+from ..routing.components import Component
+from ..routing.routes import Route, RouteTable
 from . import config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
+from ..deadline import Deadline
 from ..effects import Now, Program, RandomBytes, Sleep
 from ..errors import Code, Conflict, Refused
-from ..foundation.deadline import Deadline
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,6 +10,7 @@ import msgspec
 from cattrs import ClassValidationError
 from cattrs.preconf.msgspec import make_converter
 
+from ..caches import Bounded
 from ..effects import (
     ABSENT,
     MOST_ENTRIES,
@@ -24,7 +25,6 @@ from ..effects import (
     give_way,
 )
 from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, RecordFailed, Refused
-from ..foundation.caches import Bounded
 from ..values.secret import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict

@@ -8,7 +8,13 @@ from typing import Any, Final
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..api.fields import (
+from ..audit.device import FILE, KEY_BYTES, NULL, SOCKET, STDOUT, DeclaredDevice, Device
+from ..context.context import Context
+from ..dispatch.audit_entry import probe
+from ..effects import RandomBytes, Record
+from ..errors import Code, RecordFailed, Refused
+from ..events import DeviceChanged
+from ..forms.fields import (
     BOOLEAN,
     PAUSE,
     TEXT,
@@ -22,15 +28,10 @@ from ..api.fields import (
     setting,
     spellings_of,
 )
-from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route, captured
-from ..audit.device import FILE, KEY_BYTES, NULL, SOCKET, STDOUT, DeclaredDevice, Device
-from ..audit.entry import probe
-from ..effects import RandomBytes, Record
-from ..errors import Code, RecordFailed, Refused
-from ..events import DeviceChanged
-from ..foundation.context import Context
+from ..messages.operations import Operation
+from ..messages.response import NOTHING, Answer
 from ..mounts.table import MountTable, change_mounts, mount_table
+from ..routing.routes import Call, Route, captured
 from ..values import listing
 from ..values.coercion import text
 from ..values.guid import uuid_text

@@ -7,12 +7,13 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, Json, setting
-from ..api.request import UNAUDITED_HEADERS
-from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route, captured
 from ..errors import Code, Refused
+from ..forms.fields import BOOLEAN, Json, setting
+from ..messages.operations import Operation
+from ..messages.request import UNAUDITED_HEADERS
+from ..messages.response import NOTHING, Answer
 from ..mounts.table import MountTable, change_mounts, mount_table
+from ..routing.routes import Call, Route, captured
 from ..values.names import are_same
 
 PATH: Final = "config/auditing/request-headers"

@@ -6,14 +6,15 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import TEXT, TEXTS, Json, setting
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route
 from ..effects import give_way
 from ..errors import Code, Refused
+from ..forms.fields import TEXT, TEXTS, Json, setting
+from ..messages.operations import Operation
+from ..messages.response import Answer
 from ..mounts.table import mount_table
 from ..policies.matching import Acl
 from ..policies.store import load_acl
+from ..routing.routes import Call, Route
 from ..tokens.authenticate import find_by_accessor, find_by_text, is_good
 from ..tokens.record import Token
 

@@ -9,12 +9,13 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import BOOLEAN, FieldType, Json, setting
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route
 from ..errors import Code, Refused
-from ..foundation.node import Node
+from ..forms.fields import BOOLEAN, FieldType, Json, setting
+from ..health.node import Node
+from ..messages.operations import Operation
+from ..messages.response import Answer
 from ..mounts.table import SYSTEM
+from ..routing.routes import Call, Route
 from ..values import coercion, rfc3339
 from ..version import VERSION
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ..context.context import Context
+from ..context.keyring import drop_keys, keep_reserve, read_keyring
+from ..deadline import Deadline
 from ..effects import MOST_ENTRIES, Commit, Entry, Instant, ListKeys, RandomBytes, ReadEntries, Sleep
 from ..errors import Conflict, OutcomeUnknown
-from ..foundation.context import Context
-from ..foundation.deadline import Deadline
 from ..mounts.table import mount_table
 from ..store import keys
-from ..store.keyring import drop_keys, keep_reserve, read_keyring
 from ..store.sealing import NONCE_SIZE, SealBroken, term_of
 from ..tokens.record import Token
 

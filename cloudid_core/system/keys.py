@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route
-from ..issuer.roll_over import begin_key
-from ..store.keyring import begin_data_key, begin_token_keys
+from ..context.keyring import begin_data_key, begin_token_keys
+from ..messages.operations import Operation
+from ..messages.response import NOTHING, Answer
+from ..rotation.signing_keys import begin_key
+from ..routing.routes import Call, Route
 from ..values import rfc3339
 from .key_retirement import retire_data_keys, retire_token_keys
 

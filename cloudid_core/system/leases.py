@@ -9,19 +9,20 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of, setting
-from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route
 from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of
-from ..foundation.lifetime import Terms, grant
+from ..forms.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of, setting
+from ..forms.lifetime import Terms, grant
 from ..leases.record import Lease, find_lease, rescheduled
 from ..leases.revocation import end_lease, forget_lease
 from ..leases.scope import Scope, find_moved, local_path, next_level, scopes_of
 from ..leases.synchronous import ACCEPTED, Progress, answer_for_many, due_after, mark, revoke_one, work_off
+from ..messages.operations import Operation
+from ..messages.response import NOTHING, Answer
 from ..mounts.table import AUTH, SYSTEM, mount_table
 from ..policies.builtin import without_default
 from ..policies.store import load_acl
+from ..routing.routes import Call, Route
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

@@ -8,7 +8,10 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..api.fields import (
+from ..audit.hashing import SECRETS
+from ..effects import RandomBytes
+from ..errors import CloudidError, Code, Refused, reason_of
+from ..forms.fields import (
     BOOLEAN,
     INTEGER,
     SECONDS,
@@ -24,13 +27,10 @@ from ..api.fields import (
     parse,
     setting,
 )
-from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route
-from ..audit.hashing import SECRETS
-from ..effects import RandomBytes
-from ..errors import CloudidError, Code, Refused, reason_of
+from ..leases.retirement import remove_now, retire, what_remains
 from ..leases.synchronous import ACCEPTED, REASONS, due_after
-from ..mounts.retirement import remove_now, retire, what_remains
+from ..messages.operations import Operation
+from ..messages.response import NOTHING, Answer
 from ..mounts.table import (
     AUTH,
     BUILT_IN,
@@ -44,6 +44,7 @@ from ..mounts.table import (
     mount_table,
     new_mount,
 )
+from ..routing.routes import Call, Route
 from ..settings import Settings
 from ..values import listing
 from ..values.names import mount_path

@@ -6,13 +6,14 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import TEXT, setting
-from ..api.response import NOTHING, Answer
-from ..api.routing import Call, Operation, Route, captured
 from ..errors import Code, Refused
+from ..forms.fields import TEXT, setting
+from ..messages.operations import Operation
+from ..messages.response import NOTHING, Answer
 from ..policies.builtin import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE
 from ..policies.document import Policy, parse
 from ..policies.store import load_policy
+from ..routing.routes import Call, Route, captured
 from ..store import keys
 from ..values.names import policy_name
 

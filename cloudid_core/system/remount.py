@@ -6,12 +6,13 @@ from typing import Final
 
 from attrs import frozen
 
-from ..api.fields import TEXT, setting
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route
 from ..effects import RandomBytes
 from ..errors import Code, Refused
+from ..forms.fields import TEXT, setting
+from ..messages.operations import Operation
+from ..messages.response import Answer
 from ..mounts.table import AUTH, BUILT_IN, Mount, MountTable, change_mounts, mount_table
+from ..routing.routes import Call, Route
 from ..values.guid import uuid_text
 from ..values.names import mount_path
 

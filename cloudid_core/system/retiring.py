@@ -9,15 +9,16 @@ from typing import Final
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..api.fields import BOOLEAN, Json, combined, parse, setting
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route, RouteTable
 from ..auth_method import config as auth_config
 from ..auth_method import routes as auth_routes
 from ..errors import Code, Refused
-from ..mounts.retirement import Remains, drop_remains, try_at_once, what_remains
+from ..forms.fields import BOOLEAN, Json, combined, parse, setting
+from ..leases.retirement import Remains, drop_remains, try_at_once, what_remains
+from ..messages.operations import Operation
+from ..messages.response import Answer
 from ..mounts.table import AUTH, SECRET, Mount, mount_table
 from ..provider.provisioned import Provisioned
+from ..routing.routes import Call, Route, RouteTable
 from ..secrets_engine import config as engine_config
 from ..secrets_engine import routes as engine_routes
 from ..values import rfc3339

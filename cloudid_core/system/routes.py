@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..api.routing import RouteTable
-from ..foundation.components import Component
 from ..mounts.table import SYSTEM
+from ..routing.components import Component
+from ..routing.routes import RouteTable
 from . import (
     audit,
     audited_headers,

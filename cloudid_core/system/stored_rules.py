@@ -14,15 +14,15 @@ from typing import Final, TypeVar
 from attrs import frozen
 
 from ..audit.hashing import SECRETS
+from ..context.context import Context
+from ..credentials.root_credential import RootCredential
 from ..effects import Instant, Now, Program
 from ..errors import EntryDamaged, Refused
-from ..foundation.context import Context
-from ..foundation.environment import effective
-from ..foundation.problems import HealthProblem, Occurrence
+from ..forms.environment import effective
+from ..health.problems import HealthProblem, Occurrence
 from ..mounts.table import Mount, MountTable, mount_table
 from ..rotation.identities import self_targets
 from ..rotation.root import find_root
-from ..rotation.root_credential import RootCredential
 from ..store import keys
 from ..values.bounds import LONGEST_DELAY
 from .mounts import AUDIT_KEYS

@@ -12,8 +12,8 @@ from typing import Final
 
 from ..effects import ListKeys, Now
 from ..errors import EntryDamaged
-from ..foundation.node import SEVERAL
-from ..foundation.problems import HealthProblem, Occurrence
+from ..health.node import SEVERAL
+from ..health.problems import HealthProblem, Occurrence
 from ..leases.record import Lease
 from ..provider.signing_keys import outdated_tenants
 from ..rotation.configure import credential_risks

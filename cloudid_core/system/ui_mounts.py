@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ..api.fields import Json
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route
 from ..effects import in_turns
 from ..errors import Code, Refused
+from ..forms.fields import Json
+from ..messages.operations import Operation
+from ..messages.response import Answer
 from ..mounts.table import AUTH, SECRET, Mount, mount_table
+from ..routing.routes import Call, Route
 from .mounts import described, shown_path
 
 AT_ONCE: Final = 4

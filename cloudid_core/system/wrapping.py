@@ -11,11 +11,12 @@ from typing import Final
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..api.fields import TEXT, setting
-from ..api.response import Answer
-from ..api.routing import Call, Operation, Route
 from ..effects import ABSENT
 from ..errors import Code, Refused
+from ..forms.fields import TEXT, setting
+from ..messages.operations import Operation
+from ..messages.response import Answer
+from ..routing.routes import Call, Route
 from ..store import keys
 from ..store.changes import Changes
 from ..store.conflicts import retry_on_conflict

@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ..context.context import Context
 from ..effects import Instant, Program
 from ..errors import Code, Refused
-from ..foundation.context import Context
 from ..mounts.table import MountTable
 from ..policies.store import load_acl
 from ..store import keys

@@ -11,11 +11,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..background import queue
-from ..background.queue import Due, Job
+from ..context import queue
+from ..context.context import Context
+from ..context.queue import Due, Job
 from ..effects import Instant, ListKeys
 from ..errors import Conflict, EntryDamaged
-from ..foundation.context import Context
 from ..mounts.table import TOKEN
 from ..store import keys
 from ..store.changes import Changes

@@ -8,12 +8,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ..api.response import AuthBlock
-from ..background.queue import Due
+from ..context.context import Context
+from ..context.queue import Due
 from ..effects import ABSENT, Instant
 from ..errors import Code, Refused
-from ..foundation.context import Context
-from ..foundation.lifetime import grant
+from ..forms.lifetime import grant
+from ..messages.response import AuthBlock
 from ..mounts.table import Mount
 from ..store.changes import NO_CHANGES, Changes
 from . import batch, encoding

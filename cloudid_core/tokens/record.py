@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..background import queue
-from ..background.queue import Due
+from ..context import queue
+from ..context.queue import Due
 from ..effects import Instant
 from ..mounts.table import TOKEN
 from ..policies.builtin import RESPONSE_WRAPPING

@@ -7,7 +7,8 @@ from typing import Final, TypeVar
 
 from attrs import evolve, frozen
 
-from ..api.fields import (
+from ..errors import Code, Refused
+from ..forms.fields import (
     BOOLEAN,
     INTEGER,
     NETWORKS,
@@ -20,8 +21,7 @@ from ..api.fields import (
     one_of,
     setting,
 )
-from ..errors import Code, Refused
-from ..foundation.lifetime import Terms
+from ..forms.lifetime import Terms
 from ..mounts.table import Mount
 from ..policies.builtin import DEFAULT as DEFAULT_POLICY
 from ..policies.builtin import RESPONSE_WRAPPING, ROOT, normalised, without_default

@@ -26,17 +26,12 @@ from typing import Final
 
 from attrs import define
 
-from ..api.response import Answer
-from ..api.routing import Call
-from ..background import queue
-from ..background.queue import Due
+from ..caches import Bounded
+from ..context.context import Context
 from ..effects import Instant, ListKeys, Now, Program, Record, Sleep
 from ..errors import Conflict, EntryDamaged, RecordFailed
 from ..events import JobFailed, Problem
-from ..foundation.caches import Bounded
-from ..foundation.context import Context
-from ..foundation.node import MOST_SKEW
-from ..mounts.table import TOKEN
+from ..health.node import MOST_SKEW
 from ..store import keys
 from ..store.changes import Changes
 from ..store.records import Found
@@ -57,7 +52,6 @@ NEW_SHARE: Final = 0.5
 """Which part of that time new tokens may take, so that dead ones are removed however fast others are made."""
 NEW_SECONDS: Final = 120.0
 """How old new tokens are at most: a node that begins to lead leaves older ones to the walk."""
-ACCEPTED: Final = 202
 MOST_REPORTED: Final = 1000
 """How many damaged tokens are remembered, so that each is reported once."""
 LAST: Final = f"{keys.TOKENS}~"
@@ -210,14 +204,3 @@ async def _remove(round_: Round, dead: Sequence[Found[Token]]) -> int:
     except Conflict:
         return 0
     return len(dead)
-
-
-async def tidy(call: Call) -> Answer:
-    """Ask for a round of removing dead tokens, at whichever node leads; the background does it from time to time."""
-    due_key = keys.due(0.0, queue.TIDY, TOKEN.id, "")  # one, however many requests ask
-    await call.context.records.commit(Changes(puts={due_key: Due()}))
-    return Answer(
-        status=ACCEPTED,
-        warnings=("dead tokens are removed in the background; another round has been asked for",),
-        wake_at=call.now,
-    )

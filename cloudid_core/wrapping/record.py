@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from ..background.queue import Due
+from ..context.queue import Due
 from ..effects import Instant
 from ..store import keys
 from ..store.changes import Changes

@@ -11,11 +11,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..api.response import Answer, WrapInfo
+from ..context.context import Context
 from ..effects import ABSENT, Instant, ListKeys, Now, RandomBytes
 from ..errors import CloudidError, Code, Refused
-from ..foundation.context import Context
 from ..leases.revocation import end_lease
+from ..messages.response import Answer, WrapInfo
 from ..mounts.table import TOKEN
 from ..policies.builtin import RESPONSE_WRAPPING
 from ..store import keys

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
-from cloudid_core.api.response import Request, Response, render_refusal
 from cloudid_core.effects import Instant, Program, within
 from cloudid_core.errors import Code, Refused
+from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.run import run
 
 from ..http1 import wire

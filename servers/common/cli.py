@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from cloudid_core.context.keyring import add_master_key, drop_other_master_keys
 from cloudid_core.errors import CloudidError
 from cloudid_core.initialise import (
     confirm_root_token,
@@ -22,7 +23,6 @@ from cloudid_core.initialise import (
     was_root_token_shown,
 )
 from cloudid_core.run import run
-from cloudid_core.store.keyring import add_master_key, drop_other_master_keys
 from cloudid_core.values.secret import Secret
 
 from ..audit.files import make_folder

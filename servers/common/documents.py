@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cloudid_core.api.fields import fields_of
 from cloudid_core.auth_method import config as auth_method
-from cloudid_core.foundation.environment import FALLBACK, OVERRIDE
+from cloudid_core.forms.environment import FALLBACK, OVERRIDE
+from cloudid_core.forms.fields import fields_of
 from cloudid_core.secrets_engine import config as secrets_engine
 
 from . import settings

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from stat import S_IMODE
 from typing import Final
 
-from cloudid_core.foundation.problems import HealthProblem, Occurrence
+from cloudid_core.health.problems import HealthProblem, Occurrence
 
 from .settings import ServerSettings, SettingsError, parse_address
 

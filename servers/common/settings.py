@@ -19,7 +19,10 @@ import attrs
 import msgspec
 from attrs import evolve, frozen
 
-from cloudid_core.api.fields import (
+from cloudid_core.audit.device import STDOUT, DeclaredDevice
+from cloudid_core.clouds import CLOUDS, Cloud, environment_name
+from cloudid_core.errors import Refused
+from cloudid_core.forms.fields import (
     BOOLEAN,
     INTEGER,
     PAUSE,
@@ -34,9 +37,6 @@ from cloudid_core.api.fields import (
     parse,
     setting,
 )
-from cloudid_core.audit.device import STDOUT, DeclaredDevice
-from cloudid_core.clouds import CLOUDS, Cloud, environment_name
-from cloudid_core.errors import Refused
 from cloudid_core.settings import Settings
 from cloudid_core.system.audit import OPTIONS, check
 from cloudid_core.values.coercion import text

@@ -19,9 +19,9 @@ from typing import Final, TypeAlias
 import h11
 import msgspec
 
-from cloudid_core.api.request import TARGET_LIMIT
+from cloudid_core.caches import Bounded
 from cloudid_core.errors import Code, Refused
-from cloudid_core.foundation.caches import Bounded
+from cloudid_core.messages.request import TARGET_LIMIT
 
 from .lines import LINES_LIMIT
 

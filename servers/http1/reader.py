@@ -10,9 +10,9 @@ import re
 from enum import Enum, auto
 from typing import Final
 
-from cloudid_core.api.body_limit import UNASKED
-from cloudid_core.api.request import TARGET_LIMIT
+from cloudid_core.dispatch.body_limit import UNASKED
 from cloudid_core.errors import Code, Refused
+from cloudid_core.messages.request import TARGET_LIMIT
 
 from .chunks import Chunks
 from .heads import Head, Heads

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final
 
-from cloudid_core.api.response import HEADERS, Response
+from cloudid_core.messages.response import HEADERS, Response
 from cloudid_core.values import network
 
 LINGER_SECONDS: Final = 1.0

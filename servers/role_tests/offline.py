@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cloudid_core.api.fields import parse, require
 from cloudid_core.auth_method.explain import ExplainForm
 from cloudid_core.auth_method.explanation import Case as Login
 from cloudid_core.auth_method.explanation import Trust, explanation_of
 from cloudid_core.auth_method.form import validate
 from cloudid_core.auth_method.given import given_claims, given_facts
 from cloudid_core.auth_method.roles import Role, check
+from cloudid_core.caches import Caches
 from cloudid_core.errors import Code, Refused
-from cloudid_core.foundation.caches import Caches
+from cloudid_core.forms.fields import parse, require
 from cloudid_core.settings import Settings
 from cloudid_core.tokens.settings import merged
 from cloudid_core.values.secret import Secret

@@ -20,9 +20,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
+from cloudid_core.caches import Bounded
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
-from cloudid_core.foundation.caches import Bounded
 
 from . import Outcome
 from .owned_files import OwnedFiles

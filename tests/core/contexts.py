@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloudid_core.foundation.caches import Caches
-from cloudid_core.foundation.components import Catalog
-from cloudid_core.foundation.context import Context
+from cloudid_core.caches import Caches
+from cloudid_core.context.context import Context
+from cloudid_core.context.keyring import KEYRING_BYTES, make_keyring
+from cloudid_core.routing.components import Catalog
 from cloudid_core.settings import Settings
-from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.store.records import Records
 from cloudid_core.store.sealing import Sealer
 from cloudid_core.values.secret import Secret

@@ -10,8 +10,8 @@ import pytest
 from cloudid_core import Request, Response, Secret, Service, Settings, initialise, open_service, run_now
 from cloudid_core.errors import RecordFailed, Refused, StoreFailed
 from cloudid_core.events import Event, RequestAnswered
-from cloudid_core.foundation.node import SEVERAL
-from cloudid_core.foundation.problems import HealthProblem
+from cloudid_core.health.node import SEVERAL
+from cloudid_core.health.problems import HealthProblem
 
 from .never_waits import NeverWaits
 

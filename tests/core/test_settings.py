@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.api.fields import Field, fields_of, parse
 from cloudid_core.errors import Refused
+from cloudid_core.forms.fields import Field, fields_of, parse
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 

@@ -16,12 +16,12 @@ import msgspec
 import pytest
 from attrs import frozen
 
-from cloudid_core.api.fields import IDENTIFIERS, NETWORKS, SCHEDULE, SECONDS, FieldType
-from cloudid_core.api.request import parse_body
 from cloudid_core.auth_method import claims, jws
+from cloudid_core.caches import Bounded, Caches
 from cloudid_core.effects import HttpResponse
 from cloudid_core.errors import ProviderProblem, Refused
-from cloudid_core.foundation.caches import Bounded, Caches
+from cloudid_core.forms.fields import IDENTIFIERS, NETWORKS, SCHEDULE, SECONDS, FieldType
+from cloudid_core.messages.request import parse_body
 from cloudid_core.policies import document
 from cloudid_core.provider import responses
 from cloudid_core.secrets_engine.grants import GROUP_GRANTS, ROLE_GRANTS

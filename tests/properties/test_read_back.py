@@ -17,10 +17,11 @@ from attrs import field, frozen
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from cloudid_core.api.fields import Field, fields_of
-from cloudid_core.api.routing import Operation, Route
-from cloudid_core.foundation.components import Component
-from cloudid_core.mounts.catalog import CATALOG
+from cloudid_core.catalog import CATALOG
+from cloudid_core.forms.fields import Field, fields_of
+from cloudid_core.messages.operations import Operation
+from cloudid_core.routing.components import Component
+from cloudid_core.routing.routes import Route
 from tests.engines import SecretsEngine, configured_engine
 
 Strategy = st.SearchStrategy[Any]

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from cloudid_core.api.body_limit import UNASKED
-from cloudid_core.api.fields import parse
-from cloudid_core.api.response import Request, Response, render_refusal
+from cloudid_core.dispatch.body_limit import UNASKED
 from cloudid_core.effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry, Record, Sleep
 from cloudid_core.errors import Code, Refused
 from cloudid_core.events import RequestAnswered
+from cloudid_core.forms.fields import parse
+from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.values.network import networks
 from servers.common.bootstrap import Setup
 from servers.common.settings import ServerSettings

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.errors import StoreFailed
+from cloudid_core.messages.response import Request, Response
 from servers.common import app
 from servers.common.app import App
 from servers.common.host import Host

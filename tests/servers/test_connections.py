@@ -18,8 +18,8 @@ import pytest
 import structlog
 import trio
 
-from cloudid_core.api.response import Response
 from cloudid_core.errors import Refused
+from cloudid_core.messages.response import Response
 from servers.aiohttp_server.protocol import Server as AiohttpServer
 from servers.common.app import App
 from servers.common.seldom import PAUSE, Seldom

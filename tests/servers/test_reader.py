@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cloudid_core.api.request import TARGET_LIMIT
 from cloudid_core.errors import Code, Refused
+from cloudid_core.messages.request import TARGET_LIMIT
 from servers.http1.chunks import MOST_CHUNKS, PADDING_LIMIT, Chunks
 from servers.http1.heads import HEADS_KEPT, LONGEST_KEPT, Head, Heads, read_head
 from servers.http1.reader import HEAD_LIMIT, Reader, Stage

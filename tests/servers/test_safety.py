@@ -10,7 +10,7 @@ from typing import Final
 import httpx
 import pytest
 
-from cloudid_core.foundation.problems import HealthProblem
+from cloudid_core.health.problems import HealthProblem
 from servers.common.safety import doubts, is_on_loopback
 from servers.common.settings import ServerSettings, SettingsError, is_like_address, read_file
 from tests.waiting import PATIENT

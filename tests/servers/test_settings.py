@@ -8,8 +8,8 @@ import attrs
 import msgspec
 import pytest
 
-from cloudid_core.api.fields import fields_of
 from cloudid_core.clouds import CLOUDS
+from cloudid_core.forms.fields import fields_of
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 from servers.common.settings import (

@@ -12,8 +12,8 @@ import pytest
 import structlog
 import trio
 
-from cloudid_core.api.response import Request, Response
 from cloudid_core.effects import Instant, Now, Sleep
+from cloudid_core.messages.response import Request, Response
 from servers.aiohttp_server import protocol
 from servers.common.app import App
 from servers.common.host import Host

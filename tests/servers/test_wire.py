@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from cloudid_core.api.response import HEADERS, Response
+from cloudid_core.messages.response import HEADERS, Response
 from servers.http1 import wire
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cloudid_core.background.journal import UNDER_WAY, Intent
-from cloudid_core.issuer.keys import find_signing_keys
+from cloudid_core.credentials.signing_keys import find_signing_keys
 from cloudid_core.leases.record import Lease
 from cloudid_core.mounts.table import MountTable
 from cloudid_core.provider.provisioned import Provisioned

@@ -17,7 +17,7 @@ import pytest
 from cloudid_core.events import RequestAnswered
 from cloudid_core.store import keys
 from cloudid_core.system.stored_rules import LOOK_PAUSE
-from tests.core.foundation.test_problems import REQUEST
+from tests.core.health.test_problems import REQUEST
 from tests.installation import Installation
 from tests.logins import log_in
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.api.routing import Operation
-from cloudid_core.mounts.catalog import CATALOG
+from cloudid_core.catalog import CATALOG
+from cloudid_core.messages.operations import Operation
 from tests.engines import SecretsEngine, engine_with_roles
 
 from .peer_members import ANSWERS, ENVELOPE, OURS, WRAP, Answer

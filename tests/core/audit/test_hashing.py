@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
-from cloudid_core.api.fields import SECRET, fields_of
 from cloudid_core.audit.hashing import LEAF_LIMIT, PREFIX, REPEATED, REPEATED_LENGTH, SECRETS, Hasher
-from cloudid_core.mounts.catalog import CATALOG
+from cloudid_core.catalog import CATALOG
+from cloudid_core.forms.fields import SECRET, fields_of
 
 KEY = bytes(range(32))
 HASHER = Hasher(KEY)

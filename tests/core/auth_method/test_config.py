@@ -10,7 +10,7 @@ from attrs import evolve
 
 from cloudid_core import Secret
 from cloudid_core.auth_method.config import Config
-from cloudid_core.foundation.environment import effective
+from cloudid_core.forms.environment import effective
 from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.store import keys
 from tests.installation import Installation

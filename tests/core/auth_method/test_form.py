@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.api.fields import fields_of, parse, require
 from cloudid_core.auth_method.form import LoginForm, validate
 from cloudid_core.errors import Code, Refused
+from cloudid_core.forms.fields import fields_of, parse, require
 
 from ...cases import form
 from ...minting import SUBSCRIPTION, VM, code_of

@@ -22,8 +22,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cloudid_core.auth_method import jws
+from cloudid_core.caches import Bounded
 from cloudid_core.errors import Code, Refused
-from cloudid_core.foundation.caches import Bounded
 
 from ...minting import HEADER, KEY_ID, code_of, encode, mint, mint_raw, private_key, said, sign
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cloudid_core.api.routing import Operation
 from cloudid_core.auth_method.routes import COMPONENT, ROUTES
+from cloudid_core.messages.operations import Operation
 
 READ, LIST, WRITE, DELETE = Operation.READ, Operation.LIST, Operation.WRITE, Operation.DELETE
 

@@ -9,8 +9,8 @@ from attrs import evolve
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from cloudid_core.auth_method.verification import UnknownKey, verify_login_jwt
+from cloudid_core.caches import Caches
 from cloudid_core.errors import Code
-from cloudid_core.foundation.caches import Caches
 from cloudid_core.provider.signing_keys import KeySet
 
 from ...minting import HEADER, PRINCIPAL, code_of, key_set, mint, new_caches, said

@@ -8,16 +8,17 @@ from typing import Final
 import pytest
 from attrs import evolve
 
-from cloudid_core.background import journal, queue
+from cloudid_core.background import journal
 from cloudid_core.background.journal import Intent, abandon, closing, find_intent, marker, open_intent, undo
-from cloudid_core.background.queue import Due, Job
+from cloudid_core.context import queue
+from cloudid_core.context.context import Context
+from cloudid_core.context.queue import Due, Job
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Instant, Now
 from cloudid_core.errors import CloudidError, Conflict, ProviderProblem, Refused, StoreFailed
-from cloudid_core.foundation.components import mount_client
-from cloudid_core.foundation.context import Context
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.applications import ensure_application
 from cloudid_core.provider.provisioned import Provisioned
+from cloudid_core.routing.components import mount_client
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import Found

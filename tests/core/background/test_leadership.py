@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.background.leadership import LENGTH, hold_leadership, release_leadership
-from cloudid_core.background.queue import Due
+from cloudid_core.context.queue import Due
 from cloudid_core.errors import Conflict
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes

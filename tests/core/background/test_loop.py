@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pytest
 
-from cloudid_core.background import queue
 from cloudid_core.background.loop import (
     BREATH,
     BUDGET,
@@ -24,12 +23,13 @@ from cloudid_core.background.loop import (
     WORK_SECONDS,
     Loop,
 )
-from cloudid_core.background.queue import Due, Job
+from cloudid_core.context import queue
+from cloudid_core.context.context import Context
+from cloudid_core.context.queue import Due, Job
 from cloudid_core.effects import Commit, Instant, Program, Sleep
 from cloudid_core.errors import Code, Conflict, Refused, StoreFailed
 from cloudid_core.events import JobFailed
-from cloudid_core.foundation.context import Context
-from cloudid_core.foundation.problems import HealthProblem
+from cloudid_core.health.problems import HealthProblem
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.sealing import RESERVE

@@ -9,9 +9,9 @@ import pytest
 from attrs import evolve
 from msgspec.structs import replace
 
-from cloudid_core.background import queue
 from cloudid_core.background.loop import WORK_SECONDS
-from cloudid_core.background.queue import Due
+from cloudid_core.context import queue
+from cloudid_core.context.queue import Due
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases import expiry
 from cloudid_core.leases.revocation import end_leases

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from cloudid_core.background import queue
 from cloudid_core.background.journal import UNDER_WAY
-from cloudid_core.background.queue import LONGEST_PAUSE, Due
+from cloudid_core.context import queue
+from cloudid_core.context.queue import LONGEST_PAUSE, Due
 from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError, Conflict
 from cloudid_core.leases.revocation import end_lease, end_leases, forget_lease

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from cloudid_core.api.fields import spellings_of
 from cloudid_core.auth_method.roles import Role
+from cloudid_core.forms.fields import spellings_of
 from cloudid_core.policies.document import Rule
 from cloudid_core.policies.parameters import fit, merged
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.foundation.context import Context
+from cloudid_core.context.context import Context
 from cloudid_core.policies.document import Policy, parse
 from cloudid_core.policies.store import load_acl
 from cloudid_core.store import keys

@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl, urlsplit
 from msgspec.structs import replace
 
 from cloudid_core.clouds import Cloud
+from cloudid_core.context.context import Context
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import HttpRequest, HttpResponse, Sleep
 from cloudid_core.errors import ProviderUnreachable
-from cloudid_core.foundation.context import Context
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import Client, Credentials
 from cloudid_core.provider.retry import RetryPolicy
 from cloudid_core.testing import World

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import CallProvider, HttpRequest, HttpResponse
 from cloudid_core.errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.calls import RetryBudget, deliver
 from cloudid_core.provider.retry import RETRIED, RetryPolicy
 from cloudid_core.testing import Answer, World

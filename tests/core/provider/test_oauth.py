@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from cloudid_core.clouds import Cloud
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import PlatformToken
 from cloudid_core.errors import Code, PlatformTokenUnavailable, ProviderProblem, Refused
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import Credentials
 from cloudid_core.provider.oauth import LONGEST_LIFE, access_token, forget, prove_secret
 from cloudid_core.provider.responses import NONSENSE

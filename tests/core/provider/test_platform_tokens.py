@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import pytest
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import PlatformToken, Sleep
 from cloudid_core.errors import Code, PlatformTokenUnavailable, Refused
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.platform_tokens import platform_token
 from cloudid_core.testing import World
 from cloudid_core.values.secret import Secret

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Now, Sleep
 from cloudid_core.errors import ProviderAmbiguous, ProviderProblem
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.propagation import FRESH, GRACE, Family, may_pass, while_fresh
 
 from .cloud import START, Setting

@@ -9,9 +9,9 @@ import jwt
 import pytest
 
 from cloudid_core.clouds import Cloud
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import HttpRequest
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import Credentials, refusal_of
 from cloudid_core.provider.compute import Machine
 from cloudid_core.provider.facts import machine_facts, member_groups

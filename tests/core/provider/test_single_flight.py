@@ -7,9 +7,9 @@ from traceback import walk_tb
 import pytest
 from msgspec.structs import replace
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Instant, Sleep
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable, Refused
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.client import refusal_of
 from cloudid_core.provider.compute import Machine
 from cloudid_core.provider.facts import machine_facts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.foundation.caches import Bounded
+from cloudid_core.caches import Bounded
 from cloudid_core.quotas.bucket import Taken, take
 
 

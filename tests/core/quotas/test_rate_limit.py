@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.api.response import Request
 from cloudid_core.effects import Effect, Record
+from cloudid_core.messages.response import Request
 from cloudid_core.quotas.rate_limit import READ_AGAIN
 from cloudid_core.store import keys
 from cloudid_core.testing import FaultKind

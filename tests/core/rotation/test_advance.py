@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from cloudid_core.background import queue
+from cloudid_core.context import queue
 from cloudid_core.errors import CloudidError
 from cloudid_core.rotation.record import Phase
 from cloudid_core.store.changes import Changes

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from attrs import evolve
 
-from cloudid_core.background import queue
+from cloudid_core.context import queue
 from cloudid_core.effects import Commit
 from cloudid_core.events import RootSecretAtRisk
 from cloudid_core.rotation.advance import WINDOW_OVER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.background import queue
+from cloudid_core.context import queue
 from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
 from cloudid_core.rotation.retire import OVERRULED, SHARED

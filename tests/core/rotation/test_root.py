@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Instant
 from cloudid_core.errors import Code, Refused
-from cloudid_core.foundation.components import mount_client
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.provider.applications import Application, Password
 from cloudid_core.provider.client import Credentials
 from cloudid_core.rotation.root import find_root, hinted_key, is_managed, is_used_elsewhere, root_application
+from cloudid_core.routing.components import mount_client
 from cloudid_core.secrets_engine.config import Config
 from cloudid_core.values.secret import Secret
 from tests.engines import SecretsEngine, engine_config

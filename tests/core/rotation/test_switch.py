@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from cloudid_core.background import queue
+from cloudid_core.context import queue
 from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
 from cloudid_core.rotation.switch import CHANGED, STOPPED_WORKING

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import CallProvider
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.mounts.table import mount_table
 from cloudid_core.provider.client import Client
 from cloudid_core.provider.provisioned import Provisioned

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import frozen
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Commit, Now, ReadEntry, Sleep
 from cloudid_core.errors import Code, Conflict, Refused
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.store.conflicts import LONGEST_PAUSE, PATIENCE, retry_on_conflict
 from cloudid_core.testing import World
 

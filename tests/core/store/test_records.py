@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from attrs import evolve, frozen
 
+from cloudid_core.caches import Bounded
 from cloudid_core.effects import ABSENT, MOST_ENTRIES, Commit, Entry, ListKeys, Program, ReadEntries, ReadEntry
 from cloudid_core.errors import CloudidError, Code, Conflict, EntryDamaged, Refused
-from cloudid_core.foundation.caches import Bounded
 from cloudid_core.store.changes import Changes
 from cloudid_core.store.records import PAGE, Found, Records, converter, expected
 from cloudid_core.store.sealing import DataKey, Keyring, Sealer, TokenKeys

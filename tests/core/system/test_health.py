@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from cloudid_core.foundation.problems import HealthProblem
+from cloudid_core.health.problems import HealthProblem
 from cloudid_core.system.health import MOST_DETAILS
 from cloudid_core.version import VERSION
 from tests.installation import START, Installation

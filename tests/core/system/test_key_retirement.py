@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloudid_core.store.keyring import PUBLISHED_AHEAD, read_keyring
+from cloudid_core.context.keyring import PUBLISHED_AHEAD, read_keyring
 from cloudid_core.store.sealing import Keyring
 from cloudid_core.system.key_retirement import KEPT, REPLACED_FOR
 from tests.installation import Installation

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
+from cloudid_core.context.keyring import PUBLISHED_AHEAD, open_keyring
 from cloudid_core.errors import CloudidError
 from cloudid_core.events import KeysChanged
-from cloudid_core.store.keyring import PUBLISHED_AHEAD, open_keyring
 from cloudid_core.store.sealing import RESERVE
 from cloudid_core.testing import Crashed, every_fault
 from cloudid_core.tokens.authenticate import find_by_text

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.background import queue
-from cloudid_core.background.queue import LONGEST_PAUSE
+from cloudid_core.context import queue
+from cloudid_core.context.queue import LONGEST_PAUSE
 from cloudid_core.effects import Commit
 from cloudid_core.leases import synchronous
 from cloudid_core.leases.revocation import end_leases

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cloudid_core.background import queue
+from cloudid_core.context import queue
 from cloudid_core.effects import Commit
 from cloudid_core.store import keys
 from tests.engines import SecretsEngine, engine_config, engine_with_roles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.api.routing import Operation
+from cloudid_core.messages.operations import Operation
 from cloudid_core.system.routes import COMPONENT, ROUTES
 
 

@@ -13,7 +13,7 @@ from cloudid_core.audit.device import DeclaredDevice, Device
 from cloudid_core.auth_method.config import Config
 from cloudid_core.auth_method.roles import Role
 from cloudid_core.effects import Sleep
-from cloudid_core.foundation.problems import HealthProblem, Occurrence
+from cloudid_core.health.problems import HealthProblem, Occurrence
 from cloudid_core.mounts.table import MountTable, change_mounts, mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes

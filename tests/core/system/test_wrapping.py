@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cloudid_core.api.routing import METHODS
-from cloudid_core.mounts.catalog import CATALOG
+from cloudid_core.catalog import CATALOG
+from cloudid_core.messages.operations import METHODS
 from cloudid_core.mounts.table import mount_table
 from cloudid_core.tokens.encoding import LENGTH
 from tests.installation import ROOT, Installation

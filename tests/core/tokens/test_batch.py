@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cloudid_core.context.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.errors import Code, Refused
-from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.tokens import batch, encoding
 from cloudid_core.tokens.authenticate import find_by_text
 from tests.installation import Installation

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.store.keyring import KEYRING_BYTES, make_keyring
+from cloudid_core.context.keyring import KEYRING_BYTES, make_keyring
 from cloudid_core.tokens import encoding
 
 RING = make_keyring(0.0, bytes(range(256))[:KEYRING_BYTES]).token_keys[0]

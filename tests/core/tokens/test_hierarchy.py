@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudid_core.background.queue import Job
+from cloudid_core.context.queue import Job
+from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError
-from cloudid_core.foundation.deadline import Deadline
 from cloudid_core.leases.record import Lease
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.testing import Crashed, FaultKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloudid_core.background import queue
+from cloudid_core.context import queue
 from cloudid_core.store.changes import Changes
 from cloudid_core.tokens.record import Token
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.api.fields import parse, show
 from cloudid_core.errors import Code, Refused
+from cloudid_core.forms.fields import parse, show
 from cloudid_core.mounts.table import TOKEN
 from cloudid_core.settings import Settings
 from cloudid_core.tokens.settings import TokenSettings, check, merged

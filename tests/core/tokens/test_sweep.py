@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cloudid_core.background import queue
 from cloudid_core.background.loop import BREATH, SWEEP_PAUSE
+from cloudid_core.context import queue
 from cloudid_core.effects import ClockReading, Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
-from cloudid_core.foundation.node import MOST_SKEW
+from cloudid_core.health.node import MOST_SKEW
 from cloudid_core.mounts.table import TOKEN
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
@@ -552,13 +552,3 @@ def test_what_is_due_waits_for_a_sweep_no_longer_than_seconds(small_pages: None)
     for _ in range(50):
         world.advance(world.tick() - world.clock)
     assert world.stored == 1
-
-
-def test_tidying_asks_for_the_next_round_now_however_often_it_is_asked_for() -> None:
-    world = Installation()
-    for _ in range(3):
-        reply = world.ask("POST", "auth/token/tidy")
-        assert (reply.status, len(reply.body["warnings"]), reply.response.wake_at) == (202, 1, world.clock)
-    assert len(world.due("tidy")) == 1
-    world.tick()
-    assert world.due("tidy") == []

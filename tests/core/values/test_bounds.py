@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cloudid_core.api.fields import Field, fields_of
-from cloudid_core.mounts.catalog import CATALOG
+from cloudid_core.catalog import CATALOG
+from cloudid_core.forms.fields import Field, fields_of
 from cloudid_core.settings import Settings
 from cloudid_core.values import bounds
 from servers.common.settings import ServerSettings

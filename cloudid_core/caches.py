@@ -1,0 +1,92 @@
+"""Caches: one bounded object that holds facts and decoded records, never decisions and never the text of a token.
+
+A key is the full identity of what it describes, generation of its configuration included; what can become wrong carries
+its own time or version, which its readers check.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Generic, TypeVar
+
+from .settings import Settings
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Bounded(Generic[K, V]):
+    """A map of limited size that forgets what was not used for longest."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._items: OrderedDict[K, V] = OrderedDict()
+        self.peek: Callable[[K], V | None] = self._items.get
+        """As `get`, but it does not count as a use: for what is as cheap to make anew as to keep in order."""
+
+    def get(self, key: K) -> V | None:
+        value = self._items.get(key)
+        if value is not None:
+            self._items.move_to_end(key)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        self._items[key] = value
+        self._items.move_to_end(key)
+        while len(self._items) > self._size:
+            self._items.popitem(last=False)
+
+    def drop(self, key: K) -> None:
+        self._items.pop(key, None)
+
+    def clear(self) -> None:
+        self._items.clear()
+
+    def __iter__(self) -> Iterator[K]:
+        """The keys at this moment, the longest unused first."""
+        return iter(list(self._items))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Caches:
+    """All caches of one service."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.records: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        """Decoded records by entry key; each knows the version that it was decoded from."""
+        self.tokens: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
+        A record has no secret: of its token's text it holds a keyed hash only, which is refused as a token."""
+        self.snapshots: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
+        """What logins rest on, by mount and role; each knows the versions that it was made of."""
+        self.signatures: Bounded[Hashable, Any] = Bounded(settings.signature_cache_size)
+        """Claims of JWTs whose signature held."""
+        self.jws_headers: Bounded[bytes, str] = Bounded(64)
+        """Key ids by the header, still encoded, that names them."""
+        self.groups: Bounded[bytes, frozenset[str]] = Bounded(256)
+        """Groups by the JSON of the claim that lists them."""
+        self.collections: Bounded[str, Any] = Bounded(256)
+        """What is known of a collection of resources, by all that their ids have in common, as it was written."""
+        self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
+        """What the provider said about machines, principals and api-versions."""
+        self.signing_keys: Bounded[Hashable, Any] = Bounded(64)
+        """Key sets of tenants."""
+        self.access_tokens: Bounded[Hashable, Any] = Bounded(256)
+        """Our own access tokens at the provider."""
+        self.credential_failures: Bounded[str, str] = Bounded(1024)
+        """Why the last access token was not given, by its owner: a mount and the version of its configuration."""
+        self.destinations: Bounded[Hashable, Any] = Bounded(1024)
+        """Where requests lead, by method and target; each knows the version of the table of mounts that it rests on."""
+        self.quotas: Bounded[str, Any] = Bounded(1)
+        """All quotas, and when they were read."""
+        self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
+        """What a quota still lets through, by quota and source."""
+        self.flights: Bounded[str, Any] = Bounded(1024)
+        """Look-ups at the provider that are under way, by their keys."""
+        self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
+        """How many logins of a source may still fail."""
+        self.acls: Bounded[Hashable, Any] = Bounded(1024)
+        """What sets of policies allow, by the names in a token; each knows the versions that it was made of."""

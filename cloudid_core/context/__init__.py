@@ -1,0 +1,1 @@
+"""What every program is handed."""

@@ -1,0 +1,286 @@
+"""The key ring: made once, opened at every start, sealed under a root key that each master key opens.
+
+The root key is sealed under every master key that is in use: while the master key is being changed, the old one and
+the new one both open the ring. The entry has both parts, so that one commit changes them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from attrs import evolve, frozen
+
+from ..effects import Commit, Instant, Now, RandomBytes, ReadEntry, Record
+from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
+from ..events import KeysChanged
+from ..settings import Settings
+from ..store import keys
+from ..store.conflicts import retry_on_conflict
+from ..store.records import converter
+from ..store.sealing import (
+    KEY_SIZE,
+    MASTER_TERM,
+    NONCE_SIZE,
+    RESERVE,
+    DataKey,
+    Keyring,
+    SealBroken,
+    TokenKeys,
+    master_cipher,
+    open_with,
+    seal_with,
+)
+from ..values.secret import Secret
+from .context import Context
+
+INSTALLATION_SIZE: Final = 8
+KEYRING_BYTES: Final = 4 * KEY_SIZE + INSTALLATION_SIZE
+"""How many random bytes a new ring is made of."""
+ROOT_KEY: Final = "root-key"
+"""The name under which the root key is sealed."""
+PUBLISHED_AHEAD: Final = 300.0
+"""Seconds for which new token keys are in the ring before they serve. Nodes read the ring each minute."""
+MOST_TOKEN_KEYS: Final = 255
+"""A batch token names its term in one byte."""
+MOST_DATA_KEYS: Final = 256
+"""The ring is one entry, which every node reads each minute."""
+MOST_MASTER_KEYS: Final = 8
+"""How many master keys open the ring at most: each change of the master key that is not finished leaves one."""
+
+
+class StoredKeyring(msgspec.Struct, frozen=True):
+    """The entry of the ring: the ring under the root key, and the root key under each master key."""
+
+    keyring: bytes
+    root_keys: tuple[bytes, ...]
+
+    def __repr__(self) -> str:
+        return f"<StoredKeyring with {len(self.root_keys)} master keys>"
+
+
+@frozen
+class Opened:
+    """The ring as it was read. An entry of an earlier version has no root key: the master key sealed the ring."""
+
+    keyring: Keyring
+    version: int
+    root_key: Secret | None
+    root_keys: tuple[bytes, ...]
+
+
+def make_keyring(now: Instant, random: bytes) -> Keyring:
+    """A ring of new keys, made of `KEYRING_BYTES` random bytes."""
+    return Keyring(
+        installation=random[4 * KEY_SIZE :].hex(),
+        data_keys=(DataKey(1, Secret(random[:KEY_SIZE].hex()), now),),
+        token_keys=(_token_keys(1, random[KEY_SIZE : 4 * KEY_SIZE], now),),
+    )
+
+
+def _token_keys(term: int, random: bytes, serves_from: Instant) -> TokenKeys:
+    hash_key, accessor_key, batch_key = (
+        Secret(random[KEY_SIZE * number : KEY_SIZE * (number + 1)].hex()) for number in range(3)
+    )
+    return TokenKeys(
+        term=term, hash_key=hash_key, accessor_key=accessor_key, batch_key=batch_key, serves_from=serves_from
+    )
+
+
+async def seal_keyring(settings: Settings, keyring: Keyring) -> bytes:
+    """A ring as the store may see it, under a new root key that only the present master key opens."""
+    root_key = Secret((await RandomBytes(KEY_SIZE)).hex())
+    return await _sealed(keyring, root_key, (await _sealed_root_key(root_key, settings.master_key),))
+
+
+async def read_keyring(settings: Settings) -> Keyring:
+    """The ring as it is stored. It has no seals for the caller.
+
+    Refuses with `NOT_INITIALISED`, or with `SEALED` when the master key is the wrong one.
+    """
+    return (await _read(settings)).keyring
+
+
+@retry_on_conflict
+async def open_keyring(settings: Settings) -> Keyring:
+    """The ring with a block of seals reserved for the caller. A new data key is begun if it is time.
+
+    Refuses as `read_keyring` does.
+    """
+    opened = await _read(settings)
+    return await _replace(settings, opened, opened.keyring.with_reserve(await Now(), await RandomBytes(KEY_SIZE)))
+
+
+async def keep_reserve(context: Context) -> None:
+    """Reserve more seals before those of this node are used up.
+
+    They come from the ring as it is stored: other nodes reserve too, and may have begun another key.
+    """
+    sealer = context.records.sealer
+    if sealer.left <= RESERVE // 2:
+        sealer.adopt(await open_keyring(context.settings))
+
+
+async def begin_data_key(context: Context) -> None:
+    """Seal under a new data key from now on. What the older ones have sealed stays readable.
+
+    Refused while there are too many: some have to be retired.
+    """
+    keyring = await _with_new_term(context.settings)
+    context.records.sealer.adopt(keyring)
+    await _record(KeysChanged(kind="data", term=keyring.current.term))
+
+
+@retry_on_conflict
+async def _with_new_term(settings: Settings) -> Keyring:
+    opened = await _read(settings)
+    if len(opened.keyring.data_keys) >= MOST_DATA_KEYS:
+        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_DATA_KEYS} data keys that are in use")
+    return await _replace(settings, opened, opened.keyring.with_new_term(await Now(), await RandomBytes(KEY_SIZE)))
+
+
+async def begin_token_keys(context: Context) -> TokenKeys:
+    """Add new keys for tokens, which serve when every node knows them. Tokens that were made before live on."""
+    keyring = await _with_token_keys(context.settings)
+    context.records.sealer.learn(keyring)
+    fresh = keyring.token_keys[-1]
+    await _record(KeysChanged(kind="token", term=fresh.term))
+    return fresh
+
+
+@retry_on_conflict
+async def _with_token_keys(settings: Settings) -> Keyring:
+    opened = await _read(settings)
+    older, now = opened.keyring.token_keys, await Now()
+    if len(older) >= MOST_TOKEN_KEYS:
+        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_TOKEN_KEYS} token keys that are in use")
+    fresh = _token_keys(_free_term(opened.keyring), await RandomBytes(3 * KEY_SIZE), now + PUBLISHED_AHEAD)
+    return await _replace(settings, opened, evolve(opened.keyring, token_keys=(*older, fresh)))
+
+
+def _free_term(keyring: Keyring) -> int:
+    """The next term of token keys that no keys have: those of retired keys are used again."""
+    newest, used = keyring.token_keys[-1].term, {keys.term for keys in keyring.token_keys}
+    terms = (*range(newest + 1, MOST_TOKEN_KEYS + 1), *range(1, newest))
+    free: int = next(term for term in terms if term not in used)
+    return free
+
+
+@retry_on_conflict
+async def drop_keys(context: Context, data_terms: Container[int], token_terms: Container[int]) -> None:
+    """Take keys out of the ring that nothing needs any more."""
+    opened = await _read(context.settings)
+    keyring = opened.keyring.without(data_terms, token_terms)
+    if keyring.retired > opened.keyring.retired:
+        context.records.sealer.learn(await _replace(context.settings, opened, keyring))
+
+
+@retry_on_conflict
+async def add_master_key(settings: Settings, new: Secret) -> None:
+    """Let another master key open the ring too. Does nothing if it opens it already.
+
+    Refuses as `read_keyring` does, and with `MALFORMED_REQUEST` when too many keys open it.
+    """
+    opened = await _read(settings)
+    root_key = opened.root_key
+    if root_key is None:
+        await _commit(opened, await seal_keyring(settings, opened.keyring))
+        raise Conflict("the ring has got a root key: it is read again")
+    if _root_key_under(new, opened.root_keys) is not None:
+        return
+    if len(opened.root_keys) >= MOST_MASTER_KEYS:
+        raise Refused(Code.MALFORMED_REQUEST, "too many master keys open the key ring: finish the last change first")
+    root_keys = (*opened.root_keys, await _sealed_root_key(root_key, new))
+    await _commit(opened, await _sealed(opened.keyring, root_key, root_keys))
+
+
+@retry_on_conflict
+async def drop_other_master_keys(settings: Settings) -> None:
+    """Let only the present master key open the ring, under a new root key. Refuses as `read_keyring` does."""
+    opened = await _read(settings)
+    await _commit(opened, await seal_keyring(settings, opened.keyring))
+    await _record(KeysChanged(kind="master"))
+
+
+async def _read(settings: Settings) -> Opened:
+    entry = await ReadEntry(keys.RING)
+    if entry is None:
+        raise Refused(Code.NOT_INITIALISED)
+    try:
+        stored = msgspec.json.decode(entry.value, type=StoredKeyring)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        stored = None
+    if stored is None:
+        return Opened(_opened(entry.value, settings.master_key), entry.version, None, ())
+    root_key = _root_key_under(settings.master_key, stored.root_keys)
+    if root_key is None:
+        raise _wrong_master_key()
+    return Opened(_opened(stored.keyring, root_key), entry.version, root_key, stored.root_keys)
+
+
+def _opened(sealed: bytes, key: Secret) -> Keyring:
+    try:
+        plain = open_with(master_cipher(key), keys.RING, sealed)
+    except SealBroken:
+        raise _wrong_master_key() from None
+    return _keyring_of(plain)
+
+
+def _keyring_of(plain: bytes) -> Keyring:
+    """The ring of these bytes. Earlier versions had one term of token keys, without a list."""
+    members = msgspec.json.decode(plain)
+    if "token_keys" not in members:
+        hash_key, accessor_key, batch_key = (members.pop(name) for name in ("token_key", "accessor_key", "batch_key"))
+        first = {"term": 1, "hash_key": hash_key, "accessor_key": accessor_key, "batch_key": batch_key}
+        members["token_keys"] = [first]
+    return converter.structure(members, Keyring)
+
+
+def _root_key_under(master_key: Secret, root_keys: tuple[bytes, ...]) -> Secret | None:
+    """The root key, if this master key opens one of its sealed copies."""
+    cipher = master_cipher(master_key)
+    for sealed in root_keys:
+        with suppress(SealBroken):
+            return Secret(open_with(cipher, ROOT_KEY, sealed).hex())
+    return None
+
+
+def _wrong_master_key() -> Refused:
+    return Refused(Code.SEALED, "the master key does not open the key ring")
+
+
+async def _sealed_root_key(root_key: Secret, master_key: Secret) -> bytes:
+    nonce = await RandomBytes(NONCE_SIZE)
+    return seal_with(master_cipher(master_key), MASTER_TERM, ROOT_KEY, bytes.fromhex(root_key.reveal()), nonce)
+
+
+async def _sealed(keyring: Keyring, root_key: Secret, root_keys: tuple[bytes, ...]) -> bytes:
+    nonce = await RandomBytes(NONCE_SIZE)
+    sealed = seal_with(master_cipher(root_key), MASTER_TERM, keys.RING, converter.dumps(keyring), nonce)
+    return msgspec.json.encode(StoredKeyring(sealed, root_keys))
+
+
+async def _replace(settings: Settings, opened: Opened, keyring: Keyring) -> Keyring:
+    """Put a ring in the place of the one that was read; all master keys that opened that one open it."""
+    if opened.root_key is None:
+        await _commit(opened, await seal_keyring(settings, keyring))
+    else:
+        await _commit(opened, await _sealed(keyring, opened.root_key, opened.root_keys))
+    return keyring
+
+
+async def _commit(opened: Opened, value: bytes) -> None:
+    """Write the entry of the ring. `Conflict` if it is not certain that this was done."""
+    try:
+        await Commit({keys.RING: opened.version}, {keys.RING: value})
+    except OutcomeUnknown:
+        entry = await ReadEntry(keys.RING)
+        if entry is None or entry.value != value:
+            raise Conflict("the key ring was not written") from None
+
+
+async def _record(event: KeysChanged) -> None:
+    with suppress(RecordFailed):  # what has happened cannot be refused any more
+        await Record(event)

@@ -1,0 +1,79 @@
+"""What must happen later: entries in queues that are sorted by time, and the work that they stand for.
+
+A record that has something due knows its `due_at`, and every commit that changes one writes the other with it: there is
+exactly one due entry for each such record, and it is found from the record. An entry that no record knows is dropped.
+
+There is a queue for each mount and kind of work, so that a backlog in one never hides what waits in another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import frozen
+
+from ..deadline import Deadline
+from ..effects import Instant, RandomBytes
+from ..store import keys
+from ..store.changes import Changes
+from ..store.records import Found, expected
+from .context import Context
+
+LEASE: Final = "lease"
+INTENT: Final = "intent"
+TOKEN: Final = "token"
+ROTATION: Final = "rotation"
+MOUNT: Final = "mount"
+ROTATION_PLAN: Final = "rotation-plan"
+SIGNING_KEY: Final = "signing-key"
+TIDY: Final = "tidy"
+
+NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
+"""What a commit of a request expects of the leadership: nothing."""
+
+_KEY: Final = re.compile(rf"{keys.DUE}[^/]+/[^/]+/[0-9]{{13}}/.*", re.DOTALL)
+FIRST_PAUSE: Final = 2.0
+LONGEST_PAUSE: Final = 3600.0
+
+
+@frozen
+class Due:
+    """The value of a due entry: nothing but its name matters."""
+
+
+@frozen(kw_only=True)
+class Job:
+    """One piece of background work that is due. Every commit of it expects `fence`: this node must still lead."""
+
+    context: Context
+    key: str
+    mount_id: str
+    ref: str
+    now: Instant
+    deadline: Deadline
+    fence: Mapping[str, int]
+
+
+def is_named(key: str) -> bool:
+    """Whether a key is the name of a due entry, as this service writes them."""
+    return _KEY.fullmatch(key) is not None
+
+
+def parse(key: str) -> tuple[Instant, str, str, str]:
+    """Time, kind, mount id and reference of a due entry's key, which `is_named`."""
+    mount_id, kind, instant, ref = key.removeprefix(keys.DUE).split("/", 3)
+    return int(instant) / 1000, kind, mount_id, ref
+
+
+async def retry_at(job: Job, attempts: int) -> Instant:
+    """When to try again after a number of attempts: after 2 s, doubling to an hour, ±50 %."""
+    jitter = (await RandomBytes(1))[0] / 256
+    return job.now + min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 12), LONGEST_PAUSE) * (0.5 + jitter)
+
+
+async def drop(job: Job, record_key: str, found: Found[Any] | None) -> None:
+    """Delete a due entry that its record, as it was found, does not know."""
+    await job.context.records.commit(Changes({**job.fence, **expected(found, record_key)}, deletes=(job.key,)))

@@ -1,0 +1,1 @@
+"""Who a mount is to its provider."""

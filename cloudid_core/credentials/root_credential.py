@@ -1,0 +1,269 @@
+"""What the configurations of both components share: how the service proves itself to the provider, and when that is
+rotated; which configuration counts, and the client that it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
+
+from attrs import evolve, frozen
+
+from ..caches import Caches
+from ..deadline import Deadline
+from ..errors import Code, Problem, Refused
+from ..forms.environment import effective, source_of
+from ..forms.fields import (
+    BOOLEAN,
+    GUID,
+    IDENTIFIER,
+    SCHEDULE,
+    SECRET,
+    TENANT,
+    TEXT,
+    fields_of,
+    lasting,
+    one_of,
+    setting,
+)
+from ..mounts.table import Mount
+from ..provider.assertions import Assertions, Source, federated_token_file
+from ..provider.client import Client, Credentials
+from ..provider.identities import PlatformIdentity
+from ..provider.retry import RetryPolicy
+from ..settings import Settings
+from ..store.records import Found, Records
+from ..values.bounds import DAY, LONGEST_INTERVAL, LONGEST_SECRET
+from ..values.schedule import Schedule
+from ..values.secret import Secret
+from .identity_tokens import DEFAULT_LIFETIME, IdentityTokens
+from .signing_keys import LONGEST_TOKEN, SHORTEST_TOKEN
+
+ROOT_PASSWORD_TTL: Final = 182 * DAY
+SPARE: Final = DAY
+"""Seconds by which a client secret outlives the time to the next rotation, which may be late."""
+MINIMUMS: Final[Mapping[str, int]] = MappingProxyType(
+    {"rotation_period": 5, "rotation_window": 3600, "root_password_ttl": 2 * 3600}
+)
+"""The least values of durations in seconds. 0 is always allowed."""
+TEXTS_OF_URLS: Final = (TENANT, GUID, IDENTIFIER)
+"""The kinds of texts that become parts of URLs and of forms for the provider."""
+AUTH_TYPES: Final[Mapping[str, Source]] = MappingProxyType(
+    {
+        "root_creds": Source.CLIENT_SECRET,
+        "plugin_wif": Source.IDENTITY_TOKEN,
+        "msi": Source.MANAGED_IDENTITY,
+        "aks_wi": Source.FEDERATED_TOKEN_FILE,
+    }
+)
+"""The names of existing services for what a mount proves itself with."""
+NO_VARIABLES: Final[Mapping[str, Secret]] = MappingProxyType({})
+
+
+@frozen(kw_only=True)
+class RootCredential:
+    """Base class of both configurations."""
+
+    client_id: str = setting(IDENTIFIER, "", "Client id of the credentials at the provider.", env="CLIENT_ID")
+    client_secret: Secret = setting(
+        SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET", excluded_by="identity_token_audience"
+    )
+    identity_token_audience: str = setting(TEXT, "", "Audience of identity tokens that stand in for a client secret.")
+    identity_token_ttl: int = setting(
+        lasting(LONGEST_TOKEN), 3600, "Lifetime of those identity tokens: 60 s to 24 h; 0: 1 h."
+    )
+    root_password_ttl: int = setting(
+        lasting(LONGEST_SECRET),
+        ROOT_PASSWORD_TTL,
+        "Validity of a client secret that rotation makes. At least 2 hours; 0: 182 days.",
+    )
+    rotation_period: int = setting(
+        lasting(LONGEST_SECRET), 0, "Seconds between rotations of the client secret; 0: none. At least 5."
+    )
+    rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
+    rotation_window: int = setting(
+        lasting(LONGEST_INTERVAL),
+        0,
+        "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600.",
+    )
+    disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
+    auth_type: str = setting(
+        one_of(*AUTH_TYPES),
+        "",
+        "The credential that is meant: a client secret, an identity token, a managed identity or the platform's token"
+        " file. Another than the configured one is refused.",
+        shown_empty=False,
+    )
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """The required fields that are empty, by the table of the configuration's class."""
+        return tuple(field.name for field in fields_of(type(self)) if field.required and not getattr(self, field.name))
+
+    @cached_property
+    def malformed(self) -> tuple[str, ...]:
+        """The fields whose texts break their grammar: they were stored by a version that was less strict."""
+        return tuple(
+            field.name
+            for field in fields_of(type(self))
+            if field.kind in TEXTS_OF_URLS and not field.kind.accepts(getattr(self, field.name))
+        )
+
+    @property
+    def clamped(self) -> tuple[str, ...]:
+        """The fields whose stored durations are longer than those that count."""
+        return ()
+
+    @property
+    def root(self) -> RootCredential:
+        """The part that both components share."""
+        return self
+
+    @cached_property
+    def retry(self) -> RetryPolicy:
+        """How patient it is with the provider."""
+        return RetryPolicy()
+
+
+C = TypeVar("C", bound=RootCredential)
+
+
+class Resources(Protocol):
+    """The part of a context that makes a client."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def caches(self) -> Caches: ...
+    @property
+    def records(self) -> Records: ...
+
+
+class Account(Protocol):
+    """A configuration, as far as a client of the provider needs it besides its root credential."""
+
+    @property
+    def tenant_id(self) -> str: ...
+    @property
+    def cloud_name(self) -> str: ...
+    @property
+    def retry(self) -> RetryPolicy: ...
+    @property
+    def root(self) -> RootCredential: ...
+
+
+def effective_config(settings: Settings, form: type[C], found: Found[C] | None) -> C:
+    """The configuration that counts: what is stored, and the environment.
+
+    `CONFIG_MISSING` if that is not enough; `CONFIG_INVALID` if a stored field has a text that is no longer accepted.
+    """
+    config = effective(found.record if found else form(), settings.environment)
+    if config.missing:
+        raise Refused(Code.CONFIG_MISSING)
+    if config.malformed:
+        raise Refused.because([Problem(Code.CONFIG_INVALID, f'"{name}"') for name in config.malformed])
+    return config
+
+
+def client_of(context: Resources, mount: Mount, config: Account, version: int, deadline: Deadline) -> Client:
+    """How a mount talks to the provider under a configuration that counts; `version` is that of the stored one."""
+    return Client(
+        settings=context.settings,
+        caches=context.caches,
+        cloud=context.settings.clouds[config.cloud_name],
+        tenant=config.tenant_id,
+        credentials=credentials_of(context, mount, config.root),
+        retry=config.retry,
+        owner=owner_of(mount, version),
+        deadline=deadline,
+    )
+
+
+def changes_given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a write changes. The mask of a secret, as reads once showed it, means that it stays."""
+    return {name: value for name, value in given.items() if value != Secret(Secret.MASK)}
+
+
+def owner_of(mount: Mount, version: int) -> str:
+    """What belongs to a mount under one version of its configuration, in every cache."""
+    return f"{mount.id}:{version}"
+
+
+def credentials_of(context: Resources, mount: Mount, config: RootCredential) -> Credentials:
+    """What a mount proves itself with: what is configured, otherwise what the platform gives.
+
+    An identity token goes before a client secret, which can stand beside it only by the environment.
+    """
+    assertions: Assertions | None = None
+    if config.identity_token_audience:
+        assertions = IdentityTokens.of(
+            context.settings, context.records, mount, config.identity_token_audience, config.identity_token_ttl
+        )
+    elif not config.client_secret:
+        assertions = federated_token_file(context.settings.environment)
+    return Credentials(
+        client_id=config.client_id,
+        client_secret=config.client_secret,
+        assertions=assertions,
+        platform=PlatformIdentity(context.records, mount.id),
+    )
+
+
+def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABLES) -> None:
+    """Refuse a configuration whose merged, effective fields are not enough, or contradict each other."""
+    config = effective(stored, environment)
+    if config.missing:
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in config.missing])
+    problems = [*_exclusive(config, source_of(stored, "client_secret", environment)), *_out_of_bounds(config)]
+    if config.auth_type and AUTH_TYPES[config.auth_type] is not (source := _source(config, environment)):
+        problems.append(Problem(Code.FIELD_INVALID, f'"auth_type" must name what is configured: {source.value}'))
+    if problems:
+        raise Refused.because(problems)
+
+
+def _source(config: RootCredential, environment: Mapping[str, Secret]) -> Source:
+    """What a mount proves itself with, as `credentials_of` chooses it."""
+    if config.identity_token_audience:
+        return Source.IDENTITY_TOKEN
+    if config.client_secret:
+        return Source.CLIENT_SECRET
+    return Source.FEDERATED_TOKEN_FILE if federated_token_file(environment) else Source.MANAGED_IDENTITY
+
+
+def _exclusive(config: RootCredential, client_secret: str) -> Iterator[Problem]:
+    """Fields that are set beside each other; where one is stored, the other can be written with it cleared."""
+    if config.client_secret and config.identity_token_audience:
+        detail = f'{client_secret}, "identity_token_audience": clear the stored one in the same write with ""'
+        yield Problem(Code.FIELDS_EXCLUSIVE, detail)
+    if config.rotation_period and config.rotation_schedule:
+        detail = 'clear the stored one in the same write: "rotation_period" with 0, "rotation_schedule" with ""'
+        yield Problem(Code.ROTATION_CONFLICT, detail)
+    if config.rotation_window and (config.rotation_period or not config.rotation_schedule):
+        yield Problem(Code.ROTATION_WINDOW_CONFLICT)
+
+
+def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
+    for name, least in MINIMUMS.items():
+        if 0 < getattr(config, name) < least:
+            yield Problem(Code.FIELD_INVALID, f'"{name}" must be at least {least}')
+    if config.identity_token_ttl and not SHORTEST_TOKEN <= config.identity_token_ttl <= LONGEST_TOKEN:
+        text = f"must be 0, or between {SHORTEST_TOKEN} and {LONGEST_TOKEN}"
+        yield Problem(Code.FIELD_INVALID, f'"identity_token_ttl" {text}')
+    ttl = config.root_password_ttl or ROOT_PASSWORD_TTL
+    if config.rotation_period and config.rotation_period + SPARE > ttl:
+        yield Problem(Code.FIELD_INVALID, '"rotation_period" and a day must be within "root_password_ttl"')
+    if config.rotation_schedule and Schedule.parse(config.rotation_schedule).longest_gap() + SPARE > ttl:
+        detail = 'the longest pause of "rotation_schedule" and a day must be within "root_password_ttl"'
+        yield Problem(Code.FIELD_INVALID, detail)
+
+
+def settled(config: C) -> C:
+    """The configuration as it is stored: a lifetime of 0 stands for the usual one, and reads back as that."""
+    return config if config.identity_token_ttl else evolve(config, identity_token_ttl=DEFAULT_LIFETIME)
+
+
+def password_lifetime(config: RootCredential) -> int:
+    """Seconds for which a secret that rotation makes is valid. What was stored before there was a bound is raised."""
+    return max(config.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])

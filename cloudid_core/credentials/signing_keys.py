@@ -1,0 +1,100 @@
+"""The keys that sign identity tokens, and which of them signs when."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from typing import Final
+
+from attrs import evolve, field, frozen
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from ..effects import Instant
+from ..forms.fields import Json
+from ..store import keys
+from ..store.records import Found, Records
+from ..values.secret import Secret
+
+SHORTEST_TOKEN: Final = 60
+LONGEST_TOKEN: Final = 24 * 3600
+"""Bounds of a token's lifetime in seconds."""
+CLOCK_SKEW: Final = 300.0
+"""Seconds by which the clocks of nodes and of the provider may differ."""
+MOST_KEYS: Final = 64
+"""How many keys are published at a time. While there are so many, no key is added."""
+LONGEST_MAX_AGE: Final = 3600
+
+
+def max_age(period: int) -> int:
+    """For how many seconds others may keep the documents: at most half the time that a key is published ahead."""
+    return min(LONGEST_MAX_AGE, period // 2)
+
+
+@frozen(kw_only=True)
+class SigningKey:
+    """An RSA key. Its private half is PEM."""
+
+    private: Secret = field(repr=False)
+    signs_from: Instant
+
+    @property
+    def kid(self) -> str:
+        """Names the key among all that were ever made, by its public half and the time from which it signs."""
+        modulus = self.loaded.public_key().public_numbers().n
+        return sha256(f"{modulus} {self.signs_from!r}".encode()).hexdigest()[:32]
+
+    @property
+    def loaded(self) -> RSAPrivateKey:
+        key = load_pem_private_key(self.private.reveal().encode(), None, unsafe_skip_rsa_key_validation=True)
+        if not isinstance(key, RSAPrivateKey):
+            raise TypeError("a signing key is an RSA key")
+        return key
+
+    @property
+    def jwk(self) -> dict[str, Json]:
+        """The public half as an entry of a key set (RFC 7517)."""
+        numbers = self.loaded.public_key().public_numbers()
+        modulus, exponent = _base64url(numbers.n), _base64url(numbers.e)
+        return {"use": "sig", "kty": "RSA", "kid": self.kid, "alg": "RS256", "n": modulus, "e": exponent}
+
+
+def _base64url(number: int) -> str:
+    return urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8)).rstrip(b"=").decode()
+
+
+@frozen(kw_only=True)
+class SigningKeys:
+    """All keys that are published, in the order in which they sign. `due_at`: when the next one is added."""
+
+    keys: tuple[SigningKey, ...]
+    due_at: Instant
+
+    def signing_at(self, now: Instant) -> SigningKey:
+        """The key that signs. If the clock was set back before all of them, the one that was published first."""
+        return next((key for key in reversed(self.keys) if key.signs_from <= now), self.keys[0])
+
+    def without_expired(self, now: Instant) -> SigningKeys:
+        """Only keys that sign, will sign, or have signed a token that may still be valid."""
+        kept = tuple(
+            key
+            for key, successor in zip(self.keys, self.keys[1:], strict=False)
+            if now < successor.signs_from + LONGEST_TOKEN + CLOCK_SKEW
+        )
+        return evolve(self, keys=(*kept, self.keys[-1]))
+
+    def with_next(self, private: Secret, now: Instant, period: int) -> SigningKeys:
+        """The same with a key that signs one period from now, and is due to be followed then."""
+        signs_from = max(now, self.keys[-1].signs_from) + period
+        added = SigningKey(private=private, signs_from=signs_from)
+        return evolve(self, keys=(*self.keys, added), due_at=now + period)
+
+
+def first_keys(private: Secret, now: Instant, period: int) -> SigningKeys:
+    """The first key signs at once: nobody has fetched the documents yet."""
+    return SigningKeys(keys=(SigningKey(private=private, signs_from=now),), due_at=now + period)
+
+
+async def find_signing_keys(records: Records) -> Found[SigningKeys] | None:
+    """The keys as they are stored; `None` in a store that was initialised before there were any."""
+    return await records.find(keys.SIGNING_KEYS, SigningKeys)

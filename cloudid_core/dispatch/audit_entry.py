@@ -1,0 +1,272 @@
+"""Entries: a request and its response, as existing tools for audit logs parse them, and a login's decision besides.
+
+Secrets do not get into an entry: tokens, accessors, every text and number of a body and the names of members that no
+form knows are keyed hashes there. Paths, other names, policies, display names and metadata are clear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
+
+from ..audit.device import ADMITTED, Decision, Device, Entries, Trail
+from ..audit.hashing import Hasher
+from ..errors import Problem
+from ..forms.fields import without_names
+from ..messages.operations import Operation
+from ..messages.response import Answer, AuthBlock, WrapInfo
+from ..mounts.table import Mount
+from ..values import json_text, rfc3339
+from .exchange import Exchange
+
+NO_TOKEN: Final = msgspec.Raw(b'{"token_type":"default"}')
+LISTS: Final[Mapping[str, type | UnionType]] = {"keys": list | tuple, "key_info": Mapping}
+"""The members of a list's answer that a device may count instead, and their usual types. Others are kept."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class _Members(msgspec.Struct, kw_only=True, gc=False):
+    """An object of an entry."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class _Namespace(msgspec.Struct, frozen=True):
+    id: str = "root"
+
+
+NAMESPACE: Final = _Namespace()
+
+
+class _Token(_Members, kw_only=True, gc=False):
+    """The caller's token, or the token that a response gives."""
+
+    client_token: str
+    accessor: str
+    display_name: str | UnsetType = UNSET
+    policies: tuple[str, ...]
+    token_policies: tuple[str, ...]
+    metadata: Mapping[str, str] | None
+    token_type: str
+    token_ttl: int
+    token_issue_time: str | UnsetType = UNSET
+
+
+class _Request(_Members, kw_only=True, gc=False):
+    id: str
+    operation: str
+    mount_type: str | UnsetType = UNSET
+    mount_accessor: str | UnsetType = UNSET
+    mount_point: str | UnsetType = UNSET
+    client_token: str | UnsetType = UNSET
+    client_token_accessor: str | UnsetType = UNSET
+    namespace: _Namespace = NAMESPACE
+    path: str
+    data: dict[str, Any] | UnsetType = UNSET
+    remote_address: str | UnsetType = UNSET
+    wrap_ttl: float | UnsetType = UNSET
+    headers: dict[str, list[str]] | UnsetType = UNSET
+
+
+class _Response(_Members, kw_only=True, gc=False):
+    mount_type: str | UnsetType = UNSET
+    mount_accessor: str | UnsetType = UNSET
+    mount_point: str | UnsetType = UNSET
+    auth: _Token | UnsetType = UNSET
+    secret: dict[str, str] | UnsetType = UNSET
+    data: dict[str, Any] | UnsetType = UNSET
+    wrap_info: dict[str, Any] | UnsetType = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET
+
+
+class _Entry(_Members, kw_only=True, gc=False):
+    """One entry. `auth` and `request` are rendered: the entries of a request and of its response share them."""
+
+    type: str
+    auth: msgspec.Raw
+    request: msgspec.Raw
+    response: _Response | UnsetType = UNSET
+    decision: msgspec.Raw | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    error_codes: list[str] | UnsetType = UNSET
+
+
+def request_entries(exchange: Exchange) -> Entries | None:
+    """The entries of a request, to be written before it is executed; `None` where it is not audited."""
+    trail = exchange.trail
+    if trail is None:
+        return None
+    texts = [_encode(_Entry(type="request", auth=auth, request=request)) for auth, request in _common(exchange, trail)]
+    return Entries(trail.devices, tuple(texts))
+
+
+def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> Entries | None:
+    """The entries of the response, to be written before it is sent; `None` where the request is not audited.
+
+    `problems` are those of a refusal.
+    """
+    trail = exchange.trail
+    if trail is None:
+        return None
+    decision = trail.decision
+    texts = []
+    for device, (auth, request) in zip(trail.takers, _common(exchange, trail), strict=True):
+        entry = _Entry(type="response", auth=auth, request=request)
+        if exchange.answer is not None and not problems:
+            entry.response = _response(exchange, device, exchange.answer)
+        if decision is not None:
+            entry.decision = _decision(device.hasher, decision)
+        if problems:
+            entry.error = "; ".join([problem.text for problem in problems])
+            entry.error_codes = [problem.code.wire for problem in problems]
+        texts.append(_encode(entry))
+    return Entries(trail.devices, tuple(texts))
+
+
+def _common(exchange: Exchange, trail: Trail) -> Sequence[tuple[msgspec.Raw, msgspec.Raw]]:
+    """For each device the rendered members `auth` and `request`."""
+    if not trail.common:
+        trail.common = [
+            (_auth(exchange, device), msgspec.Raw(_encode(_request(exchange, trail, device))))
+            for device in trail.takers
+        ]
+    return trail.common
+
+
+def _auth(exchange: Exchange, device: Device) -> msgspec.Raw:
+    caller = exchange.caller
+    if caller is None:
+        return NO_TOKEN
+    token = caller.token
+    members = _Token(
+        client_token=device.hasher.text(caller.text),
+        accessor=_accessor(device, exchange.caller_accessor),
+        display_name=token.display_name,
+        policies=token.policies,
+        token_policies=token.policies,
+        metadata=token.metadata,
+        token_type=token.type,
+        token_ttl=token.ttl,
+        token_issue_time=rfc3339.show(token.created_at),
+    )
+    return msgspec.Raw(_encode(members))
+
+
+def _request(exchange: Exchange, trail: Trail, device: Device) -> _Request:
+    parsed, mount, headers = exchange.parsed, exchange.mount, exchange.request.headers
+    members = _Request(
+        id=exchange.request_id,
+        operation=exchange.operation,
+        path=exchange.path,
+        remote_address=exchange.request.remote_address,
+    )
+    if mount is not None:
+        _name_mount(members, mount)
+    if parsed is not None:
+        if parsed.token:
+            members.client_token = device.hasher.text(parsed.token)
+            if exchange.caller_accessor:
+                members.client_token_accessor = _accessor(device, exchange.caller_accessor)
+        if parsed.body:
+            clear = mount.audit_non_hmac_request_keys if mount is not None else ()
+            members.data = device.hasher.members(parsed.body, clear, exchange.fields)
+        if parsed.wrap_ttl:
+            members.wrap_ttl = parsed.wrap_ttl
+    if trail.headers:
+        members.headers = {
+            name: [device.hasher.text(headers[name]) if is_hashed else headers[name]]
+            for name, is_hashed in trail.headers.items()
+            if name in headers
+        }
+    return members
+
+
+def _response(exchange: Exchange, device: Device, answer: Answer) -> _Response:
+    members, mount = _Response(), exchange.mount
+    if mount is not None:
+        _name_mount(members, mount)
+    if answer.auth is not None:
+        members.auth = _granted(device, answer.auth)
+    if answer.lease_id:
+        members.secret = {"lease_id": answer.lease_id}
+    if answer.data:
+        data, clear = answer.data, mount.audit_non_hmac_response_keys if mount else ()
+        if device.elides_lists and exchange.operation == Operation.LIST.value:
+            counts = _counts(data)
+            data, clear = {**data, **counts}, (*clear, *counts)
+        members.data = device.hasher.members(data, clear)
+    if answer.rendered:  # the body of the answer that was wrapped
+        members.data = device.hasher.members(json_text.decode_own(answer.rendered))
+    if answer.wrap_info is not None:
+        members.wrap_info = _wrapping(device, answer.wrap_info)
+    if answer.warnings:
+        members.warnings = tuple(map(without_names, answer.warnings))
+    return members
+
+
+def _counts(data: Mapping[str, Any]) -> dict[str, int]:
+    """How many values each of the members has that grow with a list."""
+    return {name: len(data[name]) for name, kind in LISTS.items() if isinstance(data.get(name), kind)}
+
+
+def _name_mount(members: _Request | _Response, mount: Mount) -> None:
+    members.mount_type, members.mount_accessor = mount.shown_type, mount.accessor
+    members.mount_point = f"{mount.path}/"
+
+
+def _accessor(device: Device, accessor: str) -> str:
+    return accessor if device.shows_accessors or not accessor else device.hasher.text(accessor)
+
+
+def _granted(device: Device, block: AuthBlock) -> _Token:
+    """The token that a response gives."""
+    return _Token(
+        client_token=device.hasher.text(block.client_token),
+        accessor=_accessor(device, block.accessor),
+        policies=block.policies,
+        token_policies=block.policies,
+        metadata=block.metadata,
+        token_type=block.token_type,
+        token_ttl=block.lease_duration,
+    )
+
+
+def _wrapping(device: Device, info: WrapInfo) -> dict[str, Any]:
+    """The token that stands for a wrapped answer."""
+    return {
+        **asdict(info),
+        "token": device.hasher.text(info.token),
+        "accessor": _accessor(device, info.accessor),
+        "wrapped_accessor": _accessor(device, info.wrapped_accessor),
+    }
+
+
+def _decision(hasher: Hasher, decision: Decision) -> msgspec.Raw:
+    """Logins that are admitted have few different decisions, so theirs is remembered."""
+    return hasher.remembered(_checks, decision) if decision.verdict == ADMITTED else _checks(hasher, decision)
+
+
+def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
+    checks = []
+    for check in decision.checks:
+        members: dict[str, Any] = {"check": check.name, "verdict": check.verdict}
+        if check.expected:
+            members["expected"] = hasher.remembered(Hasher.texts, check.expected)
+        if check.found is not None:
+            members |= hasher.members({"found": check.found})
+        checks.append(members)
+    return msgspec.Raw(_encode({"verdict": decision.verdict, "jwt_type": decision.jwt_type, "checks": checks}))
+
+
+def probe(device: Device, request_id: str) -> Entries:
+    """What is written to a device before it is enabled."""
+    request = {"id": request_id, "operation": "update", "namespace": NAMESPACE, "path": "sys/audit/test"}
+    text = _encode({"type": "request", "auth": {}, "request": request})
+    return Entries((device,), (text,), is_trial=True)

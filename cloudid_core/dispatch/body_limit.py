@@ -1,0 +1,49 @@
+"""The limit of a body: how long it may be, by the head of its request.
+
+Only a good token makes a long body worth reading. Hosts read `UNASKED` bytes of any body, and ask before they read
+more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..context.context import Context
+from ..effects import Instant
+from ..errors import Code, Refused
+from ..messages.request import token_in
+from ..messages.response import Request
+from ..mounts.table import MountTable, mount_table
+from ..routing.components import Catalog
+from ..routing.routes import Route
+from ..tokens.authenticate import is_known
+from .destination import destination_of
+
+PUBLIC: Final = 32 * 1024
+"""Longest body in bytes for a route that needs no token."""
+
+WITHOUT_TOKEN: Final = 64 * 1024
+"""Longest body in bytes for any other route, as long as no good token is shown."""
+
+UNASKED: Final = PUBLIC
+"""How many bytes of a body a host may read before it asks."""
+
+
+async def body_limit(context: Context, catalog: Catalog, head: Request, now: Instant) -> int:
+    """How many bytes the body of the request with this head may have. `Refused` when the head cannot be understood."""
+    table = await mount_table(context.records)
+    route = destination_of(head, catalog, table, context.caches.destinations).route
+    return await _limit(context, table.record, route, head, now)
+
+
+async def check_body(context: Context, mounts: MountTable, route: Route | None, request: Request, now: Instant) -> None:
+    """`BODY_TOO_LARGE` when the body of a request to this route is too long."""
+    if request.body_is_cut or len(request.body) > await _limit(context, mounts, route, request, now):
+        raise Refused(Code.BODY_TOO_LARGE)
+
+
+async def _limit(context: Context, mounts: MountTable, route: Route | None, head: Request, now: Instant) -> int:
+    token, longest = token_in(head.headers), context.settings.body_limit
+    if token and await is_known(context, mounts, token, head.remote_address, now):
+        return longest
+    return min(longest, PUBLIC if route is not None and route.public else WITHOUT_TOKEN)

@@ -1,0 +1,307 @@
+"""Dispatch: from a request to the program of its route, in the order that clients can observe.
+
+Count the request, parse it, identify the caller, check the policies, and only then say whether the path exists: without
+a good token all paths answer alike. `docs/order-of-checks.md` has every step.
+
+Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only where
+the program of the route makes sure of the table itself, the one that was read last is used: a login reads nothing from
+the store then. Whatever the outcome, it counts only if that table still stands; otherwise the request starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ..audit.device import Trail
+from ..context.context import Context
+from ..deadline import Deadline
+from ..effects import Now, Record
+from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused
+from ..forms.fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of, without_not_offered
+from ..messages.operations import Operation
+from ..messages.request import ParsedRequest, countable_path, parse_head, parse_request
+from ..messages.response import Answer, Request, Response, rate_limit_headers, render
+from ..mounts.table import MountTable, mount_table
+from ..policies.document import DENY
+from ..quotas.rate_limit import known_quotas, read_quotas, take_request
+from ..quotas.record import Quotas, RateLimit
+from ..routing.components import Catalog
+from ..routing.help import help_about, help_about_mount
+from ..routing.routes import Call, NoFields, PageForm, Route, RouteTable
+from ..store.keys import MOUNTS
+from ..store.records import Found
+from ..tokens.authenticate import authenticate
+from ..tokens.issue import Issue, accessor_of
+from ..tokens.record import Caller
+from ..wrapping.wrap import check_waiting, wrap, wrapping_token
+from .audit_entry import request_entries
+from .body_limit import UNASKED, check_body
+from .destination import Destination, destination_of, known_destination
+from .exchange import Exchange
+
+CREATE: Final = "create"
+
+
+async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Response:
+    """The response to a request. Raises `Refused` where there is none. `exchange` gets what becomes known."""
+    table = last_table(context, exchange.request)
+    if table is not None:
+        try:
+            return await respond_by(table, context, catalog, exchange)
+        except MountsChanged:
+            pass
+        except (Refused, RecordFailed):  # a program that was started has made sure of the table
+            if exchange.is_executed or (await mount_table(context.records)).version == table.version:
+                raise
+    while True:
+        try:
+            table = await mount_table(context.records)
+        except HostFailure as failure:
+            return await respond_without_store(failure, context, catalog, exchange)
+        context.node.last_read_failed = False
+        try:
+            return await respond_by(table, context, catalog, exchange)
+        except MountsChanged:
+            if await Now() >= exchange.time + context.settings.request_deadline:
+                raise Refused(Code.STORE_CONTENDED) from None
+
+
+def last_table(context: Context, request: Request) -> Found[MountTable] | None:
+    """The table of mounts as it was read last, where the program of the request's route makes sure of it."""
+    table = context.records.last_found(MOUNTS, MountTable)
+    if table is None:
+        return None
+    found = known_destination(request, table.version, context.caches.destinations)
+    return table if found is not None and found.route is not None and found.route.makes_sure_of_mounts else None
+
+
+async def respond_without_store(
+    failure: HostFailure, context: Context, catalog: Catalog, exchange: Exchange
+) -> Response:
+    """The response about the state of this node, by the mounts that were read last. Raises `failure` for all else."""
+    context.node.last_read_failed = True
+    table = context.records.last_found(MOUNTS, MountTable)
+    if table is None:
+        raise failure
+    found = destination_of(exchange.request, catalog, table, context.caches.destinations)
+    exchange.target = found.target
+    if found.route is None or found.route.audited:
+        raise failure
+    return await respond_by(table, context, catalog, exchange)
+
+
+async def respond_by(table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange) -> Response:
+    """The response to a request under this table of mounts."""
+    mounts, request, now = table.record, exchange.request, exchange.time
+    exchange.trail = Trail(mounts.devices, mounts.takers, mounts.recorded_headers) if mounts.takers else None
+    quotas = known_quotas(context, now) or await read_quotas(context, now)
+    try:
+        found = destination_of(request, catalog, table, context.caches.destinations)
+    except Refused:
+        count_request(context, quotas, quotas.rate_limit_of(countable_path(request.target)), exchange)
+        raise
+    mount, route = found.mount, found.route
+    exchange.leads_to(found.target, mount, route)
+    count_request(context, quotas, quotas.rate_limit_of(found.target.path), exchange)
+    head = parse_head(request, found.target, context.settings)
+    if request.body_is_cut or len(request.body) > UNASKED:
+        await check_body(context, mounts, route, request, now)
+    parsed = parse_request(request, found.target, head, context.settings)
+    exchange.says(parsed, route, found.captures)
+    if found.target.wants_help:
+        answer = await explain(context, catalog, mounts, found, parsed, exchange)
+        return render(answer, request_id=exchange.request_id, mount_type="")
+    caller: Caller | None = None
+    if route is None or not route.public:
+        caller = await identify(context, mounts, parsed, exchange)
+    elif route.optional_token or (parsed.wrap_ttl and not route.gives_token):
+        caller = await identify_if_possible(route, context, mounts, parsed, exchange)
+    if route is None or mount is None:
+        authorise(caller, parsed, found.target.capability)
+        raise Refused(found.failure, found.reason, allow=found.allow)
+    call = Call(
+        context=context,
+        mount=mount,
+        captures=found.captures,
+        given=NOTHING_GIVEN,
+        body=parsed.body,
+        caller=caller,
+        shown_token=parsed.token,
+        remote_address=request.remote_address,
+        deadline=Deadline(now + head.seconds),
+        now=now,
+        request_id=exchange.request_id,
+        mounts_version=table.version,
+        operation=route.operation,
+        trail=exchange.trail,
+    )
+    return await execute(call, route, parsed, quotas, exchange)
+
+
+def count_request(context: Context, quotas: Quotas, limit: RateLimit | None, exchange: Exchange) -> None:
+    """Count a request against a quota, once; `RATE_LIMIT_EXCEEDED` when its source has made too many."""
+    if limit is None or limit in exchange.counted_by:
+        return
+    taken = take_request(context, limit, exchange.request.remote_address, exchange.time)
+    if quotas.config.enable_rate_limit_response_headers:
+        exchange.headers = rate_limit_headers(taken.limit, taken.remaining, taken.full_in)
+    if taken.wait:
+        raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=taken.wait)
+    exchange.counted_by += (limit,)
+
+
+async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange) -> Caller:
+    """Who sent the request; `PERMISSION_DENIED` without a good token."""
+    caller = await authenticate(context, mounts, parsed.token, exchange.request.remote_address, exchange.time)
+    exchange.caller = caller
+    if exchange.trail is not None:
+        exchange.caller_accessor = accessor_of(context, caller.token)
+    return caller
+
+
+async def identify_if_possible(
+    route: Route, context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange
+) -> Caller | None:
+    """Who sent a request to a public route, if its token is good. Without a good token nothing is wrapped.
+
+    A route that is not audited tells the state of this node, even if the store cannot tell whose the token is.
+    """
+    if parsed.token:
+        try:
+            return await identify(context, mounts, parsed, exchange)
+        except Refused:
+            pass
+        except HostFailure:
+            if route.audited:
+                raise
+    if parsed.wrap_ttl:
+        raise Refused(Code.WRAPPING_NOT_ALLOWED)
+    return None
+
+
+async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quotas, exchange: Exchange) -> Response:
+    """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
+    if not (route.public or route.any_token):
+        capability = await needed_capability(route, call) if route.exists else parsed.target.capability
+        authorise(call.caller, parsed, capability, route.form)
+    if exchange.role:
+        count_request(call.context, quotas, quotas.rate_limit_of(parsed.target.path, exchange.role), exchange)
+    if parsed.body or route.requires_all:
+        call = replace(call, given=read_form(route, parsed.body))
+    wrapping: Issue | None = None
+    if parsed.wrap_ttl:
+        path, ttl, wrapped_by = parsed.target.path, parsed.wrap_ttl, call.caller.token.id if call.caller else ""
+        if wrapped_by:
+            await check_waiting(call.context, wrapped_by, call.now)
+        wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by)
+        call = replace(call, wrapping=wrapping.token)
+    if exchange.trail is not None:
+        await Record(exchange.received(request_entries(exchange)))
+    exchange.is_executed = True
+    answer = exchange.unwrapped = complete(await route.program(call), route, call)
+    response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type)
+    if wrapping is not None and answer.can_be_wrapped:
+        answer = await wrap(call.context, answer, response.body, wrapping)
+        response = replace(render(answer, request_id="", mount_type=""), request_id=exchange.request_id)
+    exchange.answer = answer
+    return response
+
+
+async def needed_capability(route: Route, call: Call) -> str:
+    """The capability that the policies must grant. A name that cannot exist is a matter for the program."""
+    try:
+        exists = route.exists is None or await route.exists(call)
+    except Refused:
+        exists = False
+    return route.operation.value if exists else CREATE
+
+
+def authorise(caller: Caller | None, parsed: ParsedRequest, capability: str, form: type = NoFields) -> None:
+    """Refuse what the caller's policies do not allow, `sudo` for protected paths included."""
+    if caller is None:
+        raise Refused(Code.PERMISSION_DENIED)
+    fields = spellings_of(form)
+    if not caller.acl.allows(capability, parsed.target.path, parsed.body, parsed.wrap_ttl, fields):
+        raise Refused(Code.PERMISSION_DENIED)
+
+
+async def explain(
+    context: Context,
+    catalog: Catalog,
+    mounts: MountTable,
+    found: Destination,
+    parsed: ParsedRequest,
+    exchange: Exchange,
+) -> Answer:
+    """Help about a path, for callers who may do anything there; no program of a route runs.
+
+    The path of a mount lists the paths in it, for callers who may do anything below it.
+    """
+    path, mount = found.target.path, found.mount
+    table = catalog.of(mount).routes if mount else RouteTable(())
+    if mount is not None and path.removesuffix("/") == mount.path:
+        if not (await identify(context, mounts, parsed, exchange)).acl.reaches(mount.path):
+            raise Refused(Code.PERMISSION_DENIED)
+        return Answer(data=help_about_mount(table.routes), plain=True)
+    rows = table.at(path.removeprefix(mount.path).removeprefix("/")) if mount else ()
+    if not any(row.public for row in rows):
+        acl = (await identify(context, mounts, parsed, exchange)).acl
+        granted = acl.capabilities(path) | acl.capabilities(f"{path}/")
+        if not (granted - DENY or any(row.any_token for row in rows)):
+            raise Refused(Code.PERMISSION_DENIED)
+    if not rows:
+        raise Refused(found.failure, found.reason)
+    return Answer(data=help_about(rows), plain=True)
+
+
+def complete(answer: Answer, route: Route, call: Call) -> Answer:
+    """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
+    if route.operation is Operation.LIST:
+        answer = page_of(answer, route, call.body)
+    if route.operation is Operation.WRITE and (found := warnings(route, call)):
+        answer = replace(answer, warnings=(*answer.warnings, *found))
+    if call.caller is not None and call.caller.last_use:
+        answer = replace(answer, wake_at=call.now)
+    return answer
+
+
+def page_of(answer: Answer, route: Route, body: Mapping[str, Any]) -> Answer:
+    """The part of a list that `after` and `limit` ask for, all of it without them; `NOT_FOUND` when it is empty."""
+    data = answer.data or {}
+    keys = data.get("keys", ())
+    if not route.pages:
+        form = PageForm(**parse(PageForm, body).values)
+        keys = [key for key in keys if key > form.after][: form.limit if form.limit > 0 else None]
+    if not keys:
+        raise Refused(Code.NOT_FOUND)
+    return replace(answer, data={**data, "keys": keys})
+
+
+def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
+    """The fields of the route's form that a request gave."""
+    given = parse(route.form, body)
+    if given.ignored and not route.takes_anything:
+        given = without_not_offered(given, body)
+    if route.requires_all:
+        require(route.form, given)
+    return given
+
+
+def warnings(route: Route, call: Call) -> tuple[str, ...]:
+    """The warnings about unknown and overruled fields of a write: a misspelt field must not vanish in silence."""
+    if not call.captures and not call.given.ignored:
+        return ()
+    overruled = sorted(name for name, value in call.captures.items() if call.body.get(name, value) != value)
+    unknown = [name for name in call.given.ignored if name not in call.captures]
+    found = []
+    if unknown and not route.takes_anything:
+        found.append(ignored(unknown))
+    if overruled:
+        found.append(
+            "Endpoint replaced the value of these parameters with the values captured from the endpoint's path: "
+            f"[{' '.join(overruled)}]"
+        )
+    return tuple(found)

@@ -1,0 +1,132 @@
+"""Exchange: one request and its answer, as far as they are known, for events and for audit devices."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..audit.device import Entries, Trail
+from ..effects import Instant
+from ..events import Problem, RequestAnswered, RequestReceived
+from ..forms.fields import spellings_of
+from ..messages.request import ParsedRequest, Target
+from ..messages.response import NO_HEADERS, NOTHING, Answer, Request, Response
+from ..mounts.table import Mount
+from ..routing.routes import Route
+from ..tokens.record import Caller
+from ..values.coercion import text
+from ..values.names import name
+
+
+class Exchange(msgspec.Struct, kw_only=True):
+    """What is known of one request so far."""
+
+    request: Request
+    request_id: str
+    time: Instant
+    """When it came."""
+    target: Target | None = None
+    """What it asks for; unknown while its method or target has not been understood."""
+    parsed: ParsedRequest | None = None
+    """Unknown while its body and headers have not been understood."""
+    mount: Mount | None = None
+    fields: Container[str] = ()
+    """The names that the form of its route knows."""
+    is_login: bool = False
+    role: str = ""
+    """The role that the request names."""
+    counted_by: tuple[Hashable, ...] = ()
+    """The quotas that have let it pass: a request that starts again counts once."""
+    headers: Mapping[str, str] = NO_HEADERS
+    """What its response has beside its own headers."""
+    is_executed: bool = False
+    """Whether the program of its route was started."""
+    caller: Caller | None = None
+    """Who sent the request, once its token is known to be good."""
+    caller_accessor: str = ""
+    """The accessor of that token, where the request is audited."""
+    unwrapped: Answer = NOTHING
+    """What the program answered."""
+    answer: Answer | None = None
+    """What is sent: the program's answer, or what stands for it where it is wrapped."""
+    trail: Trail | None = None
+    """What audit devices get, where the request is audited."""
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.request_id}>"
+
+    @property
+    def operation(self) -> str:
+        return self.target.capability if self.target is not None else ""
+
+    @property
+    def path(self) -> str:
+        """The path for logs and audit."""
+        return self.target.shown_path if self.target is not None else ""
+
+    def leads_to(self, target: Target, mount: Mount | None, route: Route | None) -> None:
+        """Method and target were understood, and this is where they lead."""
+        self.target, self.mount = target, mount
+        self.is_login = route is not None and route.gives_token
+        self.fields = spellings_of(route.form) if route is not None else ()
+        if route is not None and not route.audited:
+            self.trail = None
+
+    def says(self, parsed: ParsedRequest, route: Route | None, captures: Mapping[str, str]) -> None:
+        """Headers and body were understood too."""
+        self.parsed = parsed
+        self.role = role_in(route, captures, parsed.body) if route is not None else ""
+
+    def received(self, audit: Entries | None) -> RequestReceived:
+        """The event before the request is executed."""
+        mount, token = self.mount, self.caller.token if self.caller is not None else None
+        return RequestReceived(
+            request_id=self.request_id,
+            time=self.time,
+            operation=self.operation,
+            path=self.path,
+            mount_accessor=mount.accessor if mount is not None else "",
+            remote_address=self.request.remote_address,
+            token_id=token.id if token is not None else "",
+            display_name=token.display_name if token is not None else "",
+            policies=token.policies if token is not None else (),
+            audit=audit,
+        )
+
+    def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
+        """The event of the answer."""
+        mount, token = self.mount, self.caller.token if self.caller is not None else None
+        return RequestAnswered(
+            request_id=self.request_id,
+            time=self.time,
+            status=response.status,
+            operation=self.operation,
+            path=self.path,
+            mount=mount.path if mount is not None else "",
+            mount_accessor=mount.accessor if mount is not None else "",
+            role=self.role,
+            remote_address=self.request.remote_address,
+            token_id=token.id if token is not None else "",
+            display_name=token.display_name if token is not None else "",
+            codes=response.codes,
+            accessor=self.unwrapped.auth.accessor if self.unwrapped.auth is not None else "",
+            lease_id=self.unwrapped.lease_id,
+            problem=Problem.of(response.failure) if response.failure else None,
+            audit=audit,
+        )
+
+
+def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) -> str:
+    """The role that a request names, if it is a valid name: any other text could be a secret.
+
+    The name may be a number or a boolean, as in the field itself.
+    """
+    named = body.get(route.role_field) if route.role_field else captures.get("name")
+    if named is None or named == "":  # most requests name none, and an exception costs more than all of this
+        return ""
+    try:
+        return name(text(named))
+    except ValueError:
+        return ""

@@ -1,0 +1,115 @@
+"""Documents: the reference pages, printed from the tables that the service itself runs on.
+
+`python -m cloudid_core.documents` prints the page that is kept as `docs/reference.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import NOTHING, Factory
+
+from .catalog import CATALOG
+from .errors import Code
+from .forms.fields import NOT_OFFERED, Field, fields_of
+from .health.problems import HealthProblem, Placeholders
+from .routing.components import Component
+from .routing.help import VERBS
+from .routing.left_out import LEFT_OUT
+from .routing.routes import NoFields
+from .settings import Settings
+from .values.secret import Secret
+
+PROBLEMS: Final = (
+    "Without a token `problems` has the codes. A token that may read `sys/health` also gets `problem_details`: the "
+    "text of each occurrence and what mends it. A problem with which the node serves changes the status only where "
+    "`problemcode` asks for that."
+)
+
+
+LEFT_OUT_PATHS: Final = (
+    "Each stands for itself and for all that is below it. With a good token the answer is 404, and its text has the "
+    "reason."
+)
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    lines = [list(heads), *map(list, rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def fields_table(form: type) -> str:
+    """The fields of a form or record: name, type, default, environment variable, meaning."""
+    return table(("field", "type", "default", "environment", "meaning"), map(_field_row, fields_of(form)))
+
+
+def _field_row(field: Field) -> tuple[str, ...]:
+    name = f"`{field.name}`" + (f" (`{field.old_name}`)" if field.old_name else "")
+    default = "required" if field.required else _default(field)
+    return name, field.kind.name, default, f"`CLOUD_{field.env}`" if field.env else "", field.doc
+
+
+def _default(field: Field) -> str:
+    if field.default is NOTHING or isinstance(field.default, Factory):  # type: ignore[arg-type]
+        return ""
+    shown = "" if isinstance(field.default, Secret) else field.kind.show(field.default)
+    return f"`{shown}`" if shown not in ("", []) else "empty"
+
+
+def routes_table(component: Component) -> str:
+    """The routes of a component, relative to its mount."""
+    return table(
+        ("method", "path", "token", "what it does"),
+        (
+            (VERBS[route.operation], f"`{route.path}`", "no" if route.public else "yes", route.doc)
+            for route in component.routes.routes
+        ),
+    )
+
+
+def codes_table() -> str:
+    """Every error code, with its status and text."""
+    return table(("code", "status", "text"), ((f"`{code.wire}`", str(code.status), code.text) for code in Code))
+
+
+def left_out_table() -> str:
+    """The paths that are left out, and why."""
+    return table(("path", "why, or what instead"), ((f"`{path}`", why) for path, why in LEFT_OUT.items()))
+
+
+def not_offered_table() -> str:
+    """The fields that ask for what is not offered here, and why."""
+    return table(("field", "why"), ((f"`{name}`", why) for name, why in NOT_OFFERED.items()))
+
+
+def problems_table() -> str:
+    """Every problem that health tells, with what it means and what mends it."""
+    name = Placeholders()
+    rows = ((f"`{row.code}`", row.text(name), row.consequence.value, row.remedy(name)) for row in HealthProblem)
+    return table(("code", "text", "until it is mended", "what mends it"), rows)
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [
+        "# Reference",
+        "Printed by `python -m cloudid_core.documents` from the tables that the service runs on; a test compares.",
+        "POST and PUT are the same, and so are `LIST` and `GET ?list=true`. All paths are below `/v1/`.",
+    ]
+    for component in CATALOG:
+        parts += [f"## {component.kind} component `{component.type}`", component.doc, routes_table(component)]
+        forms = {route.form: route for route in component.routes.routes if route.form is not NoFields}
+        for form, route in forms.items():
+            parts += [f"### Fields of `{VERBS[route.operation]} {route.path}`", fields_table(form)]
+    parts += ["## Paths of existing services that are left out", LEFT_OUT_PATHS, left_out_table()]
+    parts += ["## Fields of existing services that are accepted only while they are empty", not_offered_table()]
+    parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
+    parts += ["## Problems of `sys/health`", PROBLEMS, problems_table()]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")  # noqa: T201  # that is what it is for

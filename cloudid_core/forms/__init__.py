@@ -1,0 +1,1 @@
+"""Fields of requests and settings: types, defaults, rules, and what they mean together."""

@@ -1,1 +1,0 @@
-"""What every program stands on: the context, deadlines, bounded caches, mountable components, lifetimes."""

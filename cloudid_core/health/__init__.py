@@ -1,0 +1,1 @@
+"""What this node knows of itself, and what health can say is wrong."""

@@ -1,0 +1,301 @@
+"""The end of a mount. The first commit frees its path and stops it from answering; then what it made is removed.
+
+What the mount keeps at the provider goes to the journal, its leases and tokens end, and when nothing is left its
+storage is wiped. Until then the mount stays in the table as a retired one: removing things needs its configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from attrs import Factory, evolve, frozen
+
+from ..background.journal import Intent, different_reasons, find_intent, rescheduled, undo_until
+from ..context import queue
+from ..context.context import Context
+from ..context.queue import NO_FENCE, Due, Job
+from ..deadline import Deadline
+from ..effects import Instant, ListKeys, gather
+from ..errors import CloudidError, EntryDamaged
+from ..events import MountChanged
+from ..mounts.table import AUTH, Mount, changing, mount_table
+from ..store import keys
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..tokens.record import Token
+from .record import Lease, find_undamaged_leases
+from .revocation import end_leases
+from .scope import Scope
+from .synchronous import LANES, Progress, due_after, is_over, mark, work_off, working_deadline
+
+AGAIN: Final = 60.0
+"""Seconds after which a retired mount is looked at again that waits for its leases."""
+PAGE: Final = 100
+MOST_EXAMINED: Final = 1000
+"""How many leases and intents are read to say why a mount is still there."""
+
+
+@frozen(kw_only=True)
+class Remains:
+    """What is left of a retired mount at the provider, by its records."""
+
+    leases: int = 0
+    intents: int = 0
+    roles: int = 0
+    """Roles that keep an application."""
+    damaged: int = 0
+    """Leases and intents whose entries are damaged: only dropping them removes them."""
+    is_rotating: bool = False
+    attempts: int = 0
+    """How often the removal of one thing was tried, at most."""
+    next_at: Instant | None = None
+    """When the next attempt is due."""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return self.leases + self.intents + self.roles + self.is_rotating
+
+
+async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) -> None:
+    """Stop a mount from answering, and make its removal due at a time. Does nothing if the mount is gone already.
+
+    The configuration's entry is written anew, so that a request under way that rests on it conflicts.
+    """
+    await _retire(context, mount, now, {keys.due(due_at, queue.MOUNT, mount.id, ""): Due()})
+
+
+@retry_on_conflict
+async def _retire(context: Context, mount: Mount, now: Instant, puts: Mapping[str, object]) -> None:
+    table = await mount_table(context.records)
+    found = table.record.by_id.get(mount.id)
+    if found is None:
+        return
+    changes = changing(table, table.record.with_retired(found, now)) | Changes(puts=puts)
+    await context.records.commit(changes | await _touch_config(context, mount))
+
+
+async def _touch_config(context: Context, mount: Mount) -> Changes:
+    """Writes the configuration of a mount as it is; an empty one in place of a damaged one."""
+    form = context.components.config_form(mount)
+    if form is None:
+        return Changes()
+    key = keys.config(mount.id)
+    config, expects = await context.records.find_for_writing(key, form)
+    return Changes(expects, {key: config.record if config else form()})
+
+
+async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Progress:
+    """Make one attempt in a request for everything that a retired mount has at the provider, while there is time."""
+    scope = Scope(mount)
+    await context.components.release(context, mount, now, NO_FENCE)
+    progress = Progress(await mark(context, scope, due_after(context, deadline), deadline))
+    await work_off(context, scope, now, deadline, progress)
+    await _undo_intents(context, mount, now, deadline, progress)
+    return progress
+
+
+async def try_at_once(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> None:
+    """Make everything due that a retired mount has at the provider. Requests that may be alive keep their intents."""
+    await mark(context, Scope(mount), now, deadline)
+    prefix, after = keys.intents(mount.id), ""
+    while page := await ListKeys(prefix, after, PAGE):
+        after = page[-1]
+        await deadline.remaining()
+        for key in page:
+            await _hasten(context, mount, key.removeprefix(prefix), now)
+
+
+@retry_on_conflict
+async def _hasten(context: Context, mount: Mount, intent_id: str, now: Instant) -> None:
+    with suppress(EntryDamaged):
+        found = await find_intent(context, mount.id, intent_id)
+        if found is not None and found.record.attempts and found.record.due_at > now:
+            await context.records.commit(rescheduled(found, evolve(found.record, due_at=now)))
+
+
+async def _undo_intents(context: Context, mount: Mount, now: Instant, deadline: Deadline, progress: Progress) -> None:
+    """Make one attempt for each intent of a mount that is due. The others belong to requests that may be alive."""
+    prefix = keys.intents(mount.id)
+    after = ""
+    while not await is_over(deadline) and (page := await ListKeys(prefix, after, LANES)):
+        after = page[-1]
+        await gather([_undo_intent(context, mount, key.removeprefix(prefix), now, deadline, progress) for key in page])
+
+
+async def _undo_intent(
+    context: Context, mount: Mount, intent_id: str, now: Instant, deadline: Deadline, progress: Progress
+) -> None:
+    progress.left += 1
+    try:
+        found = await find_intent(context, mount.id, intent_id)
+        if found is not None and found.record.due_at > now:
+            progress.reasons.update(("a request that may still be under way uses it",))
+            return
+        job = Job(
+            context=context,
+            key="",
+            mount_id=mount.id,
+            ref=intent_id,
+            now=now,
+            deadline=working_deadline(deadline),
+            fence=NO_FENCE,
+        )
+        progress.note(await undo_until(job, found, due_after(context, deadline)) if found else None)
+    except CloudidError as failure:
+        progress.note_failure(failure)
+
+
+async def what_remains(context: Context, mount: Mount) -> Remains:
+    """What is left of a retired mount, and why. Intents are read last, as objects move to them from everything else."""
+    rotations = await ListKeys(keys.due_queue(mount.id, queue.ROTATION), "", 1)
+    rotates_at = [queue.parse(key)[0] for key in rotations if queue.is_named(key)]
+    roles = await context.components.count_kept(context, mount)
+    leases = await context.records.names(keys.mount_leases(mount.id))
+    intents = await context.records.names(keys.intents(mount.id))
+    known_leases, damaged_leases = await context.records.find_all_fresh(
+        [keys.lease(lease_id) for lease_id in leases[:MOST_EXAMINED]], Lease
+    )
+    known_intents, damaged_intents = await context.records.find_all_fresh(
+        [keys.intent(mount.id, intent_id) for intent_id in intents[:MOST_EXAMINED]], Intent
+    )
+    pending: list[Lease | Intent] = [found.record for found in known_leases]
+    pending += [found.record for found in known_intents]
+    due_times = [record.due_at for record in pending] + rotates_at
+    return Remains(
+        leases=len(leases),
+        intents=len(intents),
+        roles=roles,
+        is_rotating=bool(rotations),
+        attempts=max((record.attempts for record in pending), default=0),
+        next_at=min(due_times, default=None),
+        damaged=len(damaged_leases) + len(damaged_intents),
+        reasons=different_reasons(record.reason for record in pending),
+    )
+
+
+@frozen(kw_only=True)
+class Dropped:
+    """What was dropped of a retired mount, although it is left at the provider."""
+
+    leases: list[Lease] = Factory(list)
+    intents: list[Intent] = Factory(list)
+    damaged: list[str] = Factory(list)
+    """Ids of leases and intents whose entries were damaged: what they stood for is unknown."""
+
+
+async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Dropped:
+    """Drop the records of everything that a retired mount has at the provider. The background wipes its storage."""
+    dropped = Dropped()
+    await context.components.release(context, mount, now, NO_FENCE)
+    prefix = keys.mount_leases(mount.id)
+    while page := await ListKeys(prefix, "", PAGE):
+        await deadline.remaining()
+        await _drop_leases(context, mount, page, prefix, dropped)
+    prefix = keys.intents(mount.id)
+    while page := await ListKeys(prefix, "", PAGE):
+        await deadline.remaining()
+        await _drop_intents(context, mount, page, prefix, dropped)
+    while page := await ListKeys(keys.roles(mount.id), "", PAGE):  # `release` has passed over the damaged ones
+        await context.records.commit(Changes(deletes=page))
+    due_keys = await ListKeys(keys.due_queue(mount.id, queue.ROTATION))
+    await context.records.commit(Changes(deletes=(keys.rotation(mount.id), *due_keys)))
+    return dropped
+
+
+@retry_on_conflict
+async def _drop_leases(context: Context, mount: Mount, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
+    lease_ids = [key.removeprefix(prefix) for key in page]
+    leases, damaged = await context.records.find_all_fresh([keys.lease(each) for each in lease_ids], Lease)
+    changes = Changes(deletes=tuple(page))
+    damaged_ids = [each.key.removeprefix(keys.LEASES) for each in damaged]
+    for each, lease_id in zip(damaged, damaged_ids, strict=True):
+        changes |= Changes({each.key: each.version}, deletes=(each.key, keys.stuck(mount.id, lease_id)))
+    for found in leases:
+        changes |= Changes(found.expected, events=(found.record.event("dropped"),))
+        changes |= Changes(deletes=found.record.removal.deletes)
+    await context.records.commit(changes)
+    dropped.leases.extend(found.record for found in leases)
+    dropped.damaged.extend(damaged_ids)
+
+
+@retry_on_conflict
+async def _drop_intents(context: Context, mount: Mount, page: Sequence[str], prefix: str, dropped: Dropped) -> None:
+    intents, damaged = await context.records.find_all_fresh(page, Intent)
+    changes = Changes()
+    for each in damaged:
+        changes |= Changes({each.key: each.version}, deletes=(each.key,))
+    for found in intents:
+        deletes = (found.key, found.record.due_key)
+        changes |= Changes(found.expected, deletes=deletes, events=(found.record.event("dropped"),))
+    await context.records.commit(changes)
+    dropped.intents.extend(found.record for found in intents)
+    dropped.damaged.extend(each.key.removeprefix(prefix) for each in damaged)
+
+
+async def wipe_mount(job: Job) -> None:
+    """One round for a retired mount. The next one is due soon unless it was the last."""
+    context = job.context
+    table = await mount_table(context.records)
+    mount = table.record.retired.get(job.mount_id)
+    if mount is None:
+        await context.records.commit(Changes({**job.fence, **table.expected}, deletes=(job.key,)))
+        return
+    await context.components.release(context, mount, job.now, job.fence)
+    if mount.kind == AUTH:
+        await _end_tokens(job)
+    for prefix in (keys.mount_leases(mount.id), keys.batch_leases(mount.id)):
+        await _end_leases(job, prefix)
+    if job.now < quiet_at(context, mount) or await _is_something_left(job, mount):
+        again = keys.due(max(job.now + AGAIN, quiet_at(context, mount)), queue.MOUNT, mount.id, "")
+        await context.records.commit(Changes(job.fence, {again: Due()}, (job.key,)))
+        return
+    while page := await ListKeys(keys.mount(mount.id), "", PAGE):
+        await context.records.commit(Changes(job.fence, deletes=page))
+    table = await mount_table(context.records)
+    expects = {**job.fence, **table.expected}
+    wiped = MountChanged(mount_accessor=mount.accessor, path=mount.path, state="wiped")
+    changes = Changes(expects, {keys.MOUNTS: table.record.without(mount.id)}, (job.key,), (wiped,))
+    await context.records.commit(changes)
+
+
+def quiet_at(context: Context, mount: Mount) -> Instant:
+    """When every request has ended that found the mount before it was retired."""
+    return (mount.retired_at or 0.0) + context.settings.request_deadline + context.settings.request_grace
+
+
+async def _is_something_left(job: Job, mount: Mount) -> bool:
+    """Whether something of the mount is still to be removed at the provider.
+
+    Intents are read last: other work moves objects from rotations and leases to intents, never back.
+    """
+    rotation = keys.due_queue(job.mount_id, queue.ROTATION)
+    for prefix in (rotation, keys.mount_leases(job.mount_id), keys.intents(job.mount_id)):
+        if await ListKeys(prefix, "", 1):
+            return True
+    return await job.context.components.count_kept(job.context, mount) > 0
+
+
+async def _end_leases(job: Job, prefix: str) -> None:
+    """Make all leases of an index due for revocation that are not being revoked already."""
+    after = ""
+    while page := await ListKeys(prefix, after, PAGE):
+        after = page[-1]
+        leases = await find_undamaged_leases(job.context, (key.removeprefix(prefix) for key in page))
+        alive = [found.record.id for found in leases if not found.record.revoking]
+        await end_leases(job.context, alive, job.now, fence=job.fence)
+
+
+async def _end_tokens(job: Job) -> None:
+    """Delete all tokens of a mount, and make what depends on them due. Callers find them dead already."""
+    after = ""
+    while page := await ListKeys(keys.TOKENS, after, PAGE):
+        after = page[-1]
+        changes = Changes()
+        for found in await job.context.records.find_undamaged(page, Token):
+            if found.record.mount_id == job.mount_id and not found.record.released:
+                changes |= Changes(found.expected) | found.record.ending(job.now)
+        if changes.expects:
+            await job.context.records.commit(Changes(job.fence) | changes)

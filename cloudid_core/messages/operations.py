@@ -1,0 +1,28 @@
+"""What a request can do at a path, and the methods that ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+
+class Operation(Enum):
+    """What a request does. Several methods may ask for one operation."""
+
+    READ = "read"
+    LIST = "list"
+    WRITE = "update"
+    DELETE = "delete"
+
+
+METHODS: Final[Mapping[Operation, tuple[str, ...]]] = MappingProxyType(
+    {
+        Operation.READ: ("GET", "HEAD"),
+        Operation.LIST: ("GET", "HEAD", "LIST"),
+        Operation.WRITE: ("POST", "PUT"),
+        Operation.DELETE: ("DELETE",),
+    }
+)
+"""The methods that ask for each operation. GET and HEAD ask for a list with the parameter `list=true`."""

@@ -1,0 +1,259 @@
+"""Requests: path, operation, parameters and token, parsed from the raw message within limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from ..errors import Code, Refused
+from ..settings import Settings
+from ..values import duration, json_text
+from ..values.coercion import boolean
+from ..values.secret import without_tokens
+from .operations import Operation
+from .response import Request
+
+PREFIX: Final = "/v1/"
+TARGET_LIMIT: Final = 8192
+QUERY_LIMIT: Final = 100
+TOKEN_LIMIT: Final = 16_384
+TOKEN_HEADERS: Final = ("x-service-token", "x-vault-token")
+DEADLINE_HEADER: Final = "x-service-deadline"
+NAMESPACE_HEADER: Final = "x-vault-namespace"
+WRAP_HEADERS: Final = ("x-service-wrap-ttl", "x-vault-wrap-ttl")
+UNAUDITED_HEADERS: Final = frozenset({*TOKEN_HEADERS, "authorization", "proxy-authorization", "cookie", *WRAP_HEADERS})
+"""Headers that never go on record: they may hold a token, or entries tell what they say."""
+
+_ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, NAMESPACE_HEADER})
+"""Headers that say something to `parse_head`, beside the deadline."""
+
+FORM: Final = "application/x-www-form-urlencoded"
+MERGE_PATCH: Final = "application/merge-patch+json"
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What method and target of a request say: they alone decide where it leads."""
+
+    path: str
+    """Without a slash at its end."""
+    shown_path: str
+    """The path for logs and audit."""
+    operation: Operation
+    query: Mapping[str, Any]
+    ends_in_slash: bool = False
+    is_head: bool = False
+    wants_help: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Target {self.operation.name} {self.shown_path}>"
+
+    @cached_property
+    def capability(self) -> str:
+        """The capability that the operation needs; it names the operation in events and audit entries too."""
+        return self.operation.value
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What the headers of a request say."""
+
+    token: str = ""
+    wrap_ttl: int = 0
+    """For how many seconds the answer is to be wrapped; 0: not."""
+    seconds: float
+    """How long the request may take."""
+
+    def __repr__(self) -> str:
+        return f"<Head of a request for {self.seconds} s>"
+
+
+class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, understood as far as that is possible without looking anything up."""
+
+    target: Target
+    body: Mapping[str, Any]
+    token: str
+    wrap_ttl: int = 0
+    """For how many seconds the answer is to be wrapped; 0: not."""
+
+    def __repr__(self) -> str:
+        return f"<ParsedRequest {self.target.operation.name} {self.target.shown_path}>"
+
+
+def parse_target(request: Request) -> Target:
+    """What a request asks for; `Refused` when its method or target cannot be understood."""
+    path, query = _split(request.target)
+    wants_help = request.method == "HELP" or _flag(query, "help")
+    if _flag(query, "scan"):
+        raise Refused(Code.UNSUPPORTED_OPERATION)
+    operation, is_head = (Operation.READ, False) if wants_help else _operation(request, query)
+    ends_in_slash = path.endswith("/")
+    path = path.removesuffix("/")
+    return Target(
+        path=path,
+        shown_path=without_tokens(path),
+        operation=operation,
+        query={name: value for name, value in query.items() if name not in ("list", "help", "scan")},
+        ends_in_slash=ends_in_slash,
+        is_head=is_head,
+        wants_help=wants_help,
+    )
+
+
+def parse_head(request: Request, target: Target, settings: Settings) -> Head:
+    """What the headers of a request with this target say; `Refused` when they, or the path, ask for what cannot be."""
+    if target.ends_in_slash and target.operation is Operation.WRITE:
+        raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
+    headers, seconds = request.headers, deadline_seconds(request.headers, settings.request_deadline)
+    if _ADDRESSED.isdisjoint(headers):  # a login, mostly: to look once is quicker than to look for each
+        return Head(seconds=seconds)
+    _check_namespace(headers)
+    return Head(token=token_in(headers), wrap_ttl=wrap_ttl_in(headers, settings.max_lease_ttl), seconds=seconds)
+
+
+def parse_request(request: Request, target: Target, head: Head, settings: Settings) -> ParsedRequest:
+    """A request with this target and head, with its body; `Refused` when that cannot be understood."""
+    body = target.query
+    if target.operation is Operation.WRITE:
+        try:
+            body = parse_body(request.body, settings.body_limit)
+        except Refused as refusal:
+            if refusal.code is Code.MALFORMED_JSON and _media_type(request.headers) == FORM:
+                raise Refused(Code.MALFORMED_JSON, "the body is a form, send JSON") from None
+            raise
+    return ParsedRequest(target=target, body=body, token=head.token, wrap_ttl=head.wrap_ttl)
+
+
+def countable_path(target: str) -> str:
+    """The path of a target that cannot be understood, for quotas."""
+    return unquote(target[:TARGET_LIMIT].partition("?")[0].removeprefix(PREFIX)).strip("/")
+
+
+def _split(target: str) -> tuple[str, dict[str, Any]]:
+    if len(target) > TARGET_LIMIT:
+        raise Refused(Code.TARGET_TOO_LONG)
+    raw_path, _, raw_query = target.partition("?")
+    if not raw_path.startswith(PREFIX):
+        raise Refused(Code.NOT_FOUND)
+    raw_path = raw_path.removeprefix(PREFIX)
+    if "%" in raw_path:
+        if "%2f" in raw_path.lower():
+            raise Refused(Code.MALFORMED_PATH, "it has an encoded slash")
+        raw_path = unquote(raw_path, errors="strict") if _is_utf8(raw_path) else "\0"
+    segments = raw_path.removesuffix("/").split("/")
+    if not raw_path.isprintable() or any(segment in ("", ".", "..") for segment in segments):
+        raise Refused(Code.MALFORMED_PATH, "it has an empty or relative segment, or characters that are not printable")
+    return raw_path, _query(raw_query) if raw_query else {}
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _query(raw: str) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(raw, keep_blank_values=True, max_num_fields=QUERY_LIMIT)
+    except ValueError:
+        raise Refused(Code.MALFORMED_REQUEST, "the query has too many fields") from None
+    query: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in query:
+            earlier = query[name]
+            query[name] = [*earlier, value] if isinstance(earlier, list) else [earlier, value]
+        else:
+            query[name] = value
+    return query
+
+
+def _operation(request: Request, query: Mapping[str, Any]) -> tuple[Operation, bool]:
+    match request.method:
+        case "GET" | "HEAD":
+            return (Operation.LIST if _flag(query, "list") else Operation.READ), request.method == "HEAD"
+        case "LIST":
+            return Operation.LIST, False
+        case "POST" | "PUT":
+            return Operation.WRITE, False
+        case "DELETE":
+            return Operation.DELETE, False
+        case "PATCH" if _media_type(request.headers) != MERGE_PATCH:
+            raise Refused(Code.UNSUPPORTED_MEDIA_TYPE)
+        case _:
+            raise Refused(Code.UNSUPPORTED_OPERATION)
+
+
+def _flag(query: Mapping[str, Any], name: str) -> bool:
+    try:
+        return boolean(query.get(name, False))
+    except ValueError as error:
+        raise Refused(Code.FIELD_INVALID, f'"{name}" {error}') from None
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def parse_body(raw: bytes, limit: int) -> Mapping[str, Any]:
+    """The JSON object of a body; an empty body and `null` are the empty object."""
+    if len(raw) > limit:
+        raise Refused(Code.BODY_TOO_LARGE)
+    if not raw or raw.isspace():
+        return {}
+    try:
+        body = json_text.decode(raw)
+    except json_text.TooComplex as error:
+        raise Refused(Code.BODY_TOO_COMPLEX, f"it {error}") from None
+    except ValueError:
+        raise Refused(Code.MALFORMED_JSON) from None
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise Refused(Code.MALFORMED_JSON, "the top level must be an object")
+    return body
+
+
+def token_in(headers: Mapping[str, str]) -> str:
+    """The token that a request shows; of several headers the first one counts."""
+    for name in TOKEN_HEADERS:
+        if shown := headers.get(name):
+            return shown[:TOKEN_LIMIT]
+    scheme, _, shown = headers.get("authorization", "").partition(" ")
+    return shown.strip()[:TOKEN_LIMIT] if scheme.lower() == "bearer" else ""
+
+
+def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
+    """How long the request may take: the header can only ask for less."""
+    text = headers.get(DEADLINE_HEADER)
+    if text is None:
+        return most
+    seconds = float(text) if _SECONDS.fullmatch(text) else 0.0
+    if not seconds:
+        raise Refused(Code.MALFORMED_REQUEST, "X-Service-Deadline must be a positive number of seconds")
+    return min(seconds, most)
+
+
+def wrap_ttl_in(headers: Mapping[str, str], most: int) -> int:
+    """For how many seconds a request wants its answer wrapped; of several headers the first one counts."""
+    for name in WRAP_HEADERS:
+        if text := headers.get(name):
+            try:
+                seconds = duration.seconds(text)
+            except ValueError:
+                raise Refused(Code.MALFORMED_REQUEST, f"{name} must be a duration of whole seconds") from None
+            if seconds > most:
+                raise Refused(Code.TTL_EXCEEDS_MAX, name)
+            return seconds
+    return 0
+
+
+def _check_namespace(headers: Mapping[str, str]) -> None:
+    if headers.get(NAMESPACE_HEADER, "").strip("/") not in ("", "root"):
+        raise Refused(Code.NAMESPACE_UNKNOWN)  # no 404: existing clients drop the text of one

@@ -1,0 +1,226 @@
+"""Requests and responses as hosts hand them in and send them out, and the JSON envelope.
+
+`Answer` is what the program of a route returns; `render` makes a `Response` of it. Every decision about the wire
+(status, headers, members and their order) is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ..effects import Instant
+from ..errors import Code, Problem, Refused
+from ..forms.fields import Json
+from ..values.secret import without_tokens
+
+HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
+"""The headers of every answer. The content type is exact: existing clients compare the whole string."""
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+ERROR_CODE_HEADER: Final = "x-service-error-code"
+"""The header with the first code of an error; a 404's body has no codes."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request as a host received it.
+
+    `target` is path and query as they came. Header names are in lower case. `remote_address` is that of the peer, or
+    what a trusted proxy said of it. `body_is_cut` says that the body is longer than `Service.body_limit` allows, and
+    that the host has not read all of it.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    remote_address: str = ""
+    body_is_cut: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {without_tokens(self.target.partition('?')[0])} from {self.remote_address}>"
+
+
+class Response(msgspec.Struct, frozen=True):
+    """An answer for a host to write: status, headers and body are final, whatever the server.
+
+    `holds` names what must be given back when the answer cannot be delivered: hand the response to
+    `Service.undelivered` then. `wake_at` asks the host to run `tick` by that time. `failure` is for the host's log:
+    what went wrong on our side or at the provider, where the body tells less.
+    """
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = HEADERS
+    holds: str = ""
+    wake_at: Instant | None = None
+    failure: Exception | None = None
+    request_id: str = ""
+    codes: tuple[str, ...] = ()
+    """The codes of a refusal."""
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status} to {self.request_id}>"
+
+
+class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """The `auth` member of the envelope: a token, as its holder sees it. All of its members, in their order."""
+
+    client_token: str
+    accessor: str
+    policies: tuple[str, ...]
+    token_policies: tuple[str, ...]
+    """The same: no policy comes from anything but the token."""
+    metadata: Mapping[str, str] | None
+    lease_duration: int
+    renewable: bool
+    entity_id: str = ""
+    token_type: str = "service"
+    orphan: bool = True
+    mfa_requirement: None = None
+    num_uses: int = 0
+
+    def __repr__(self) -> str:
+        return f"<AuthBlock {self.accessor}>"
+
+
+class WrapInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The `wrap_info` member of the envelope: the token that stands for a wrapped answer."""
+
+    token: str
+    accessor: str
+    ttl: int
+    creation_time: str
+    creation_path: str
+    wrapped_accessor: str = ""
+
+    def __repr__(self) -> str:
+        return f"<WrapInfo {self.accessor}>"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program gives back. Nothing at all means 204.
+
+    `rendered` is the body of an answer that was rendered earlier: it is repeated as it is.
+    `plain` answers `data` itself, without an envelope; `copy_up` repeats the members of `data` beside it, as old
+    clients of the `sys` routes expect. `status` is set where it is not the usual one.
+    """
+
+    data: Mapping[str, Json] | None = None
+    auth: AuthBlock | None = None
+    lease_id: str = ""
+    lease_duration: int = 0
+    renewable: bool = False
+    warnings: tuple[str, ...] = ()
+    status: int | None = None
+    plain: bool = False
+    copy_up: bool = False
+    headers: Mapping[str, str] = HEADERS
+    holds: str = ""
+    new_token: str = ""
+    """The service token that this answer gives away for the first time, by its id."""
+    wrap_info: WrapInfo | None = None
+    rendered: str = ""
+    wake_at: Instant | None = None
+
+    def __repr__(self) -> str:
+        return f"<Answer {', '.join(self.data or ())}>"
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.data is not None or self.auth or self.lease_id or self.warnings or self.wrap_info or self.rendered
+        )
+
+    @property
+    def can_be_wrapped(self) -> bool:
+        """Whether there is an envelope that is worth wrapping, and that is not itself about a wrapped answer."""
+        return self.status in (None, 200) and not (self.is_empty or self.plain or self.wrap_info or self.rendered)
+
+
+NOTHING: Final = Answer()
+"""The answer of a write or delete that has nothing to say."""
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+WITHOUT_CONTENT: Final = frozenset({204, 205, 304})
+"""Statuses that forbid content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
+
+
+def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
+    """The response of an answer: 204 when there is nothing to say, else 200 (or its own status) with the envelope."""
+    if answer.is_empty:
+        return Response(answer.status or 204, b"", answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+    if answer.rendered:
+        return Response(200, answer.rendered.encode(), answer.headers, answer.holds, answer.wake_at, None, request_id)
+    members: Mapping[str, Any]
+    if answer.plain:
+        members = answer.data or {}
+    else:
+        members = {
+            "request_id": request_id,
+            "lease_id": answer.lease_id,
+            "renewable": answer.renewable,
+            "lease_duration": answer.lease_duration,
+            "data": answer.data,
+            "wrap_info": answer.wrap_info,
+            "warnings": answer.warnings or None,
+            "auth": answer.auth,
+            "mount_type": mount_type,
+        }
+        if answer.copy_up and answer.data:
+            members = {**answer.data, **members}
+    status = answer.status or 200
+    body = b"" if status in WITHOUT_CONTENT else encode(members) + b"\n"
+    return Response(status, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+
+
+def rate_limit_headers(limit: int, remaining: int, full_in: float) -> dict[str, str]:
+    """How many requests a source may make at once, how many are left of them, and in how many seconds all are back."""
+    return {
+        "x-ratelimit-limit": str(limit),
+        "x-ratelimit-remaining": str(remaining),
+        "x-ratelimit-reset": str(ceil(full_in)),
+    }
+
+
+def with_headers(response: Response, headers: Mapping[str, str]) -> Response:
+    """The response with more headers."""
+    return replace(response, headers={**response.headers, **headers})
+
+
+METHOD_NOT_ALLOWED: Final = 405
+METHODS: Final = "DELETE, GET, HEAD, LIST, POST, PUT"
+"""The `Allow` header of a 405 that does not depend on the path (RFC 9110 section 15.5.6)."""
+
+
+def error_body(problems: tuple[Problem, ...]) -> bytes:
+    """`{"errors": […], "codes": […]}`, one of each for every problem.
+
+    With 404 `errors` is the only member: existing clients take a 404 for "nothing there" only then. It is empty where
+    there is nothing to say. No text ends with a full stop: clients join several with commas.
+    """
+    told = (problem for problem in problems if problem.detail or problem.code is not Code.NOT_FOUND)
+    body: dict[str, Json] = {"errors": [problem.text.removesuffix(".") for problem in told]}
+    if not problems or problems[0].code.status != 404:
+        body["codes"] = [problem.code.wire for problem in problems]
+    return encode(body) + b"\n"
+
+
+def render_refusal(refusal: Refused, failure: Exception | None = None, request_id: str = "") -> Response:
+    """The response to a refusal, its first code in a header; `failure` is for the host's log."""
+    headers = {**HEADERS, ERROR_CODE_HEADER: refusal.code.wire}
+    if refusal.retry_after is not None:
+        headers["retry-after"] = str(max(1, round(refusal.retry_after)))
+    if refusal.status == METHOD_NOT_ALLOWED:
+        headers["allow"] = refusal.allow or METHODS
+    codes = tuple(problem.code.wire for problem in refusal.problems)
+    body = error_body(refusal.problems)
+    return Response(refusal.status, body, headers, failure=failure, request_id=request_id, codes=codes)

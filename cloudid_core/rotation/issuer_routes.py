@@ -1,0 +1,66 @@
+"""The documents of the issuer (OpenID Connect Discovery 1.0, section 4): for anybody, without an envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..credentials.identity_tokens import issuer_of
+from ..credentials.signing_keys import find_signing_keys, max_age
+from ..errors import Code, Refused
+from ..messages.operations import Operation
+from ..messages.response import HEADERS, Answer
+from ..mounts.table import SECRET
+from ..routing.components import Component
+from ..routing.routes import Call, Route, RouteTable
+
+
+async def read_configuration(call: Call) -> Answer:
+    """What the provider has to know of the issuer. 404 while the service does not know its public address."""
+    issuer = issuer_of(call.context.settings)
+    if not issuer:
+        raise Refused(Code.NOT_FOUND, 'the setting "issuer" is not set')
+    document = {
+        "issuer": issuer,
+        "jwks_uri": f"{issuer}/.well-known/keys",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+    }
+    return Answer(data=document, plain=True, headers=_headers(call))
+
+
+async def read_keys(call: Call) -> Answer:
+    """The public halves of all keys: those that have signed, the one that signs, and the next one."""
+    found = await find_signing_keys(call.context.records)
+    published = [key.jwk for key in found.record.keys] if found else []
+    return Answer(data={"keys": published}, plain=True, headers=_headers(call))
+
+
+def _headers(call: Call) -> Mapping[str, str]:
+    return {**HEADERS, "cache-control": f"public, max-age={max_age(call.context.settings.signing_key_period)}"}
+
+
+COMPONENT: Final = Component(
+    kind=SECRET,
+    type="identity",
+    routes=RouteTable(
+        (
+            Route(
+                path="oidc/plugins/.well-known/openid-configuration",
+                operation=Operation.READ,
+                program=read_configuration,
+                public=True,
+                doc="Describes the issuer of the service's identity tokens.",
+            ),
+            Route(
+                path="oidc/plugins/.well-known/keys",
+                operation=Operation.READ,
+                program=read_keys,
+                public=True,
+                doc="Lists the keys that identity tokens are verified with.",
+            ),
+        )
+    ),
+    doc="The service as an OpenID Connect issuer. Always there.",
+)

@@ -1,0 +1,1 @@
+"""Routes: which program answers what, and what it is handed."""

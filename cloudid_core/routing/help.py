@@ -1,0 +1,40 @@
+"""Help: what can be done at a path, as text, from the tables of routes and fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ..forms.fields import Json, fields_of
+from ..messages.operations import Operation
+from .routes import Route
+
+VERBS: Final[Mapping[Operation, str]] = MappingProxyType(
+    {
+        Operation.READ: "GET",
+        Operation.LIST: "LIST",
+        Operation.WRITE: "POST",
+        Operation.DELETE: "DELETE",
+    }
+)
+
+
+def help_about(routes: Iterable[Route]) -> dict[str, Json]:
+    """The members that command lines print: what each operation does, and its fields."""
+    return {"help": "\n".join(line for route in routes for line in _lines(route)), "see_also": []}
+
+
+def help_about_mount(routes: Iterable[Route]) -> dict[str, Json]:
+    """As `help_about`, without the fields: what can be done below the path of a mount."""
+    return {"help": "\n".join(map(_heading, routes)), "see_also": []}
+
+
+def _heading(route: Route) -> str:
+    return f"{VERBS[route.operation]} {route.path}: {route.doc}"
+
+
+def _lines(route: Route) -> Iterator[str]:
+    yield _heading(route)
+    for field in fields_of(route.form):
+        yield f"    {field.name} ({field.kind.name}): {field.doc}"

@@ -1,0 +1,224 @@
+"""Routing: tables of routes, and the call that a route's program gets.
+
+Each component has one table; a row is one operation at one path. Dispatch, validation, capabilities, and the documents
+about endpoints are all read from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import msgspec
+from attrs import frozen
+from msgspec.structs import replace
+
+from ..audit.device import Trail
+from ..context.context import Context
+from ..context.queue import Due
+from ..deadline import Deadline
+from ..effects import ABSENT, Instant, Program
+from ..errors import Code, Refused
+from ..forms.fields import INTEGER, TEXT, ParsedFields, bounded, defaults_of, setting
+from ..messages.operations import METHODS, Operation
+from ..messages.response import Answer
+from ..mounts.table import Mount
+from ..store.changes import NO_CHANGES, Changes
+from ..tokens.record import Caller, Token
+from ..values.names import name as parse_name
+
+F = TypeVar("F")
+NOBODY: Final = ""
+"""The name of nothing: no grammar of names admits it."""
+
+
+@frozen
+class NoFields:
+    """The form of a route that takes no fields."""
+
+
+@frozen(kw_only=True)
+class PageForm:
+    """Which part of a list is asked for."""
+
+    after: str = setting(TEXT, "", "Only what comes after this key.")
+    limit: int = setting(bounded(INTEGER, -1, 2**31), 0, "At most so many keys; 0 or -1: all.")
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request that found its route."""
+
+    context: Context
+    mount: Mount
+    captures: Mapping[str, str]
+    given: ParsedFields
+    body: Mapping[str, Any]
+    caller: Caller | None
+    remote_address: str
+    deadline: Deadline
+    now: Instant
+    request_id: str
+    mounts_version: int
+    """The version of the table of mounts that dispatch used."""
+    operation: Operation = Operation.WRITE
+    trail: Trail | None = None
+    """Takes the checks of a decision, where the request is audited."""
+    shown_token: str = ""
+    """The text of the token that came with the request, good or not."""
+    wrapping: Token | None = None
+    """The token that will stand for the answer, where it is to be wrapped; it is not in the store yet."""
+
+    def __repr__(self) -> str:
+        return f"<Call {self.request_id} at {self.mount.path}>"
+
+    def form(self, form: type[F]) -> F:
+        """The fields that were given as an instance of the route's form; the others have their defaults."""
+        if self.given.values:
+            return form(**self.given.values)
+        fields: F = defaults_of(form)  # type: ignore[arg-type]  # every class is hashable
+        return fields
+
+    def tied_to_wrapping(self, *, lease_id: str = "", token_id: str = "") -> Changes:
+        """Makes a new lease or token end with the wrapping token, if there is to be one. Goes with its commit."""
+        if self.wrapping is None:
+            return NO_CHANGES
+        token = replace(self.wrapping, has_dependants=True)
+        index_keys = token.dependant_keys(lease_id, token_id)
+        return Changes({token.key: ABSENT}, {token.key: token, **dict.fromkeys(index_keys, Due())})
+
+    @property
+    def token(self) -> Caller:
+        """Who calls; routes that need a token always have one."""
+        if self.caller is None:
+            raise Refused(Code.PERMISSION_DENIED)
+        return self.caller
+
+
+@frozen(kw_only=True)
+class Route:
+    """One row. `path` is relative to the mount: `:name` captures one segment, `*rest` all that is left
+    but for the segments that follow it."""
+
+    path: str
+    operation: Operation
+    program: Callable[[Call], Program[Answer]]
+    doc: str
+    form: type = NoFields
+    exists: Callable[[Call], Program[bool]] | None = None
+    """Tells create from update, where the two need different capabilities."""
+    public: bool = False
+    """Needs no token. The program knows the caller only where `optional_token` says so."""
+    optional_token: bool = False
+    """A good token is looked at, any other counts as none."""
+    gives_token: bool = False
+    """Each of its answers holds a token: it is wrapped also for a request that has none."""
+    any_token: bool = False
+    """Needs a good token, but no policy: the program decides."""
+    requires_all: bool = False
+    """The required fields of the form must be in the request itself."""
+    takes_anything: bool = False
+    """Unknown fields are no mistake here."""
+    pages: bool = False
+    """A list whose program applies `after` and `limit` itself."""
+    role_field: str = ""
+    """The field that names a role, where the path does not."""
+    audited: bool = True
+    """Audit devices get entries of its requests."""
+    makes_sure_of_mounts: bool = False
+    """Dispatch may use the table of mounts as this node read it last.
+
+    Before the program changes or refuses anything, it makes sure that the table still has `Call.mounts_version`.
+    Otherwise it raises `MountsChanged`, and the request starts again.
+    """
+    has_side_effect: bool = False
+    """A read that changes something: not offered to HEAD."""
+
+    @cached_property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.split("/"))
+
+    def match(self, segments: list[str]) -> Mapping[str, str] | None:
+        """The captures when a path is this route's, else `None`."""
+        captures: dict[str, str] = {}
+        for number, pattern in enumerate(self.segments):
+            if pattern.startswith("*"):
+                tail = self.segments[number + 1 :]
+                end = len(segments) - len(tail)
+                if tail and (end <= number or tuple(segments[end:]) != tail):
+                    return None
+                captures[pattern[1:]] = "/".join(segments[number:end])
+                return captures
+            if number >= len(segments):
+                return None
+            if pattern.startswith(":"):
+                captures[pattern[1:]] = segments[number]
+            elif pattern != segments[number]:
+                return None
+        return captures if len(segments) == len(self.segments) else None
+
+
+def methods_of(routes: Iterable[Route]) -> str:
+    """The `Allow` header of a path that offers these routes (RFC 9110 section 10.2.1)."""
+    methods = {
+        method
+        for route in routes
+        for method in METHODS[route.operation]
+        if not (method == "HEAD" and route.has_side_effect)
+    }
+    return ", ".join(sorted(methods))
+
+
+@frozen
+class RouteTable:
+    """The rows of one component."""
+
+    routes: tuple[Route, ...]
+
+    @cached_property
+    def fixed(self) -> Mapping[tuple[str, Operation], Route]:
+        return {(route.path, route.operation): route for route in self.routes if ":" not in route.path}
+
+    def find(self, path: str, operation: Operation) -> tuple[Route, Mapping[str, str]] | Code:
+        """The row for a path and an operation with its captures, or why there is none. Specific rows go first."""
+        route = self.fixed.get((path, operation))
+        if route is not None and "*" not in route.path:
+            return route, {}
+        segments = path.split("/")
+        known = False
+        for candidate in self.routes:
+            captures = candidate.match(segments)
+            if captures is None:
+                continue
+            if candidate.operation is operation:
+                return candidate, captures
+            known = True
+        return Code.UNSUPPORTED_OPERATION if known else Code.UNSUPPORTED_PATH
+
+    def at(self, path: str) -> tuple[Route, ...]:
+        """The rows for a path, one for each operation that it offers."""
+        found = [self.find(path, operation) for operation in Operation]
+        return tuple(row[0] for row in found if not isinstance(row, Code))
+
+
+def captured(call: Call, capture: str, parse: Callable[[str], str]) -> str:
+    """A captured name in the form that its grammar makes of it. What cannot be a name is `NAME_INVALID` in a write.
+
+    In other operations it is `NOBODY`: what has such a name is not there, like all that was never written.
+    """
+    try:
+        return parse(call.captures[capture])
+    except ValueError as error:
+        if call.operation is Operation.WRITE:
+            raise Refused(Code.NAME_INVALID, str(error)) from None
+        return NOBODY
+
+
+def capture_name(call: Call, capture: str = "name") -> str:
+    """A captured name in lower case, as `captured` has it."""
+    return captured(call, capture, parse_name)
+
+
+def name_as_written(call: Call, capture: str = "name") -> str:
+    """A captured name, for what keeps the spelling of its name, as `captured` has it."""
+    return call.captures[capture] if capture_name(call, capture) else NOBODY

@@ -1,0 +1,66 @@
+"""Revoke a token: the caller's own, or another one by its text or its accessor."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from ..errors import Code, EntryDamaged, Refused
+from ..forms.fields import TEXT, setting
+from ..messages.response import NOTHING, Answer
+from ..routing.routes import Call
+from ..store import keys
+from ..tokens import hierarchy
+from ..tokens.authenticate import find_by_accessor, find_by_text
+from ..tokens.record import Token
+from .look_up import AccessorForm
+
+
+@frozen(kw_only=True)
+class RevokeForm:
+    """Which token to revoke."""
+
+    token: str = setting(TEXT, "", "The token.", required=True, repr=False)
+
+
+async def revoke_self(call: Call) -> Answer:
+    return await _revoke(call, call.token.token)
+
+
+async def revoke(call: Call) -> Answer:
+    """End a token with all its children and leases. Does nothing if there is none."""
+    token = await find_by_text(call.context, call.form(RevokeForm).token)
+    return await _revoke(call, token) if token else NOTHING
+
+
+async def revoke_accessor(call: Call) -> Answer:
+    """End a token with all its children and leases; also one whose entry is damaged."""
+    accessor = call.form(AccessorForm).accessor
+    try:
+        token = await find_by_accessor(call.context, accessor)
+    except EntryDamaged as damaged:
+        await hierarchy.revoke(call.context, damaged.key.removeprefix(keys.TOKENS), call.now)
+        return Answer(warnings=("the token was damaged",), wake_at=call.now)
+    return await _revoke(call, token) if token else Answer(warnings=("no token with this accessor was found",))
+
+
+async def revoke_orphan(call: Call) -> Answer:
+    """End a token and its leases, but leave its children: they become orphans."""
+    if not call.token.acl.is_sudo(f"{call.mount.path}/revoke-orphan"):
+        raise Refused(Code.TOKEN_SUDO_REQUIRED, "to revoke and orphan")
+    token = await find_by_text(call.context, call.form(RevokeForm).token)
+    if token is None:
+        raise Refused(Code.TOKEN_NOT_FOUND)
+    _refuse_batch(token)
+    is_left = await hierarchy.revoke_orphan(call.context, token.id, call.now)
+    return Answer(wake_at=call.now if is_left else None)
+
+
+async def _revoke(call: Call, token: Token) -> Answer:
+    _refuse_batch(token)
+    is_left = await hierarchy.revoke(call.context, token.id, call.now)
+    return Answer(wake_at=call.now if is_left else None)
+
+
+def _refuse_batch(token: Token) -> None:
+    if token.is_batch:
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be revoked")

@@ -1,0 +1,155 @@
+"""The roles of the token store: which tokens callers can create with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+from ..context.context import Context
+from ..errors import Code, Refused
+from ..forms.fields import BOOLEAN, SECONDS, TEXT, FieldType, Json, one_of, setting, show
+from ..forms.lifetime import Terms
+from ..messages.response import NOTHING, Answer
+from ..mounts.table import TOKEN, Mount
+from ..policies.builtin import DEFAULT as DEFAULT_POLICY
+from ..policies.builtin import normalised
+from ..routing.routes import Call, capture_name
+from ..store import keys
+from ..store.changes import Changes
+from ..store.conflicts import retry_on_conflict
+from ..store.records import Found
+from ..tokens.settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
+from ..values import listing
+from ..values.names import policy_name
+
+_SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
+
+
+def _globs(raw: object) -> tuple[str, ...]:
+    """Names of policies in which `*` matches any text."""
+    globs = tuple(filter(None, listing.comma_list(raw)))
+    for glob in globs:
+        policy_name(glob.replace("*", "x"))
+    return globs
+
+
+GLOBS: Final = FieldType("list of policies, with `*`", _globs, list, normal=normalised)
+
+
+def _nothing(raw: object) -> tuple[str, ...]:
+    if any(listing.comma_list(raw)):
+        raise ValueError("must be empty: there are no entities")
+    return ()
+
+
+NO_ALIASES: Final = FieldType("empty list", _nothing, list)
+OLD_NAMES: Final[Mapping[str, Json]] = MappingProxyType({"period": 0, "explicit_max_ttl": 0})
+"""Members by deprecated names that reads always have, and what they are unless such a name was used."""
+
+
+@frozen(kw_only=True)
+class TokenRole(TokenLimits):
+    """Settings that override the requests of callers who create a token with this role."""
+
+    token_explicit_max_ttl: int = setting(
+        SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.", old_name="explicit_max_ttl"
+    )
+    token_type: str = setting(
+        one_of(SERVICE, BATCH, DEFAULT, f"{DEFAULT}-{SERVICE}", f"{DEFAULT}-{BATCH}"),
+        DEFAULT,
+        "`service` or `batch`: always; `default-service` or `default-batch`: unless the request says otherwise.",
+    )
+    allowed_policies: tuple[str, ...] = setting(
+        POLICIES, (), "Policies that tokens may have, even if the parent does not have them."
+    )
+    allowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` matches any text.")
+    disallowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that no token may have.")
+    disallowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` matches any text.")
+    orphan: bool = setting(BOOLEAN, False, "Tokens have no parent.")
+    renewable: bool = setting(BOOLEAN, True, "Tokens can be renewed.")
+    path_suffix: str = setting(TEXT, "", "Ends the path that tokens are filed under.")
+    allowed_entity_aliases: tuple[str, ...] = setting(
+        NO_ALIASES, (), "Accepted while it is empty; there are no entities."
+    )
+
+    @property
+    def rules_policies(self) -> bool:
+        """Whether this role decides which policies a token may have, instead of the parent's policies."""
+        return bool(self._allows_some or self.disallowed_policies or self.disallowed_policies_glob)
+
+    @property
+    def _allows_some(self) -> bool:
+        return bool(self.allowed_policies or self.allowed_policies_glob)
+
+    def allows(self, policy: str) -> bool:
+        """Whether a token may have a policy; `default` needs no permission but must not be forbidden."""
+        if policy in self.disallowed_policies or _fits(policy, self.disallowed_policies_glob):
+            return False
+        allowed = policy in self.allowed_policies or _fits(policy, self.allowed_policies_glob)
+        return allowed or not self._allows_some or policy == DEFAULT_POLICY
+
+
+def _fits(policy: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(policy, re.sub(r"([?[])", r"[\1]", glob)) for glob in globs)
+
+
+async def find_role(context: Context, name: str) -> Found[TokenRole] | None:
+    """A role in its normal form."""
+    found = await context.records.find(keys.role(TOKEN.id, name), TokenRole)
+    return found.with_record(found.record.normal) if found else None
+
+
+@retry_on_conflict
+async def write_role(call: Call) -> Answer:
+    """Set the given fields. The rules are checked on the merged role; a damaged role is written anew."""
+    name = capture_name(call)
+    key = keys.role(TOKEN.id, name)
+    found, expects = await call.context.records.find_for_writing(key, TokenRole)
+    role = merged(found.record if found else TokenRole(), call.given)
+    check_limits(role, call.mount, call.context.settings)
+    if role.path_suffix and not _SUFFIX.fullmatch(role.path_suffix):
+        raise Refused(Code.FIELD_INVALID, '"path_suffix" must be one segment of a path')
+    await call.context.records.commit(Changes(expects, {key: role}))
+    return NOTHING
+
+
+async def read_role(call: Call) -> Answer:
+    name = capture_name(call)
+    found = await call.context.records.find(keys.role(TOKEN.id, name), TokenRole)
+    if found is None:
+        raise Refused(Code.NOT_FOUND)
+    shown = show(found.record, spelled_old=found.record.spelled_old)
+    return Answer(data={"name": name, **OLD_NAMES, **shown})
+
+
+async def list_roles(call: Call) -> Answer:
+    return Answer(data={"keys": await call.context.records.names(keys.roles(TOKEN.id))})
+
+
+async def delete_role(call: Call) -> Answer:
+    """Delete a role; tokens that it gave can no longer be renewed. Does nothing if there is none."""
+    await call.context.records.update(keys.role(TOKEN.id, capture_name(call)), TokenRole, lambda _: None)
+    return NOTHING
+
+
+async def role_exists(call: Call) -> bool:
+    return await call.context.records.has(keys.role(TOKEN.id, capture_name(call)))
+
+
+async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
+    """The limits that now apply to the tokens of a role; `None` when it is gone."""
+    found = await find_role(context, role)
+    if found is None:
+        return None
+    terms = Terms(
+        default=mount.default_ttl(context.settings),
+        max=mount.max_ttl(context.settings),
+        period=found.record.token_period,
+        explicit_max_ttl=found.record.token_explicit_max_ttl,
+    )
+    return found.with_record(terms)

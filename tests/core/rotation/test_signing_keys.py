@@ -1,0 +1,105 @@
+"""The roll-over of signing keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jwt
+import pytest
+
+from cloudid_core.context import queue
+from cloudid_core.credentials.signing_keys import CLOCK_SKEW, LONGEST_TOKEN, MOST_KEYS
+from cloudid_core.store import keys
+from cloudid_core.values import rfc3339
+from tests.installation import Installation
+from tests.tokens import identity_token
+
+DAY = 86_400
+KEYS = "identity/oidc/plugins/.well-known/keys"
+
+
+def kids(world: Installation) -> list[str]:
+    return [key["kid"] for key in world.must("GET", KEYS, token="").body["keys"]]
+
+
+def due(world: Installation) -> list[str]:
+    return [key for key in world.keys(keys.DUE) if f"/{queue.SIGNING_KEY}/" in key]
+
+
+def test_a_new_store_has_one_key_and_the_next_one_is_due() -> None:
+    world = Installation()
+    assert len(kids(world)) == 1
+    assert len(due(world)) == 1
+
+
+def test_a_store_from_before_gets_its_first_key_when_it_is_opened() -> None:
+    world = Installation()
+    world.store.commit({}, {}, (keys.SIGNING_KEYS, *due(world)))
+    assert kids(world) == []
+    world.restart()
+    assert len(kids(world)) == 1
+    assert len(due(world)) == 1
+
+
+def test_an_opened_store_keeps_its_keys() -> None:
+    world = Installation()
+    before = kids(world)
+    world.restart()
+    assert kids(world) == before
+
+
+def test_keys_come_and_go_and_one_is_always_due() -> None:
+    world = Installation()
+    (first,) = kids(world)
+    for day in range(1, 8):
+        world.advance(DAY)
+        world.tick()
+        shown = kids(world)
+        assert len(shown) == len(set(shown))
+        assert len(shown) == min(day + 1, 4)
+        assert len(due(world)) == 1
+    assert first not in kids(world)
+
+
+def test_a_backlog_of_days_adds_one_key() -> None:
+    world = Installation()
+    world.advance(30 * DAY)
+    world.tick()
+    assert len(kids(world)) == 2
+
+
+def test_there_are_never_too_many_keys() -> None:
+    world = Installation(signing_key_period=600)
+    most = 0
+    for _ in range((LONGEST_TOKEN + int(CLOCK_SKEW)) // 600 + 10):
+        world.advance(600)
+        world.tick()
+        most = max(most, len(kids(world)))
+    assert most == MOST_KEYS
+
+
+@pytest.mark.parametrize("field", ["alg", "kid"])
+def test_tokens_name_key_and_algorithm(field: str) -> None:
+    world = Installation(issuer="https://id.test")
+    header: dict[str, Any] = jwt.get_unverified_header(identity_token(world))
+    assert header[field] == {"alg": "RS256", "kid": kids(world)[0]}[field]
+
+
+def test_a_key_that_an_operator_asks_for_signs_one_period_later() -> None:
+    world = Installation(issuer="https://id.test")
+    (first,) = kids(world)
+    world.advance(600)
+    signs_from = world.must("POST", "sys/rotate/signing-keys").data["signs_from"]
+    assert rfc3339.parse(signs_from) == world.clock + DAY
+    assert len(due(world)) == 1
+    _, second = kids(world)
+    for seconds, kid in ((0, first), (DAY, second)):
+        world.advance(seconds)
+        assert jwt.get_unverified_header(identity_token(world))["kid"] == kid
+
+
+def test_no_operator_publishes_too_many_keys() -> None:
+    world = Installation()
+    statuses = [world.ask("POST", "sys/rotate/signing-keys").status for _ in range(MOST_KEYS + 1)]
+    assert statuses == [200] * (MOST_KEYS - 1) + [400] * 2
+    assert len(kids(world)) == MOST_KEYS
