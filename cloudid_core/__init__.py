@@ -4,11 +4,11 @@ An embedder needs `initialise`, `open_service` and `run`, and a `Host` of its ow
 """
 
 from .effects import Host, HttpRequest, HttpResponse
-from .messages.response import Request, Response
+from .messages import Request, Response
 from .run import run, run_now
 from .service import Service, initialise, open_service
 from .settings import Settings
-from .values.secret import Secret
+from .values import Secret
 
 __all__ = [
     "Host",

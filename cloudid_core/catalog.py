@@ -7,15 +7,13 @@ from types import MappingProxyType
 from typing import Final
 
 from .auth_method import routes as auth_routes
-from .background.loop import Handler
+from .background import Handler
 from .context import queue
-from .leases.expiry import end_intent, end_lease_when_due, end_token
-from .leases.retirement import wipe_mount
+from .leases import end_intent, end_lease_when_due, end_token, wipe_mount
+from .rotation import follow_plan, roll_over
 from .rotation import issuer_routes as issuer_routes
 from .rotation.advance import advance
-from .rotation.automation import follow_plan
-from .rotation.signing_keys import roll_over
-from .routing.components import Catalog
+from .routing import Catalog
 from .secrets_engine import routes as engine_routes
 from .system import routes as system_routes
 from .token_store import routes as token_routes

@@ -12,14 +12,11 @@ from attrs import NOTHING, Factory
 
 from .catalog import CATALOG
 from .errors import Code
-from .forms.fields import NOT_OFFERED, Field, fields_of
-from .health.problems import HealthProblem, Placeholders
-from .routing.components import Component
-from .routing.help import VERBS
-from .routing.left_out import LEFT_OUT
-from .routing.routes import NoFields
+from .forms import NOT_OFFERED, Field, fields_of
+from .health import HealthProblem, Placeholders
+from .routing import LEFT_OUT, VERBS, Component, NoFields
 from .settings import Settings
-from .values.secret import Secret
+from .values import Secret
 
 PROBLEMS: Final = (
     "Without a token `problems` has the codes. A token that may read `sys/health` also gets `problem_details`: the "

@@ -25,7 +25,7 @@ import msgspec
 from attrs import field, frozen
 
 from .events import Event
-from .values.secret import Secret
+from .values import Secret
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from .audit.device import Entries
+from .audit import Entries
 from .errors import REASON_LIMIT, CloudidError
 
 Severity = str

@@ -8,19 +8,15 @@ from __future__ import annotations
 from attrs import frozen
 
 from .caches import Caches
-from .context.keyring import KEYRING_BYTES, make_keyring, open_keyring, seal_keyring
+from .context import KEYRING_BYTES, make_keyring, open_keyring, seal_keyring
 from .effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry
 from .errors import Code, Conflict, Refused
-from .mounts.table import MOUNT_BYTES, TOKEN, default_mounts
-from .rotation.signing_keys import make_first
+from .mounts import MOUNT_BYTES, TOKEN, default_mounts
+from .rotation import make_first
 from .settings import Settings
-from .store import keys
-from .store.changes import Changes
-from .store.records import Records
-from .store.sealing import NONCE_SIZE, Keyring, Sealer
-from .tokens import encoding
-from .tokens.record import Token
-from .values.secret import Secret
+from .store import NONCE_SIZE, Changes, Keyring, Records, Sealer, keys
+from .tokens import Token, encoding
+from .values import Secret
 
 
 @frozen

@@ -14,37 +14,25 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from .background.loop import Loop
-from .background.nodes import leave, look_around
+from .background import Loop, leave, look_around
 from .caches import Caches
 from .catalog import CATALOG, HANDLERS
-from .context.context import Context
-from .context.keyring import open_keyring, read_keyring
-from .dispatch.audit_entry import response_entries
-from .dispatch.body_limit import UNASKED, body_limit
-from .dispatch.dispatch import respond
-from .dispatch.exchange import Exchange
-from .dispatch.request_ids import KEY_SIZE, RequestIds
+from .context import Context, open_keyring, read_keyring
+from .dispatch import KEY_SIZE, UNASKED, Exchange, RequestIds, respond, response_entries
+from .dispatch.body_limit import body_limit
 from .effects import Instant, Now, Program, RandomBytes, Record
 from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused
-from .health.node import Node
+from .health import Node
 from .initialise import initialise
-from .leases.revocation import end_lease
-from .messages.response import Request, Response, render_refusal, with_headers
-from .provider.client import PROVIDER_FAILURES, refusal_of
-from .provider.signing_keys import refresh_ahead
-from .quotas.failed_logins import count_failed_login
-from .rotation.automation import keep_plans
-from .rotation.identities import keep_identities
-from .rotation.signing_keys import ensure_first
+from .leases import end_lease
+from .messages import Request, Response, render_refusal, with_headers
+from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
+from .quotas import count_failed_login
+from .rotation import ensure_first, keep_identities, keep_plans
 from .settings import Settings
-from .store.records import Records
-from .store.sealing import Sealer
-from .system import stored_rules
-from .system.audit import declare_devices, try_devices_again
-from .system.troubles import TROUBLES
-from .tokens import hierarchy
-from .tokens.sweep import Sweep
+from .store import Records, Sealer
+from .system import TROUBLES, declare_devices, stored_rules, try_devices_again
+from .tokens import Sweep, hierarchy
 
 REFRESH_PAUSE: Final = 60.0
 FORM: Final = frozenset({Code.MALFORMED_REQUEST.status, Code.BODY_TOO_LARGE.status})

@@ -11,12 +11,10 @@ from typing import Final
 
 from attrs import Factory, field, frozen
 
-from .audit.device import DeclaredDevice
+from .audit import DeclaredDevice
 from .clouds import CLOUDS, Cloud
-from .forms.fields import BOOLEAN, INTEGER, PAUSE, FieldType, bounded, lasting, one_of, setting
-from .values import coercion, network
-from .values.bounds import LONGEST_BELIEF, LONGEST_LIFE
-from .values.secret import Secret
+from .forms import BOOLEAN, INTEGER, PAUSE, FieldType, bounded, lasting, one_of, setting
+from .values import LONGEST_BELIEF, LONGEST_LIFE, Secret, coercion, network
 from .version import VERSION
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Final
 
 import grimp
 import pytest
+
+import cloudid_core
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "architecture.md"
 PACKAGES: Final = ("cloudid_core",)
@@ -60,3 +63,36 @@ def test_an_import_that_points_up_is_noticed() -> None:
     floors = ("service", "tokens", "effects")
     assert wrong(floors, [("c.service", "c.effects"), ("c.tokens.issue", "c.effects")]) == []
     assert wrong(floors, [("c.effects", "c.tokens.issue")]) == ["c.effects imports c.tokens.issue"]
+
+
+def imports_past_the_door(module: str, tree: ast.Module) -> Iterator[str]:
+    """Imports from within another room, though what a room gives to others, its `__init__` exports.
+
+    A name that is also the name of its module cannot be exported.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == module.count(".") and "." in (node.module or ""):
+            names = [alias.name for alias in node.names if alias.name != (node.module or "").split(".")[-1]]
+            if names:
+                yield f"{module} imports {', '.join(names)} from {node.module}"
+
+
+def test_rooms_are_entered_by_their_door() -> None:
+    core = Path(cloudid_core.__file__).parent
+    found = [
+        each
+        for path in sorted(core.rglob("*.py"))
+        if "testing" not in path.parts
+        for each in imports_past_the_door(
+            ".".join(("cloudid_core", *path.relative_to(core).with_suffix("").parts)), ast.parse(path.read_text())
+        )
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_an_import_from_within_another_room_is_noticed() -> None:
+    def found(text: str) -> list[str]:
+        return list(imports_past_the_door("cloudid_core.tokens.issue", ast.parse(text)))
+
+    assert found("from ..store.records import Found") == ["cloudid_core.tokens.issue imports Found from store.records"]
+    assert found("from ..store import Found, keys\nfrom ..values.guid import guid\nfrom .record import Token") == []

@@ -1,1 +1,34 @@
 """Audit: what every request was, who made it and how it was answered, as lines for audit devices."""
+
+from .device import (
+    ADMITTED,
+    FILE,
+    KEY_BYTES,
+    NULL,
+    SOCKET,
+    STDOUT,
+    Check,
+    Decision,
+    DeclaredDevice,
+    Device,
+    Entries,
+    Trail,
+)
+from .hashing import SECRETS, Hasher
+
+__all__ = [
+    "ADMITTED",
+    "FILE",
+    "KEY_BYTES",
+    "NULL",
+    "SECRETS",
+    "SOCKET",
+    "STDOUT",
+    "Check",
+    "Decision",
+    "DeclaredDevice",
+    "Device",
+    "Entries",
+    "Hasher",
+    "Trail",
+]

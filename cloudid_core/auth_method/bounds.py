@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from attrs import field, frozen
 
-from ..values.folding import fold, fold_location
+from ..values import fold, fold_location
 
 ANY: Final = ("*",)
 """In `bound_service_principal_ids`: any principal of the tenant."""

@@ -12,9 +12,7 @@ import msgspec
 from ..caches import Caches
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..values import resource_id
-from ..values.folding import fold, folds_to
-from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId
+from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold, folds_to, resource_id
 
 _VIRTUAL_MACHINE: Final = fold(VIRTUAL_MACHINE)
 _SCALE_SET: Final = fold(SCALE_SET)

@@ -11,23 +11,18 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
-from ..context.context import Context
-from ..credentials import root_credential
-from ..credentials.root_credential import RootCredential, changes_given, client_of, effective_config, settled
+from ..context import Context
+from ..credentials import RootCredential, changes_given, client_of, effective_config, root_credential, settled
 from ..deadline import Deadline
 from ..errors import Code, Problem, Refused
-from ..forms.fields import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded, lasting, setting, show
-from ..messages.response import Answer
-from ..mounts.table import Mount
-from ..provider.client import Client
-from ..provider.retry import RetryPolicy
-from ..rotation.configure import commit_config, credential_warnings, root_password_expiration
-from ..routing.routes import Call
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, version_of
-from ..values.bounds import LONGEST_DELAY
+from ..forms import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded, lasting, setting, show
+from ..messages import Answer
+from ..mounts import Mount
+from ..provider import Client, RetryPolicy
+from ..rotation import commit_config, credential_warnings, root_password_expiration
+from ..routing import Call
+from ..store import Changes, Found, keys, retry_on_conflict, version_of
+from ..values import LONGEST_DELAY
 
 NANOSECONDS: Final = 10**9
 

@@ -15,8 +15,8 @@ import msgspec
 from attrs import frozen
 
 from ..errors import Code
-from ..provider.compute import Machine
-from ..values.folding import fold, folds_to
+from ..provider import Machine
+from ..values import fold, folds_to
 from .bounds import Bounds
 from .claims import Claims, Fail, OtherClaim, refuse
 from .form import LoginForm

@@ -12,13 +12,12 @@ from typing import Any, Final
 from attrs import define
 
 from ..errors import Code, Refused, reason_of
-from ..forms.fields import ANY, TEXT, Json, setting
-from ..messages.response import Answer
-from ..mounts.table import mount_table
-from ..provider.client import PROVIDER_FAILURES, refusal_of
-from ..provider.signing_keys import known_keys
-from ..routing.routes import Call
-from ..store.conflicts import retry_on_conflict
+from ..forms import ANY, TEXT, Json, setting
+from ..messages import Answer
+from ..mounts import mount_table
+from ..provider import PROVIDER_FAILURES, known_keys, refusal_of
+from ..routing import Call
+from ..store import retry_on_conflict
 from .claims import Claims
 from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
 from .explanation import FAILED, REFUSED, Case, Trust, explanation_of

@@ -12,12 +12,12 @@ from typing import Final
 
 from attrs import frozen
 
-from ..audit.device import ADMITTED, Decision
-from ..audit.device import Check as RecordedCheck
+from ..audit import ADMITTED, Decision
+from ..audit import Check as RecordedCheck
 from ..effects import Instant
 from ..errors import Code
-from ..forms.fields import Json
-from ..provider.compute import Machine
+from ..forms import Json
+from ..provider import Machine
 from ..values import network, rfc3339
 from .claims import Claims, NamedMachine, check_claims
 from .decision import (

@@ -9,11 +9,9 @@ from typing import Final
 from attrs import define
 
 from ..errors import Code, Problem, Refused
-from ..forms.fields import TEXT, setting
-from ..values import resource_id
-from ..values.guid import GUID, guid
-from ..values.names import NAME, name
-from ..values.resource_id import RESOURCE_GROUP, VM_NAME, resource_group, vm_name
+from ..forms import TEXT, setting
+from ..values import GUID, NAME, RESOURCE_GROUP, VM_NAME, name, resource_group, resource_id, vm_name
+from ..values.guid import guid
 
 
 @define(kw_only=True)  # frozen, it would cost twice as much to make, and every login makes one

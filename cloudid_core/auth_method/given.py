@@ -10,8 +10,8 @@ import msgspec
 from ..caches import Caches
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..provider.compute import Machine
-from ..values.folding import fold, fold_location
+from ..provider import Machine
+from ..values import fold, fold_location
 from .claims import Claims, read
 from .decision import NOT_ASKED, Facts, NotAsked
 from .explanation import Trust

@@ -10,21 +10,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..audit.device import Decision
+from ..audit import Decision
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
 from ..events import MachineClaimIgnored
-from ..messages.response import Answer
-from ..mounts.table import unchanged_mounts
-from ..provider.client import PROVIDER_FAILURES, Client
-from ..provider.facts import known_groups, known_machine, machine_facts, member_groups
-from ..provider.signing_keys import KeySet, known_keys, refreshed_for, signing_keys
-from ..quotas.failed_logins import count_failed_login
-from ..routing.routes import Call
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.sealing import NONCE_SIZE
-from ..tokens.issue import RANDOM_SIZE, issue
+from ..messages import Answer
+from ..mounts import unchanged_mounts
+from ..provider import (
+    PROVIDER_FAILURES,
+    Client,
+    KeySet,
+    known_groups,
+    known_keys,
+    known_machine,
+    machine_facts,
+    member_groups,
+    refreshed_for,
+)
+from ..provider.signing_keys import signing_keys
+from ..quotas import count_failed_login
+from ..routing import Call
+from ..store import NONCE_SIZE, Changes, retry_on_conflict
+from ..tokens import RANDOM_SIZE
+from ..tokens.issue import issue
 from ..values import network
 from .claims import Claims, OtherClaim, check_claims
 from .decision import NOT_ASKED, Facts, Needs, Verified, decide

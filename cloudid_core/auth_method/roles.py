@@ -7,19 +7,15 @@ from typing import Final
 
 from attrs import frozen
 
-from ..context.context import Context
+from ..context import Context
 from ..errors import Code, Problem, Refused
-from ..forms.fields import IDENTIFIERS, SECONDS, fields_of, setting, show, some_of
-from ..forms.lifetime import Terms
-from ..messages.response import NOTHING, Answer
-from ..mounts.table import Mount
-from ..routing.routes import Call, capture_name
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
-from ..tokens.settings import TokenSettings, merged
-from ..tokens.settings import check as check_token_settings
+from ..forms import IDENTIFIERS, SECONDS, Terms, fields_of, setting, show, some_of
+from ..messages import NOTHING, Answer
+from ..mounts import Mount
+from ..routing import Call, capture_name
+from ..store import Changes, Found, keys, retry_on_conflict
+from ..tokens import TokenSettings, merged
+from ..tokens import check as check_token_settings
 from .bounds import ANY, Bounds
 from .claims import APP, TOKEN_TYPES
 

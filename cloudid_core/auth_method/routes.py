@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..messages.operations import Operation
-from ..mounts.table import AUTH
-from ..permissions.check import permissions_route
+from ..messages import Operation
+from ..mounts import AUTH
+from ..permissions import permissions_route
 from ..rotation import routes as rotation
-from ..routing.components import Component
-from ..routing.routes import Route, RouteTable
+from ..routing import Component, Route, RouteTable
 from . import config, explain, login, roles
 from .config import Config
 from .explain import ExplainForm

@@ -13,16 +13,15 @@ from functools import cached_property
 from attrs import field, frozen
 from msgspec.structs import replace
 
-from ..audit.device import Decision
-from ..context.context import Context
-from ..credentials.root_credential import client_of, effective_config
+from ..audit import Decision
+from ..context import Context
+from ..credentials import client_of, effective_config
 from ..deadline import Deadline
 from ..errors import Code, Conflict, Refused
-from ..mounts.table import Mount, MountTable, mount_table
-from ..provider.client import Client
-from ..store import keys
-from ..store.records import Found, expected, version_of
-from ..tokens.issue import Template, template
+from ..mounts import Mount, MountTable, mount_table
+from ..provider import Client
+from ..store import Found, expected, keys, version_of
+from ..tokens import Template, template
 from .config import Config, find_config
 from .roles import Role, find_role
 

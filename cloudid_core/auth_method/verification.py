@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..caches import Caches
 from ..errors import CloudidError, Code, Refused
-from ..provider.signing_keys import KeySet
+from ..provider import KeySet
 from . import jws
 from .claims import Claims, read
 

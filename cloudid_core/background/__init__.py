@@ -1,1 +1,43 @@
 """Background work: due queues, the leadership that fences it, the loop that runs it, the journal of intents."""
+
+from .journal import (
+    UNDER_WAY,
+    Intent,
+    IntentGuard,
+    abandon,
+    abandoned_intent,
+    attempt,
+    closing,
+    different_reasons,
+    find_intent,
+    marker,
+    open_intent,
+    reason_text,
+    rescheduled,
+    undo,
+    undo_until,
+)
+from .loop import Handler, Loop
+from .nodes import leave, look_around
+
+__all__ = [
+    "UNDER_WAY",
+    "Handler",
+    "Intent",
+    "IntentGuard",
+    "Loop",
+    "abandon",
+    "abandoned_intent",
+    "attempt",
+    "closing",
+    "different_reasons",
+    "find_intent",
+    "leave",
+    "look_around",
+    "marker",
+    "open_intent",
+    "reason_text",
+    "rescheduled",
+    "undo",
+    "undo_until",
+]

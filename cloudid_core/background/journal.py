@@ -14,17 +14,13 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import Due, Job
+from ..context import Context, Due, Job, queue
 from ..effects import ABSENT, Instant
 from ..errors import REASON_LIMIT, CloudidError, Code, Refused
 from ..events import IntentChanged
-from ..provider.provisioned import Provisioned, Removal, remove
-from ..routing.components import mount_client
-from ..store import keys
-from ..store.changes import NO_CHANGES, Changes
-from ..store.records import Found
+from ..provider import Provisioned, Removal, remove
+from ..routing import mount_client
+from ..store import NO_CHANGES, Changes, Found, keys
 
 BETWEEN_REASONS: Final = "; "
 MOST_REASONS: Final = 20

@@ -11,13 +11,10 @@ from typing import Final
 
 from attrs import frozen
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import Instant
 from ..errors import Conflict
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import expected
+from ..store import Changes, expected, keys, retry_on_conflict
 
 LENGTH: Final = 60.0
 """Seconds for which a node leads without renewing it."""

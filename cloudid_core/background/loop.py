@@ -17,17 +17,13 @@ from typing import Final
 from attrs import frozen
 
 from ..caches import Bounded
-from ..context import queue
-from ..context.context import Context
-from ..context.keyring import keep_reserve
-from ..context.queue import Job
+from ..context import Context, Job, keep_reserve, queue
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, ListKeys, Now, Program, Record, gather
 from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed, Refused
 from ..events import JobFailed, Problem
-from ..health.problems import HealthProblem
-from ..store import keys
-from ..store.changes import Changes
+from ..health import HealthProblem
+from ..store import Changes, keys
 from .leadership import hold_leadership, release_leadership
 
 SWEEP_PAUSE: Final = 10.0

@@ -11,17 +11,14 @@ from typing import Final
 
 import attrs
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import CompareClocks, Instant, Now, Record
 from ..errors import Conflict, HostFailure, RecordFailed
 from ..events import SettingsDiffer
-from ..health.node import NodeRecord
+from ..health import NodeRecord
 from ..settings import Settings
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
-from ..store.sealing import KeyedHash
-from ..values.secret import Secret
+from ..store import Changes, Found, KeyedHash, keys
+from ..values import Secret
 from ..version import VERSION
 from .leadership import Term
 

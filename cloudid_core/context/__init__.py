@@ -1,1 +1,33 @@
 """What every program is handed."""
+
+from . import queue
+from .context import Context
+from .keyring import (
+    KEYRING_BYTES,
+    begin_data_key,
+    begin_token_keys,
+    drop_keys,
+    keep_reserve,
+    make_keyring,
+    open_keyring,
+    read_keyring,
+    seal_keyring,
+)
+from .queue import NO_FENCE, Due, Job
+
+__all__ = [
+    "KEYRING_BYTES",
+    "NO_FENCE",
+    "Context",
+    "Due",
+    "Job",
+    "begin_data_key",
+    "begin_token_keys",
+    "drop_keys",
+    "keep_reserve",
+    "make_keyring",
+    "open_keyring",
+    "queue",
+    "read_keyring",
+    "seal_keyring",
+]

@@ -8,15 +8,15 @@ from typing import Protocol
 from attrs import field, frozen
 
 from ..caches import Caches
-from ..credentials.root_credential import RootCredential
+from ..credentials import RootCredential
 from ..deadline import Deadline
 from ..effects import Instant
-from ..forms.lifetime import Terms
-from ..health.node import Node
-from ..mounts.table import Mount
-from ..provider.client import Client
+from ..forms import Terms
+from ..health import Node
+from ..mounts import Mount
+from ..provider import Client
 from ..settings import Settings
-from ..store.records import Found, Records
+from ..store import Found, Records
 
 
 class Components(Protocol):

@@ -17,10 +17,7 @@ from ..effects import Commit, Instant, Now, RandomBytes, ReadEntry, Record
 from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
 from ..events import KeysChanged
 from ..settings import Settings
-from ..store import keys
-from ..store.conflicts import retry_on_conflict
-from ..store.records import converter
-from ..store.sealing import (
+from ..store import (
     KEY_SIZE,
     MASTER_TERM,
     NONCE_SIZE,
@@ -29,11 +26,14 @@ from ..store.sealing import (
     Keyring,
     SealBroken,
     TokenKeys,
+    converter,
+    keys,
     master_cipher,
     open_with,
+    retry_on_conflict,
     seal_with,
 )
-from ..values.secret import Secret
+from ..values import Secret
 from .context import Context
 
 INSTALLATION_SIZE: Final = 8

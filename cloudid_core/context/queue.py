@@ -17,9 +17,7 @@ from attrs import frozen
 
 from ..deadline import Deadline
 from ..effects import Instant, RandomBytes
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found, expected
+from ..store import Changes, Found, expected, keys
 from .context import Context
 
 LEASE: Final = "lease"

@@ -1,1 +1,33 @@
 """Who a mount is to its provider."""
+
+from . import root_credential
+from .identity_tokens import issuer_of
+from .root_credential import (
+    RootCredential,
+    changes_given,
+    client_of,
+    credentials_of,
+    effective_config,
+    owner_of,
+    password_lifetime,
+    settled,
+)
+from .signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys, max_age
+
+__all__ = [
+    "MOST_KEYS",
+    "RootCredential",
+    "SigningKeys",
+    "changes_given",
+    "client_of",
+    "credentials_of",
+    "effective_config",
+    "find_signing_keys",
+    "first_keys",
+    "issuer_of",
+    "max_age",
+    "owner_of",
+    "password_lifetime",
+    "root_credential",
+    "settled",
+]

@@ -9,11 +9,11 @@ from attrs import field, frozen
 
 from ..effects import Now, RandomBytes
 from ..errors import Code, Refused
-from ..mounts.table import Mount
-from ..provider.assertions import Source
+from ..mounts import Mount
+from ..provider import Source
 from ..settings import Settings
-from ..store.records import Records
-from ..values.secret import Secret
+from ..store import Records
+from ..values import Secret
 from .signing_keys import LONGEST_TOKEN, SHORTEST_TOKEN, find_signing_keys
 
 PATH: Final = "/v1/identity/oidc/plugins"

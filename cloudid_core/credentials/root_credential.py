@@ -14,8 +14,7 @@ from attrs import evolve, frozen
 from ..caches import Caches
 from ..deadline import Deadline
 from ..errors import Code, Problem, Refused
-from ..forms.environment import effective, source_of
-from ..forms.fields import (
+from ..forms import (
     BOOLEAN,
     GUID,
     IDENTIFIER,
@@ -23,21 +22,18 @@ from ..forms.fields import (
     SECRET,
     TENANT,
     TEXT,
+    effective,
     fields_of,
     lasting,
     one_of,
     setting,
+    source_of,
 )
-from ..mounts.table import Mount
-from ..provider.assertions import Assertions, Source, federated_token_file
-from ..provider.client import Client, Credentials
-from ..provider.identities import PlatformIdentity
-from ..provider.retry import RetryPolicy
+from ..mounts import Mount
+from ..provider import Assertions, Client, Credentials, PlatformIdentity, RetryPolicy, Source, federated_token_file
 from ..settings import Settings
-from ..store.records import Found, Records
-from ..values.bounds import DAY, LONGEST_INTERVAL, LONGEST_SECRET
-from ..values.schedule import Schedule
-from ..values.secret import Secret
+from ..store import Found, Records
+from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from .identity_tokens import DEFAULT_LIFETIME, IdentityTokens
 from .signing_keys import LONGEST_TOKEN, SHORTEST_TOKEN
 

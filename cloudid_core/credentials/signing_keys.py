@@ -11,10 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ..effects import Instant
-from ..forms.fields import Json
-from ..store import keys
-from ..store.records import Found, Records
-from ..values.secret import Secret
+from ..forms import Json
+from ..store import Found, Records, keys
+from ..values import Secret
 
 SHORTEST_TOKEN: Final = 60
 LONGEST_TOKEN: Final = 24 * 3600

@@ -14,13 +14,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from ..audit.device import ADMITTED, Decision, Device, Entries, Trail
-from ..audit.hashing import Hasher
+from ..audit import ADMITTED, Decision, Device, Entries, Hasher, Trail
 from ..errors import Problem
-from ..forms.fields import without_names
-from ..messages.operations import Operation
-from ..messages.response import Answer, AuthBlock, WrapInfo
-from ..mounts.table import Mount
+from ..forms import without_names
+from ..messages import Answer, AuthBlock, Operation, WrapInfo
+from ..mounts import Mount
 from ..values import json_text, rfc3339
 from .exchange import Exchange
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..messages.request import token_in
-from ..messages.response import Request
-from ..mounts.table import MountTable, mount_table
-from ..routing.components import Catalog
-from ..routing.routes import Route
-from ..tokens.authenticate import is_known
+from ..messages import Request, token_in
+from ..mounts import MountTable, mount_table
+from ..routing import Catalog, Route
+from ..tokens import is_known
 from .destination import destination_of
 
 PUBLIC: Final = 32 * 1024

@@ -14,13 +14,10 @@ import msgspec
 
 from ..caches import Bounded
 from ..errors import Code
-from ..messages.request import PREFIX, Target, parse_target
-from ..messages.response import Request
-from ..mounts.table import Mount, MountTable
-from ..routing.components import Catalog
-from ..routing.left_out import reason_of
-from ..routing.routes import Route, methods_of
-from ..store.records import Found
+from ..messages import PREFIX, Request, Target, parse_target
+from ..mounts import Mount, MountTable
+from ..routing import Catalog, Route, methods_of, reason_of
+from ..store import Found
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,28 +15,33 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..audit.device import Trail
-from ..context.context import Context
+from ..audit import Trail
+from ..context import Context
 from ..deadline import Deadline
 from ..effects import Now, Record
 from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused
-from ..forms.fields import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of, without_not_offered
-from ..messages.operations import Operation
-from ..messages.request import ParsedRequest, countable_path, parse_head, parse_request
-from ..messages.response import Answer, Request, Response, rate_limit_headers, render
-from ..mounts.table import MountTable, mount_table
-from ..policies.document import DENY
-from ..quotas.rate_limit import known_quotas, read_quotas, take_request
-from ..quotas.record import Quotas, RateLimit
-from ..routing.components import Catalog
-from ..routing.help import help_about, help_about_mount
-from ..routing.routes import Call, NoFields, PageForm, Route, RouteTable
-from ..store.keys import MOUNTS
-from ..store.records import Found
+from ..forms import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of, without_not_offered
+from ..messages import (
+    Answer,
+    Operation,
+    ParsedRequest,
+    Request,
+    Response,
+    countable_path,
+    parse_head,
+    parse_request,
+    rate_limit_headers,
+    render,
+)
+from ..mounts import MountTable, mount_table
+from ..policies import DENY
+from ..quotas import Quotas, RateLimit, known_quotas, read_quotas, take_request
+from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
+from ..store import MOUNTS, Found
+from ..tokens import Caller, Issue, accessor_of
 from ..tokens.authenticate import authenticate
-from ..tokens.issue import Issue, accessor_of
-from ..tokens.record import Caller
-from ..wrapping.wrap import check_waiting, wrap, wrapping_token
+from ..wrapping import check_waiting, wrapping_token
+from ..wrapping.wrap import wrap
 from .audit_entry import request_entries
 from .body_limit import UNASKED, check_body
 from .destination import Destination, destination_of, known_destination

@@ -7,17 +7,15 @@ from typing import Any
 
 import msgspec
 
-from ..audit.device import Entries, Trail
+from ..audit import Entries, Trail
 from ..effects import Instant
 from ..events import Problem, RequestAnswered, RequestReceived
-from ..forms.fields import spellings_of
-from ..messages.request import ParsedRequest, Target
-from ..messages.response import NO_HEADERS, NOTHING, Answer, Request, Response
-from ..mounts.table import Mount
-from ..routing.routes import Route
-from ..tokens.record import Caller
-from ..values.coercion import text
-from ..values.names import name
+from ..forms import spellings_of
+from ..messages import NO_HEADERS, NOTHING, Answer, ParsedRequest, Request, Response, Target
+from ..mounts import Mount
+from ..routing import Route
+from ..tokens import Caller
+from ..values import name, text
 
 
 class Exchange(msgspec.Struct, kw_only=True):

@@ -9,9 +9,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Final
 
-from ..store.sealing import BlockCipher
-from ..values.guid import uuid_text
-from ..values.secret import Secret
+from ..store import BlockCipher
+from ..values import Secret, uuid_text
 
 KEY_SIZE: Final = 32
 _BLOCK: Final = 16

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from attrs import evolve
 
 from ..errors import Code, Refused
-from ..values.secret import Secret
+from ..values import Secret
 from .fields import Field, fields_of
 
 T = TypeVar("T")

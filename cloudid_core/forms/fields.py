@@ -24,12 +24,7 @@ from attrs import frozen
 
 from ..clouds import environment_name
 from ..errors import Code, Problem, Refused
-from ..values import coercion, duration, listing, names, network
-from ..values.bounds import LONGEST_LIFE
-from ..values.folding import fold
-from ..values.guid import guid_as_written
-from ..values.schedule import Schedule
-from ..values.secret import Secret
+from ..values import LONGEST_LIFE, Schedule, Secret, coercion, duration, fold, guid_as_written, listing, names, network
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)

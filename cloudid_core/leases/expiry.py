@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..background.journal import find_intent, undo
-from ..context import queue
-from ..context.queue import Due, Job
+from ..background import find_intent, undo
+from ..context import Due, Job, queue
 from ..effects import ListKeys, Now
 from ..errors import EntryDamaged
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
-from ..tokens.authenticate import find_token
-from ..tokens.hierarchy import settle_children
-from ..tokens.record import Token
+from ..store import Changes, Found, keys
+from ..tokens import Token, find_token, settle_children
 from .record import find_lease
 from .revocation import end_leases, revoke
 

@@ -6,15 +6,11 @@ from collections.abc import Iterable
 
 from attrs import evolve, frozen
 
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import Due
+from ..context import Context, Due, queue
 from ..effects import Instant
 from ..events import LeaseChanged
-from ..provider.provisioned import Provisioned
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
+from ..provider import Provisioned
+from ..store import Changes, Found, keys
 
 
 @frozen(kw_only=True)

@@ -12,19 +12,15 @@ from typing import Final
 
 from attrs import Factory, evolve, frozen
 
-from ..background.journal import Intent, different_reasons, find_intent, rescheduled, undo_until
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import NO_FENCE, Due, Job
+from ..background import Intent, different_reasons, find_intent, rescheduled, undo_until
+from ..context import NO_FENCE, Context, Due, Job, queue
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, gather
 from ..errors import CloudidError, EntryDamaged
 from ..events import MountChanged
-from ..mounts.table import AUTH, Mount, changing, mount_table
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..tokens.record import Token
+from ..mounts import AUTH, Mount, changing, mount_table
+from ..store import Changes, keys, retry_on_conflict
+from ..tokens import Token
 from .record import Lease, find_undamaged_leases
 from .revocation import end_leases
 from .scope import Scope

@@ -10,17 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
-from ..background.journal import UNDER_WAY, abandoned_intent, attempt, reason_text
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import NO_FENCE, Due, Job
+from ..background import UNDER_WAY, abandoned_intent, attempt, reason_text
+from ..context import NO_FENCE, Context, Due, Job, queue
 from ..effects import Instant
 from ..errors import Conflict, EntryDamaged
-from ..provider.provisioned import Removal
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
+from ..provider import Removal
+from ..store import Changes, Found, keys, retry_on_conflict
 from .record import Lease, ending, find_lease, find_undamaged_leases, rescheduled, revoking
 
 

@@ -12,9 +12,9 @@ from typing import Final
 from attrs import frozen
 
 from ..effects import ListKeys, ReadEntry
-from ..mounts.table import AUTH, Mount, MountTable
+from ..mounts import AUTH, Mount, MountTable
 from ..store import keys
-from ..tokens.record import Token
+from ..tokens import Token
 
 LAST: Final = "\U0010ffff"
 """Sorts after everything that a lease id is made of."""

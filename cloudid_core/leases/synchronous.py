@@ -12,15 +12,13 @@ from typing import Final
 
 from attrs import define, field
 
-from ..context.context import Context
-from ..context.queue import NO_FENCE, Job
+from ..context import NO_FENCE, Context, Job
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now, gather
 from ..errors import CloudidError, Code, Problem, Refused, reason_of
-from ..forms.fields import Json
-from ..messages.response import NOTHING, Answer
-from ..provider.client import PROVIDER_FAILURES, refusal_of
-from ..provider.provisioned import Removal
+from ..forms import Json
+from ..messages import NOTHING, Answer
+from ..provider import PROVIDER_FAILURES, Removal, refusal_of
 from .record import Lease
 from .revocation import end_leases, revoke_now
 from .scope import Scope

@@ -12,9 +12,7 @@ import msgspec
 
 from ..errors import Code, Refused
 from ..settings import Settings
-from ..values import duration, json_text
-from ..values.coercion import boolean
-from ..values.secret import without_tokens
+from ..values import boolean, duration, json_text, without_tokens
 from .operations import Operation
 from .response import Request
 

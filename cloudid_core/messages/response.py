@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from ..effects import Instant
 from ..errors import Code, Problem, Refused
-from ..forms.fields import Json
-from ..values.secret import without_tokens
+from ..forms import Json
+from ..values import without_tokens
 
 HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
 """The headers of every answer. The content type is exact: existing clients compare the whole string."""

@@ -1,1 +1,43 @@
 """Mounts: which component answers below which path, what can be mounted, and how a mount ends."""
+
+from .table import (
+    AUTH,
+    BUILT_IN,
+    ID_BYTES,
+    IDENTITY,
+    MOUNT_BYTES,
+    SECRET,
+    SYSTEM,
+    TOKEN,
+    TYPE_ALIASES,
+    Mount,
+    MountTable,
+    change_mounts,
+    changing,
+    default_mounts,
+    mount_table,
+    new_mount,
+    require_live,
+    unchanged_mounts,
+)
+
+__all__ = [
+    "AUTH",
+    "BUILT_IN",
+    "IDENTITY",
+    "ID_BYTES",
+    "MOUNT_BYTES",
+    "SECRET",
+    "SYSTEM",
+    "TOKEN",
+    "TYPE_ALIASES",
+    "Mount",
+    "MountTable",
+    "change_mounts",
+    "changing",
+    "default_mounts",
+    "mount_table",
+    "new_mount",
+    "require_live",
+    "unchanged_mounts",
+]

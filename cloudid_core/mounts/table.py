@@ -16,16 +16,13 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from ..audit.device import Device
+from ..audit import Device
 from ..effects import Instant
 from ..errors import Code, MountsChanged, Refused
 from ..events import DeviceChanged, Event, MountChanged
 from ..settings import Settings
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, Records
-from ..values.folding import fold
+from ..store import Changes, Found, Records, keys, retry_on_conflict
+from ..values import fold
 
 AUTH: Final = "auth"
 SECRET: Final = "secret"

@@ -9,13 +9,11 @@ from attrs import frozen
 
 from ..effects import Program, gather
 from ..errors import Code, Refused, reason_of
-from ..forms.fields import TEXT, Json, setting
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..provider.assignments import scope as parse_scope
-from ..provider.client import PROVIDER_FAILURES, Client, refusal_of
-from ..provider.granted import Actions, actions_at, directory_permissions
-from ..routing.routes import Call, Route
+from ..forms import TEXT, Json, setting
+from ..messages import Answer, Operation
+from ..provider import PROVIDER_FAILURES, Actions, Client, actions_at, directory_permissions, refusal_of
+from ..provider import scope as parse_scope
+from ..routing import Call, Route
 from .table import Api, Feature, Need, features_of
 
 MOST_SCOPES: Final = 20

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..mounts.table import AUTH, SECRET
+from ..mounts import AUTH, SECRET
 from .table import Api, Feature, features_of
 
 

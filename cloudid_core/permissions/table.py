@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from ..mounts.table import AUTH, SECRET
+from ..mounts import AUTH, SECRET
 
 
 class Api(Enum):

@@ -1,1 +1,22 @@
 """Policies: documents that grant the holder of a token access to paths, and the decision over several of them."""
+
+from .builtin import DEFAULT, RESPONSE_WRAPPING, ROOT, UNCHANGEABLE, UNDELETABLE, normalised, without_default
+from .document import DENY, Policy, parse
+from .matching import Acl
+from .store import load_acl, load_policy
+
+__all__ = [
+    "DEFAULT",
+    "DENY",
+    "RESPONSE_WRAPPING",
+    "ROOT",
+    "UNCHANGEABLE",
+    "UNDELETABLE",
+    "Acl",
+    "Policy",
+    "load_acl",
+    "load_policy",
+    "normalised",
+    "parse",
+    "without_default",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ..values.folding import fold
+from ..values import fold
 from .document import Policy, parse
 
 ROOT: Final = "root"

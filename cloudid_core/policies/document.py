@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 from attrs import evolve, field, frozen
 
 from ..errors import Code, Refused
-from ..forms.fields import Json
+from ..forms import Json
 from ..values import duration, json_text
 from . import hcl
 

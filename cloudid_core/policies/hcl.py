@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from ..errors import Code, Refused
-from ..forms.fields import Json
+from ..forms import Json
 
 _MOST_TOKENS: Final = 15_000
 _DEEPEST: Final = 8

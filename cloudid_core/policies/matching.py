@@ -14,9 +14,8 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..forms.fields import Field, Json
-from ..values.folding import fold
-from ..values.limits import least
+from ..forms import Field, Json
+from ..values import fold, least
 from . import parameters as constraints
 from .builtin import needs_sudo
 from .document import DENY, Policy, Rule

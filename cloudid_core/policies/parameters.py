@@ -13,9 +13,8 @@ from typing import Final
 
 from attrs import frozen
 
-from ..forms.fields import Field, Json
-from ..values.folding import fold
-from ..values.json_text import computed
+from ..forms import Field, Json
+from ..values import computed, fold
 from .document import Rule, Values
 
 CHECKED: Final = frozenset({"create", "read", "update", "patch"})

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import ABSENT, give_way
 from ..store import keys
 from .builtin import BUILT_IN, ROOT, normalised

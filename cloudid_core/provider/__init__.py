@@ -1,1 +1,88 @@
 """The provider, sans IO: builds requests to the cloud's HTTP interfaces and reads their answers."""
+
+from . import applications, assignments, groups
+from .acceptance import wait_until_accepted
+from .applications import (
+    CLOCK_SKEW,
+    Application,
+    NewPassword,
+    applications_by_client_id,
+    describe_application,
+    ensure_application,
+    find_application,
+    make_password,
+    marked_applications,
+    remove_password,
+)
+from .assertions import Assertions, Source, federated_token_file
+from .assignments import assign, assignment_path, scope
+from .client import PROVIDER_FAILURES, Client, Credentials, refusal_of
+from .compute import Machine
+from .facts import known_groups, known_machine, machine_facts, member_groups
+from .granted import Actions, actions_at, directory_permissions
+from .groups import add_member
+from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
+from .objects import Id, find_by_id, literal, select
+from .principals import ensure_principal
+from .propagation import GRACE, Family, while_fresh
+from .provisioned import Provisioned, Removal, remove
+from .retry import RetryPolicy
+from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, refreshed_for
+
+__all__ = [
+    "CLOCK_SKEW",
+    "GRACE",
+    "PROVIDER_FAILURES",
+    "Actions",
+    "Application",
+    "Assertions",
+    "Client",
+    "Credentials",
+    "Family",
+    "Id",
+    "Identities",
+    "KeySet",
+    "Machine",
+    "NewPassword",
+    "PlatformIdentity",
+    "Proofs",
+    "Provisioned",
+    "Removal",
+    "RetryPolicy",
+    "Source",
+    "actions_at",
+    "add_member",
+    "applications",
+    "applications_by_client_id",
+    "assign",
+    "assignment_path",
+    "assignments",
+    "describe_application",
+    "directory_permissions",
+    "ensure_application",
+    "ensure_principal",
+    "federated_token_file",
+    "find_application",
+    "find_by_id",
+    "groups",
+    "identities_for_writing",
+    "known_groups",
+    "known_keys",
+    "known_machine",
+    "lending",
+    "literal",
+    "machine_facts",
+    "make_password",
+    "marked_applications",
+    "member_groups",
+    "outdated_tenants",
+    "refresh_ahead",
+    "refreshed_for",
+    "refusal_of",
+    "remove",
+    "remove_password",
+    "scope",
+    "select",
+    "wait_until_accepted",
+    "while_fresh",
+]

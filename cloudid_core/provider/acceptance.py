@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..errors import Code, ProviderProblem, Refused
-from ..values.secret import Secret
+from ..values import Secret
 from .client import Client, Credentials
 from .oauth import prove_secret
 from .propagation import Family, may_pass, rest

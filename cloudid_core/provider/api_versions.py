@@ -10,8 +10,7 @@ from typing import Final
 import msgspec
 
 from ..effects import Now
-from ..values.folding import fold
-from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId
+from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold
 from .client import Client, get_json
 from .urls import url
 

@@ -11,8 +11,7 @@ from attrs import frozen
 
 from ..effects import Instant
 from ..errors import ProviderAmbiguous, ProviderProblem
-from ..values import rfc3339
-from ..values.secret import Secret
+from ..values import Secret, rfc3339
 from .client import ApiCall, Client, ask
 from .objects import Id, address, delete, find_by_id, find_by_key, is_absent, literal, select, upsert
 from .propagation import FIRST_PAUSE, rest

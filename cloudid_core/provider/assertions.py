@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from ..effects import ReadFederatedToken
 from ..errors import Code, PlatformTokenUnavailable, Refused
-from ..values.secret import Secret
+from ..values import Secret
 
 FILE_VARIABLES: Final = ("CLOUD_FEDERATED_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE")
 """The variables that name the file of the container platform; the first that is set counts."""

@@ -9,9 +9,7 @@ import msgspec
 from attrs import frozen
 
 from ..errors import ProviderProblem
-from ..values.folding import fold
-from ..values.guid import GUID
-from ..values.resource_id import RESOURCE, RESOURCE_GROUP
+from ..values import GUID, RESOURCE, RESOURCE_GROUP, fold
 from .client import ApiCall, Client, get_json, pages
 from .objects import is_absent, literal
 from .urls import url

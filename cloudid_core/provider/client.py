@@ -20,8 +20,8 @@ from ..errors import (
     Refused,
     TimeIsUp,
 )
-from ..forms.fields import Json
-from ..values.secret import Secret
+from ..forms import Json
+from ..values import Secret
 from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
 from .identities import PlatformIdentity

@@ -10,8 +10,7 @@ from attrs import frozen
 
 from ..effects import gather
 from ..errors import Code, ProviderProblem
-from ..values.folding import fold_location
-from ..values.resource_id import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, parse
+from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold_location, parse
 from .api_versions import api_version
 from .client import Client, get_json, refusal_of
 from .responses import nonsense

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from attrs import frozen
 
 from ..effects import Instant, Now
-from ..values.resource_id import ResourceId
+from ..values import ResourceId
 from .client import Client
 from .compute import Machine, find_machine
 from .directory import member_groups_of

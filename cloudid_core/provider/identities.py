@@ -14,11 +14,8 @@ from attrs import evolve, field, frozen
 from msgspec import Struct
 
 from ..errors import Code, Refused
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Records, version_of
-from ..values.secret import Secret
+from ..store import Changes, Records, keys, retry_on_conflict, version_of
+from ..values import Secret
 from .responses import unverified_claims
 
 MOST_PLATFORM_IDENTITIES: Final = 256

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..effects import HttpRequest, Instant, Now
 from ..errors import Code, HostFailure, PlatformTokenUnavailable, ProviderProblem, Refused, reason_of
-from ..values.secret import Secret
+from ..values import Secret
 from .calls import deliver
 from .platform_tokens import platform_token
 from .responses import nonsense, problem_of, read

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from ..effects import Now
 from ..errors import ProviderProblem
-from ..forms.fields import Json
+from ..forms import Json
 from .client import ApiCall, Client, get_json, pages
 from .directory import VERSION
 from .propagation import Family, while_fresh

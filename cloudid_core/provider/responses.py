@@ -11,7 +11,7 @@ import msgspec
 
 from ..effects import HttpResponse, Instant
 from ..errors import ProviderProblem
-from ..values.secret import Secret
+from ..values import Secret
 from .retry import retry_after
 
 T = TypeVar("T")

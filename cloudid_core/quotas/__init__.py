@@ -1,1 +1,23 @@
 """Quotas: how many requests a source may make, and how many leases a role or mount may have."""
+
+from .failed_logins import count_failed_login
+from .lease_count import room_for_lease
+from .rate_limit import READ_AGAIN, forget_quotas, known_quotas, read_quotas, take_request
+from .record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
+
+__all__ = [
+    "READ_AGAIN",
+    "LeaseCount",
+    "QuotaConfig",
+    "Quotas",
+    "RateLimit",
+    "count_failed_login",
+    "forget_quotas",
+    "known_quotas",
+    "quota_named",
+    "read_quotas",
+    "room_for_lease",
+    "take_request",
+    "with_quota",
+    "without_quota",
+]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..values import network

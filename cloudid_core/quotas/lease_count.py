@@ -12,14 +12,12 @@ from typing import Final
 
 from attrs import frozen
 
-from ..background.journal import Intent
-from ..context.context import Context
+from ..background import Intent
+from ..context import Context
 from ..effects import ListKeys
 from ..errors import Code, Refused
-from ..mounts.table import SECRET, Mount, MountTable
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found, expected
+from ..mounts import SECRET, Mount, MountTable
+from ..store import Changes, Found, expected, keys
 from .record import Quotas
 
 PAGE: Final = 1000

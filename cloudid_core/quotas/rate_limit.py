@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import Instant
 from ..errors import HostFailure
 from ..store import keys

@@ -8,10 +8,8 @@ from typing import Final, TypeVar
 from attrs import field, frozen
 
 from ..errors import Code, Refused
-from ..forms.fields import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, setting
-from ..values import coercion, listing, names
-from ..values.bounds import LONGEST_INTERVAL
-from ..values.folding import fold
+from ..forms import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, setting
+from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
 MOST_QUOTAS: Final = 1000
 LEAST_RATE: Final = 1e-6

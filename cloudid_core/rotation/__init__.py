@@ -12,3 +12,31 @@ through the same steps.
 
 Each step ends with one commit and can be done again. At every instant a secret is stored that the provider accepts.
 """
+
+from . import issuer_routes, routes
+from .automation import follow_plan, keep_plans
+from .configure import commit_config, credential_risks, credential_warnings, root_password_expiration
+from .identities import keep_identities, self_targets
+from .record import Rotation
+from .root import HINT_LENGTH, find_root
+from .signing_keys import begin_key, ensure_first, make_first, roll_over
+
+__all__ = [
+    "HINT_LENGTH",
+    "Rotation",
+    "begin_key",
+    "commit_config",
+    "credential_risks",
+    "credential_warnings",
+    "ensure_first",
+    "find_root",
+    "follow_plan",
+    "issuer_routes",
+    "keep_identities",
+    "keep_plans",
+    "make_first",
+    "roll_over",
+    "root_password_expiration",
+    "routes",
+    "self_targets",
+]

@@ -12,19 +12,14 @@ from typing import Final
 
 from attrs import evolve
 
-from ..background.journal import abandoned_intent, marker
-from ..context.context import Context
-from ..context.queue import NO_FENCE
-from ..credentials.root_credential import RootCredential, password_lifetime
+from ..background import abandoned_intent, marker
+from ..context import NO_FENCE, Context
+from ..credentials import RootCredential, password_lifetime
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
-from ..provider.applications import CLOCK_SKEW, make_password
-from ..provider.client import Client
-from ..provider.propagation import Family, while_fresh
-from ..provider.provisioned import Provisioned
-from ..store.changes import Changes
-from ..store.records import Found
-from ..tokens.encoding import new_id
+from ..provider import CLOCK_SKEW, Client, Family, Provisioned, make_password, while_fresh
+from ..store import Changes, Found
+from ..tokens import new_id
 from .record import Home, Key, Phase, Rotation, changed, given_up
 from .root import hinted_key, is_used_elsewhere, root_application
 

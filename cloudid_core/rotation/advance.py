@@ -6,16 +6,13 @@ from typing import Final
 
 from attrs import evolve
 
-from ..context import queue
-from ..context.queue import Job
+from ..context import Job, queue
 from ..deadline import Deadline
 from ..effects import Instant
 from ..errors import CloudidError, Conflict, reason_of
-from ..mounts.table import Mount, mount_table
-from ..routing.components import mount_client
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
+from ..mounts import Mount, mount_table
+from ..routing import mount_client
+from ..store import Changes, Found, keys
 from .add import give_up
 from .record import Phase, Rotation, changed, find_rotation
 from .retire import retire

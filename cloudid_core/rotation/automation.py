@@ -8,19 +8,15 @@ from typing import Final
 
 from attrs import evolve
 
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import Job
-from ..credentials.root_credential import RootCredential
+from ..context import Context, Job, queue
+from ..credentials import RootCredential
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import CloudidError, Conflict, EntryDamaged, reason_of
 from ..events import RootSecretAtRisk
-from ..mounts.table import Mount, mount_table
-from ..routing.components import mount_client
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found, expected
+from ..mounts import Mount, mount_table
+from ..routing import mount_client
+from ..store import Changes, Found, expected, keys
 from .plan import Plan, find_plan, find_undamaged_plan, make_plan, next_warning, replace_plan, replanned
 from .record import Phase, Rotation, find_rotation
 from .root import find_root

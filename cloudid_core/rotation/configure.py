@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..context.context import Context
-from ..credentials.root_credential import RootCredential
+from ..context import Context
+from ..credentials import RootCredential
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..forms.environment import effective
-from ..forms.fields import Json
-from ..messages.response import Answer
-from ..mounts.table import Mount
-from ..routing.routes import Call
-from ..store.changes import Changes
+from ..forms import Json, effective
+from ..messages import Answer
+from ..mounts import Mount
+from ..routing import Call
+from ..store import Changes
 from ..values import rfc3339
 from .identities import MOST_COUNTED, rewritten, self_targets
 from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from

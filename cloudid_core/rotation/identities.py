@@ -8,19 +8,15 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..background.journal import Intent
-from ..context.context import Context
-from ..context.queue import Due
-from ..credentials.root_credential import RootCredential, credentials_of
+from ..background import Intent
+from ..context import Context, Due
+from ..credentials import RootCredential, credentials_of
 from ..effects import ABSENT, Instant, ListKeys, Now
 from ..errors import EntryDamaged, Refused
-from ..forms.environment import effective
-from ..mounts.table import Mount, mount_table
-from ..provider.assertions import Source
-from ..provider.identities import Identities, Proofs, identities_for_writing
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
+from ..forms import effective
+from ..mounts import Mount, mount_table
+from ..provider import Identities, Proofs, Source, identities_for_writing
+from ..store import Changes, keys, retry_on_conflict
 from .record import find_undamaged_rotation
 from .root import find_root
 

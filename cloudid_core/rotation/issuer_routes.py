@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..credentials.identity_tokens import issuer_of
-from ..credentials.signing_keys import find_signing_keys, max_age
+from ..credentials import find_signing_keys, issuer_of, max_age
 from ..errors import Code, Refused
-from ..messages.operations import Operation
-from ..messages.response import HEADERS, Answer
-from ..mounts.table import SECRET
-from ..routing.components import Component
-from ..routing.routes import Call, Route, RouteTable
+from ..messages import HEADERS, Answer, Operation
+from ..mounts import SECRET
+from ..routing import Call, Component, Route, RouteTable
 
 
 async def read_configuration(call: Call) -> Answer:

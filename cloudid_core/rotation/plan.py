@@ -12,16 +12,11 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import Due
-from ..credentials.root_credential import RootCredential
+from ..context import Context, Due, queue
+from ..credentials import RootCredential
 from ..effects import ABSENT, Instant
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
-from ..values.bounds import DAY
-from ..values.schedule import Schedule
+from ..store import Changes, Found, keys
+from ..values import DAY, Schedule
 from .record import Key, Rotation
 
 LONGEST_OVERLAP: Final = 300.0

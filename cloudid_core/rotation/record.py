@@ -6,15 +6,11 @@ from enum import Enum
 
 from attrs import evolve, frozen
 
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import Due
+from ..context import Context, Due, queue
 from ..effects import Instant
 from ..events import RotationChanged
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found, expected
-from ..values.secret import Secret
+from ..store import Changes, Found, expected, keys
+from ..values import Secret
 
 
 class Phase(Enum):

@@ -6,14 +6,12 @@ from typing import Final
 
 from attrs import evolve
 
-from ..context.queue import Job
-from ..credentials.root_credential import RootCredential
+from ..context import Job
+from ..credentials import RootCredential
 from ..effects import Instant
-from ..provider.applications import find_application, remove_password
-from ..provider.client import Client
-from ..routing.components import mount_client
-from ..store.changes import Changes
-from ..store.records import Found
+from ..provider import Client, find_application, remove_password
+from ..routing import mount_client
+from ..store import Changes, Found
 from .record import Key, Phase, Rotation, changed, overruled
 from .root import is_used_elsewhere
 from .switch import accepted, is_home, switch_back

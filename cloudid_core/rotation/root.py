@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from ..context.context import Context
-from ..credentials.root_credential import RootCredential
+from ..context import Context
+from ..credentials import RootCredential
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..forms.environment import effective, supplied
-from ..mounts.table import Mount, mount_table
-from ..provider.applications import Application, applications_by_client_id
-from ..provider.client import Client
-from ..store import keys
-from ..store.records import Found
-from ..values.secret import Secret
+from ..forms import effective, supplied
+from ..mounts import Mount, mount_table
+from ..provider import Application, Client, applications_by_client_id
+from ..store import Found, keys
+from ..values import Secret
 
 HINT_LENGTH: Final = 3
 

@@ -6,17 +6,13 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..credentials.root_credential import RootCredential, credentials_of, owner_of
+from ..credentials import RootCredential, credentials_of, owner_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of
-from ..forms.environment import effective
-from ..forms.fields import BOOLEAN, Json, setting
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..routing.components import mount_client
-from ..routing.routes import Call, Route
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, version_of
+from ..forms import BOOLEAN, Json, effective, setting
+from ..messages import Answer, Operation
+from ..routing import Call, Route, mount_client
+from ..store import Found, retry_on_conflict, version_of
 from ..values import rfc3339
 from .configure import credential_warnings
 from .identities import self_targets

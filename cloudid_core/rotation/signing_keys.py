@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import Due, Job
-from ..credentials.signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys
+from ..context import Context, Due, Job, queue
+from ..credentials import MOST_KEYS, SigningKeys, find_signing_keys, first_keys
 from ..effects import GenerateKey, Instant, Now
 from ..errors import Code, Refused
-from ..mounts.table import IDENTITY
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import expected
+from ..mounts import IDENTITY
+from ..store import Changes, expected, keys, retry_on_conflict
 
 
 def due_key(record: SigningKeys) -> str:

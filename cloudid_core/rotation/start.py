@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..context.context import Context
-from ..context.queue import NO_FENCE
-from ..credentials.root_credential import RootCredential
+from ..context import NO_FENCE, Context
+from ..credentials import RootCredential
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys
 from ..errors import Code, Refused
-from ..mounts.table import Mount
-from ..routing.components import mount_client
-from ..store import keys
-from ..store.records import Found, expected
+from ..mounts import Mount
+from ..routing import mount_client
+from ..store import Found, expected, keys
 from .add import add
 from .record import Rotation, find_rotation
 from .root import find_root, is_managed, is_used_elsewhere

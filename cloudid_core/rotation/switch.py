@@ -8,18 +8,14 @@ from typing import Final
 from attrs import evolve
 from msgspec.structs import replace
 
-from ..context.context import Context
-from ..context.queue import NO_FENCE
-from ..credentials.root_credential import RootCredential
+from ..context import NO_FENCE, Context
+from ..credentials import RootCredential
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import ProviderProblem
-from ..mounts.table import Mount
-from ..provider.acceptance import wait_until_accepted
-from ..provider.client import Client
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
+from ..mounts import Mount
+from ..provider import Client, wait_until_accepted
+from ..store import Changes, Found, retry_on_conflict
 from .add import give_up
 from .plan import overlap, replanned
 from .record import Key, Phase, Rotation, changed, find_rotation

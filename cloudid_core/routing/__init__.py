@@ -1,1 +1,26 @@
 """Routes: which program answers what, and what it is handed."""
+
+from .components import Catalog, Component, mount_client
+from .help import VERBS, help_about, help_about_mount
+from .left_out import LEFT_OUT, reason_of
+from .routes import Call, NoFields, PageForm, Route, RouteTable, capture_name, captured, methods_of, name_as_written
+
+__all__ = [
+    "LEFT_OUT",
+    "VERBS",
+    "Call",
+    "Catalog",
+    "Component",
+    "NoFields",
+    "PageForm",
+    "Route",
+    "RouteTable",
+    "capture_name",
+    "captured",
+    "help_about",
+    "help_about_mount",
+    "methods_of",
+    "mount_client",
+    "name_as_written",
+    "reason_of",
+]

@@ -7,15 +7,15 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from ..context.context import Context
-from ..credentials.root_credential import RootCredential
+from ..context import Context
+from ..credentials import RootCredential
 from ..deadline import Deadline
 from ..effects import Instant, Program
 from ..errors import Code, Refused
-from ..forms.lifetime import Terms
-from ..mounts.table import BUILT_IN, Mount, mount_table
-from ..provider.client import Client
-from ..store.records import Found
+from ..forms import Terms
+from ..mounts import BUILT_IN, Mount, mount_table
+from ..provider import Client
+from ..store import Found
 from .routes import RouteTable
 
 ConfigType: TypeAlias = type[RootCredential]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ..forms.fields import Json, fields_of
-from ..messages.operations import Operation
+from ..forms import Json, fields_of
+from ..messages import Operation
 from .routes import Route
 
 VERBS: Final[Mapping[Operation, str]] = MappingProxyType(

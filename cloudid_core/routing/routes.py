@@ -14,19 +14,17 @@ import msgspec
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..audit.device import Trail
-from ..context.context import Context
-from ..context.queue import Due
+from ..audit import Trail
+from ..context import Context, Due
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused
-from ..forms.fields import INTEGER, TEXT, ParsedFields, bounded, defaults_of, setting
-from ..messages.operations import METHODS, Operation
-from ..messages.response import Answer
-from ..mounts.table import Mount
-from ..store.changes import NO_CHANGES, Changes
-from ..tokens.record import Caller, Token
-from ..values.names import name as parse_name
+from ..forms import INTEGER, TEXT, ParsedFields, bounded, defaults_of, setting
+from ..messages import METHODS, Answer, Operation
+from ..mounts import Mount
+from ..store import NO_CHANGES, Changes
+from ..tokens import Caller, Token
+from ..values import name as parse_name
 
 F = TypeVar("F")
 NOBODY: Final = ""

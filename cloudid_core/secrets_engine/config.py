@@ -6,25 +6,20 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..background.journal import IntentGuard
+from ..background import IntentGuard
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
-from ..context.context import Context
-from ..credentials import root_credential
-from ..credentials.root_credential import RootCredential, changes_given, client_of, effective_config, settled
+from ..context import Context
+from ..credentials import RootCredential, changes_given, client_of, effective_config, root_credential, settled
 from ..deadline import Deadline
 from ..effects import ListKeys
 from ..errors import Code, Refused
-from ..forms.environment import effective
-from ..forms.fields import BOOLEAN, ENVIRONMENT, GUID, TENANT, setting, show
-from ..messages.response import Answer
-from ..mounts.table import Mount
-from ..provider.client import Client
-from ..rotation.configure import commit_config, credential_warnings, root_password_expiration
-from ..routing.routes import Call
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, version_of
+from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, setting, show
+from ..messages import Answer
+from ..mounts import Mount
+from ..provider import Client
+from ..rotation import commit_config, credential_warnings, root_password_expiration
+from ..routing import Call
+from ..store import Changes, Found, keys, retry_on_conflict, version_of
 
 MOST_NAMED: Final = 5
 """How many leases and how many intents a refusal names."""

@@ -11,30 +11,19 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..background.journal import Intent, abandon, closing, marker, open_intent
-from ..credentials.root_credential import client_of, effective_config
+from ..background import Intent, abandon, closing, marker, open_intent
+from ..credentials import client_of, effective_config
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused
-from ..forms.lifetime import grant as grant_life
-from ..leases.record import Lease
-from ..leases.revocation import end_lease
-from ..messages.response import Answer
-from ..mounts.table import mount_table, require_live
-from ..provider.acceptance import wait_until_accepted
-from ..provider.applications import NewPassword
-from ..provider.client import Client
-from ..provider.identities import lending
-from ..provider.propagation import GRACE, Family
-from ..provider.provisioned import Provisioned
-from ..quotas.lease_count import room_for_lease
-from ..routing.routes import Call, capture_name
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected, version_of
-from ..tokens.authenticate import owner_of
-from ..tokens.encoding import new_id
-from ..tokens.hierarchy import tie
+from ..forms import grant as grant_life
+from ..leases import Lease, end_lease
+from ..messages import Answer
+from ..mounts import mount_table, require_live
+from ..provider import GRACE, Client, Family, NewPassword, Provisioned, lending, wait_until_accepted
+from ..quotas import room_for_lease
+from ..routing import Call, capture_name
+from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..tokens import new_id, owner_of, tie
 from .config import Config, find_config
 from .provisioning import (
     PlannedAssignment,

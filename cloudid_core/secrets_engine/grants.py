@@ -8,9 +8,8 @@ from typing import Any, Final, TypeVar
 from attrs import evolve, frozen
 
 from ..errors import Code, Problem, Refused
-from ..forms.fields import FieldType, Json
-from ..provider import assignments, groups
-from ..provider.client import Client
+from ..forms import FieldType, Json
+from ..provider import Client, assignments, groups
 from ..values import json_text
 
 T = TypeVar("T")

@@ -10,11 +10,19 @@ import msgspec
 from attrs import frozen
 
 from ..effects import Instant, Program, gather
-from ..provider.applications import Application, applications_by_client_id, find_application, marked_applications
-from ..provider.client import Client
-from ..provider.objects import Id, find_by_id, literal, select
-from ..provider.provisioned import Provisioned
-from ..tokens.encoding import is_id
+from ..provider import (
+    Application,
+    Client,
+    Id,
+    Provisioned,
+    applications_by_client_id,
+    find_application,
+    find_by_id,
+    literal,
+    marked_applications,
+    select,
+)
+from ..tokens import is_id
 
 T = TypeVar("T")
 

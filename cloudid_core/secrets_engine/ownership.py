@@ -7,19 +7,17 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-from ..background.journal import Intent
-from ..credentials.root_credential import RootCredential
+from ..background import Intent
+from ..credentials import RootCredential
 from ..effects import ListKeys, in_turns
 from ..errors import EntryDamaged
-from ..forms.environment import effective
-from ..leases.record import Lease
-from ..mounts.table import Mount, mount_table
-from ..provider.provisioned import Provisioned
-from ..rotation.record import Rotation
-from ..rotation.root import HINT_LENGTH
-from ..routing.routes import Call
-from ..store import keys
-from ..store.records import PAGE, Found
+from ..forms import effective
+from ..leases import Lease
+from ..mounts import Mount, mount_table
+from ..provider import Provisioned
+from ..rotation import HINT_LENGTH, Rotation
+from ..routing import Call
+from ..store import PAGE, Found, keys
 from .inventory import Object, ObjectKind
 from .roles import Role
 

@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from ..background.journal import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent
-from ..context.queue import Due
+from ..background import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent
+from ..context import Due
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
-from ..mounts.table import Mount
-from ..provider.applications import describe_application
-from ..provider.client import Client
-from ..provider.identities import identities_for_writing
-from ..provider.provisioned import Provisioned
-from ..routing.routes import Call, capture_name
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
-from ..tokens.encoding import new_id
+from ..mounts import Mount
+from ..provider import Client, Provisioned, describe_application, identities_for_writing
+from ..routing import Call, capture_name
+from ..store import Changes, Found, keys
+from ..tokens import new_id
 from .grants import GroupGrant, RoleGrant
 from .provisioning import PlannedAssignment, grant, ids_of, make_application, paths_of, plan_assignments
 from .sign_in import provider_spelling

@@ -12,14 +12,21 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..effects import Instant, Now, RandomBytes
-from ..provider.applications import CLOCK_SKEW, NewPassword, ensure_application, make_password
-from ..provider.assignments import assign, assignment_path
-from ..provider.client import Client
-from ..provider.groups import add_member
-from ..provider.principals import ensure_principal
-from ..provider.propagation import Family, while_fresh
-from ..provider.provisioned import Provisioned
-from ..values.guid import uuid_text
+from ..provider import (
+    CLOCK_SKEW,
+    Client,
+    Family,
+    NewPassword,
+    Provisioned,
+    add_member,
+    assign,
+    assignment_path,
+    ensure_application,
+    ensure_principal,
+    make_password,
+    while_fresh,
+)
+from ..values import uuid_text
 from .grants import GroupGrant, RoleGrant
 from .sign_in import provider_spelling
 

@@ -14,19 +14,16 @@ from typing import Final
 
 from attrs import frozen
 
-from ..background.journal import Intent, abandoned_intent
+from ..background import Intent, abandoned_intent
 from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
-from ..forms.fields import BOOLEAN, INTEGER, Json, bounded, setting
-from ..leases.record import Lease, find_undamaged_leases
-from ..leases.revocation import end_leases, forget_lease
-from ..messages.response import Answer
-from ..mounts.table import mount_table
-from ..provider.client import Client
-from ..provider.provisioned import Provisioned
-from ..routing.routes import Call
-from ..store import keys
-from ..store.changes import Changes
+from ..forms import BOOLEAN, INTEGER, Json, bounded, setting
+from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
+from ..messages import Answer
+from ..mounts import mount_table
+from ..provider import Client, Provisioned
+from ..routing import Call
+from ..store import Changes, keys
 from ..values import rfc3339
 from . import config
 from .inventory import Object, Shown, look_around, look_up, objects_of, provisioned_of

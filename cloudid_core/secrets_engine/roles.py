@@ -8,23 +8,16 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..context.context import Context
-from ..credentials.root_credential import client_of, effective_config
+from ..context import Context
+from ..credentials import client_of, effective_config
 from ..effects import Instant
 from ..errors import Code, EntryDamaged, Problem, Refused
-from ..forms.environment import effective
-from ..forms.fields import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, bounded, one_of, setting, show
-from ..forms.lifetime import Terms
-from ..messages.response import Answer
-from ..mounts.table import Mount, require_live
-from ..provider import applications
-from ..provider.client import Client
-from ..provider.identities import lending
-from ..routing.routes import Call, capture_name
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found, expected, version_of
+from ..forms import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, Terms, bounded, effective, one_of, setting, show
+from ..messages import Answer
+from ..mounts import Mount, require_live
+from ..provider import Client, applications, lending
+from ..routing import Call, capture_name
+from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
 from ..values import coercion, listing
 from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..messages.operations import Operation
-from ..mounts.table import SECRET
-from ..permissions.check import permissions_route
+from ..messages import Operation
+from ..mounts import SECRET
+from ..permissions import permissions_route
 from ..rotation import routes as rotation
-from ..routing.components import Component
-from ..routing.routes import Route, RouteTable
+from ..routing import Component, Route, RouteTable
 from . import config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role

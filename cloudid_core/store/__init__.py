@@ -1,1 +1,57 @@
 """What is remembered: an ordered map of versioned, sealed entries, read one by one and written by one atomic commit."""
+
+from . import keys
+from .changes import NO_CHANGES, Changes
+from .conflicts import retry_on_conflict
+from .keys import MOUNTS
+from .memory import MemoryStore
+from .records import PAGE, Found, Records, converter, decode, encode, expected, version_of
+from .sealing import (
+    KEY_SIZE,
+    MASTER_TERM,
+    NONCE_SIZE,
+    RESERVE,
+    BlockCipher,
+    DataKey,
+    KeyedHash,
+    Keyring,
+    SealBroken,
+    Sealer,
+    TokenKeys,
+    master_cipher,
+    open_with,
+    seal_with,
+    term_of,
+)
+
+__all__ = [
+    "KEY_SIZE",
+    "MASTER_TERM",
+    "MOUNTS",
+    "NONCE_SIZE",
+    "NO_CHANGES",
+    "PAGE",
+    "RESERVE",
+    "BlockCipher",
+    "Changes",
+    "DataKey",
+    "Found",
+    "KeyedHash",
+    "Keyring",
+    "MemoryStore",
+    "Records",
+    "SealBroken",
+    "Sealer",
+    "TokenKeys",
+    "converter",
+    "decode",
+    "encode",
+    "expected",
+    "keys",
+    "master_cipher",
+    "open_with",
+    "retry_on_conflict",
+    "seal_with",
+    "term_of",
+    "version_of",
+]

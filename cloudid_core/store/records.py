@@ -25,7 +25,7 @@ from ..effects import (
     give_way,
 )
 from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, RecordFailed, Refused
-from ..values.secret import Secret
+from ..values import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict
 from .sealing import NONCE_SIZE, Keyring, SealBroken, Sealer, term_of

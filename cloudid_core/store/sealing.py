@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..effects import Instant
 from ..errors import CloudidError
-from ..values.secret import Secret
+from ..values import Secret
 
 NONCE_SIZE: Final = 12
 KEY_SIZE: Final = 32

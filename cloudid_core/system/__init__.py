@@ -1,1 +1,13 @@
 """The routes below `sys`: the state of the service, policies, mounts, leases."""
+
+from . import routes, stored_rules
+from .audit import declare_devices, try_devices_again
+from .troubles import TROUBLES
+
+__all__ = [
+    "TROUBLES",
+    "declare_devices",
+    "routes",
+    "stored_rules",
+    "try_devices_again",
+]

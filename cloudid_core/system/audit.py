@@ -8,13 +8,13 @@ from typing import Any, Final
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..audit.device import FILE, KEY_BYTES, NULL, SOCKET, STDOUT, DeclaredDevice, Device
-from ..context.context import Context
-from ..dispatch.audit_entry import probe
+from ..audit import FILE, KEY_BYTES, NULL, SOCKET, STDOUT, DeclaredDevice, Device
+from ..context import Context
+from ..dispatch import probe
 from ..effects import RandomBytes, Record
 from ..errors import Code, RecordFailed, Refused
 from ..events import DeviceChanged
-from ..forms.fields import (
+from ..forms import (
     BOOLEAN,
     PAUSE,
     TEXT,
@@ -28,14 +28,10 @@ from ..forms.fields import (
     setting,
     spellings_of,
 )
-from ..messages.operations import Operation
-from ..messages.response import NOTHING, Answer
-from ..mounts.table import MountTable, change_mounts, mount_table
-from ..routing.routes import Call, Route, captured
-from ..values import listing
-from ..values.coercion import text
-from ..values.guid import uuid_text
-from ..values.names import mount_path
+from ..messages import NOTHING, Answer, Operation
+from ..mounts import MountTable, change_mounts, mount_table
+from ..routing import Call, Route, captured
+from ..values import listing, mount_path, text, uuid_text
 
 MOST_DEVICES: Final = 16
 DISCARD: Final = "discard"

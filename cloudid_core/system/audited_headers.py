@@ -8,13 +8,11 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..errors import Code, Refused
-from ..forms.fields import BOOLEAN, Json, setting
-from ..messages.operations import Operation
-from ..messages.request import UNAUDITED_HEADERS
-from ..messages.response import NOTHING, Answer
-from ..mounts.table import MountTable, change_mounts, mount_table
-from ..routing.routes import Call, Route, captured
-from ..values.names import are_same
+from ..forms import BOOLEAN, Json, setting
+from ..messages import NOTHING, UNAUDITED_HEADERS, Answer, Operation
+from ..mounts import MountTable, change_mounts, mount_table
+from ..routing import Call, Route, captured
+from ..values import are_same
 
 PATH: Final = "config/auditing/request-headers"
 MOST_HEADERS: Final = 64

@@ -8,15 +8,12 @@ from attrs import frozen
 
 from ..effects import give_way
 from ..errors import Code, Refused
-from ..forms.fields import TEXT, TEXTS, Json, setting
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..mounts.table import mount_table
-from ..policies.matching import Acl
-from ..policies.store import load_acl
-from ..routing.routes import Call, Route
-from ..tokens.authenticate import find_by_accessor, find_by_text, is_good
-from ..tokens.record import Token
+from ..forms import TEXT, TEXTS, Json, setting
+from ..messages import Answer, Operation
+from ..mounts import mount_table
+from ..policies import Acl, load_acl
+from ..routing import Call, Route
+from ..tokens import Token, find_by_accessor, find_by_text, is_good
 
 MOST_PATHS: Final = 1000
 MOST_COMPARISONS: Final = 1_000_000

@@ -10,12 +10,11 @@ from typing import Final
 from attrs import frozen
 
 from ..errors import Code, Refused
-from ..forms.fields import BOOLEAN, FieldType, Json, setting
-from ..health.node import Node
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..mounts.table import SYSTEM
-from ..routing.routes import Call, Route
+from ..forms import BOOLEAN, FieldType, Json, setting
+from ..health import Node
+from ..messages import Answer, Operation
+from ..mounts import SYSTEM
+from ..routing import Call, Route
 from ..values import coercion, rfc3339
 from ..version import VERSION
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..context.context import Context
-from ..context.keyring import drop_keys, keep_reserve, read_keyring
+from ..context import Context, drop_keys, keep_reserve, read_keyring
 from ..deadline import Deadline
 from ..effects import MOST_ENTRIES, Commit, Entry, Instant, ListKeys, RandomBytes, ReadEntries, Sleep
 from ..errors import Conflict, OutcomeUnknown
-from ..mounts.table import mount_table
-from ..store import keys
-from ..store.sealing import NONCE_SIZE, SealBroken, term_of
-from ..tokens.record import Token
+from ..mounts import mount_table
+from ..store import NONCE_SIZE, SealBroken, keys, term_of
+from ..tokens import Token
 
 KEPT: Final = 64
 """While there are fewer keys of a sort, none is retired: to find out which are needed reads the whole store."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..context.keyring import begin_data_key, begin_token_keys
-from ..messages.operations import Operation
-from ..messages.response import NOTHING, Answer
-from ..rotation.signing_keys import begin_key
-from ..routing.routes import Call, Route
+from ..context import begin_data_key, begin_token_keys
+from ..messages import NOTHING, Answer, Operation
+from ..rotation import begin_key
+from ..routing import Call, Route
 from ..values import rfc3339
 from .key_retirement import retire_data_keys, retire_token_keys
 

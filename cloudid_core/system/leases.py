@@ -11,25 +11,33 @@ from attrs import evolve, frozen
 
 from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of
-from ..forms.fields import BOOLEAN, INTEGER, SECONDS, TEXT, Json, bounded, one_of, setting
-from ..forms.lifetime import Terms, grant
-from ..leases.record import Lease, find_lease, rescheduled
-from ..leases.revocation import end_lease, forget_lease
-from ..leases.scope import Scope, find_moved, local_path, next_level, scopes_of
-from ..leases.synchronous import ACCEPTED, Progress, answer_for_many, due_after, mark, revoke_one, work_off
-from ..messages.operations import Operation
-from ..messages.response import NOTHING, Answer
-from ..mounts.table import AUTH, SYSTEM, mount_table
-from ..policies.builtin import without_default
-from ..policies.store import load_acl
-from ..routing.routes import Call, Route
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
-from ..tokens.authenticate import find_token, lineage
-from ..tokens.hierarchy import revoke as revoke_token
-from ..tokens.record import Token
+from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, setting
+from ..leases import (
+    ACCEPTED,
+    Lease,
+    Progress,
+    Scope,
+    answer_for_many,
+    due_after,
+    end_lease,
+    find_lease,
+    find_moved,
+    forget_lease,
+    local_path,
+    mark,
+    next_level,
+    rescheduled,
+    revoke_one,
+    scopes_of,
+    work_off,
+)
+from ..messages import NOTHING, Answer, Operation
+from ..mounts import AUTH, SYSTEM, mount_table
+from ..policies import load_acl, without_default
+from ..routing import Call, Route
+from ..store import Changes, Found, keys, retry_on_conflict
+from ..tokens import Token, find_token, lineage
+from ..tokens import revoke as revoke_token
 from ..values import rfc3339
 
 MOST_LISTED: Final = 10_000

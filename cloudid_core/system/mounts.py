@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from ..audit.hashing import SECRETS
+from ..audit import SECRETS
 from ..effects import RandomBytes
 from ..errors import CloudidError, Code, Refused, reason_of
-from ..forms.fields import (
+from ..forms import (
     BOOLEAN,
     INTEGER,
     SECONDS,
@@ -27,11 +27,9 @@ from ..forms.fields import (
     parse,
     setting,
 )
-from ..leases.retirement import remove_now, retire, what_remains
-from ..leases.synchronous import ACCEPTED, REASONS, due_after
-from ..messages.operations import Operation
-from ..messages.response import NOTHING, Answer
-from ..mounts.table import (
+from ..leases import ACCEPTED, REASONS, due_after, remove_now, retire, what_remains
+from ..messages import NOTHING, Answer, Operation
+from ..mounts import (
     AUTH,
     BUILT_IN,
     ID_BYTES,
@@ -44,10 +42,9 @@ from ..mounts.table import (
     mount_table,
     new_mount,
 )
-from ..routing.routes import Call, Route
+from ..routing import Call, Route
 from ..settings import Settings
-from ..values import listing
-from ..values.names import mount_path
+from ..values import listing, mount_path
 from ..version import VERSION
 
 

@@ -7,15 +7,12 @@ from typing import Final
 from attrs import frozen
 
 from ..errors import Code, Refused
-from ..forms.fields import TEXT, setting
-from ..messages.operations import Operation
-from ..messages.response import NOTHING, Answer
-from ..policies.builtin import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE
-from ..policies.document import Policy, parse
-from ..policies.store import load_policy
-from ..routing.routes import Call, Route, captured
+from ..forms import TEXT, setting
+from ..messages import NOTHING, Answer, Operation
+from ..policies import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE, Policy, load_policy, parse
+from ..routing import Call, Route, captured
 from ..store import keys
-from ..values.names import policy_name
+from ..values import policy_name
 
 
 @frozen(kw_only=True)

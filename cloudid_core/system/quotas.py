@@ -9,15 +9,23 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from ..errors import Code, Refused
-from ..forms.fields import show
-from ..messages.operations import Operation
-from ..messages.response import NOTHING, Answer
-from ..mounts.table import AUTH, BUILT_IN, Mount, MountTable, mount_table
-from ..quotas.rate_limit import READ_AGAIN, forget_quotas
-from ..quotas.record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
-from ..routing.routes import Call, Route, capture_name, name_as_written
+from ..forms import show
+from ..messages import NOTHING, Answer, Operation
+from ..mounts import AUTH, BUILT_IN, Mount, MountTable, mount_table
+from ..quotas import (
+    READ_AGAIN,
+    LeaseCount,
+    QuotaConfig,
+    Quotas,
+    RateLimit,
+    forget_quotas,
+    quota_named,
+    with_quota,
+    without_quota,
+)
+from ..routing import Call, Route, capture_name, name_as_written
 from ..store import keys
-from ..values.folding import fold
+from ..values import fold
 
 
 @frozen(kw_only=True)

@@ -8,13 +8,11 @@ from attrs import frozen
 
 from ..effects import RandomBytes
 from ..errors import Code, Refused
-from ..forms.fields import TEXT, setting
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..mounts.table import AUTH, BUILT_IN, Mount, MountTable, change_mounts, mount_table
-from ..routing.routes import Call, Route
-from ..values.guid import uuid_text
-from ..values.names import mount_path
+from ..forms import TEXT, setting
+from ..messages import Answer, Operation
+from ..mounts import AUTH, BUILT_IN, Mount, MountTable, change_mounts, mount_table
+from ..routing import Call, Route
+from ..values import mount_path, uuid_text
 
 
 @frozen(kw_only=True)

@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from ..auth_method import config as auth_config
 from ..auth_method import routes as auth_routes
 from ..errors import Code, Refused
-from ..forms.fields import BOOLEAN, Json, combined, parse, setting
-from ..leases.retirement import Remains, drop_remains, try_at_once, what_remains
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..mounts.table import AUTH, SECRET, Mount, mount_table
-from ..provider.provisioned import Provisioned
-from ..routing.routes import Call, Route, RouteTable
+from ..forms import BOOLEAN, Json, combined, parse, setting
+from ..leases import Remains, drop_remains, try_at_once, what_remains
+from ..messages import Answer, Operation
+from ..mounts import AUTH, SECRET, Mount, mount_table
+from ..provider import Provisioned
+from ..routing import Call, Route, RouteTable
 from ..secrets_engine import config as engine_config
 from ..secrets_engine import routes as engine_routes
 from ..values import rfc3339

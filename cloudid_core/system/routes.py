@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..mounts.table import SYSTEM
-from ..routing.components import Component
-from ..routing.routes import RouteTable
+from ..mounts import SYSTEM
+from ..routing import Component, RouteTable
 from . import (
     audit,
     audited_headers,

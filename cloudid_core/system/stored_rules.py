@@ -13,18 +13,17 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-from ..audit.hashing import SECRETS
-from ..context.context import Context
-from ..credentials.root_credential import RootCredential
+from ..audit import SECRETS
+from ..context import Context
+from ..credentials import RootCredential
 from ..effects import Instant, Now, Program
 from ..errors import EntryDamaged, Refused
-from ..forms.environment import effective
-from ..health.problems import HealthProblem, Occurrence
-from ..mounts.table import Mount, MountTable, mount_table
-from ..rotation.identities import self_targets
-from ..rotation.root import find_root
+from ..forms import effective
+from ..health import HealthProblem, Occurrence
+from ..mounts import Mount, MountTable, mount_table
+from ..rotation import find_root, self_targets
 from ..store import keys
-from ..values.bounds import LONGEST_DELAY
+from ..values import LONGEST_DELAY
 from .mounts import AUDIT_KEYS
 
 T = TypeVar("T")

@@ -12,11 +12,10 @@ from typing import Final
 
 from ..effects import ListKeys, Now
 from ..errors import EntryDamaged
-from ..health.node import SEVERAL
-from ..health.problems import HealthProblem, Occurrence
-from ..leases.record import Lease
-from ..provider.signing_keys import outdated_tenants
-from ..rotation.configure import credential_risks
+from ..health import SEVERAL, HealthProblem, Occurrence
+from ..leases import Lease
+from ..provider import outdated_tenants
+from ..rotation import credential_risks
 from ..store import keys
 from .stored_rules import PAGE, Stored, StoredRule
 

@@ -7,11 +7,10 @@ from typing import Final
 
 from ..effects import in_turns
 from ..errors import Code, Refused
-from ..forms.fields import Json
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..mounts.table import AUTH, SECRET, Mount, mount_table
-from ..routing.routes import Call, Route
+from ..forms import Json
+from ..messages import Answer, Operation
+from ..mounts import AUTH, SECRET, Mount, mount_table
+from ..routing import Call, Route
 from .mounts import described, shown_path
 
 AT_ONCE: Final = 4

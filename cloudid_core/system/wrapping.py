@@ -13,19 +13,13 @@ from msgspec.structs import replace
 
 from ..effects import ABSENT
 from ..errors import Code, Refused
-from ..forms.fields import TEXT, setting
-from ..messages.operations import Operation
-from ..messages.response import Answer
-from ..routing.routes import Call, Route
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
-from ..tokens.authenticate import find_by_text, find_token
-from ..tokens.record import Token
+from ..forms import TEXT, setting
+from ..messages import Answer, Operation
+from ..routing import Call, Route
+from ..store import Changes, Found, keys, retry_on_conflict
+from ..tokens import Token, find_by_text, find_token
 from ..values import rfc3339
-from ..wrapping.record import Wrapped
-from ..wrapping.wrap import wrapped_answer, wrapping_token
+from ..wrapping import Wrapped, wrapped_answer, wrapping_token
 
 
 @frozen(kw_only=True)

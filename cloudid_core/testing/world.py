@@ -45,8 +45,8 @@ from ..effects import (
 from ..errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from ..events import Event
 from ..run import run
-from ..store.memory import MemoryStore
-from ..values.secret import Secret
+from ..store import MemoryStore
+from ..values import Secret
 from .faults import Fault, FaultKind, inflict
 from .rsa_keys import private_key_pem
 from .turns import Task, Turns

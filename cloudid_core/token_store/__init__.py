@@ -1,1 +1,7 @@
 """The routes below auth/token."""
+
+from . import routes
+
+__all__ = [
+    "routes",
+]

@@ -5,26 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import ListKeys, RandomBytes
 from ..errors import Code, Refused
-from ..forms.lifetime import Grant, Terms, grant
-from ..messages.response import Answer
-from ..mounts.table import mount_table
-from ..policies.builtin import ROOT
-from ..policies.store import load_policy
-from ..routing.routes import Call, capture_name
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
-from ..tokens.authenticate import DEPTH, lineage, owner_of
-from ..tokens.encoding import custom_token
-from ..tokens.hierarchy import tie
-from ..tokens.issue import RANDOM_SIZE, mint
-from ..tokens.record import Token
-from ..tokens.settings import BATCH
-from ..values.limits import least
+from ..forms import Grant, Terms, grant
+from ..messages import Answer
+from ..mounts import mount_table
+from ..policies import ROOT, load_policy
+from ..routing import Call, capture_name
+from ..store import Changes, Found, keys, retry_on_conflict
+from ..tokens import BATCH, DEPTH, RANDOM_SIZE, Token, custom_token, lineage, mint, owner_of, tie
+from ..values import least
 from .create_request import CreateForm, check_caller, check_sudo, policies_of, type_of
 from .roles import TokenRole, find_role
 

@@ -7,10 +7,9 @@ from typing import Final
 from attrs import frozen
 
 from ..errors import Code, Problem, Refused
-from ..forms.fields import BOOLEAN, INTEGER, SECONDS, TEXT, FieldType, bounded, one_of, setting
-from ..policies.builtin import DEFAULT, RESPONSE_WRAPPING, ROOT, normalised, without_default
-from ..tokens.record import Token
-from ..tokens.settings import BATCH, POLICIES, SERVICE
+from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, FieldType, bounded, one_of, setting
+from ..policies import DEFAULT, RESPONSE_WRAPPING, ROOT, normalised, without_default
+from ..tokens import BATCH, POLICIES, SERVICE, Token
 from ..values import coercion, listing
 from .roles import TokenRole
 

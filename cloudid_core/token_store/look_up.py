@@ -7,18 +7,15 @@ from typing import Final
 
 from attrs import frozen
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import Instant, ListKeys, Sleep
 from ..errors import Code, Refused
-from ..forms.fields import TEXT, Json, setting
-from ..messages.response import Answer
-from ..mounts.table import mount_table
-from ..routing.routes import Call, PageForm
+from ..forms import TEXT, Json, setting
+from ..messages import Answer
+from ..mounts import mount_table
+from ..routing import Call, PageForm
 from ..store import keys
-from ..tokens import encoding
-from ..tokens.authenticate import find_by_accessor, find_by_text, lineage
-from ..tokens.issue import accessor_of
-from ..tokens.record import Token
+from ..tokens import Token, accessor_of, encoding, find_by_accessor, find_by_text, lineage
 from ..values import rfc3339
 
 PAGE: Final = 1000

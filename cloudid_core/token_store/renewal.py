@@ -5,19 +5,14 @@ from __future__ import annotations
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..context.context import Context
-from ..context.queue import Due
+from ..context import Context, Due
 from ..errors import Code, Refused
-from ..forms.fields import SECONDS, TEXT, setting
-from ..forms.lifetime import Terms, grant
-from ..messages.response import Answer
-from ..mounts.table import TOKEN, Mount, mount_table
-from ..routing.routes import Call
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..tokens.authenticate import find_by_accessor, find_by_text, find_token, is_good
-from ..tokens.issue import accessor_of, auth_block
-from ..tokens.record import Token
+from ..forms import SECONDS, TEXT, Terms, grant, setting
+from ..messages import Answer
+from ..mounts import TOKEN, Mount, mount_table
+from ..routing import Call
+from ..store import Changes, retry_on_conflict
+from ..tokens import Token, accessor_of, auth_block, find_by_accessor, find_by_text, find_token, is_good
 
 
 @frozen(kw_only=True)

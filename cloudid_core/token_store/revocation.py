@@ -5,13 +5,11 @@ from __future__ import annotations
 from attrs import frozen
 
 from ..errors import Code, EntryDamaged, Refused
-from ..forms.fields import TEXT, setting
-from ..messages.response import NOTHING, Answer
-from ..routing.routes import Call
+from ..forms import TEXT, setting
+from ..messages import NOTHING, Answer
+from ..routing import Call
 from ..store import keys
-from ..tokens import hierarchy
-from ..tokens.authenticate import find_by_accessor, find_by_text
-from ..tokens.record import Token
+from ..tokens import Token, find_by_accessor, find_by_text, hierarchy
 from .look_up import AccessorForm
 
 

@@ -10,22 +10,17 @@ from typing import Final
 
 from attrs import frozen
 
-from ..context.context import Context
+from ..context import Context
 from ..errors import Code, Refused
-from ..forms.fields import BOOLEAN, SECONDS, TEXT, FieldType, Json, one_of, setting, show
-from ..forms.lifetime import Terms
-from ..messages.response import NOTHING, Answer
-from ..mounts.table import TOKEN, Mount
-from ..policies.builtin import DEFAULT as DEFAULT_POLICY
-from ..policies.builtin import normalised
-from ..routing.routes import Call, capture_name
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
-from ..tokens.settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
-from ..values import listing
-from ..values.names import policy_name
+from ..forms import BOOLEAN, SECONDS, TEXT, FieldType, Json, Terms, one_of, setting, show
+from ..messages import NOTHING, Answer
+from ..mounts import TOKEN, Mount
+from ..policies import DEFAULT as DEFAULT_POLICY
+from ..policies import normalised
+from ..routing import Call, capture_name
+from ..store import Changes, Found, keys, retry_on_conflict
+from ..tokens import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
+from ..values import listing, policy_name
 
 _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..messages.operations import Operation
-from ..mounts.table import TOKEN
-from ..routing.components import Component
-from ..routing.routes import PageForm, Route, RouteTable
+from ..messages import Operation
+from ..mounts import TOKEN
+from ..routing import Component, PageForm, Route, RouteTable
 from . import create, look_up, renewal, revocation, roles, tidy
 from .create_request import CreateForm
 from .look_up import AccessorForm, TokenForm

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..context import queue
-from ..context.queue import Due
-from ..messages.response import Answer
-from ..mounts.table import TOKEN
-from ..routing.routes import Call
-from ..store import keys
-from ..store.changes import Changes
+from ..context import Due, queue
+from ..messages import Answer
+from ..mounts import TOKEN
+from ..routing import Call
+from ..store import Changes, keys
 
 ACCEPTED: Final = 202
 

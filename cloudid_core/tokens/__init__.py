@@ -1,1 +1,48 @@
 """Service and batch tokens: made at login or by another token, checked at every request, renewed and revoked."""
+
+from . import encoding, hierarchy
+from .authenticate import DEPTH, find_by_accessor, find_by_text, find_token, is_good, is_known, lineage, owner_of
+from .encoding import custom_token, is_id, new_id
+from .hierarchy import revoke, settle_children, tie
+from .issue import RANDOM_SIZE, Issue, Template, accessor_of, auth_block, mint, template
+from .record import Caller, Token
+from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, TokenSettings, check, check_limits, merged
+from .sweep import Sweep
+
+__all__ = [
+    "BATCH",
+    "DEFAULT",
+    "DEPTH",
+    "POLICIES",
+    "RANDOM_SIZE",
+    "SERVICE",
+    "Caller",
+    "Issue",
+    "Sweep",
+    "Template",
+    "Token",
+    "TokenLimits",
+    "TokenSettings",
+    "accessor_of",
+    "auth_block",
+    "check",
+    "check_limits",
+    "custom_token",
+    "encoding",
+    "find_by_accessor",
+    "find_by_text",
+    "find_token",
+    "hierarchy",
+    "is_good",
+    "is_id",
+    "is_known",
+    "lineage",
+    "merged",
+    "mint",
+    "new_id",
+    "owner_of",
+    "revoke",
+    "settle_children",
+    "template",
+    "tie",
+]

@@ -6,15 +6,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import Instant, Program
 from ..errors import Code, Refused
-from ..mounts.table import MountTable
-from ..policies.store import load_acl
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
+from ..mounts import MountTable
+from ..policies import load_acl
+from ..store import Changes, Found, keys, retry_on_conflict
 from ..values import network
 from . import batch, decoy, encoding
 from .record import Caller, Token

@@ -16,8 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..errors import Code, Refused
-from ..store.records import decode, encode
-from ..store.sealing import NONCE_SIZE, Keyring, TokenKeys
+from ..store import NONCE_SIZE, Keyring, TokenKeys, decode, encode
 from .encoding import BATCH_PREFIX
 from .record import Token
 

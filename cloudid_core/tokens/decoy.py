@@ -11,9 +11,8 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ..policies.builtin import DEFAULT
-from ..store.records import decode, encode
-from ..store.sealing import KEY_SIZE, NONCE_SIZE, TokenKeys, open_with, seal_with
+from ..policies import DEFAULT
+from ..store import KEY_SIZE, NONCE_SIZE, TokenKeys, decode, encode, open_with, seal_with
 from . import encoding
 from .record import Token
 

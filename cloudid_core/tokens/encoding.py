@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ..effects import Instant, Now, RandomBytes
-from ..store.sealing import TokenKeys
+from ..store import TokenKeys
 
 SERVICE_PREFIX: Final = "cs."
 BATCH_PREFIX: Final = "cb."

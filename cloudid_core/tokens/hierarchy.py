@@ -11,16 +11,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..context import queue
-from ..context.context import Context
-from ..context.queue import Due, Job
+from ..context import Context, Due, Job, queue
 from ..effects import Instant, ListKeys
 from ..errors import Conflict, EntryDamaged
-from ..mounts.table import TOKEN
-from ..store import keys
-from ..store.changes import Changes
-from ..store.conflicts import retry_on_conflict
-from ..store.records import Found
+from ..mounts import TOKEN
+from ..store import Changes, Found, keys, retry_on_conflict
 from .authenticate import find_token
 from .record import Token
 

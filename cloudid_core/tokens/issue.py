@@ -8,14 +8,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ..context.context import Context
-from ..context.queue import Due
+from ..context import Context, Due
 from ..effects import ABSENT, Instant
 from ..errors import Code, Refused
-from ..forms.lifetime import grant
-from ..messages.response import AuthBlock
-from ..mounts.table import Mount
-from ..store.changes import NO_CHANGES, Changes
+from ..forms import grant
+from ..messages import AuthBlock
+from ..mounts import Mount
+from ..store import NO_CHANGES, Changes
 from . import batch, encoding
 from .record import Token
 from .settings import BATCH, SERVICE, TokenSettings

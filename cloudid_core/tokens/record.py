@@ -6,14 +6,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..context import queue
-from ..context.queue import Due
+from ..context import Due, queue
 from ..effects import Instant
-from ..mounts.table import TOKEN
-from ..policies.builtin import RESPONSE_WRAPPING
-from ..policies.matching import Acl
-from ..store import keys
-from ..store.changes import Changes
+from ..mounts import TOKEN
+from ..policies import RESPONSE_WRAPPING, Acl
+from ..store import Changes, keys
 from .settings import BATCH, SERVICE
 
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from attrs import evolve, frozen
 
 from ..errors import Code, Refused
-from ..forms.fields import (
+from ..forms import (
     BOOLEAN,
     INTEGER,
     NETWORKS,
@@ -16,18 +16,17 @@ from ..forms.fields import (
     AsWritten,
     FieldType,
     ParsedFields,
+    Terms,
     bounded,
     fields_of,
     one_of,
     setting,
 )
-from ..forms.lifetime import Terms
-from ..mounts.table import Mount
-from ..policies.builtin import DEFAULT as DEFAULT_POLICY
-from ..policies.builtin import RESPONSE_WRAPPING, ROOT, normalised, without_default
+from ..mounts import Mount
+from ..policies import DEFAULT as DEFAULT_POLICY
+from ..policies import RESPONSE_WRAPPING, ROOT, normalised, without_default
 from ..settings import Settings
-from ..values.listing import comma_list
-from ..values.names import policy_name
+from ..values import comma_list, policy_name
 
 SERVICE: Final = "service"
 BATCH: Final = "batch"

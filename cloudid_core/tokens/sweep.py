@@ -27,14 +27,12 @@ from typing import Final
 from attrs import define
 
 from ..caches import Bounded
-from ..context.context import Context
+from ..context import Context
 from ..effects import Instant, ListKeys, Now, Program, Record, Sleep
 from ..errors import Conflict, EntryDamaged, RecordFailed
 from ..events import JobFailed, Problem
-from ..health.node import MOST_SKEW
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
+from ..health import MOST_SKEW
+from ..store import Changes, Found, keys
 from .encoding import id_time
 from .record import Token
 from .stretches import Stretches

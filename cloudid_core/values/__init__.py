@@ -1,1 +1,71 @@
 """Values with a grammar: parsed once, where input arrives; the rest of the code relies on it."""
+
+from . import coercion, duration, json_text, listing, names, network, resource_id, rfc3339
+from .bounds import DAY, LONGEST_BELIEF, LONGEST_DELAY, LONGEST_INTERVAL, LONGEST_LIFE, LONGEST_SECRET
+from .coercion import boolean, text
+from .folding import fold, fold_location, folds_to
+from .guid import GUID, guid_as_written, uuid_text
+from .json_text import computed
+from .limits import least
+from .listing import comma_list
+from .names import NAME, are_same, mount_path, name, policy_name
+from .resource_id import (
+    RESOURCE,
+    RESOURCE_GROUP,
+    SCALE_SET,
+    USER_ASSIGNED_IDENTITY,
+    VIRTUAL_MACHINE,
+    VM_NAME,
+    ResourceId,
+    parse,
+    resource_group,
+    vm_name,
+)
+from .schedule import Schedule
+from .secret import Secret, without_tokens
+
+__all__ = [
+    "DAY",
+    "GUID",
+    "LONGEST_BELIEF",
+    "LONGEST_DELAY",
+    "LONGEST_INTERVAL",
+    "LONGEST_LIFE",
+    "LONGEST_SECRET",
+    "NAME",
+    "RESOURCE",
+    "RESOURCE_GROUP",
+    "SCALE_SET",
+    "USER_ASSIGNED_IDENTITY",
+    "VIRTUAL_MACHINE",
+    "VM_NAME",
+    "ResourceId",
+    "Schedule",
+    "Secret",
+    "are_same",
+    "boolean",
+    "coercion",
+    "comma_list",
+    "computed",
+    "duration",
+    "fold",
+    "fold_location",
+    "folds_to",
+    "guid_as_written",
+    "json_text",
+    "least",
+    "listing",
+    "mount_path",
+    "name",
+    "names",
+    "network",
+    "parse",
+    "policy_name",
+    "resource_group",
+    "resource_id",
+    "rfc3339",
+    "text",
+    "uuid_text",
+    "vm_name",
+    "without_tokens",
+]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from ..context.queue import Due
+from ..context import Due
 from ..effects import Instant
-from ..store import keys
-from ..store.changes import Changes
-from ..store.records import Found
-from ..tokens.record import Token
+from ..store import Changes, Found, keys
+from ..tokens import Token
 
 
 class Wrapped(msgspec.Struct, frozen=True, kw_only=True):

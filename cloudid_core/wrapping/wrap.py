@@ -11,19 +11,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..context.context import Context
+from ..context import Context
 from ..effects import ABSENT, Instant, ListKeys, Now, RandomBytes
 from ..errors import CloudidError, Code, Refused
-from ..leases.revocation import end_lease
-from ..messages.response import Answer, WrapInfo
-from ..mounts.table import TOKEN
-from ..policies.builtin import RESPONSE_WRAPPING
-from ..store import keys
-from ..store.changes import Changes
-from ..tokens.authenticate import find_token
-from ..tokens.hierarchy import revoke
-from ..tokens.issue import RANDOM_SIZE, Issue, mint
-from ..tokens.record import Token
+from ..leases import end_lease
+from ..messages import Answer, WrapInfo
+from ..mounts import TOKEN
+from ..policies import RESPONSE_WRAPPING
+from ..store import Changes, keys
+from ..tokens import RANDOM_SIZE, Issue, Token, find_token, mint, revoke
 from ..values import rfc3339
 from .record import Wrapped
 
