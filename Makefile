@@ -65,7 +65,7 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.permissions.documents > docs/permissions.md
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
 	@$(BIN)/python -m servers.provider_simulator.documents > docs/simulator.md
-	@$(BIN)/python -m servers.common.documents
+	@$(BIN)/python -m servers.command.documents
 
 bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 	@$(BIN)/python -m benchmarks.login_verification

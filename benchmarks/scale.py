@@ -39,10 +39,10 @@ from cloudid_core.store import keys
 from cloudid_core.store.records import Records, encode
 from cloudid_core.store.sealing import NONCE_SIZE, Keyring, Sealer, seal_with
 from cloudid_core.tokens.record import Token
-from servers.common import master_key
-from servers.common.bootstrap import open_store
-from servers.common.host import Host
-from servers.common.settings import read_file
+from servers.command.bootstrap import open_store
+from servers.host.host import Host
+from servers.settings import master_key
+from servers.settings.settings import read_file
 from servers.stores.postgres.temporary import NoPostgres, temporary_server
 from servers.trio_server.serve import perform
 

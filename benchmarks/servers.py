@@ -45,7 +45,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from servers.common.settings import parse_address
+from servers.settings.settings import parse_address
 
 from . import targets
 from .fleet import Fleet, raise_fleet

@@ -1,4 +1,4 @@
-"""The rooms of the core: imports point down the map of the architecture page, type-only ones too."""
+"""The rooms of the core and of the servers: imports point down the map of the architecture page, type-only ones too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import cloudid_core
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "architecture.md"
-PACKAGES: Final = ("cloudid_core",)
+PACKAGES: Final = ("cloudid_core", "servers")
 
 
 def rooms(package: str) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from hypercorn.config import Config
 from hypercorn.trio import serve as serve_asgi
 
 from cloudid_core.run import run
-from servers.common.app import App
-from servers.common.bootstrap import Setup
-from servers.common.cli import main
+from servers.command.bootstrap import Setup
+from servers.command.cli import main
+from servers.host.app import App
 from servers.http1.heads import Head
 from servers.trio_server.host import open_host
 from servers.trio_server.serve import perform

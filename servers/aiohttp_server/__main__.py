@@ -1,10 +1,10 @@
-"""`python -m servers.aiohttp_server`: see `servers.common.options`."""
+"""`python -m servers.aiohttp_server`: see `servers.command.options`."""
 
 from __future__ import annotations
 
 import sys
 
-from ..common.cli import main
+from ..command.cli import main
 from .serve import perform, serve
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ from cloudid_core.effects import HttpRequest, HttpResponse, Program
 from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
-from ..common import host, runtime
-from ..common.platform_identity import Platform
-from ..common.proxies import NO_PROXIES, Proxies
+from ..host import host
+from ..host.proxies import NO_PROXIES, Proxies
+from ..machine.platform_identity import Platform
+from ..runtime import runtime
 from ..stores import Store
 
 T = TypeVar("T")

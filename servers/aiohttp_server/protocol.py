@@ -28,13 +28,13 @@ from aiohttp.web_response import StreamResponse
 
 from cloudid_core.errors import Code, Refused
 
-from ..common.app import App
-from ..common.settings import ServerSettings
+from ..host.app import App
 from ..http1 import wire
 from ..http1.bodies import Bodies
 from ..http1.connections import Admission, Connections, source_of, timeouts
 from ..http1.heads import Head, Heads
 from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
+from ..settings.settings import ServerSettings
 
 BACKLOG: Final = 65_536
 """How many bytes a client may send ahead of an answer before it is not read any more."""

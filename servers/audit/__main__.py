@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from ..common.interrupts import until_interrupted
+from ..runtime.interrupts import until_interrupted
 from .verify import Report, verify
 
 

@@ -17,7 +17,7 @@ from cloudid_core.audit.chain import CLOSED, EVERY_SECONDS, OPENED, Chain, Head,
 from cloudid_core.audit.device import STDOUT, Device, Entries
 from cloudid_core.errors import RecordFailed
 
-from ..common.runtime import Event, Runtime
+from ..runtime.runtime import Event, Runtime
 from .files import File
 from .streams import Stream
 

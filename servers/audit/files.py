@@ -15,9 +15,9 @@ from attrs import Factory, define
 from cloudid_core.audit.chain import Head, is_ours
 from cloudid_core.audit.device import STDOUT, Device
 
-from ..common.disk import Disk
-from ..common.runtime import Event, Runtime
-from ..common.streams import APPENDING, identity_of
+from ..machine.disk import Disk
+from ..machine.streams import APPENDING, identity_of
+from ..runtime.runtime import Event, Runtime
 
 LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
 """Flags to open an audit log with, which is also read."""

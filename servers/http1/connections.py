@@ -15,7 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.errors import Code, Refused
 from cloudid_core.values import network
 
-from ..common.settings import ServerSettings
+from ..settings.settings import ServerSettings
 from .reader import ANSWER, BODY, HANDSHAKE, HEAD, IDLE, Stage, no_room
 
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})

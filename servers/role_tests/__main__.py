@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..common.interrupts import until_interrupted
+from ..runtime.interrupts import until_interrupted
 from .program import main
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import HostFailure
 
-from ..common.runtime import Runtime
+from ..runtime.runtime import Runtime
 
 Outcome: TypeAlias = int | HostFailure
 """The version of a commit, or why there is none."""

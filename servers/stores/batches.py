@@ -13,7 +13,7 @@ from attrs import define
 
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
-from ..common.runtime import Event, Runtime
+from ..runtime.runtime import Event, Runtime
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -9,7 +9,7 @@ from cloudid_core.effects import ABSENT, Commit
 from cloudid_core.errors import StoreFailed
 from cloudid_core.store import keys
 
-from ..common.runtime import Runtime
+from ..runtime.runtime import Runtime
 from . import Store
 
 PAGE: Final = 200

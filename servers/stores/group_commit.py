@@ -12,8 +12,8 @@ from typing import Final
 
 from cloudid_core.effects import ClockReading, Commit, Entry, Ready
 
-from ..common.disk import Disk
-from ..common.runtime import Runtime
+from ..machine.disk import Disk
+from ..runtime.runtime import Runtime
 from . import BlockingStore, Outcome
 from .batches import Batches, Ticket
 

@@ -15,13 +15,13 @@ import trio
 
 from cloudid_core.errors import Code, Refused
 
-from ..common.app import App
-from ..common.settings import ServerSettings
+from ..host.app import App
 from ..http1 import wire
 from ..http1.bodies import Bodies
 from ..http1.connections import Admission, Connections, source_of, timeouts
 from ..http1.heads import Head, Heads
 from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
+from ..settings.settings import ServerSettings
 from .streams import Stream
 
 LONGEST_PAUSE: Final = 1.0

@@ -12,15 +12,15 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.run import run
 
-from ..common.app import App
-from ..common.bootstrap import Setup
-from ..common.host import Host
-from ..common.listeners import ACCEPTED_AT_ONCE
-from ..common.logs import describe_error
-from ..common.memory import settle
-from ..common.platform_identity import Platform
-from ..common.seldom import Seldom
+from ..command.bootstrap import Setup
+from ..host.app import App
+from ..host.host import Host
 from ..http1.connections import OUT_OF_RESOURCES, affordable
+from ..logs.logs import describe_error
+from ..machine.memory import settle
+from ..machine.platform_identity import Platform
+from ..processes.listeners import ACCEPTED_AT_ONCE
+from ..runtime.seldom import Seldom
 from ..stores import Store
 from .connection import Connection, Shared
 from .host import open_host

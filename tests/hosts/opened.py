@@ -16,9 +16,9 @@ from cloudid_core.effects import HttpRequest
 from cloudid_core.testing import scripted_provider
 from cloudid_core.testing.conformance import Scripted
 from servers.aiohttp_server import host as aiohttp_host
-from servers.common.host import Host
-from servers.common.platform_identity import Platform
-from servers.common.proxies import NO_PROXIES, Proxies
+from servers.host.host import Host
+from servers.host.proxies import NO_PROXIES, Proxies
+from servers.machine.platform_identity import Platform
 from servers.stores import Store
 from servers.stores.memory import InMemory
 from servers.trio_server import host as trio_host

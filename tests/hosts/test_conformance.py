@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cloudid_core.testing import check_host, provider_checks
-from servers.common.host import Host
+from servers.host.host import Host
 from servers.stores import Store
 from servers.stores.group_commit import GroupCommit
 from servers.stores.memory import InMemory

@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from servers.common.read_budget import BURST_SECONDS
+from servers.host.read_budget import BURST_SECONDS
 from servers.provider_simulator import Simulator, start
 from tests.servers.running import SERVERS, Client, Running, wait_until
 from tests.stores.test_served import ask, command, configured, prepared, written

@@ -17,8 +17,8 @@ from cloudid_core.events import RequestAnswered
 from cloudid_core.forms.fields import parse
 from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.values.network import networks
-from servers.common.bootstrap import Setup
-from servers.common.settings import ServerSettings
+from servers.command.bootstrap import Setup
+from servers.settings.settings import ServerSettings
 from servers.stores import Store
 from servers.stores.memory import InMemory
 

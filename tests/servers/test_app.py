@@ -11,11 +11,11 @@ import pytest
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.errors import StoreFailed
 from cloudid_core.messages.response import Request, Response
-from servers.common import app
-from servers.common.app import App
-from servers.common.host import Host
-from servers.common.logs import open_log
+from servers.host import app
+from servers.host.app import App
+from servers.host.host import Host
 from servers.http1.heads import Head
+from servers.logs.logs import open_log
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import until
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from servers.common.settings import SettingsError, read_file
 from servers.http1.bodies import UNCOUNTED, Bodies
+from servers.settings.settings import SettingsError, read_file
 
 from .running import SERVERS, Client, Running, body, status
 from .test_connections import ATTACKER, FakeConnection

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.values.secret import Secret
-from servers.common.interrupts import until_interrupted
-from servers.common.options import Options, read_options
+from servers.command.options import Options, read_options
+from servers.runtime.interrupts import until_interrupted
 
 from .running import PATIENCE, ROOT, Running, wait_until
 

@@ -21,9 +21,7 @@ import trio
 from cloudid_core.errors import Refused
 from cloudid_core.messages.response import Response
 from servers.aiohttp_server.protocol import Server as AiohttpServer
-from servers.common.app import App
-from servers.common.seldom import PAUSE, Seldom
-from servers.common.settings import ServerSettings
+from servers.host.app import App
 from servers.http1.connections import (
     IN_USE_SECONDS,
     LINGERING,
@@ -36,6 +34,8 @@ from servers.http1.connections import (
 )
 from servers.http1.heads import Head
 from servers.http1.reader import Stage
+from servers.runtime.seldom import PAUSE, Seldom
+from servers.settings.settings import ServerSettings
 from servers.trio_server.connection import Connection as TrioConnection
 from servers.trio_server.connection import Shared
 

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from cloudid_core.errors import Code
-from servers.common.documents import PAGE, PARTS, printed
-from servers.common.options import COMMANDS, read_options
+from servers.command.documents import PAGE, PARTS, printed
+from servers.command.options import COMMANDS, read_options
 
 from .running import ROOT
 
@@ -17,7 +17,7 @@ TEXT: Final = PAGE.read_text()
 
 
 def test_the_tables_are_printed_from_the_code() -> None:
-    """`python -m servers.common.documents` writes them."""
+    """`python -m servers.command.documents` writes them."""
     assert printed(TEXT) == TEXT
     assert set(re.findall(r"<!-- printed: (\w+) -->", TEXT)) == set(PARTS)
 

@@ -17,9 +17,10 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.events import Problem, RequestAnswered, RequestReceived
-from servers.common import logs, streams
-from servers.common.logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, open_log
-from servers.common.streams import LOOK_EVERY
+from servers.logs import logs
+from servers.logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, open_log
+from servers.machine import streams
+from servers.machine.streams import LOOK_EVERY
 
 
 class LogOfATest:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cloudid_core import Secret
-from servers.common import next_commands
+from servers.command import next_commands
 from servers.provider_simulator import Simulator, start
 
 from .running import PATIENCE, Running

@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.effects import Instant, Sleep
-from servers.common import periodic
-from servers.common.host import Host
-from servers.common.logs import open_log
-from servers.common.periodic import Periodic
+from servers.host import periodic
+from servers.host.host import Host
+from servers.host.periodic import Periodic
+from servers.logs.logs import open_log
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import until
 

@@ -16,10 +16,10 @@ from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
-from servers.common.host import Host
-from servers.common.platform_identity import METADATA_ADDRESS, Platform
-from servers.common.proxies import Proxies
-from servers.common.settings import ServerSettings, SettingsError
+from servers.host.host import Host
+from servers.host.proxies import Proxies
+from servers.machine.platform_identity import METADATA_ADDRESS, Platform
+from servers.settings.settings import ServerSettings, SettingsError
 from tests.hosts.opened import RUNTIMES, on, serving
 from tests.servers.certificates import write_certificate
 from tests.waiting import PATIENCE

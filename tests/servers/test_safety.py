@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from cloudid_core.health.problems import HealthProblem
-from servers.common.safety import doubts, is_on_loopback
-from servers.common.settings import ServerSettings, SettingsError, is_like_address, read_file
+from servers.settings.safety import doubts, is_on_loopback
+from servers.settings.settings import ServerSettings, SettingsError, is_like_address, read_file
 from tests.waiting import PATIENT
 
 from .running import PATIENCE, ROOT, SERVERS, Running, initialise

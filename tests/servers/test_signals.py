@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from servers.common.reload import Reload
-from servers.common.settings import ServerSettings, SettingsError, SettingsFile
+from servers.processes.reload import Reload
+from servers.settings.settings import ServerSettings, SettingsError, SettingsFile
 
 from .certificates import common_name_of, write_certificate
 from .running import PATIENCE, ROOT, Client, Gate, Running, body, status, wait_until

@@ -15,10 +15,10 @@ import trio
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.messages.response import Request, Response
 from servers.aiohttp_server import protocol
-from servers.common.app import App
-from servers.common.host import Host
-from servers.common.listeners import ACCEPTED_AT_ONCE
-from servers.common.settings import ServerSettings
+from servers.host.app import App
+from servers.host.host import Host
+from servers.processes.listeners import ACCEPTED_AT_ONCE
+from servers.settings.settings import ServerSettings
 from servers.trio_server import connection
 from servers.trio_server.serve import _Server
 from servers.trio_server.streams import Plain

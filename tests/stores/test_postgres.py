@@ -12,7 +12,7 @@ import pytest
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, StoreFailed
-from servers.common.host import Host
+from servers.host.host import Host
 from servers.stores.postgres import Address, Mode, PostgresStore
 from servers.stores.postgres.connection import Connection
 from tests.hosts.opened import RUNTIMES, on

@@ -13,8 +13,8 @@ import pytest
 
 from cloudid_core.errors import StoreFailed
 from cloudid_core.values.secret import Secret
-from servers.common.bootstrap import open_store
-from servers.common.settings import ServerSettings, SettingsError, read_file
+from servers.command.bootstrap import open_store
+from servers.settings.settings import ServerSettings, SettingsError, read_file
 from servers.stores.postgres import Address, PostgresStore
 from tests.hosts.opened import on
 from tests.servers.certificates import self_signed

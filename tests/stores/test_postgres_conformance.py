@@ -8,8 +8,8 @@ import pytest
 
 from cloudid_core.testing import check_host, interruption_checks, shared_store_checks
 from servers.aiohttp_server import host as aiohttp_host
-from servers.common.host import Host
-from servers.common.platform_identity import Platform
+from servers.host.host import Host
+from servers.machine.platform_identity import Platform
 from servers.stores.postgres import Mode, PostgresStore
 from servers.trio_server import host as trio_host
 from tests.hosts.opened import on

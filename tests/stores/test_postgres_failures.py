@@ -13,7 +13,7 @@ import pytest
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, HostFailure, OutcomeUnknown, StoreFailed
-from servers.common.host import Host
+from servers.host.host import Host
 from servers.stores.postgres import Mode, PostgresStore, connector, session, store
 from servers.stores.postgres.connection import ConnectionLost
 from tests.waiting import PATIENCE

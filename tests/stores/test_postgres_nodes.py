@@ -9,7 +9,7 @@ from typing import Final
 
 from cloudid_core.effects import ABSENT, Commit
 from cloudid_core.errors import Conflict
-from servers.common.host import Host
+from servers.host.host import Host
 from servers.stores.postgres import Mode, PostgresStore
 
 from .test_postgres import at, everywhere, on_both, side_by_side, with_store

@@ -15,11 +15,11 @@ import pytest
 from cloudid_core.run import run
 from cloudid_core.service import initialise
 from cloudid_core.values.secret import Secret
-from servers.common import master_key
-from servers.common.bootstrap import open_store
-from servers.common.host import Host
-from servers.common.settings import read_file
+from servers.command.bootstrap import open_store
+from servers.host.host import Host
 from servers.provider_simulator import Simulator, start
+from servers.settings import master_key
+from servers.settings.settings import read_file
 from tests.hosts.opened import on
 from tests.servers.running import PATIENCE, ROOT, SERVERS, Running
 from tests.servers.story import ROOT as ROOT_TOKEN

@@ -8,15 +8,7 @@ from cloudid_core.effects import HttpResponse
 
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
-from ..world.machines import (
-    SCALE_SET,
-    USER_IDENTITY,
-    VIRTUAL_MACHINE,
-    Identity,
-    Machine,
-    Resource,
-    ScaleSet,
-)
+from ..world.machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, Identity, Machine, Resource, ScaleSet
 from ..world.world import World
 from .conventions import answer, list_items, require_place
 from .providers import DISPLAY_LOCATIONS, TYPE_VERSIONS

@@ -19,7 +19,7 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, PGconn, 
 from psycopg.pq.abc import PGconn as RawConnection
 from psycopg.pq.abc import PGresult as Result
 
-from ...common.runtime import Runtime
+from ...runtime.runtime import Runtime
 
 GOOD: Final = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 

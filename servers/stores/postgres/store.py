@@ -19,7 +19,7 @@ from psycopg.pq.abc import PGresult as Result
 from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
-from ...common.runtime import Runtime
+from ...runtime.runtime import Runtime
 from ..batches import Batches, Ticket
 from . import schema, statements
 from .address import Address

@@ -29,9 +29,9 @@ from cloudid_core.effects import ListKeys
 from cloudid_core.mounts.table import change_mounts
 from cloudid_core.store import keys
 from servers.audit.verify import verify
-from servers.common import master_key
-from servers.common.bootstrap import open_store
-from servers.common.settings import read_file
+from servers.command.bootstrap import open_store
+from servers.settings import master_key
+from servers.settings.settings import read_file
 from servers.trio_server.serve import perform
 from tests.waiting import PATIENT
 

@@ -10,8 +10,8 @@ import pytest
 from cloudid_core.audit.chain import OPENED, Chain
 from cloudid_core.audit.device import Device
 from servers.audit.files import File
-from servers.common.host import Host
-from servers.common.runtime import Runtime
+from servers.host.host import Host
+from servers.runtime.runtime import Runtime
 from tests.hosts.opened import RUNTIMES, on
 
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)

@@ -14,7 +14,7 @@ from cloudid_core.events import DeviceChanged
 from cloudid_core.run import run
 from servers.audit.files import File
 from servers.audit.verify import verify
-from servers.common.host import Host
+from servers.host.host import Host
 from tests.hosts.opened import RUNTIMES, on
 
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)

@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from cloudid_core.values.secret import Secret
 
-from .settings import SettingsError, http_address, parse_address
+from ..settings.settings import SettingsError, http_address, parse_address
 
 SERVE: Final = "serve"
 INIT: Final = "init"

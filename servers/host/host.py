@@ -32,10 +32,11 @@ from cloudid_core.events import Event
 from cloudid_core.values.secret import Secret
 
 from ..audit.devices import Devices, Report
+from ..logs.logs import describe_error, open_log
+from ..machine import platform_identity
+from ..machine.platform_identity import Platform
+from ..runtime import runtime
 from ..stores import Store
-from . import platform_identity, runtime
-from .logs import describe_error, open_log
-from .platform_identity import Platform
 from .read_budget import ReadBudget
 
 T = TypeVar("T")

@@ -22,22 +22,24 @@ from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
 from ..audit.devices import Devices
+from ..host.app import Service
+from ..host.proxies import Proxies
+from ..host.read_budget import ReadBudget
+from ..logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
+from ..machine import streams
+from ..machine.platform_identity import Platform
+from ..processes.listeners import bind
+from ..processes.reload import Reload
+from ..processes.workers import Worker
+from ..settings import master_key
+from ..settings.safety import doubts, refuse_exposed_dev
+from ..settings.settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
 from ..stores import Store
 from ..stores.group_commit import GroupCommit
 from ..stores.memory import InMemory
 from ..stores.sqlite import SqliteStore
-from . import master_key, next_commands, streams
-from .app import Service
-from .listeners import bind
-from .logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
+from . import next_commands
 from .options import Options
-from .platform_identity import Platform
-from .proxies import Proxies
-from .read_budget import ReadBudget
-from .reload import Reload
-from .safety import doubts, refuse_exposed_dev
-from .settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
-from .workers import Worker
 
 
 @frozen(kw_only=True)

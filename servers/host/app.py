@@ -17,8 +17,8 @@ from cloudid_core.run import run
 
 from ..http1 import wire
 from ..http1.heads import Head
+from ..logs.logs import describe_error
 from .host import Host
-from .logs import describe_error
 from .periodic import Periodic
 
 GIVE_BACK_SECONDS: Final = 5.0

@@ -18,8 +18,8 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.errors import CloudidError
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 
-from . import streams
-from .settings import ServerSettings
+from ..machine import streams
+from ..settings.settings import ServerSettings
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _ALWAYS: Final = logging.CRITICAL

@@ -11,8 +11,8 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.effects import Instant, Program
 from cloudid_core.run import run
 
+from ..logs.logs import describe_error
 from .host import Host
-from .logs import describe_error
 
 AFTER_FAILURE: Final = 1.0
 """Seconds between a round that failed and the next one: for so long, health tells of a store that is back as lost."""

@@ -26,21 +26,22 @@ from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
 from ..audit.files import make_folder
+from ..host.host import Host
+from ..host.read_budget import ReadBudget
+from ..logs.logs import open_log
+from ..machine import streams
+from ..processes.listeners import bind
+from ..processes.workers import Supervisor, Worker
 from ..role_tests import program as role_tests
+from ..runtime.interrupts import until_interrupted
+from ..settings import master_key
+from ..settings.safety import refuse_doubts
+from ..settings.settings import ServerSettings, SettingsError, SettingsFile, read_file
 from ..stores import Store
 from ..stores.backup import back_up
 from ..stores.copying import copy_store
-from . import master_key, streams
 from .bootstrap import Setup, file_of, open_store, set_up, url_of
-from .host import Host
-from .interrupts import until_interrupted
-from .listeners import bind
-from .logs import open_log
 from .options import BACKUP, COPY, INIT, REKEY, TEST_ROLES, Options, read_options
-from .read_budget import ReadBudget
-from .safety import refuse_doubts
-from .settings import ServerSettings, SettingsError, SettingsFile, read_file
-from .workers import Supervisor, Worker
 
 Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
 """Does some work on a host over a store."""

@@ -22,7 +22,7 @@ from typing import Final
 from attrs import define, frozen
 from structlog.typing import FilteringBoundLogger
 
-from .logs import describe_error
+from ..logs.logs import describe_error
 
 STEADY_SECONDS: Final = 10.0
 """A worker that dies sooner is replaced after a pause."""

@@ -1,4 +1,4 @@
-"""The printed parts of the operators' page: `python -m servers.common.documents` writes them anew from the tables."""
+"""The printed parts of the operators' page: `python -m servers.command.documents` writes them anew from the tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
 from cloudid_core.secrets_engine import config as secrets_engine
 
-from . import settings
+from ..settings import settings
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "operators.md"
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

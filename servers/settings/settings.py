@@ -1,7 +1,7 @@
 """Settings: the file that an operator writes, its tables, and their documentation.
 
 `[server]` is declared here, `[service]` by the core, and `[clouds.<Name>]` changes endpoints of one environment. Every
-key may be left out; an unknown one is an error. `python -m servers.common.settings` prints the tables.
+key may be left out; an unknown one is an error. `python -m servers.settings.settings` prints the tables.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from cloudid_core.values.coercion import text
 from cloudid_core.values.names import mount_path
 from cloudid_core.values.secret import Secret
 
-from .platform_identity import METADATA_ADDRESS
+from ..machine.platform_identity import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
 PATHS: Final = ("tls_certificate", "tls_key", "store", "store_password_file", "key_file", "audit_directory")

@@ -1,0 +1,1 @@
+"""The command, the same for both servers: options, and everything that a server is started with."""

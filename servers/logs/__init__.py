@@ -1,0 +1,1 @@
+"""Logs: JSON lines on stderr, without secrets."""

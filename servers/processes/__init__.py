@@ -1,0 +1,1 @@
+"""Listeners, workers, and what a signal changes in a running server."""
