@@ -28,6 +28,9 @@ LEASES: Final = 20_000
 MOST: Final = 250
 """So many ordinary requests: some 50 ms."""
 
+TRIES: Final = 5
+"""On a busy machine not each of them shows what a turn costs."""
+
 LETS_OTHERS_GO_ON: Final = (Sleep, CallProvider, Together, Within)
 """Other effects may be answered at once."""
 
@@ -72,6 +75,11 @@ def longest(installation: Installation, method: str, path: str, body: object = N
 def ordinary(installation: Installation) -> float:
     """What an ordinary request takes: the quickest of some."""
     return min(longest(installation, "GET", "auth/token/lookup-self") for _ in range(20))
+
+
+def is_short(installation: Installation, method: str, path: str, body: object = None, token: str = "") -> bool:
+    """Whether the longest turn of a request is shorter than `MOST` ordinary requests, as one of some tries shows."""
+    return any(longest(installation, method, path, body, token) < MOST * ordinary(installation) for _ in range(TRIES))
 
 
 def put(installation: Installation, records: Mapping[str, object]) -> None:
@@ -145,8 +153,7 @@ def test_capabilities_at_many_paths_let_others_go_on() -> None:
     installation = Installation()
     token = token_with_patterns(installation, policy_of(2000))
     paths = [f"cloud/creds/{'x' * 20}{number}/{'y/' * 50}" for number in range(400)]
-    taken = longest(installation, "POST", "sys/capabilities-self", {"paths": paths}, token)
-    assert taken / ordinary(installation) < MOST
+    assert is_short(installation, "POST", "sys/capabilities-self", {"paths": paths}, token)
 
 
 def test_a_list_of_mounts_for_a_token_with_many_patterns_lets_others_go_on() -> None:
@@ -156,8 +163,7 @@ def test_a_list_of_mounts_for_a_token_with_many_patterns_lets_others_go_on() -> 
     for number in range(20):
         installation.must("POST", f"sys/mounts/engine-{number}", {"type": "cloud"})
     installation.restart()
-    taken = longest(installation, "GET", "sys/internal/ui/mounts", token=token)
-    assert taken / ordinary(installation) < MOST
+    assert is_short(installation, "GET", "sys/internal/ui/mounts", token=token)
 
 
 REQUESTS: Final[Mapping[str, tuple[Callable[[], Installation], str, str, Callable[[], object]]]] = {
@@ -175,5 +181,4 @@ REQUESTS: Final[Mapping[str, tuple[Callable[[], Installation], str, str, Callabl
 def test_no_request_works_for_long_without_letting_others_go_on(name: str) -> None:
     make, method, path, body = REQUESTS[name]
     installation = make()
-    ratio = longest(installation, method, path, body()) / ordinary(installation)
-    assert ratio < MOST, f"{ratio:.0f} times an ordinary request"
+    assert is_short(installation, method, path, body())
