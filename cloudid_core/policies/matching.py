@@ -140,19 +140,19 @@ class Acl:
         return self.is_root or any(_leads_below(segments, below) for segments in self._granting)
 
     def _matching_list(self, path: str) -> Rule | None:
-        """The rule that decides about a list; without the final slash of its path only if nothing matches with it.
+        """The rule that decides about a list: exact before wildcards, with the final slash before without.
 
-        In the other order a rule for `p` would let pass a list of `p/` that a rule for `p/` denies.
+        In another order a rule for `p` would let pass a list of `p/` that a rule for `p/` denies, or a rule for `*` a
+        list of `p/` that a rule for `p` denies.
         """
-        rule = self._matching(path)
-        if rule is None and path.endswith("/"):
-            rule = self._matching(path[:-1])
-        return rule
+        bare = path.removesuffix("/")
+        exact = self._exact.get(path) or self._exact.get(bare)
+        return exact or self._matching_wildcard(path) or self._matching_wildcard(bare)
 
     def _matching(self, path: str) -> Rule | None:
-        exact = self._exact.get(path)
-        if exact is not None:
-            return exact
+        return self._exact.get(path) or self._matching_wildcard(path)
+
+    def _matching_wildcard(self, path: str) -> Rule | None:
         given = path.split("/")
         return next((wildcard.rule for wildcard in self._wildcards if wildcard.matches(path, given)), None)
 

@@ -127,6 +127,15 @@ def test_a_list_is_asked_about_with_a_final_slash(furnished: Installation) -> No
     assert send(furnished, "LIST", "auth/cloud/role", token=denied).status == 403
 
 
+def test_a_list_is_denied_by_an_exact_rule_whatever_wildcards_grant(furnished: Installation) -> None:
+    """The rule has no slash at its end, as most people write it."""
+    granted = 'path "auth/*" { capabilities = ["read", "list"] }\n'
+    token = token_with(furnished, granted + 'path "auth/cloud/role" { capabilities = ["deny"] }')
+    for method, target in (("LIST", ""), ("LIST", "/"), ("GET", "?list=true"), ("GET", "/?list=true")):
+        assert send(furnished, method, f"auth/cloud/role{target}", token=token).status == 403
+    assert send(furnished, "GET", "auth/cloud/role/web", token=token).status == 200
+
+
 @pytest.mark.parametrize(
     "target, status",
     [("health", 200), ("health?activecode=218", 218), ("health?activecode=junk", 400), ("health?activecode=99", 400)],
