@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,9 +50,9 @@ class Recorded:
             self.secrets |= set(secrets_in(json.loads(content))) if content else set()
 
 
-def secrets_in(value: Any, name: str = "") -> Iterator[str]:
-    """The texts of a body that must not be in an entry."""
-    if isinstance(value, str) and value and name in HIDDEN:
+def secrets_in(value: Any, name: str = "", names: Set[str] = HIDDEN) -> Iterator[str]:
+    """The texts of a body that must not be in an entry: those of the members of these names."""
+    if isinstance(value, str) and value and name in names:
         yield value
     members: Iterable[tuple[str, Any]] = ()
     if isinstance(value, dict):
@@ -60,7 +60,7 @@ def secrets_in(value: Any, name: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         members = [(name, item) for item in value]
     for each, item in members:
-        yield from secrets_in(item, each)
+        yield from secrets_in(item, each, names)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -1,0 +1,221 @@
+"""Published incidents of services of this family and of what they are made of, and the tests that execute each here.
+
+What does not exist here cannot have the incident, and has no row: it gets one when it is built.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+
+@frozen
+class Incident:
+    """`ids`: of its advisories. `story`: what went wrong. `tests`: below `tests`, each as `file::function`."""
+
+    ids: tuple[str, ...]
+    story: str
+    tests: tuple[str, ...]
+
+
+def here(file: str, *names: str) -> tuple[str, ...]:
+    """Tests of one file of this folder."""
+    return below("incidents", file, *names)
+
+
+def below(folder: str, file: str, *names: str) -> tuple[str, ...]:
+    """Tests of one file."""
+    return tuple(f"{folder}/test_{file}.py::test_{name}" for name in names)
+
+
+INCIDENTS: Final = (
+    Incident(
+        ("Vault CVE-2026-3605", "HCSEC-2026-05"),
+        "`..` behind a path that a glob grants led to what was denied.",
+        (
+            *here("requests", "no_spelling_of_a_path_leaves_what_a_glob_grants"),
+            *below("wire", "requests", "paths_with_two_readings_are_refused_before_policy"),
+        ),
+    ),
+    Incident(
+        ("OpenBao GHSA-xp3c-3jw3-4vcr",),
+        "A list passed a rule that denied it.",
+        (
+            *here("requests", "a_list_that_is_denied_is_denied_in_every_form"),
+            *below("core/policies", "matching", "a_list_is_decided_by_exact_rules_and_with_the_slash_first"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2025-5999", "OpenBao CVE-2025-64761"),
+        "Another spelling of `root` passed the checks that refuse it, and became it afterwards.",
+        here("tokens", "no_spelling_of_root_makes_a_root_token"),
+    ),
+    Incident(
+        ("SPIRE 1.14.6",),
+        "What may be used once was looked up and deleted in two steps, and good for all who asked in between.",
+        (
+            *here("once", "what_may_be_used_once_is_used_once_however_many_nodes_are_asked"),
+            *below("core/tokens", "authenticate", "the_last_use_is_granted_once_however_many_ask"),
+            *below("core/wrapping", "wrap", "of_many_who_unwrap_at_the_same_time_one_gets_the_answer"),
+        ),
+    ),
+    Incident(
+        ("OpenBao CVE-2026-46405",),
+        "A login was refused, and its token was made all the same.",
+        (
+            *here("tokens", "no_token_is_made_beside_a_refusal"),
+            *below("simulation", "audit", "what_a_response_gives_that_is_not_on_record_is_taken_back"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2024-8365", "OpenBao CVE-2026-46358"),
+        "Tokens stood clear in audit entries.",
+        (
+            *here("secrets", "nothing_that_is_answered_is_told_on"),
+            *below("core/system", "audited_headers", "headers_that_may_hold_a_token_are_never_on_record"),
+            *below("core/system", "mounts", "no_mount_opens_a_secret_to_audit_devices"),
+            *below("servers/audit", "secrets", "no_kind_of_request_writes_a_secret"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2025-4166",),
+        "Secrets in a body that could not be parsed were repeated in errors and logs.",
+        here("secrets", "no_body_that_cannot_be_understood_is_repeated_anywhere"),
+    ),
+    Incident(
+        ("OpenBao CVE-2025-62513", "OpenBao CVE-2025-62705"),
+        "Parts of answers that were no texts got into audit entries as they were.",
+        (
+            *here("secrets", "nothing_that_is_answered_is_told_on"),
+            *below("core/dispatch", "audit_entry", "no_secret_gets_into_an_entry"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2025-6000",),
+        "An audit file was a program, written by those who may enable audit devices.",
+        (
+            *below("core/system", "audit", "a_device_that_makes_no_sense_is_refused"),
+            *below("core/system", "audit", "no_request_makes_an_audit_file_outside_of_the_folder"),
+            *below("core/dispatch", "audit_entry", "names_that_requests_make_up_are_in_no_entry"),
+            *below("servers/audit", "devices", "a_file_that_is_no_audit_log_is_left_alone"),
+            *below("servers/audit", "files", "no_segment_of_a_path_below_the_folder_may_be_a_link"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2025-6203",),
+        "Small bodies of JSON were a lot of work.",
+        (
+            *below("properties", "hostile_inputs", "no_input_costs_much_more_than_an_ordinary_one"),
+            *below("core/messages", "request", "a_body_that_is_too_deep_or_has_too_many_values_is_too_complex"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2025-12044",),
+        "Bodies were parsed before anything limited how many came.",
+        (
+            *below("core/dispatch", "order_of_checks", "of_two_that_fail_the_first_answers"),
+            *below("core/quotas", "rate_limit", "what_is_malformed_counts_too"),
+            *below("servers", "order_of_checks", "the_earlier_step_answers"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2026-5807",),
+        "Whoever asked could begin and cancel the change of the master key, and the making of a root token.",
+        here("requests", "nobody_asks_for_the_master_key_or_a_root_token_by_a_request"),
+    ),
+    Incident(
+        ("Vault CVE-2026-5006", "OpenBao GHSA-59w7"),
+        "Names with `/`, `*` and `+` got into the paths of policies by way of templates.",
+        here("requests", "no_text_of_a_caller_becomes_a_part_of_a_policy"),
+    ),
+    Incident(
+        ("Vault CVE-2025-11621",),
+        "What was remembered of one account was used for another with the same name in it.",
+        (
+            *here("machines", "what_one_tenant_says_of_a_machine_is_not_said_of_its_twin_in_another"),
+            *here("machines", "twins_in_two_tenants_are_both_admitted_until_one_changes"),
+            *below("properties", "never_again", "what_one_mount_verified_is_not_verified_for_another"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2025-3879",),
+        "The token of one machine was good for the place of any other that the caller named.",
+        (
+            *here("machines", "the_name_of_another_machine_is_refused_and_never_told_on"),
+            *here("machines", "a_machine_does_not_get_the_place_of_the_one_that_it_names"),
+            *below("properties", "never_again", "what_the_request_says_of_the_machine_is_tied_to_the_token"),
+            *below("properties", "never_again", "metadata_holds_nothing_that_only_the_request_said"),
+        ),
+    ),
+    Incident(
+        ("Vault secrets-azure, 2026: self-target",),
+        "A role lent the application that the engine itself works with.",
+        (
+            *below("properties", "self_targets", "nothing_is_lent_of_what_the_service_proves_itself_with"),
+            *below("core/rotation", "identities", "an_application_of_another_mount_is_no_target"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2026-4525",),
+        "The client's `Authorization` was passed on to what stood behind a mount.",
+        here("requests", "no_header_of_a_client_reaches_the_provider"),
+    ),
+    Incident(
+        ("OpenBao GHSA-rh46",),
+        "What the core asks of its own backends could be asked for from outside.",
+        (
+            *here("requests", "no_verb_asks_for_work_that_only_the_service_gives_itself"),
+            *below("wire", "requests", "other_verbs_are_not_offered"),
+        ),
+    ),
+    Incident(
+        ("OpenBao CVE-2026-40264", "OpenBao GHSA-c36x"),
+        "An accessor or a lease of others was enough to renew or end it.",
+        (
+            *below(
+                "core/system",
+                "leases",
+                "by_the_policy_that_all_have_only_the_token_of_a_lease_and_its_ancestors_renew_it",
+            ),
+            *below("core/system", "capabilities", "not_everybody_may_ask_about_others"),
+            *below("core/leases", "scope", "rights_on_a_path_do_not_reach_the_leases_of_a_mount_that_was_moved_away"),
+        ),
+    ),
+    Incident(
+        ("OpenBao GHSA-vv66",),
+        "A deletion that was interrupted lost the leases, and what they stood for lived on.",
+        (
+            *here("interrupted_end", "a_mount_whose_end_was_cut_off_leaves_nothing_at_the_provider"),
+            *below("core/leases", "retirement", "a_crash_anywhere_only_delays_the_end_of_a_mount"),
+        ),
+    ),
+    Incident(
+        ("h11 CVE-2025-43859", "aiohttp: extensions of chunks"),
+        "Ends of chunks were not looked at, so that two readers saw different requests.",
+        (
+            *below("wire", "raw_http", "the_trio_server_answers_as_the_table_says"),
+            *below("wire", "raw_http", "the_aiohttp_server_answers_as_the_table_says"),
+            *below("servers", "reader", "what_is_accepted_in_chunks_h11_accepts_too"),
+        ),
+    ),
+    Incident(
+        ("OpenTelemetry azure_auth GHSA-pjv4-3c63-699f",),
+        "A server compared what clients sent with a token of its own, and verified no signature.",
+        (
+            *below("core/auth_method", "login", "a_login_under_a_key_that_nobody_publishes_is_refused"),
+            *below("properties", "never_again", "no_token_is_signed_by_nothing"),
+            *below("properties", "never_again", "a_key_in_the_token_itself_is_not_trusted"),
+        ),
+    ),
+    Incident(
+        ("PyJWT CVE-2026-48525", "PyJWT CVE-2026-48526", "PyJWT CVE-2026-48522"),
+        "Base64 without bound was decoded, public keys were secrets to sign with, keys were fetched from anywhere.",
+        (
+            *below("core/auth_method", "verification", "length_is_limited_before_anything_else"),
+            *below("core/auth_method", "jws", "hmac_keyed_with_the_public_key_is_refused"),
+            *below("core/provider", "discovery", "keys_come_from_the_login_host_only"),
+            *below("core/provider", "discovery", "keys_that_cannot_be_used_are_left_out"),
+        ),
+    ),
+)

@@ -1,0 +1,46 @@
+"""The table of incidents names tests that exist, and no test of this folder is without its incident."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from tests.waiting import PATIENCE
+
+from .table import INCIDENTS
+
+ROOT: Final = Path(__file__).parent.parent.parent
+HERE: Final = "incidents"
+OF_TESTS: Final = {
+    f"{HERE}/test_secrets.py::test_a_secret_is_found_however_it_is_written",
+    f"{HERE}/test_table.py::test_incidents_have_tests_that_exist_and_the_tests_here_their_incidents",
+    f"{HERE}/test_table.py::test_no_incident_stands_twice",
+}
+"""Tests of this folder that test the others."""
+
+
+def collected(*files: str) -> set[str]:
+    """What pytest finds in these files and folders of `tests`, without parameters."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    paths = [f"tests/{file}" for file in files]
+    ended = subprocess.run([*command, *paths], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    found = (line.partition("[")[0] for line in ended.stdout.splitlines() if "::" in line)
+    return {test.removeprefix("tests/") for test in found}
+
+
+def test_incidents_have_tests_that_exist_and_the_tests_here_their_incidents() -> None:
+    named = {test for incident in INCIDENTS for test in incident.tests}
+    elsewhere = {test.partition("::")[0] for test in named if not test.startswith(HERE)}
+    found = collected(HERE, *sorted(elsewhere))
+    assert named - found == set(), "there are no such tests"
+    assert {test for test in found - named if test.startswith(HERE)} == OF_TESTS
+    assert [incident.ids for incident in INCIDENTS if not incident.tests] == []
+
+
+def test_no_incident_stands_twice() -> None:
+    ids = Counter(one for incident in INCIDENTS for one in incident.ids)
+    assert [one for one, times in ids.items() if times > 1] == []
