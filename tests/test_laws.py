@@ -396,5 +396,5 @@ def files_of_the_repository() -> Iterator[Path]:
     """Everything but what tools made."""
     for directory, directories, names in os.walk(ROOT):
         made = {name for name in directories if name.startswith(".") or name in {"__pycache__", "build", "dist"}}
-        directories[:] = sorted(set(directories) - (made - {".ci"}))
+        directories[:] = sorted(set(directories) - (made - {".ci", ".github"}))
         yield from (Path(directory, name).relative_to(ROOT) for name in names if name != ".git")

@@ -78,14 +78,3 @@ def test_a_machine_logs_in_on_the_host_of_the_readme(capsys: pytest.CaptureFixtu
         form |= {"subscription_id": machine["subscription"], "resource_group_name": machine["resource_group"]}
         assert ask("auth/cloud/login", form)["auth"]["token_policies"] == ["default"]
     host.http.close()
-
-
-def test_links_between_pages_lead_somewhere() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-    broken = [
-        f"{page.name}: {link}"
-        for page in pages
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
-        if not (page.parent / link).exists()
-    ]
-    assert broken == []
