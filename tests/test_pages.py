@@ -1,13 +1,17 @@
-"""Every link in a page of this repository leads somewhere: to a file that is there, and to a heading in it."""
+"""Pages: their links lead to a file that is there and to a heading in it, and what they name is in the code."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+from aiohttp.web_protocol import RequestHandler
+
+from servers.aiohttp_server import protocol
 
 from .test_laws import ROOT, files_of_the_repository
 
@@ -74,3 +78,65 @@ def test_a_link_that_leads_nowhere_is_noticed(text: str) -> None:
 )
 def test_other_links_pass(text: str) -> None:
     assert broken_links(ROOT / "README.md", text) == []
+
+
+def named(text: str) -> dict[str, str]:
+    """The files of the code names that a page refers to: ``[`name`]: path``."""
+    return {label.strip("`"): path for label, path in _DEFINITION.findall(text) if label.startswith("`")}
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether a module defines a name: a function, a class, a constant or a method."""
+    return (
+        re.search(rf"^ *(?:(?:async )?def |class )?{re.escape(name)}\b(?:[(:\[]| =)", source, re.MULTILINE) is not None
+    )
+
+
+def test_names_of_the_code_are_where_a_page_says() -> None:
+    wrong = [
+        f"{page}: {name} is not defined in {path}"
+        for page in PAGES
+        for name, path in named((ROOT / page).read_text()).items()
+        if not defines((ROOT / page).parent.joinpath(path).read_text(), name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_names_of_the_code_are_links() -> None:
+    """A name in brackets without a file, or a file that no name leads to, is a slip."""
+    for page in PAGES:
+        text = _CODE.sub("", (ROOT / page).read_text())
+        used = set(re.findall(r"\[`([^`\]]+)`\](?![:(])", text))
+        assert used == named(text).keys(), page
+
+
+@pytest.mark.parametrize(
+    "source", ["name: Final = 1", "name = 1", "class name:", "    def name(self):", "async def name() -> None:"]
+)
+def test_a_definition_is_found(source: str) -> None:
+    assert defines(source, "name")
+    assert not defines(source.replace("name", "names"), "name")
+    assert not defines(f"use({source})", "name")
+
+
+def test_decisions_name_what_is_there() -> None:
+    """A name that a decision shows as code is a word of the code, until it is renamed there too."""
+    sources = [path for path in files_of_the_repository() if path.suffix == ".py" and path.name != "test_pages.py"]
+    words = {word for path in sources for word in re.findall(r"\w+", (ROOT / path).read_text())}
+    wrong = [
+        f"{page.name}: {name}"
+        for page in sorted((ROOT / "docs/decisions").glob("*.md"))
+        for name in re.findall(r"`([A-Za-z_]\w*)`", page.read_text())
+        if name not in words
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_private_attributes_of_aiohttp_are_those_of_the_page() -> None:
+    """Who upgrades aiohttp finds in `docs/decisions` what its server rests on, and all of it."""
+    [page] = (ROOT / "docs/decisions").glob("*-private-attributes-of-aiohttp.md")
+    told = set(re.findall(r"^\| `(_\w+)` \|", page.read_text(), re.MULTILINE))
+    source = ast.parse(Path(protocol.__file__).read_text())
+    used = {node.attr for node in ast.walk(source) if isinstance(node, ast.Attribute)}
+    base = {name for form in RequestHandler.__mro__ for name in (*vars(form), *getattr(form, "__slots__", ()))}
+    assert told == {name for name in used & base if re.match(r"_[a-z]", name)}
