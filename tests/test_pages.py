@@ -87,9 +87,8 @@ def named(text: str) -> dict[str, str]:
 
 def defines(source: str, name: str) -> bool:
     """Whether a module defines a name: a function, a class, a constant or a method."""
-    return (
-        re.search(rf"^ *(?:(?:async )?def |class )?{re.escape(name)}\b(?:[(:\[]| =)", source, re.MULTILINE) is not None
-    )
+    known = re.escape(name)
+    return re.search(rf"^ *(?:(?:(?:async )?def|class) {known}\b|{known}(?::| =))", source, re.MULTILINE) is not None
 
 
 def test_names_of_the_code_are_where_a_page_says() -> None:
@@ -117,6 +116,7 @@ def test_a_definition_is_found(source: str) -> None:
     assert defines(source, "name")
     assert not defines(source.replace("name", "names"), "name")
     assert not defines(f"use({source})", "name")
+    assert not defines("name(1)", "name")
 
 
 def test_decisions_name_what_is_there() -> None:
