@@ -48,7 +48,7 @@ from .engine.faults import read_rules
 from .engine.requests import Call, Json, Refusal, admit_anyone, empty_response, json_response
 from .engine.routing import Route, Service
 from .engine.shapes import NUMBER, Shape, bad_request, require_object, require_texts
-from .identity.discovery import show_key
+from .identity.discovery import login_address, show_key
 from .identity.keys import current_key, published_keys, rotate_key
 from .world.initial import populate
 from .world.machines import Machine
@@ -191,7 +191,7 @@ def change_key(world: World, call: Call) -> HttpResponse:
     if type(members) is not dict:
         raise bad_request("The body must be an object.")
     world.key_members[key.kid] = world.key_members.get(key.kid, {}) | members
-    return json_response(200, show_key(world, key))
+    return json_response(200, show_key(world, key, login_address(world, call)))
 
 
 def show_faults(world: World, call: Call) -> HttpResponse:

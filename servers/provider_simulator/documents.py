@@ -22,7 +22,8 @@ The same seed makes the same world. A server uses it with `--provider URL`; with
 
 The vendor's libraries work unchanged. They require TLS: with `--tls` the simulator makes a certificate and prints its
 path, which clients use as their bundle of trusted certificates (`REQUESTS_CA_BUNDLE`, `SSL_CERT_FILE`). The login
-service also answers below `/TENANT`, for libraries whose authority has the tenant as the first segment of its path.
+service also answers below `/TENANT`, for libraries whose authority has the tenant as the first segment of its path;
+its documents name addresses in the form that they were asked in.
 `AZURE_POD_IDENTITY_AUTHORITY_HOST=URL/machines/NAME` makes a machine's metadata service known to them.
 
 It requires no sign-in at its control API, so it listens on loopback only unless `--allow-remote` is given.

@@ -25,8 +25,8 @@ from .world.world import Fetch, World, fetch_nothing
 
 SERVICES: Final = (LOGIN, ARM, GRAPH, METADATA, CONTROL)
 
-
-TENANT_PATH: Final = re.compile(r"/[^/]+/(oauth2|discovery|(v2\.0/)?\.well-known)/", re.IGNORECASE)
+LOGIN_PATH: Final = re.compile(r"/(oauth2|discovery|\.well-known)/", re.IGNORECASE)
+"""What only the login service has, below whichever path."""
 
 
 class Simulator:
@@ -66,8 +66,10 @@ class Simulator:
 
     def handle(self, request: HttpRequest) -> Answer:
         """Answer any request. Only the path and the query of its URL count."""
-        call = _with_service(Call.of(request))
+        call = Call.of(request)
         service = next((service for service in SERVICES if call.path.startswith(service.prefix)), None)
+        if service is None and LOGIN_PATH.search(call.path):
+            service, call = LOGIN, _below_tenant(call)
         if service is None:
             return Answer(json_response(404, {"error": {"code": "NotFound", "message": "There is no such service."}}))
         if service is METADATA:
@@ -80,6 +82,6 @@ class Simulator:
         return Answer(response, fault.delay, fault.drop)
 
 
-def _with_service(call: Call) -> Call:
-    """The call; with the login service's prefix, if its path starts with a tenant as some clients require."""
-    return evolve(call, path=f"/login{call.path}") if TENANT_PATH.match(call.path) else call
+def _below_tenant(call: Call) -> Call:
+    """The call with the login service's prefix, which clients leave out whose authority begins with the tenant."""
+    return evolve(call, path=f"{LOGIN.prefix.rstrip('/')}{call.path}", login="")

@@ -72,14 +72,20 @@ class Call:
     writes: bool = False
     """Whether its route changes something, for which its caller needs more rights."""
     caller: Caller = ANONYMOUS
+    login: str = "/login"
+    """Where the client finds the login service: documents name addresses below it."""
 
     @classmethod
     def of(cls, request: HttpRequest) -> Call:
-        """Decode a request. An encoded slash within a segment stays encoded, so it never separates segments."""
+        """Decode a request. An encoded slash within a segment stays encoded, so it never separates segments.
+
+        A slash at the end means nothing, as at the provider: some of its libraries put one before the query.
+        """
         url = urlsplit(request.url)
+        segments = url.path.removesuffix("/").split("/")
         return cls(
             method=request.method.upper(),
-            path="/".join(unquote(part).replace("/", ENCODED_SLASH) for part in url.path.split("/")),
+            path="/".join(unquote(part).replace("/", ENCODED_SLASH) for part in segments),
             query=_pairs(url.query),
             headers={name.lower(): value for name, value in request.headers.items()},
             body=request.body,

@@ -15,9 +15,14 @@ from .keys import SigningKey, published_keys
 SHARED_NAMES: Final = ("common", "organizations")
 
 
+def login_address(world: World, call: Call) -> str:
+    """The login service's address as the client knows it, so that it stays with the form that it asked in."""
+    return f"{world.base_url}{call.login}"
+
+
 def discovery_v1(world: World, call: Call) -> HttpResponse:
     require_tenant(world, call.names["tenant"])
-    login = f"{world.base_url}/login"
+    login = login_address(world, call)
     return json_response(
         200,
         {
@@ -32,7 +37,7 @@ def discovery_v1(world: World, call: Call) -> HttpResponse:
 
 def discovery_v2(world: World, call: Call) -> HttpResponse:
     require_tenant(world, call.names["tenant"])
-    tenant = f"{world.base_url}/login/{world.tenant_id}"
+    tenant = f"{login_address(world, call)}/{world.tenant_id}"
     return json_response(
         200,
         {
@@ -58,16 +63,18 @@ def _capabilities() -> Json:
 def signing_keys(world: World, call: Call) -> HttpResponse:
     if call.names["tenant"].lower() not in SHARED_NAMES:
         require_tenant(world, call.names["tenant"])
-    return json_response(200, {"keys": [show_key(world, key) for key in published_keys(world)]})
+    return json_response(
+        200, {"keys": [show_key(world, key, login_address(world, call)) for key in published_keys(world)]}
+    )
 
 
-def show_key(world: World, key: SigningKey) -> Json:
+def show_key(world: World, key: SigningKey, login: str) -> Json:
     """A key as it is published. In `issuer`, `{tenantid}` stands for any tenant, as it does at the provider."""
     members = {
         **key.jwk(),
         "alg": "RS256",
         "key_ops": ["verify"],
-        "issuer": f"{world.base_url}/login/{{tenantid}}/v2.0",
+        "issuer": f"{login}/{{tenantid}}/v2.0",
         "cloud_instance_name": urlsplit(world.base_url).netloc,
         **world.key_members.get(key.kid, {}),
     }
@@ -78,5 +85,5 @@ def instance_discovery(world: World, call: Call) -> HttpResponse:
     """The other names of this host, which the vendor's libraries ask for first."""
     host = urlsplit(world.base_url).netloc
     names = {"preferred_network": host, "preferred_cache": host, "aliases": [host]}
-    document = f"{world.base_url}/login/{world.tenant_id}/v2.0/.well-known/openid-configuration"
+    document = f"{login_address(world, call)}/{world.tenant_id}/v2.0/.well-known/openid-configuration"
     return json_response(200, {"tenant_discovery_endpoint": document, "api-version": "1.1", "metadata": [names]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -25,12 +26,6 @@ def test_an_unknown_tenant_has_an_error_of_its_own(cloud: Cloud) -> None:
     answer = read(cloud.ask("GET", "/login/nobody.example/v2.0/.well-known/openid-configuration"), 400)
     assert answer["error"] == "invalid_tenant"
     assert answer["error_codes"] == [90002]
-
-
-def test_instance_discovery_leads_to_the_tenant(cloud: Cloud) -> None:
-    answer = cloud.json("GET", "/login/common/discovery/instance", query={"api-version": "1.1"})
-    assert cloud.json("GET", answer["tenant_discovery_endpoint"].removeprefix(BASE))["issuer"].endswith("/v2.0")
-    assert answer["metadata"][0]["aliases"] == ["cloud.test"]
 
 
 def published(cloud: Cloud) -> list[Any]:
@@ -58,9 +53,40 @@ def test_members_of_a_published_key_can_be_changed_until_a_reset(cloud: Cloud) -
     assert published(cloud) == [before]
 
 
-def test_a_tenant_may_be_the_first_segment_of_the_path(cloud: Cloud) -> None:
-    for path in ("/.well-known/openid-configuration", "/v2.0/.well-known/openid-configuration", "/discovery/v2.0/keys"):
-        tenant = cloud.world["tenant"]
-        assert cloud.json("GET", f"/{tenant}{path}") == cloud.json("GET", f"/login/{tenant}{path}")
-    assert cloud.ask("POST", f"/{cloud.world['tenant']}/oauth2/v2.0/token").status == 400
-    assert cloud.ask("GET", "/common/discovery/instance").status == 200
+DOCUMENTS = (
+    "/.well-known/openid-configuration",
+    "/v2.0/.well-known/openid-configuration",
+    "/discovery/keys",
+    "/discovery/v2.0/keys",
+)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_documents_speak_in_the_form_of_the_address_they_were_asked_at(cloud: Cloud, path: str) -> None:
+    """The tenant may be the first segment of the path; what a document names then begins with it too."""
+    tenant = cloud.world["tenant"]
+    short, long = (cloud.json("GET", f"{prefix}/{tenant}{path}") for prefix in ("", "/login"))
+    assert "/login" not in json.dumps(short)
+    assert json.loads(json.dumps(long).replace("/login", "")) == short != long
+    for document in (short, long):
+        if "keys" not in document:
+            assert cloud.json("GET", document["jwks_uri"].removeprefix(BASE))["keys"]
+            asked = cloud.ask("POST", document["token_endpoint"].removeprefix(BASE))
+            assert read(asked, 400)["error_codes"] == [900144]
+
+
+@pytest.mark.parametrize("prefix", ["", "/login"])
+def test_instance_discovery_leads_to_the_tenant(cloud: Cloud, prefix: str) -> None:
+    answer = cloud.json("GET", f"{prefix}/common/discovery/instance", query={"api-version": "1.1"})
+    document = answer["tenant_discovery_endpoint"].removeprefix(BASE)
+    assert document.startswith(f"{prefix}/{cloud.world['tenant']}/")
+    assert cloud.json("GET", document)["issuer"].endswith("/v2.0")
+    assert answer["metadata"][0]["aliases"] == ["cloud.test"]
+
+
+@pytest.mark.parametrize("path", ["/T/T/oauth2/v2.0/token", "/login/T/T/oauth2/token", "/a/b/oauth2/elsewhere"])
+def test_errors_below_a_token_path_have_the_form_of_the_token_endpoint(cloud: Cloud, path: str) -> None:
+    """Also where there is none: the vendor's libraries show `error` and `error_description` to people."""
+    answer = read(cloud.ask("POST", path), 404)
+    assert (answer["error"], answer["error_codes"]) == ("invalid_request", [])
+    assert answer["error_description"] == "NotFound: There is nothing at this path."

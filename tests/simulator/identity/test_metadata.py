@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..cloud import METADATA, Cloud, claims_of, read
+from ..cloud import MANAGEMENT, METADATA, Cloud, claims_of, read
 
 
 def description_of(cloud: Cloud, machine: str, **query: str) -> str:
@@ -167,3 +167,12 @@ def test_instance_metadata_describes_the_machine(cloud: Cloud) -> None:
     assert web["vmScaleSetName"] == ""
     assert compute("fleet-uniform")["vmScaleSetName"] == "fleet-uniform"
     assert compute("fleet-uniform")["name"] == "fleet-uniform_0"
+
+
+def test_a_slash_before_the_query_means_nothing(cloud: Cloud) -> None:
+    """The vendor's library for JavaScript puts one there."""
+    query = {"api-version": "2018-02-01", "resource": MANAGEMENT}
+    path = "/machines/web/metadata/identity/oauth2/token"
+    answers = [cloud.answer("GET", asked, headers=METADATA, query=query).response for asked in (path, f"{path}/")]
+    assert answers[0].status == 200
+    assert answers[0].body == answers[1].body
