@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core import Request
+from servers.provider_simulator.world.access import permit
 from tests.engines import engine_config, grants
 from tests.installation import ROOT, Installation, Reply
 from tests.logins import LOGIN, configure_logins, login_config, login_form
@@ -30,8 +31,8 @@ def service() -> Installation:
 def _service() -> Installation:
     made = Installation()
     world = made.simulator.world
-    world.writers.update(principal.id for principal in world.directory.principals.all())
-    world.readers.update(world.writers)
+    for principal in world.directory.principals.all():
+        permit(world, principal.id, reading=True, writing=True)
     machine = configure_logins(made)
     other = made.scene["applications"][1]  # a rotation refuses a secret that two mounts use
     made.must("POST", "auth/cloud/config", {name: other[name] for name in ("client_id", "client_secret")})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from servers.provider_simulator.world.access import permit as grant
 from tests.engines import CREDS, ROLE, SecretsEngine, configured_engine, engine_config
 from tests.installation import Installation
 
@@ -18,8 +19,7 @@ def permit(service: Installation, *, reading: bool, writing: bool) -> None:
     world = service.simulator.world
     principal = world.directory.principal_of(engine_config(service)["client_id"])
     assert principal is not None
-    for permitted, granted in ((world.readers, reading), (world.writers, writing)):
-        (permitted.add if granted else permitted.discard)(principal.id)
+    grant(world, principal.id, reading=reading, writing=writing)
 
 
 @pytest.mark.contract("authentication: logins need a credential that may read compute resources")

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from cloudid_core.rotation.identities import self_targets
+from servers.provider_simulator.world.access import permit
 from tests.engines import SecretsEngine
 
 ENGINES: Final = ("cloud", "second")
@@ -29,8 +30,7 @@ def furnished() -> SecretsEngine:
     for application in world.scene["applications"]:
         principal = simulated.directory.principal_of(application["client_id"])
         assert principal is not None
-        simulated.readers.add(principal.id)
-        simulated.writers.add(principal.id)
+        permit(simulated, principal.id, reading=True, writing=True)
     world.must("POST", "sys/mounts/second", {"type": "cloud"})
     for engine in ENGINES:
         world.must("POST", f"{engine}/config", world.config)

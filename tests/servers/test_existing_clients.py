@@ -249,6 +249,31 @@ def test_secrets_engines_are_mounted_and_used(target: Target) -> None:
     assert "team/azure/" not in client.sys.list_mounted_secrets_engines()["data"]
 
 
+def test_issued_credentials_can_do_what_their_role_grants(configured: Target) -> None:
+    """As Terraform's provider validates them: by the list of a subscription's resource providers."""
+    client, world = configured.client(), configured.world
+    application = world["applications"][0]
+    scope = f"/subscriptions/{world['subscriptions'][0]}"
+    client.secrets.azure.configure(
+        subscription_id=world["subscriptions"][0],
+        tenant_id=world["tenant"],
+        client_id=application["client_id"],
+        client_secret=application["client_secret"],
+        mount_point="cloud",
+    )
+    client.secrets.azure.create_or_update_role(
+        "valid", azure_roles=[{"role_name": "Reader", "scope": scope}], mount_point="cloud"
+    )
+    lease = client.read("cloud/creds/valid")
+    form = {**lease["data"], "grant_type": "client_credentials", "scope": f"{RESOURCE}.default"}
+    signed_in = httpx.post(f"{configured.cloud}/login/{world['tenant']}/oauth2/v2.0/token", data=form, **PATIENT)
+    bearer = {"Authorization": f"Bearer {signed_in.json()['access_token']}"}
+    listing = f"{configured.cloud}/arm{scope}/providers?$expand=metadata&api-version=2021-04-01"
+    assert httpx.get(listing, headers=bearer, **PATIENT).status_code == 200
+    client.sys.revoke_lease(lease["lease_id"])
+    assert httpx.get(listing, headers=bearer, **PATIENT).status_code == 403
+
+
 def test_the_life_of_a_token(target: Target) -> None:
     """Made, looked up by itself and by its accessor, renewed without and with a wish, revoked."""
     tokens = target.client().auth.token

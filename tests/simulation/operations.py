@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from servers.provider_simulator.world.access import permit
 from tests.engines import engine_config, grants
 from tests.installation import ISSUER
 from tests.logins import login_config
@@ -86,8 +87,7 @@ def operator_credentials(installation: RecordedInstallation, number: int) -> dic
     assert application is not None
     principal = simulated.directory.principal_of(application.client_id)
     assert principal is not None
-    simulated.readers.add(principal.id)
-    simulated.writers.add(principal.id)
+    permit(simulated, principal.id, reading=True, writing=True)
     now = installation.clock
     password = simulated.directory.add_password(application, "operator", now, now + 10**8)
     return {"client_id": application.client_id, "client_secret": password.secret}

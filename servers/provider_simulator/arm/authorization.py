@@ -13,6 +13,7 @@ from ..engine.ledger import LedgerEntry
 from ..engine.requests import Call, Json, Refusal, page
 from ..engine.routing import Route
 from ..engine.shapes import NOTHING, Shape, require_object
+from ..world.access import granted
 from ..world.role_assignments import RoleAssignment
 from ..world.role_definitions import RoleDefinition
 from ..world.scopes import covers, subscription_of
@@ -55,15 +56,9 @@ def read_definition(world: World, call: Call) -> HttpResponse:
 
 def list_permissions(world: World, call: Call) -> HttpResponse:
     """What the caller may do at the scope."""
-    scope, caller = require_scope(world, call), call.caller.object_id
-    granted = {"actions": ["*"] if caller in world.writers else ["*/read"], "notActions": []}
-    definitions = [
-        world.role_definitions[each.definition]
-        for each in world.role_assignments.table.all(Replica.LISTS)
-        if each.principal_id == caller and covers(each.scope, scope)
-    ]
-    assigned = [{"actions": list(each.actions), "notActions": []} for each in definitions]
-    return _list(world, call, [granted, *assigned])
+    definitions = granted(world, call.caller.object_id, require_scope(world, call))
+    shown = [{"actions": list(each.actions), "notActions": list(each.not_actions)} for each in definitions]
+    return _list(world, call, shown)
 
 
 def list_assignments(world: World, call: Call) -> HttpResponse:
@@ -197,7 +192,7 @@ def _definition_id(guid: str, scope: str) -> str:
 def _show_definition(definition: RoleDefinition, scope: str) -> Json:
     permissions = {
         "actions": list(definition.actions),
-        "notActions": [],
+        "notActions": list(definition.not_actions),
         "dataActions": list(definition.data_actions),
         "notDataActions": [],
     }

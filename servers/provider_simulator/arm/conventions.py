@@ -10,10 +10,15 @@ from cloudid_core.effects import HttpResponse
 
 from ..engine.requests import Call, Caller, Json, Refusal, json_response, page
 from ..identity.tokens import BadToken, arm_audiences, read_bearer
+from ..world.access import may
 from ..world.scopes import MANAGEMENT_GROUP, SCOPE
 from ..world.world import World
 
 VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}(-[a-z]+)?")
+FOR_EVERYBODY: Final = re.compile(r"/arm/(tenants|subscriptions|providers(/[^/]+)?)", re.IGNORECASE)
+"""What any principal of the tenant may read; the subscriptions are those that it may see."""
+
+VERBS: Final = {"PUT": "write", "DELETE": "delete"}
 PAGE_SIZE: Final = 3
 """Lists have small pages, so that a client that ignores the next page is noticed."""
 
@@ -65,9 +70,24 @@ def authenticate(world: World, call: Call) -> Caller:
         raise Refusal(400, "MissingApiVersionParameter", "The api-version query parameter is required.")
     if not VERSION.fullmatch(version):
         raise Refusal(400, "InvalidApiVersionParameter", "The api-version is not one that is supported.")
-    if caller.object_id not in (world.writers if call.writes else world.readers):
+    if not FOR_EVERYBODY.fullmatch(call.path) and not may(world, caller.object_id, *action_of(call)):
         raise Refusal(403, "AuthorizationFailed", "The client does not have authorization to perform this action.")
     return caller
+
+
+def action_of(call: Call) -> tuple[str, str]:
+    """The action that a request is, by which role definitions grant it, and the scope of it.
+
+    GET …/providers/Microsoft.Compute/virtualMachines/web is Microsoft.Compute/virtualMachines/read at that machine;
+    roles and their assignments belong to the scope that they are at.
+    """
+    path = call.path.removeprefix("/arm")
+    holder, found, named = path.rpartition("/providers/")
+    if not found or "/" not in named:  # the hierarchy itself
+        named = f"Microsoft.Resources{path}"
+    namespace, *segments = named.split("/")
+    scope = holder if namespace.lower() == "microsoft.authorization" else path
+    return "/".join((namespace, *segments[::2], VERBS.get(call.method, "read"))), scope or "/"
 
 
 def require_place(world: World, subscription: str, group: str | None = None) -> None:

@@ -8,6 +8,7 @@ from cloudid_core.effects import HttpResponse
 
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
+from ..world.access import may
 from ..world.scopes import MANAGEMENT_GROUP
 from ..world.world import World
 from .conventions import answer, list_items, no_content, require_place
@@ -23,7 +24,10 @@ def list_tenants(world: World, call: Call) -> HttpResponse:
 
 
 def list_subscriptions(world: World, call: Call) -> HttpResponse:
-    return list_items(world, call, [_show_subscription(world, own_id) for own_id in world.subscriptions])
+    """Those that the caller may see."""
+    action = "Microsoft.Resources/subscriptions/read"
+    visible = [own for own in world.subscriptions if may(world, call.caller.object_id, action, f"/subscriptions/{own}")]
+    return list_items(world, call, [_show_subscription(world, own_id) for own_id in visible])
 
 
 def read_subscription(world: World, call: Call) -> HttpResponse:

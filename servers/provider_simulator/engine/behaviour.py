@@ -16,7 +16,7 @@ between least and most; the same seed gives the same delay:
     reads         GET of one object
     writes        requests that change an object, or refer to one: passwords, deletions, memberships, new principals
     lists         lists and filters, also of role assignments
-    assignments   the resource manager, when it assigns a role to a principal
+    assignments   the resource manager, when it assigns a role to a principal, and when it asks which roles a caller has
     sign_in       the token endpoint: applications, principals, and their passwords
     bin           `deletedItems`, after a deletion
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from attrs import evolve
 
+from .access import permit
 from .provisioning import MachineRequest, create_machine
 from .role_definitions import AMBIGUOUS, BUILT_IN, RoleDefinition
 from .world import World
@@ -52,8 +53,7 @@ def populate(world: World) -> None:
         principal = directory.add_principal(name, "Application", application)
         directory.add_password(application, "first", world.now(), world.now() + SECRET_LIFETIME)
         if name == SERVICE:
-            world.readers.add(principal.id)
-            world.writers.add(principal.id)
+            permit(world, principal.id, reading=True, writing=True)
     for group in GROUPS:
         directory.group(group)
     for outer, inner in NESTED.items():

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from ..engine.immutable import Immutable
 from ..engine.requests import Refusal
+from .access import permit
 from .machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, WEB_SITE, Identity, Machine, ScaleSet, resource_id
 from .world import World
 
@@ -79,7 +80,7 @@ def create_machine(world: World, request: MachineRequest) -> Machine:
         for group in request.groups:
             world.directory.join(world.directory.group(group), identity.principal_id)
         if request.reader:
-            world.readers.add(identity.principal_id)
+            permit(world, identity.principal_id, reading=True, writing=False)
     return machine
 
 
@@ -95,7 +96,7 @@ def remove_machine(world: World, name: str) -> None:
         del world.resources[scale_set.resource_id.lower()]
         del world.scale_sets[scale_set.name.lower()]
     if machine.system is not None and (machine.kind != "vmss_uniform" or last_of_set):
-        world.readers.discard(machine.system.principal_id)
+        permit(world, machine.system.principal_id, reading=False, writing=False)
         principal = world.directory.principals.get(machine.system.principal_id)
         if principal is not None:
             world.directory.remove_principal(principal)

@@ -20,6 +20,7 @@ class RoleDefinition(Immutable):
     actions: tuple[str, ...] = ()
     data_actions: tuple[str, ...] = ()
     assignable_scopes: tuple[str, ...] = EVERYWHERE
+    not_actions: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -28,10 +29,18 @@ class RoleDefinition(Immutable):
 
 BLOBS: Final = "Microsoft.Storage/storageAccounts/blobServices"
 
+OWNER: Final = RoleDefinition("8e3af657-a8ff-443c-a75c-2fe8c4bcb635", "Owner", ("*",))
+READER: Final = RoleDefinition("acdd72a7-3385-48ef-bd42-f606fba81ae7", "Reader", ("*/read",))
+
 BUILT_IN: Final = (
-    RoleDefinition("8e3af657-a8ff-443c-a75c-2fe8c4bcb635", "Owner", ("*",)),
-    RoleDefinition("b24988ac-6180-42a0-ab88-20f7382dd24c", "Contributor", ("*",)),
-    RoleDefinition("acdd72a7-3385-48ef-bd42-f606fba81ae7", "Reader", ("*/read",)),
+    OWNER,
+    RoleDefinition(
+        "b24988ac-6180-42a0-ab88-20f7382dd24c",
+        "Contributor",
+        ("*",),
+        not_actions=("Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write"),
+    ),
+    READER,
     RoleDefinition(
         "18d7d88d-d35e-4fb5-a5c3-7773c20a72d9",
         "User Access Administrator",
@@ -49,11 +58,15 @@ BUILT_IN: Final = (
         (f"{BLOBS}/containers/*",),
         (f"{BLOBS}/containers/blobs/*",),
     ),
-    RoleDefinition("21090545-7ca7-4776-b22c-e363652d74d2", "Key Vault Reader", ("Microsoft.KeyVault/vaults/read",)),
+    RoleDefinition(
+        "21090545-7ca7-4776-b22c-e363652d74d2",
+        "Key Vault Reader",
+        ("Microsoft.Authorization/*/read", "Microsoft.KeyVault/vaults/read"),
+    ),
     RoleDefinition(
         "9980e02c-c2be-4d73-94e8-173b1dc7cf3c",
         "Virtual Machine Contributor",
-        ("Microsoft.Compute/virtualMachines/*",),
+        ("Microsoft.Authorization/*/read", "Microsoft.Compute/virtualMachines/*"),
     ),
     RoleDefinition("43d0d8ad-25c7-4714-9337-8ba259a9fe05", "Monitoring Reader", ("*/read",)),
 )

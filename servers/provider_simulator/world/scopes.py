@@ -24,7 +24,7 @@ def covers(outer: str, inner: str) -> bool:
     return (
         outer in ("/", inner)
         or inner.startswith(f"{outer}/")
-        or (outer.startswith(IN_MANAGEMENT) and not inner.startswith(IN_MANAGEMENT))
+        or (outer.startswith(IN_MANAGEMENT) and inner != "/" and not inner.startswith(IN_MANAGEMENT))
     )
 
 

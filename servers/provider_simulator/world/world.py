@@ -64,9 +64,9 @@ class World:
         self.role_definitions: dict[str, RoleDefinition] = {}
         self.role_assignments = RoleAssignments(self.replication)
         self.readers: set[str] = set()
-        """Principals that may read everything in the resource manager and the directory."""
+        """Principals that may read the directory. Role assignments say what is permitted in the resource manager."""
         self.writers: set[str] = set()
-        """Principals that may also create, change and delete."""
+        """Principals that may create, change and delete in the directory."""
         self.machines: dict[str, Machine] = {}
         self.scale_sets: dict[str, ScaleSet] = {}
         self.instances_made: Counter[str] = Counter()

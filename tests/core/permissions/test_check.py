@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from servers.provider_simulator.world.access import permit
 from tests.engines import SecretsEngine, engine_config, engine_with_roles
 from tests.installation import Installation
 from tests.logins import configure_logins
@@ -33,7 +34,7 @@ def test_a_credential_that_may_do_everything_lacks_nothing() -> None:
 
 def test_what_is_missing_is_named_with_its_scope() -> None:
     world = engine_with_roles()
-    world.simulator.world.writers.discard(root_principal(world))
+    permit(world.simulator.world, root_principal(world), reading=True, writing=False)
     data = world.must("GET", "cloud/permissions?scope=/subscriptions/" + engine_config(world)["subscription_id"]).data
     scope = f"/subscriptions/{engine_config(world)['subscription_id']}"
     assert missing(data) == {
@@ -71,8 +72,7 @@ def test_a_provider_that_does_not_answer_leaves_it_open() -> None:
 def test_a_credential_that_may_not_even_ask_has_nothing_there() -> None:
     world = engine_with_roles()
     principal = root_principal(world)
-    world.simulator.world.readers.discard(principal)
-    world.simulator.world.writers.discard(principal)
+    permit(world.simulator.world, principal, reading=False, writing=False)
     data = world.must("GET", "cloud/permissions").data
     assert data["directory"] == []
     assert all(feature["granted"] is False for feature in data["features"])

@@ -15,6 +15,7 @@ from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.store import keys
 from cloudid_core.store.records import converter
 from cloudid_core.testing import Answer
+from servers.provider_simulator.world.access import permit
 from servers.provider_simulator.world.objects import Application
 from tests.engines import SecretsEngine, engine_config, engine_with_roles
 
@@ -95,8 +96,7 @@ class Rotating(SecretsEngine):
         other = self.scene["applications"][1]
         principal = self.simulator.world.directory.principal_of(other["client_id"])
         assert principal is not None
-        self.simulator.world.readers.add(principal.id)
-        self.simulator.world.writers.add(principal.id)
+        permit(self.simulator.world, principal.id, reading=True, writing=True)
         return {name: other[name] for name in ("client_id", "client_secret")}
 
     def status(self, path: str = "cloud") -> Any:

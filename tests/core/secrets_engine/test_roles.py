@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cloudid_core import Secret
+from servers.provider_simulator.world.access import permit
 from tests.engines import CONFIG, CREDS, NO_ID, ROLE, SecretsEngine, configured_engine
 
 DEFAULTS = {
@@ -208,8 +209,8 @@ def test_a_role_does_not_point_at_the_root_application(engine: SecretsEngine) ->
             "CLOUD_CLIENT_SECRET": Secret(other["client_secret"]),
         }
     )
-    engine.simulator.world.writers.update(p.id for p in engine.simulator.world.directory.principals.all())
-    engine.simulator.world.readers.update(engine.simulator.world.writers)
+    for principal in engine.simulator.world.directory.principals.all():
+        permit(engine.simulator.world, principal.id, reading=True, writing=True)
     assert engine.refused("POST", ROLE, {"application_object_id": other["object_id"]}) == (403, "self_target")
 
 

@@ -1,0 +1,71 @@
+"""Access: what role assignments let a principal do in the resource manager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from ..engine.behaviour import Replica
+from .role_assignments import RoleAssignment
+from .role_definitions import OWNER, READER, RoleDefinition
+from .scopes import covers
+from .world import World
+
+ROOT: Final = "/"
+
+
+def may(world: World, principal_id: str, action: str, scope: str) -> bool:
+    """Whether a role of the principal, or of a group that it is in, grants the action at the scope."""
+    return any(_grants(definition, action) for definition in granted(world, principal_id, scope))
+
+
+def granted(world: World, principal_id: str, scope: str) -> Iterator[RoleDefinition]:
+    """The roles that a principal has at a scope: its own first, then those of its groups."""
+    yield from _assigned(world, principal_id, scope)
+    for group in world.directory.groups_of(principal_id):
+        yield from _assigned(world, group.id, scope)
+
+
+def permit(world: World, principal_id: str, *, reading: bool, writing: bool) -> None:
+    """Let a principal read, or read and change, everything in the cloud from now on, or only that of the directory.
+
+    In the resource manager it has the role of readers or owners at the root, and none if it may not read.
+    """
+    for permitted, wanted in ((world.readers, reading), (world.writers, writing)):
+        (permitted.add if wanted else permitted.discard)(principal_id)
+    assignments = world.role_assignments
+    for each in tuple(assignments.of(principal_id)):
+        if each.scope == ROOT:
+            assignments.remove(each)
+    if reading:
+        assignments.add(
+            RoleAssignment(
+                guid=world.randomness.guid(f"access of {principal_id}"),
+                scope=ROOT,
+                definition=(OWNER if writing else READER).guid,
+                principal_id=principal_id,
+                principal_kind="ServicePrincipal",
+                made_at=world.now(),
+                made_by="",
+            )
+        )
+
+
+def _assigned(world: World, principal_id: str, scope: str) -> Iterator[RoleDefinition]:
+    for each in world.role_assignments.of(principal_id, Replica.ASSIGNMENTS):
+        if covers(each.scope, scope):
+            yield world.role_definitions[each.definition]
+
+
+def _grants(definition: RoleDefinition, action: str) -> bool:
+    return _is_among(action, definition.actions) and not _is_among(action, definition.not_actions)
+
+
+@lru_cache(maxsize=4096)
+def _is_among(action: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a pattern matches, in which `*` is any text; case is ignored."""
+    return any(
+        re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), action, re.IGNORECASE) for pattern in patterns
+    )
