@@ -1,5 +1,6 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
-# VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes.
+# VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes,
+# MIRROR a folder with Terraform's provider, built.
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 3
@@ -18,7 +19,7 @@ EXTRAS_vendor-sdks := $(EXTRAS_test) vendor-sdks
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo demo-cluster dev prove endure hostile soak docs bench figures lock clean
+.PHONY: help test pytest lint demo demo-cluster dev prove endure hostile soak terraform docs bench figures lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -59,6 +60,9 @@ soak: $(READY) ## Watch each server for MINUTES: memory, descriptors and store m
 	@for server in trio_server aiohttp_server; do \
 		$(BIN)/python -m tests.endurance.soak --server $$server --minutes $(MINUTES) --plot build/soak-$$server.svg || exit 1; \
 	done
+
+terraform: $(READY) ## Take everything that Terraform makes through its whole life, with the provider in the folder MIRROR
+	@$(BIN)/python -m pytest tests/terraform --terraform-mirror "$(MIRROR)"
 
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.documents > docs/reference.md

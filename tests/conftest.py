@@ -21,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, default=200, help="how many random lives the simulation goes through")
     parser.addoption("--seed", type=int, default=None, help="replay this one")
     parser.addoption("--cycles", type=int, default=3, help="how often each server is killed under load")
+    parser.addoption("--terraform-mirror", default=None, help="folder with Terraform's provider, built")
 
 
 @pytest.fixture
