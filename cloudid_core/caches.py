@@ -51,18 +51,11 @@ class Bounded(Generic[K, V]):
         return len(self._items)
 
 
-class Caches:
-    """All caches of one service."""
+class JwtCaches:
+    """What is remembered of login JWTs."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.records: Bounded[str, Any] = Bounded(settings.record_cache_size)
-        """Decoded records by entry key; each knows the version that it was decoded from."""
-        self.tokens: Bounded[str, Any] = Bounded(settings.record_cache_size)
-        """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
-        A record has no secret: of its token's text it holds a keyed hash only, which is refused as a token."""
-        self.snapshots: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
-        """What logins rest on, by mount and role; each knows the versions that it was made of."""
-        self.signatures: Bounded[Hashable, Any] = Bounded(settings.signature_cache_size)
+    def __init__(self, signatures: int) -> None:
+        self.signatures: Bounded[Hashable, Any] = Bounded(signatures)
         """Claims of JWTs whose signature held."""
         self.jws_headers: Bounded[bytes, str] = Bounded(64)
         """Key ids by the header, still encoded, that names them."""
@@ -70,6 +63,20 @@ class Caches:
         """Groups by the JSON of the claim that lists them."""
         self.collections: Bounded[str, Any] = Bounded(256)
         """What is known of a collection of resources, by all that their ids have in common, as it was written."""
+
+
+class Caches(JwtCaches):
+    """All caches of one service."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.signature_cache_size)
+        self.records: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        """Decoded records by entry key; each knows the version that it was decoded from."""
+        self.tokens: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
+        A record has no secret: of its token's text it holds a keyed hash only, which is refused as a token."""
+        self.snapshots: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
+        """What logins rest on, by mount and role; each knows the versions that it was made of."""
         self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
         """What the provider said about machines, principals and api-versions."""
         self.signing_keys: Bounded[Hashable, Any] = Bounded(64)

@@ -1,8 +1,27 @@
 """The authentication method: a machine presents its signed identity, and gets a service token if a role admits it."""
 
 from . import config, routes
+from .claims import Claims, check_claims
+from .decision import Needs, decide
+from .form import LoginForm
+from .given import GivenFacts, GivenMachine, given_facts
+from .roles import Role
+from .roles import check as check_role
+from .verification import UnknownKey, verify_login_jwt
 
 __all__ = [
+    "Claims",
+    "GivenFacts",
+    "GivenMachine",
+    "LoginForm",
+    "Needs",
+    "Role",
+    "UnknownKey",
+    "check_claims",
+    "check_role",
     "config",
+    "decide",
+    "given_facts",
     "routes",
+    "verify_login_jwt",
 ]

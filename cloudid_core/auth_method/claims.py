@@ -9,7 +9,7 @@ from typing import Annotated, Final, NoReturn, TypeAlias
 
 import msgspec
 
-from ..caches import Caches
+from ..caches import JwtCaches
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold, folds_to, resource_id
@@ -158,7 +158,7 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     other: OtherClaim | None = None
 
 
-def read(payload: bytes, caches: Caches) -> Claims:
+def read(payload: bytes, caches: JwtCaches) -> Claims:
     """Read the payload of a token whose signature held; `JWT_CLAIM_MISSING` names what is missing or malformed.
 
     The machines of a fleet are in the same groups, and all but the names of their ids is alike: that is remembered.
@@ -188,7 +188,7 @@ def read(payload: bytes, caches: Caches) -> Claims:
     )
 
 
-def _groups(raw: bytes, caches: Caches) -> frozenset[str] | None:
+def _groups(raw: bytes, caches: JwtCaches) -> frozenset[str] | None:
     """The groups of a JSON text, in lower case; `None` when it is null."""
     groups = caches.groups.peek(raw)
     if groups is None:
@@ -205,7 +205,7 @@ def _groups(raw: bytes, caches: Caches) -> frozenset[str] | None:
     return groups
 
 
-def _machine(said: _Payload, caches: Caches) -> tuple[NamedMachine | None, OtherClaim | None]:
+def _machine(said: _Payload, caches: JwtCaches) -> tuple[NamedMachine | None, OtherClaim | None]:
     """The machine that the token names, from the one claim that counts; a user-assigned identity is no machine."""
     claim, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
     if text is None:
@@ -229,7 +229,7 @@ def _other(claim: str, text: str) -> OtherClaim:
             return OtherClaim(claim, "", "")
 
 
-def _collection(head: str, caches: Caches) -> Collection:
+def _collection(head: str, caches: JwtCaches) -> Collection:
     named = resource_id.parse(f"{head}/x")
     kind = fold(named.type)
     collection = Collection(

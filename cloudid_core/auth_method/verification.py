@@ -6,7 +6,7 @@ checked anew at each login.
 
 from __future__ import annotations
 
-from ..caches import Caches
+from ..caches import JwtCaches
 from ..errors import CloudidError, Code, Refused
 from ..provider import KeySet
 from . import jws
@@ -21,7 +21,7 @@ class UnknownKey(CloudidError):
         super().__init__("the jwt names an unknown key")
 
 
-def verify_login_jwt(token: str, key_set: KeySet, caches: Caches, mount_id: str, limit: int) -> Claims:
+def verify_login_jwt(token: str, key_set: KeySet, caches: JwtCaches, mount_id: str, limit: int) -> Claims:
     """The claims of a token of at most `limit` bytes that a key of the set signed.
 
     Raises `UnknownKey`, or `Refused` with `FIELD_INVALID` (the token is too long), `JWT_MALFORMED`, `LOGIN_REFUSED` or,

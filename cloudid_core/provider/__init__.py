@@ -18,6 +18,7 @@ from .assertions import Assertions, Source, federated_token_file
 from .assignments import assign, assignment_path, scope
 from .client import PROVIDER_FAILURES, Client, Credentials, refusal_of
 from .compute import Machine
+from .discovery import KeyDocument, usable_keys
 from .facts import known_groups, known_machine, machine_facts, member_groups
 from .granted import Actions, actions_at, directory_permissions
 from .groups import add_member
@@ -41,6 +42,7 @@ __all__ = [
     "Family",
     "Id",
     "Identities",
+    "KeyDocument",
     "KeySet",
     "Machine",
     "NewPassword",
@@ -83,6 +85,7 @@ __all__ = [
     "remove_password",
     "scope",
     "select",
+    "usable_keys",
     "wait_until_accepted",
     "while_fresh",
 ]

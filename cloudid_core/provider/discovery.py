@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from attrs import frozen
@@ -66,8 +66,10 @@ class _Key(msgspec.Struct):
     e: str = ""
 
 
-class _KeySet(msgspec.Struct):
-    keys: list[msgspec.Raw]
+class KeyDocument(msgspec.Struct):
+    """A JSON Web Key Set (RFC 7517 section 5)."""
+
+    keys: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST_KEYS)]
 
 
 async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
@@ -89,10 +91,8 @@ async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
         raise nonsense()
     tenant_id = _tenant_id(documents, tenant)
     issuers = frozenset(document.issuer for document in documents)
-    key_sets = await gather([_key_set(address, budget) for address in addresses])
-    published = (key for key_set in key_sets for key in key_set if _is_for(key, tenant_id, issuers))
-    imported = ((key.kid or key.x5t or "", _import(key)) for key in published)
-    keys = {kid: key for kid, key in imported if key is not None and 0 < len(kid) <= _LONGEST_TEXT}
+    found = await gather([_key_document(address, budget) for address in addresses])
+    keys = {kid: key for document in found for kid, key in usable_keys(document, tenant_id, issuers).items()}
     if not keys:
         raise nonsense()
     return Published(tenant_id, issuers, keys)
@@ -107,16 +107,18 @@ async def _document(address: str, budget: RetryBudget) -> _Document | ProviderPr
         return problem
 
 
-async def _key_set(address: str, budget: RetryBudget) -> list[_Key]:
-    """The keys at an address. One that is of another shape is left out, so that it cannot spoil the others."""
-    answer = read(await _get(address, budget), _KeySet)
-    if len(answer.keys) > MOST_KEYS:
-        raise nonsense()
+async def _key_document(address: str, budget: RetryBudget) -> KeyDocument:
+    return read(await _get(address, budget), KeyDocument)
+
+
+def usable_keys(document: KeyDocument, tenant_id: str, issuers: frozenset[str]) -> dict[str, RSAPublicKey]:
+    """The keys that verify tokens of a tenant, by key id. One of another shape is left out: it spoils no other."""
     keys: list[_Key] = []
-    for raw in answer.keys:
+    for raw in document.keys:
         with suppress(ValueError, RecursionError):
             keys.append(msgspec.json.decode(raw, type=_Key))
-    return keys
+    imported = ((key.kid or key.x5t or "", _import(key)) for key in keys if _is_for(key, tenant_id, issuers))
+    return {kid: key for kid, key in imported if key is not None and 0 < len(kid) <= _LONGEST_TEXT}
 
 
 async def _get(address: str, budget: RetryBudget) -> HttpResponse:
