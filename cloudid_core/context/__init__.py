@@ -1,7 +1,7 @@
 """What every program is handed."""
 
 from . import queue
-from .context import Context
+from .context import Context, Mountable
 from .keyring import (
     KEYRING_BYTES,
     begin_data_key,
@@ -21,6 +21,7 @@ __all__ = [
     "Context",
     "Due",
     "Job",
+    "Mountable",
     "begin_data_key",
     "begin_token_keys",
     "drop_keys",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from attrs import field, frozen
@@ -10,7 +10,8 @@ from attrs import field, frozen
 from ..caches import Caches
 from ..credentials import RootCredential
 from ..deadline import Deadline
-from ..effects import Instant
+from ..effects import Instant, Program
+from ..errors import Code, Refused
 from ..forms import Terms
 from ..health import Node
 from ..mounts import Mount
@@ -19,36 +20,51 @@ from ..settings import Settings
 from ..store import Found, Records
 
 
+async def _no_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
+    return None
+
+
+async def _no_client(context: Context, mount: Mount, deadline: Deadline) -> Client:
+    raise Refused(Code.CONFIG_MISSING)
+
+
+async def _nothing_to_release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
+    pass
+
+
+async def _nothing_kept(context: Context, mount: Mount) -> int:
+    return 0
+
+
+async def _no_target(context: Context, mount: Mount, role: str) -> str:
+    return ""
+
+
+@frozen(kw_only=True)
+class Mountable:
+    """A kind of mount, and its answers to programs that serve all mounts. By default it has nothing to say."""
+
+    token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
+    """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
+    lease_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
+    """What now limits the leases of a role, at the role's place in the store. `None`: the role is gone."""
+    client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
+    """The client for the mount's calls to the provider. Refuses with `CONFIG_MISSING` without a configuration."""
+    release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _nothing_to_release
+    """Hands what the records of a retired mount hold at the provider to the journal, by commits that expect the fence.
+    Repeating it is harmless."""
+    count_kept: Callable[[Context, Mount], Program[int]] = _nothing_kept
+    """How many records of a mount, beside its leases and intents, keep objects at the provider."""
+    target: Callable[[Context, Mount, str], Program[str]] = _no_target
+    """The client id of the application whose secrets a role lends; empty if it lends none of one."""
+    config: type[RootCredential] | None = None
+    """The record of the mount's configuration, where it holds a root credential."""
+
+
 class Components(Protocol):
-    """What programs ask of the component behind a mount, whichever it is. `catalog` answers."""
+    """Finds the component behind a mount. The catalog does."""
 
-    async def client(self, context: Context, mount: Mount, deadline: Deadline) -> Client:
-        """The client for the mount's calls to the provider. Refuses with `CONFIG_MISSING` without a configuration."""
-        ...
-
-    async def token_terms(self, context: Context, mount: Mount, role: str) -> Found[Terms] | None:
-        """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
-        ...
-
-    async def lease_terms(self, context: Context, mount: Mount, role: str) -> Found[Terms] | None:
-        """What now limits the leases of a role, at the role's place in the store. `None`: the role is gone."""
-        ...
-
-    async def target(self, context: Context, mount: Mount, role: str) -> str:
-        """The client id of the application whose secrets a role lends; empty if it lends none of one."""
-        ...
-
-    async def release(self, context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-        """Hands what the records of a retired mount hold at the provider to the journal. Repeating it is harmless."""
-        ...
-
-    async def count_kept(self, context: Context, mount: Mount) -> int:
-        """How many records of a mount, beside its leases and intents, keep objects at the provider."""
-        ...
-
-    def config_form(self, mount: Mount) -> type[RootCredential] | None:
-        """The record of the mount's configuration, where it holds a root credential."""
-        ...
+    def of(self, mount: Mount) -> Mountable: ...
 
     def is_mountable(self, kind: str, type_name: str) -> bool:
         """Whether operators can mount a component of this kind and type."""

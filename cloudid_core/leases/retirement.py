@@ -75,7 +75,7 @@ async def _retire(context: Context, mount: Mount, now: Instant, puts: Mapping[st
 
 async def _touch_config(context: Context, mount: Mount) -> Changes:
     """Writes the configuration of a mount as it is; an empty one in place of a damaged one."""
-    form = context.components.config_form(mount)
+    form = context.components.of(mount).config
     if form is None:
         return Changes()
     key = keys.config(mount.id)
@@ -86,7 +86,7 @@ async def _touch_config(context: Context, mount: Mount) -> Changes:
 async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Progress:
     """Make one attempt in a request for everything that a retired mount has at the provider, while there is time."""
     scope = Scope(mount)
-    await context.components.release(context, mount, now, NO_FENCE)
+    await context.components.of(mount).release(context, mount, now, NO_FENCE)
     progress = Progress(await mark(context, scope, due_after(context, deadline), deadline))
     await work_off(context, scope, now, deadline, progress)
     await _undo_intents(context, mount, now, deadline, progress)
@@ -148,7 +148,7 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
     """What is left of a retired mount, and why. Intents are read last, as objects move to them from everything else."""
     rotations = await ListKeys(keys.due_queue(mount.id, queue.ROTATION), "", 1)
     rotates_at = [queue.parse(key)[0] for key in rotations if queue.is_named(key)]
-    roles = await context.components.count_kept(context, mount)
+    roles = await context.components.of(mount).count_kept(context, mount)
     leases = await context.records.names(keys.mount_leases(mount.id))
     intents = await context.records.names(keys.intents(mount.id))
     known_leases, damaged_leases = await context.records.find_all_fresh(
@@ -185,7 +185,7 @@ class Dropped:
 async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Dropped:
     """Drop the records of everything that a retired mount has at the provider. The background wipes its storage."""
     dropped = Dropped()
-    await context.components.release(context, mount, now, NO_FENCE)
+    await context.components.of(mount).release(context, mount, now, NO_FENCE)
     prefix = keys.mount_leases(mount.id)
     while page := await ListKeys(prefix, "", PAGE):
         await deadline.remaining()
@@ -239,7 +239,7 @@ async def wipe_mount(job: Job) -> None:
     if mount is None:
         await context.records.commit(Changes({**job.fence, **table.expected}, deletes=(job.key,)))
         return
-    await context.components.release(context, mount, job.now, job.fence)
+    await context.components.of(mount).release(context, mount, job.now, job.fence)
     if mount.kind == AUTH:
         await _end_tokens(job)
     for prefix in (keys.mount_leases(mount.id), keys.batch_leases(mount.id)):
@@ -271,7 +271,7 @@ async def _is_something_left(job: Job, mount: Mount) -> bool:
     for prefix in (rotation, keys.mount_leases(job.mount_id), keys.intents(job.mount_id)):
         if await ListKeys(prefix, "", 1):
             return True
-    return await job.context.components.count_kept(job.context, mount) > 0
+    return await job.context.components.of(mount).count_kept(job.context, mount) > 0
 
 
 async def _end_leases(job: Job, prefix: str) -> None:

@@ -13,7 +13,7 @@ from ..forms import TEXT, Json, setting
 from ..messages import Answer, Operation
 from ..provider import PROVIDER_FAILURES, Actions, Client, actions_at, directory_permissions, refusal_of
 from ..provider import scope as parse_scope
-from ..routing import Call, Route
+from ..routing import Call, Route, mount_client
 from .table import Api, Feature, Need, features_of
 
 MOST_SCOPES: Final = 20
@@ -51,7 +51,7 @@ def permissions_route(scopes: Scopes) -> Route:
     """The route `permissions` of a component."""
 
     async def read_permissions(call: Call) -> Answer:
-        client = await call.context.components.client(call.context, call.mount, call.deadline)
+        client = await mount_client(call.context, call.mount.id, call.deadline)
         named = sorted({_parsed(call)} if call.form(PermissionsForm).scope else await scopes(call))
         granted = await _ask(client, named[:MOST_SCOPES])
         left_out = len(named) - MOST_SCOPES

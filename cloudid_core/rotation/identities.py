@@ -38,7 +38,7 @@ async def proofs_of(
     context: Context, mount: Mount, config: RootCredential | None, before: Proofs, now: Instant
 ) -> Proofs:
     """What a mount proves itself with once it has a configuration (`None`: it has none)."""
-    form = context.components.config_form(mount) or RootCredential
+    form = context.components.of(mount).config or RootCredential
     used = effective(config or form(), context.settings.environment)
     current = _ids(used.client_id)
     is_of_platform = credentials_of(context, mount, used).source is Source.MANAGED_IDENTITY
@@ -88,7 +88,7 @@ async def _kept(context: Context, identities: Identities) -> Identities:
     mounts = (await mount_table(context.records)).record.mounts
     kept, now = identities.of_mounts(mount.id for mount in mounts), await Now()
     for mount in mounts:
-        if context.components.config_form(mount) is None:
+        if context.components.of(mount).config is None:
             continue
         with suppress(EntryDamaged, Refused):  # the operator has to write it, or a variable, anew
             before = identities.of(mount.id)
@@ -131,7 +131,7 @@ async def _pointing_at(context: Context, client_id: str, most: int) -> list[Self
 
 async def _target(context: Context, mount: Mount, role: str) -> str:
     try:
-        return (await context.components.target(context, mount, role)).lower()
+        return (await context.components.of(mount).target(context, mount, role)).lower()
     except EntryDamaged:
         return ""
 

@@ -20,7 +20,7 @@ HINT_LENGTH: Final = 3
 
 async def find_root(context: Context, mount: Mount) -> Found[RootCredential] | None:
     """The stored configuration of a mount of either kind."""
-    form = context.components.config_form(mount)
+    form = context.components.of(mount).config
     return await context.records.find(keys.config(mount.id), form) if form else None
 
 
@@ -32,7 +32,7 @@ def is_managed(context: Context, root: RootCredential) -> bool:
 async def is_used_elsewhere(context: Context, mount_id: str, secret: Secret) -> bool:
     """Whether another mount of this service proves itself with a secret: without it, that one would be locked out."""
     for other in (await mount_table(context.records)).record.mounts:
-        form = context.components.config_form(other)
+        form = context.components.of(other).config
         if other.id == mount_id or form is None:
             continue
         found = await context.records.find(keys.config(other.id), form)

@@ -120,7 +120,7 @@ async def _refuse_to_strand(call: Call) -> dict[str, int]:
     _, expects = await context.records.find_for_writing(keys.intent_guard(mount.id), IntentGuard)
     intents, leases = keys.intents(mount.id), keys.mount_leases(mount.id)
     listed = [(intents, await ListKeys(intents, "", MOST_NAMED + 1))]
-    keeping = await context.components.count_kept(context, mount)
+    keeping = await context.components.of(mount).count_kept(context, mount)
     listed += [(prefix, await ListKeys(prefix, "", MOST_NAMED + 1)) for prefix in (leases, intents)]
     named: list[str] = [f"roles that keep an application: {keeping}"] if keeping else []
     for what, prefix in (("lease", leases), ("intent", intents)):

@@ -158,7 +158,7 @@ async def _intents(reader: Reader, mounts: Iterable[Mount]) -> list[Intent]:
 async def _config(call: Call, reader: Reader, mount: Mount) -> RootCredential | None:
     """The root credential that counts for a mount, if it is of a kind that has one."""
     context = call.context
-    form = context.components.config_form(mount)
+    form = context.components.of(mount).config
     if form is None:
         return None
     found = await reader.at(keys.config(mount.id), form)

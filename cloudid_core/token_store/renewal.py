@@ -87,7 +87,7 @@ async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms,
     terms = Terms(default=mount.default_ttl(context.settings), max=mount.max_ttl(context.settings), period=token.period)
     expects: dict[str, int] = {}
     if token.role:
-        found = await context.components.token_terms(context, mount, token.role)
+        found = await context.components.of(mount).token_terms(context, mount, token.role)
         if found is None:
             raise Refused(Code.ROLE_NOT_FOUND)
         terms, expects = found.record, found.expected

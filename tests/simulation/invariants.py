@@ -139,7 +139,7 @@ def root_secrets(installation: RecordedInstallation) -> Iterator[tuple[str, list
     mounts = installation.peek(records.find(keys.MOUNTS, MountTable))
     assert mounts is not None
     for mount in mounts.record.mounts:
-        form = installation.service.context.components.config_form(mount)
+        form = installation.service.context.components.of(mount).config
         config = installation.peek(records.find(keys.config(mount.id), form)) if form else None
         if config is None or not config.record.client_secret:
             continue

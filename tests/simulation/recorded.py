@@ -77,7 +77,7 @@ class RecordedInstallation(Installation):
         """What the mounts prove themselves with, by their stored configurations."""
         records = self.service.context.records
         table = self.peek(mount_table(records)).record
-        forms = [(mount, self.service.context.components.config_form(mount)) for mount in table.mounts]
+        forms = [(mount, self.service.context.components.of(mount).config) for mount in table.mounts]
         configs = [self.peek(records.find(keys.config(mount.id), form)) for mount, form in forms if form]
         return {config.record.client_id for config in configs if config}
 
