@@ -160,7 +160,7 @@ class Loop:
         self._context.node.note(HealthProblem.DUE_NAME_DAMAGED, [{"key": key[:MOST_SHOWN]} for key in damaged])
         for key in damaged:
             if not now < (self._aside.get(key) or 0.0):
-                self._aside.put(key, now + queue.LONGEST_PAUSE)
+                self._aside.put(key, now + queue.PAUSES.longest)
                 damage = Problem.of(EntryDamaged(key, ABSENT))
                 await _record(JobFailed(job="due name", ref=key[:MOST_SHOWN], problem=damage))
 
@@ -192,13 +192,13 @@ class Loop:
             except Conflict:
                 continue  # another request was faster: what is still due is read again
             except EntryDamaged as damaged:
-                self._aside.put(key, now + queue.LONGEST_PAUSE)  # others must not wait for what cannot be read
+                self._aside.put(key, now + queue.PAUSES.longest)  # others must not wait for what cannot be read
                 await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(damaged)))
             except (HostFailure, Refused) as failure:
                 await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
                 break
             except Exception as bug:  # noqa: BLE001  # one broken record must not delay the others
-                self._aside.put(key, now + queue.LONGEST_PAUSE)
+                self._aside.put(key, now + queue.PAUSES.longest)
                 await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(bug)))
                 bugs.append(bug)
         return bugs

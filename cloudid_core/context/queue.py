@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from ..backoff import Backoff
 from ..deadline import Deadline
-from ..effects import Instant, RandomBytes
+from ..effects import Instant
 from ..store import Changes, Found, expected, keys
 from .context import Context
 
@@ -33,8 +34,7 @@ NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 """What a commit of a request expects of the leadership: nothing."""
 
 _KEY: Final = re.compile(rf"{keys.DUE}[^/]+/[^/]+/[0-9]{{13}}/.*", re.DOTALL)
-FIRST_PAUSE: Final = 2.0
-LONGEST_PAUSE: Final = 3600.0
+PAUSES: Final = Backoff(first=2.0, longest=3600.0, spread=(0.5, 1.5))
 
 
 @frozen
@@ -67,9 +67,8 @@ def parse(key: str) -> tuple[Instant, str, str, str]:
 
 
 async def retry_at(job: Job, attempts: int) -> Instant:
-    """When to try again after a number of attempts: after 2 s, doubling to an hour, ±50 %."""
-    jitter = (await RandomBytes(1))[0] / 256
-    return job.now + min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 12), LONGEST_PAUSE) * (0.5 + jitter)
+    """When to try again after a number of attempts."""
+    return job.now + await PAUSES.draw(attempts)
 
 
 async def drop(job: Job, record_key: str, found: Found[Any] | None) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec.structs import replace
 
 from ..errors import Code, ProviderProblem, Refused
@@ -12,14 +10,12 @@ from .client import Client, Credentials
 from .oauth import prove_secret
 from .propagation import Family, may_pass, rest
 
-PAUSE: Final = 2.0
-"""Seconds between two questions: the endpoint's servers learn of a secret one after the other."""
-
 
 async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *, needed: int = 1) -> bool:
     """Whether the token endpoint accepts a secret `needed` times in a row, before the client's deadline passes.
 
-    A secret or an application that it does not know yet is asked for again. Raises what else the endpoint answers.
+    It is asked again and again: its servers learn of a secret one after the other. Raises what it answers but that it
+    does not know the secret or the application.
     """
     bearer = replace(client, credentials=Credentials(client_id=client_id))
     in_a_row = 0
@@ -37,5 +33,5 @@ async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *,
             return False
         if in_a_row >= needed:
             return True
-        if not await rest(client, PAUSE):
+        if not await rest(client):
             return False

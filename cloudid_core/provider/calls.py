@@ -7,8 +7,9 @@ from typing import Final
 
 from attrs import frozen
 
+from ..backoff import draw_chance
 from ..deadline import Deadline
-from ..effects import CallProvider, HttpRequest, HttpResponse, Instant, Now, RandomBytes, Sleep
+from ..effects import CallProvider, HttpRequest, HttpResponse, Instant, Now, Sleep
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
 from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
 from .single_flight import Flight, Pause
@@ -83,8 +84,7 @@ async def _pause(
     now = await Now()
     asked = retry_after(answer.headers, now) if isinstance(answer, HttpResponse) else None
     if asked is None:
-        jitter = int.from_bytes(await RandomBytes(2)) / 2**16
-        pause = budget.retry.pause(retry_number, jitter)
+        pause = budget.retry.pause(retry_number, await draw_chance())
         if isinstance(answer, ProviderUnreachable) and not answer.sent:
             pause = min(pause, started_at + UNCONNECTED_SECONDS - now)
             if pause <= 0:

@@ -10,7 +10,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from ..effects import Instant, Now, Program, RandomBytes, Sleep
+from ..backoff import Backoff
+from ..effects import Instant, Now, Program, Sleep
 from ..errors import ProviderProblem
 from .client import Client
 from .retry import SHORTEST_TRY
@@ -20,9 +21,7 @@ T = TypeVar("T")
 GRACE: Final = 120.0
 """Seconds after which an object is no longer fresh, unless the declared settle time is shorter."""
 
-FIRST_PAUSE: Final = 2.0
-GROWTH: Final = 1.5
-LONGEST_PAUSE: Final = 10.0
+PAUSES: Final = Backoff(first=2.0, longest=10.0, growth=1.5)
 
 
 class Family(Enum):
@@ -81,20 +80,19 @@ async def while_fresh(client: Client, attempt: Callable[[], Program[T]], *, fami
     Raises the last `ProviderProblem` when the object is no longer fresh, or no time is left for another attempt.
     """
     grace = min(GRACE, client.settings.settle_time)
-    pause = FIRST_PAUSE
+    retries = 0
     while True:
         try:
             return await attempt()
         except ProviderProblem as problem:
-            if not may_pass(family, problem) or await Now() >= made_at + grace or not await rest(client, pause):
+            retries += 1
+            if not may_pass(family, problem) or await Now() >= made_at + grace or not await rest(client, retries):
                 raise
-        pause = min(pause * GROWTH, LONGEST_PAUSE)
 
 
-async def rest(client: Client, seconds: float) -> bool:
-    """Wait so long, ±20 %; `False`, without waiting, when the deadline leaves no time to try again after that."""
-    jitter = int.from_bytes(await RandomBytes(2)) / 2**16
-    pause = seconds * (0.8 + 0.4 * jitter)
+async def rest(client: Client, n: int = 1) -> bool:
+    """Wait before the n-th retry; `False`, at once, when the deadline leaves no time to try again after that."""
+    pause = await PAUSES.draw(n)
     if await Now() + pause + SHORTEST_TRY > client.deadline.at:
         return False
     await Sleep(pause)

@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from math import inf
 from typing import Final
 
 from attrs import frozen
 
+from ..backoff import Backoff
 from ..effects import Instant
 
 RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
@@ -37,9 +39,9 @@ class RetryPolicy:
     retry_delay: float = 4.0
     max_retry_delay: float = 60.0
 
-    def pause(self, n: int, jitter: float) -> float:
-        """Seconds before the n-th retry (from 1): doubled each time, ±20 % for a jitter between 0 and 1."""
-        return min(self.retry_delay * 2.0 ** (n - 1) * (0.8 + 0.4 * jitter), self.max_retry_delay)
+    def pause(self, n: int, chance: float) -> float:
+        """Seconds before the n-th retry (from 1): doubled each time, ±20 % for a chance from 0 to 1."""
+        return min(Backoff(first=self.retry_delay, longest=inf).pause(n, chance), self.max_retry_delay)
 
 
 def is_uncertain(status: int) -> bool:

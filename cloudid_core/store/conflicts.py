@@ -6,16 +6,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
+from ..backoff import Backoff
 from ..deadline import Deadline
-from ..effects import Now, Program, RandomBytes, Sleep
+from ..effects import Now, Program, Sleep
 from ..errors import Code, Conflict, Refused
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FIRST_PAUSE: Final = 0.004
-LONGEST_PAUSE: Final = 0.25
-"""Bounds in seconds of the pause before a retry. It doubles each time, and a random part of it is waited."""
+PAUSES: Final = Backoff(first=0.004, longest=0.25, spread=(0.0, 1.0))
 
 PATIENCE: Final = 30.0
 """Seconds for which a program without a deadline of its own is retried."""
@@ -30,7 +29,7 @@ def retry_on_conflict(program: Callable[P, Program[T]]) -> Callable[P, Program[T
 
     @wraps(program)
     async def retrying(*args: P.args, **kwargs: P.kwargs) -> T:
-        pause, until = FIRST_PAUSE, 0.0
+        retries, until = 0, 0.0
         while True:
             try:
                 return await program(*args, **kwargs)
@@ -38,11 +37,11 @@ def retry_on_conflict(program: Callable[P, Program[T]]) -> Callable[P, Program[T
                 pass
             now = await Now()
             until = until or _deadline_in(args, now)
-            jitter = int.from_bytes(await RandomBytes(2)) / 2**16
-            if now + pause * jitter >= until:
+            retries += 1
+            pause = await PAUSES.draw(retries)
+            if now + pause >= until:
                 raise Refused(Code.STORE_CONTENDED)
-            await Sleep(pause * jitter)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            await Sleep(pause)
 
     return retrying
 

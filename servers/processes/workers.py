@@ -22,13 +22,14 @@ from typing import Final
 from attrs import define, frozen
 from structlog.typing import FilteringBoundLogger
 
+from cloudid_core.backoff import Backoff
+
 from ..logs.logs import describe_error
 
 STEADY_SECONDS: Final = 10.0
 """A worker that dies sooner is replaced after a pause."""
 
-FIRST_PAUSE: Final = 0.25
-LONGEST_PAUSE: Final = 30.0
+PAUSES: Final = Backoff(first=0.25, longest=30.0, spread=(1.0, 1.0))
 FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -68,7 +69,7 @@ class _Place:
     def plan_replacement(self, now: float) -> float:
         """Note that the process has died; seconds until the next one is started."""
         self.short_lives = self.short_lives + 1 if now - self.started_at < STEADY_SECONDS else 0
-        pause = min(FIRST_PAUSE * 2.0 ** (self.short_lives - 2), LONGEST_PAUSE) if self.short_lives > 1 else 0.0
+        pause = PAUSES.pause(self.short_lives - 1, 0.0) if self.short_lives > 1 else 0.0
         self.pid, self.is_ready, self.start_at = 0, False, now + pause
         return pause
 

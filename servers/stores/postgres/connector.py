@@ -13,6 +13,7 @@ from typing import Final
 
 from attrs import define
 
+from cloudid_core.backoff import Backoff
 from cloudid_core.errors import StoreFailed
 
 from ...runtime.runtime import Event, Runtime
@@ -23,8 +24,7 @@ from .session import Backend, Session, open_session
 PATIENCE: Final = 5.0
 """Seconds after a loss in which requests wait for a new session, and that a commit waits for the end of a doubt."""
 
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 2.0
+PAUSES: Final = Backoff(first=0.05, longest=2.0, spread=(0.5, 1.0))
 
 
 @define(eq=False)
@@ -51,7 +51,7 @@ class Connector:
         self._doubt: Doubt | None = None
         self._identity = ""
         self._reason = ""
-        self._pause = 0.0
+        self._retries = 0
         self._lost_at = 0.0
         self.writer: Final = os.urandom(12).hex().encode()
         self.timeline = 0
@@ -89,7 +89,7 @@ class Connector:
     def end(self) -> None:
         """The database has answered."""
         self._doubt = None
-        self._pause = 0.0
+        self._retries = 0
 
     async def outcome(self, doubt: Doubt) -> bool:
         """Whether the next session has soon settled what became of a batch whose connection was lost."""
@@ -102,8 +102,9 @@ class Connector:
 
     async def _reconnect(self) -> None:
         while self._session is None:
-            await self._runtime.wait(self._runtime.new_event(), self._pause * random.uniform(0.5, 1.0))
-            self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
+            pause = PAUSES.pause(self._retries, random.random()) if self._retries else 0.0
+            await self._runtime.wait(self._runtime.new_event(), pause)
+            self._retries += 1
             try:
                 await self._connect()
             except StoreFailed as failure:

@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 from psycopg.pq.abc import PGresult as Result
 
+from cloudid_core.backoff import Backoff
 from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
@@ -34,8 +35,7 @@ COLLISIONS: Final = 20
 LOSSES: Final = 3
 """How often a batch, or a read, may lose its connection."""
 
-FIRST_PAUSE: Final = 0.002
-LONGEST_PAUSE: Final = 0.2
+PAUSES: Final = Backoff(first=0.002, longest=0.2, spread=(0.0, 1.0))
 READ_ONLY_SECONDS: Final = 1.0
 """How long commits are refused after the database said that it is read-only, before another connection is tried."""
 
@@ -205,9 +205,9 @@ class PostgresStore:
                 answer = await self._send(tickets)
             except StatementFailed as failure:
                 if failure.state in COLLIDED:
-                    pause = random.uniform(0.0, min(FIRST_PAUSE * 2**collisions, LONGEST_PAUSE))
-                    await self._runtime.wait(self._runtime.new_event(), pause)
                     collisions += 1
+                    pause = PAUSES.pause(collisions, random.random())
+                    await self._runtime.wait(self._runtime.new_event(), pause)
                     continue
                 if failure.state.startswith(FAULTS_OF_ONE) and len(tickets) > 1:
                     for ticket in tickets:

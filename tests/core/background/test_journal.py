@@ -161,7 +161,7 @@ def test_failures_are_kept_with_their_reason_and_tried_again_later_and_later() -
     assert attempts[0] >= 3
     assert attempts[-1] - attempts[-2] <= 2
     world.heal()
-    world.pass_time(2 * queue.LONGEST_PAUSE)
+    world.pass_time(2 * queue.PAUSES.longest)
     assert found(world) is None
 
 
@@ -177,7 +177,7 @@ def test_without_a_configuration_it_waits_for_one() -> None:
     assert waiting is not None
     assert waiting.reason == "provider: the mount is not configured"
     world.store.commit({}, {keys.config(world.mount().id): config.value}, ())
-    world.pass_time(2 * queue.LONGEST_PAUSE)
+    world.pass_time(2 * queue.PAUSES.longest)
     assert (found(world), world.alive("application")) == (None, [])
 
 

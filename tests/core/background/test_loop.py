@@ -296,7 +296,7 @@ def test_what_met_a_bug_is_set_aside_for_a_while_and_holds_nothing_up() -> None:
         round_.run()
     assert sorted(round_.done) == [f"m/{number}" for number in range(5)]
     assert round_.run() == PAUSE
-    round_.setting.world.advance(queue.LONGEST_PAUSE)
+    round_.setting.world.advance(queue.PAUSES.longest)
     with pytest.raises(ExceptionGroup):
         round_.run()
 
@@ -405,7 +405,7 @@ def test_every_commit_of_the_background_is_fenced_also_when_the_provider_refuses
     assert any(key.startswith(keys.LEASES) for key in stored)
     assert any("/intent/" in key for key in stored)
     world.heal()
-    world.pass_time(2 * queue.LONGEST_PAUSE)
+    world.pass_time(2 * queue.PAUSES.longest)
     assert world.alive("application") == world.alive("password") == []
     unfenced = [commit for commit in commits(world, start) if keys.LEADER_TERM not in commit.expects]
     assert all(set(commit.puts) <= {keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL} for commit in unfenced)

@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core.background.journal import UNDER_WAY
 from cloudid_core.context import queue
-from cloudid_core.context.queue import LONGEST_PAUSE, Due
+from cloudid_core.context.queue import PAUSES, Due
 from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError, Conflict
 from cloudid_core.leases.revocation import end_lease, end_leases, forget_lease
@@ -68,7 +68,7 @@ def test_a_lease_that_cannot_be_removed_stays_listed_with_its_reason() -> None:
     world, lease_id = ending("existing")
     world.fail("graph", status=403, code="Authorization_RequestDenied")
     for hours in range(30):
-        world.pass_time(LONGEST_PAUSE)
+        world.pass_time(PAUSES.longest)
         lease = world.lease(lease_id)
         assert lease is not None
         assert hours < lease.attempts < hours + 30
@@ -76,7 +76,7 @@ def test_a_lease_that_cannot_be_removed_stays_listed_with_its_reason() -> None:
         assert world.store.read(lease.stuck_key)
         assert world.due(queue.LEASE) == [lease.due_key]
     world.heal()
-    world.pass_time(2 * LONGEST_PAUSE)
+    world.pass_time(2 * PAUSES.longest)
     assert entries(world, lease_id) == []
     assert world.alive("password") == []
 
@@ -84,7 +84,7 @@ def test_a_lease_that_cannot_be_removed_stays_listed_with_its_reason() -> None:
 def test_ending_a_lease_again_makes_it_due_at_once() -> None:
     world, lease_id = ending("existing")
     world.fail("graph", status=403)
-    world.pass_time(3 * LONGEST_PAUSE)
+    world.pass_time(3 * PAUSES.longest)
     world.heal()
     end(world, lease_id)
     world.tick()
@@ -195,7 +195,7 @@ def test_a_lease_that_is_dropped_leaves_its_objects_to_the_journal() -> None:
     world.pass_time(600)
     assert world.alive("application")
     world.heal()
-    world.pass_time(2 * LONGEST_PAUSE)
+    world.pass_time(2 * PAUSES.longest)
     for kind in ("application", "principal", "password", "assignment"):
         assert world.alive(kind) == []
     assert world.due(queue.INTENT) == []

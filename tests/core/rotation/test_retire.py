@@ -40,7 +40,7 @@ def test_a_removal_that_fails_is_tried_again_and_shows() -> None:
     assert world.knows(old)
     assert "403 Authorization_RequestDenied" in world.status()["last_error"]
     world.heal()
-    world.pass_time(2 * queue.LONGEST_PAUSE)
+    world.pass_time(2 * queue.PAUSES.longest)
     assert not world.knows(old)
     assert (world.status()["phase"], world.status()["last_error"]) == ("idle", "")
 

@@ -95,7 +95,7 @@ def test_a_configuration_that_was_removed_meanwhile_leaves_no_secret_behind() ->
     subscription = world.scene["subscriptions"][0]
     given = {"tenant_id": world.simulator.world.tenant_id, "subscription_id": subscription}
     world.must("POST", "cloud/config", {**given, "client_id": root["client_id"], "client_secret": secret})
-    world.pass_time(2 * queue.LONGEST_PAUSE)
+    world.pass_time(2 * queue.PAUSES.longest)
     assert world.key_ids == before
     assert world.due(queue.INTENT) == []
 
@@ -104,7 +104,7 @@ def test_a_secret_that_never_comes_to_be_accepted_is_given_up() -> None:
     world = proving()
     old = world.configured()
     world.kill_secret(world.rotation().known_keys[0].secret.reveal())
-    world.pass_time(3 * queue.LONGEST_PAUSE)
+    world.pass_time(3 * queue.PAUSES.longest)
     assert world.configured() == old
     assert world.rotation().is_idle
     assert "does not accept" in world.status()["last_error"]
@@ -135,7 +135,7 @@ def test_when_neither_is_accepted_nothing_is_removed(status: int) -> None:
     assert world.key_ids == before
     assert world.status()["last_error"]
     world.heal()
-    world.pass_time(2 * queue.LONGEST_PAUSE)
+    world.pass_time(2 * queue.PAUSES.longest)
     assert world.rotation().is_idle
     assert len(world.key_ids) == 1
 

@@ -8,7 +8,7 @@ from attrs import frozen
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Commit, Now, ReadEntry, Sleep
 from cloudid_core.errors import Code, Conflict, Refused
-from cloudid_core.store.conflicts import LONGEST_PAUSE, PATIENCE, retry_on_conflict
+from cloudid_core.store.conflicts import PATIENCE, PAUSES, retry_on_conflict
 from cloudid_core.testing import World
 
 
@@ -50,11 +50,11 @@ def test_the_answer_is_that_of_the_first_run_without_a_conflict() -> None:
 def test_retries_stop_at_the_deadline() -> None:
     world = World()
     waited = seconds_until_refused(world, Request(Deadline(world.clock + 5)))
-    assert 5 - LONGEST_PAUSE <= waited < 5
+    assert 5 - PAUSES.longest <= waited < 5
 
 
 def test_a_program_without_a_deadline_is_retried_for_a_while() -> None:
-    assert PATIENCE - LONGEST_PAUSE <= seconds_until_refused(World(), None) < PATIENCE
+    assert PATIENCE - PAUSES.longest <= seconds_until_refused(World(), None) < PATIENCE
 
 
 def test_pauses_are_random_and_grow() -> None:
@@ -65,7 +65,7 @@ def test_pauses_are_random_and_grow() -> None:
         seconds_until_refused(world, None)
         pauses.append([effect.seconds for _, effect in world.trace if isinstance(effect, Sleep)])
     assert pauses[0] != pauses[1]
-    assert max(pauses[0][:2]) < LONGEST_PAUSE / 4 < max(pauses[0]) <= LONGEST_PAUSE
+    assert max(pauses[0][:2]) < PAUSES.longest / 4 < max(pauses[0]) <= PAUSES.longest
 
 
 def test_other_failures_pass() -> None:

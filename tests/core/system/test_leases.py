@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cloudid_core.context import queue
-from cloudid_core.context.queue import LONGEST_PAUSE
+from cloudid_core.context.queue import PAUSES
 from cloudid_core.effects import Commit
 from cloudid_core.leases import synchronous
 from cloudid_core.leases.revocation import end_leases
@@ -471,7 +471,7 @@ def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
     assert world.ask("LIST", LOOK_UP).status == 404
     assert world.must("GET", "sys/leases").data["lease_count"] == 0
     world.heal()
-    world.pass_time(2 * LONGEST_PAUSE)
+    world.pass_time(2 * PAUSES.longest)
     assert world.alive("application") == world.alive("password") == []
 
 
