@@ -71,5 +71,5 @@ def test_assignments_are_listed_by_subscription_group_and_resource(cloud: Cloud,
         assignments.list_for_resource_group("prod"),
         assignments.list_for_resource("prod", "Microsoft.Compute", "virtualMachines", "web"),
     ):
-        assert [each.id for each in listed] == [made.id]
+        assert [each.id for each in listed if each.principal_id == principal] == [made.id]
     assert assignments.delete_by_id(made.id).id == made.id
