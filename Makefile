@@ -1,10 +1,15 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
 # VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes,
 # MIRROR a folder with Terraform's provider, built.
+# SHORT and LONG are the tests that need nothing but Python, TOOLS and TOOLS_LONG those that need more.
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 3
 TESTS ?= tests
+SHORT := -m 'not tools and not long'
+TOOLS := -m 'tools and not long'
+LONG := -m 'not tools' --thorough
+TOOLS_LONG := -m tools --thorough
 PACKAGES ?= test
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(PACKAGES)
@@ -15,19 +20,34 @@ EXTRAS_demo := trio aiohttp
 EXTRAS_test := $(EXTRAS_demo) postgres bench dev
 EXTRAS_vendor-sdks := $(EXTRAS_test) vendor-sdks
 
+# Servers that the tests start are read from their source anew each time, unless Python may keep what it compiles.
+unexport PYTHONDONTWRITEBYTECODE
+
+RUN_TESTS = $(BIN)/python -m pytest -n auto --dist worksteal
+
 # $(call quietly,command): prints the command's output only when it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test pytest lint demo demo-cluster dev prove endure hostile soak terraform docs bench figures lock clean
+.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak terraform docs bench \
+	figures lock clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
 
-test: lint pytest ## Lint, check types and contracts, run all tests
+test: lint pytest ## Lint, check types and contracts, run the tests (minutes)
 
-pytest: $(READY) ## Run all tests, or those of TESTS
-	@$(BIN)/python -m pytest -n 3 --dist worksteal $(TESTS)
+pytest: $(READY) ## Run the tests, or those of TESTS
+	@$(RUN_TESTS) $(SHORT) $(TESTS)
+
+test-tools: $(READY) ## Run the tests that need PostgreSQL, Go or the vendor's SDKs (minutes)
+	@$(RUN_TESTS) $(TOOLS) $(TESTS)
+
+test-all: $(READY) ## Tell every story on both servers, with hundreds of random lives and examples (half an hour)
+	@$(RUN_TESTS) $(LONG) $(TESTS)
+
+test-tools-all: $(READY) ## The same of the tests that need PostgreSQL, Go or the vendor's SDKs
+	@$(RUN_TESTS) $(TOOLS_LONG) $(TESTS)
 
 lint: $(READY) ## Check style, import contracts and types
 	@$(call quietly,$(BIN)/ruff check)
@@ -45,7 +65,7 @@ demo-cluster: $(READY) ## Show two servers over one PostgreSQL, and what happens
 dev: $(READY_FOR_DEMO) ## Leave a server with a simulated cloud running
 	@$(BIN)/python -m servers.trio_server --dev
 
-prove: $(READY) ## Go through all pairs of faults and thousands of random lives (an hour)
+prove: test-all test-tools-all ## Run all tests at length, all pairs of faults, thousands of random lives (two hours)
 	@$(BIN)/python -m tests.simulation.prove
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
 	@$(BIN)/python -m pytest tests/nodes/test_kill_cluster.py --cycles 9 --timeout 1800

@@ -1,10 +1,14 @@
-"""What every test runs under, and how long the long ones go on."""
+"""What every test runs under, which tests are for a long run, and how long the long ones go on."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.sampling import Sample, every, number_of, sample_of
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
 __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
@@ -15,27 +19,74 @@ settings.register_profile(
     database=None,
     deadline=None,
     derandomize=True,
-    max_examples=50,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("thorough", settings.get_profile("cloudid"), max_examples=200)
 settings.load_profile("cloudid")
+
+LEAST_WORKERS = 3
+"""So many even on two cores, since tests of servers wait for them."""
+
+FOLDER = Path(__file__).parent
+TOOLS = ("clients", "nodes", "stores")
+"""Folders whose tests need more than Python."""
+
+RUNTIMES = {"trio": 0, "trio_server": 0, "servers.trio_server": 0} | dict.fromkeys(
+    ("asyncio", "aiohttp", "aiohttp_server", "servers.aiohttp_server"), 1
+)
+"""Which of the two a parameter names."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seeds", type=int, default=200, help="how many random lives the simulation goes through")
+    parser.addoption("--thorough", action="store_true", help="go through all that is sampled otherwise")
+    parser.addoption("--seeds", type=int, help="how many random lives the simulation goes through")
     parser.addoption("--seed", type=int, default=None, help="replay this one")
-    parser.addoption("--cycles", type=int, default=3, help="how often each server is killed under load")
+    parser.addoption("--cycles", type=int, help="how often each server is killed under load")
     parser.addoption("--terraform-mirror", default=None, help="folder with Terraform's provider, built")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--thorough"):
+        settings.load_profile("thorough")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    return max(LEAST_WORKERS, os.cpu_count() or 1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs tools; leave one of the servers of each story to the long run, by turns."""
+    for item in items:
+        if item.path.relative_to(FOLDER).parts[0] in TOOLS:
+            item.add_marker(pytest.mark.tools)
+        if isinstance(item, pytest.Function) and item.get_closest_marker("one_server") and is_told_later(item):
+            item.add_marker(pytest.mark.long)
+
+
+def is_told_later(story: pytest.Function) -> bool:
+    parameters = story.callspec.params.items() if hasattr(story, "callspec") else ()
+    told_on = [RUNTIMES[value] for _, value in parameters if isinstance(value, str) and value in RUNTIMES]
+    others = [f"{name}={value}" for name, value in parameters if not isinstance(value, str) or value not in RUNTIMES]
+    return told_on == [number_of(" ".join([story.originalname, *others]), 2)]
 
 
 @pytest.fixture
 def seeds(request: pytest.FixtureRequest) -> range:
     one: int | None = request.config.getoption("--seed")
-    many: int = request.config.getoption("--seeds")
-    return range(many) if one is None else range(one, one + 1)
+    many: int | None = request.config.getoption("--seeds")
+    usual = 200 if request.config.getoption("--thorough") else 30
+    return range(many or usual) if one is None else range(one, one + 1)
+
+
+@pytest.fixture
+def sample(request: pytest.FixtureRequest) -> Sample:
+    return every if request.config.getoption("--thorough") else sample_of(request.node.name)
 
 
 @pytest.fixture
 def cycles(request: pytest.FixtureRequest) -> int:
-    count: int = request.config.getoption("--cycles")
-    return count
+    count: int | None = request.config.getoption("--cycles")
+    return count or (3 if request.config.getoption("--thorough") else 2)

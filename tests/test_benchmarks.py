@@ -98,6 +98,7 @@ def test_servers_prints_rows_ratios_and_environment() -> None:
         assert ratio.keys() == {"server", "workload", "connections", *others}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("connections", [1, 256])
 def test_each_workload_can_be_measured(connections: int) -> None:
     """The one with checkpoints needs more traffic than there is here."""
@@ -198,6 +199,7 @@ def test_the_figures_are_held_when_no_bound_is_missed_and_nothing_failed(
     assert f"failed requests: {sum(failures.values())}" in text
 
 
+@pytest.mark.long
 def test_audit_prints_a_row_for_each_device() -> None:
     done = run("audit", *TINY, "--servers", "trio")
     assert done.returncode in (0, 1), done.stderr  # bounds are for longer runs
@@ -249,6 +251,7 @@ def test_scale_compares_workers_and_servers_with_one_process_on_either_store() -
         ]
 
 
+@pytest.mark.tools
 def test_scale_prints_a_row_for_each_set_and_one_for_stored_tokens(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -285,6 +288,7 @@ def test_sweep_prints_rates_and_what_is_left() -> None:
     assert row["failures"] == {}
 
 
+@pytest.mark.long
 def test_sweep_waits_until_no_ended_lease_is_left() -> None:
     tiny = ("--machines", "8", "--seconds", "2", "--stored", "20", "--patience", "60")
     (row,) = json_of("sweep", *tiny, "--servers", "aiohttp", "--kinds", "leases")["rows"]

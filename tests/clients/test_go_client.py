@@ -39,7 +39,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=[SERVERS[0], pytest.param(SERVERS[1], marks=pytest.mark.long)])
 def results(request: pytest.FixtureRequest, program: Path) -> Iterator[dict[str, Any]]:
     """What the program says about each check, against one server."""
     with start(Simulator()) as cloud:

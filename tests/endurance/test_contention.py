@@ -14,6 +14,8 @@ from servers.provider_simulator import Simulator, start
 from tests.servers.deployment import Deployment
 from tests.servers.running import SERVERS, Client, Running, status
 
+pytestmark = pytest.mark.one_server
+
 USES: Final = 200
 WRITERS: Final = 40
 

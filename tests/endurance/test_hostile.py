@@ -25,6 +25,8 @@ from .hostile import (
     trial,
 )
 
+pytestmark = pytest.mark.one_server
+
 CONNECTIONS: Final = 64
 RATE: Final = 20.0
 SAMPLE: Final = ("connections in use", "wrapped public answers")

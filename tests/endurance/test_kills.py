@@ -11,6 +11,8 @@ from tests.servers.running import SERVERS
 
 from .kills import prove
 
+pytestmark = pytest.mark.one_server
+
 CYCLES: Final = 2
 SECONDS: Final = 4.0
 

@@ -19,6 +19,8 @@ from tests.servers.deployment import Deployment
 from tests.servers.running import SERVERS, Client, Running, status, wait_until
 from tests.servers.threads import Threads
 
+pytestmark = pytest.mark.one_server
+
 CLIENTS: Final = 4
 ROUNDS: Final = 3
 PAUSE: Final = 4.0

@@ -12,6 +12,8 @@ from tests.servers.running import SERVERS
 
 from .soak import FEWEST, MEASURES, WARM_UP, draw, judge, soak
 
+pytestmark = pytest.mark.one_server
+
 MINUTES: Final = 0.1
 LENGTH: Final = 90
 

@@ -20,6 +20,8 @@ from tests.stores.cluster import PASSWORD, Cluster, synchronous_standby
 from tests.stores.test_postgres_failures import end_backends
 from tests.stores.test_served import ask, configured, prepared, written
 
+pytestmark = pytest.mark.one_server
+
 ALLOWANCE: Final = 2.0
 """Seconds that requests may take that do not wait for the database."""
 

@@ -14,6 +14,8 @@ from tests.servers.running import Running
 from tests.stores.test_served import prepared, written
 from tests.waiting import PATIENT, wait_until
 
+pytestmark = pytest.mark.one_server
+
 ATTEMPTS: Final = 3
 """A machine may be busy for once; what is not handed over lasts for half of `LENGTH` every time."""
 

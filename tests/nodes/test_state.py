@@ -12,6 +12,8 @@ from tests.servers.running import PATIENCE, SERVERS, Running, wait_until
 from tests.stores.cluster import Databases
 from tests.stores.test_served import ask, prepared, written
 
+pytestmark = pytest.mark.one_server
+
 SERVICE = '[service]\nissuer = "https://id.test"\nsettle_time = {}\n'
 
 

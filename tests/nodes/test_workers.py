@@ -22,6 +22,8 @@ from tests.servers.running import SERVERS, Client, Running, wait_until
 from tests.stores.test_served import ask, command, configured, prepared, written
 from tests.waiting import PATIENT
 
+pytestmark = pytest.mark.one_server
+
 ROOT_ONLY: Final = "auth/token/lookup-self"
 
 

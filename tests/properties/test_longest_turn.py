@@ -177,7 +177,13 @@ REQUESTS: Final[Mapping[str, tuple[Callable[[], Installation], str, str, Callabl
 }
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if make is engine_with_leases else ())
+        for name, (make, *_) in REQUESTS.items()
+    ],
+)
 def test_no_request_works_for_long_without_letting_others_go_on(name: str) -> None:
     make, method, path, body = REQUESTS[name]
     installation = make()

@@ -26,6 +26,8 @@ from .running import SERVERS
 from .test_commands import command
 from .threads import Threads
 
+pytestmark = pytest.mark.one_server
+
 ENOUGH: Final = 12
 """Credentials that are borrowed before the copy is made, and again after it."""
 CLIENTS: Final = 4

@@ -20,6 +20,8 @@ from servers.runtime.interrupts import until_interrupted
 
 from .running import PATIENCE, ROOT, Running, wait_until
 
+pytestmark = pytest.mark.one_server
+
 SERVERS: Final = ("servers.trio_server", "servers.aiohttp_server")
 HEX: Final = "0123456789abcdef"
 

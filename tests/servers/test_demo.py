@@ -13,6 +13,8 @@ from tests.waiting import PATIENCE
 
 from .running import ROOT
 
+pytestmark = pytest.mark.one_server
+
 STEPS: Final = (
     "/v1/auth/cloud/login -> 200",
     "/v1/cloud/creds/reader -> 200",

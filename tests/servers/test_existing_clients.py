@@ -20,6 +20,8 @@ from tests.waiting import PATIENCE, PATIENT
 from .running import SERVERS, Running
 from .story import RESOURCE, identity
 
+pytestmark = pytest.mark.one_server
+
 POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }'
 
 

@@ -20,6 +20,8 @@ from servers.provider_simulator import Simulator, start
 from .flood import KINDS, REQUEST
 from .running import ROOT, SERVERS, Client, Running, status, wait_until
 
+pytestmark = pytest.mark.one_server
+
 CONNECTION_LIMIT: Final = 64
 AT_LIMIT: Final = CONNECTION_LIMIT - 8
 """So many leave room for the client that behaves well, and for its connections that the server has not yet missed."""

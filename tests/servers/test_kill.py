@@ -13,6 +13,8 @@ from .deployment import Deployment
 from .load import Load
 from .running import SERVERS
 
+pytestmark = pytest.mark.one_server
+
 CLIENTS: Final = 4
 ENOUGH: Final = 40
 """Logins that are answered before the server is killed."""

@@ -14,6 +14,8 @@ from .deployment import Deployment
 from .load import Load
 from .running import SERVERS
 
+pytestmark = pytest.mark.one_server
+
 ENOUGH: Final = 6
 """Credentials that are answered before each kill."""
 

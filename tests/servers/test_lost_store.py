@@ -14,6 +14,8 @@ from tests.waiting import PATIENT
 from .deployment import Deployment
 from .running import SERVERS, Running
 
+pytestmark = pytest.mark.one_server
+
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_whose_store_is_gone_says_so_within_a_second(name: str, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from .story import RESOURCE, login_form
 from .threads import Threads
 from .troubled_cloud import TROUBLES, TroubledCloud, troubled_cloud
 
+pytestmark = pytest.mark.one_server
+
 BORROWERS: Final = 80
 """Requests for credentials at the same time: more than a server has connections to one family."""
 ENOUGH: Final = 60

@@ -18,6 +18,8 @@ from tests.waiting import PATIENCE, PATIENT
 
 from .running import ROOT, Running
 
+pytestmark = pytest.mark.one_server
+
 PAGE = (ROOT / "docs" / "role-tests.md").read_text()
 SUBSCRIPTION = "50b50000-0000-4000-8000-00000000000a"
 PRINCIPAL = "0b1ec700-0000-4000-8000-000000000001"

@@ -17,6 +17,8 @@ from tests.waiting import PATIENT
 
 from .running import PATIENCE, ROOT, SERVERS, Running, initialise
 
+pytestmark = pytest.mark.one_server
+
 CANARY: Final = "c4n4ry"
 LIKE_ADDRESSES: Final = (
     f"mysql://u:{CANARY}@h/db",

@@ -22,6 +22,8 @@ from .certificates import common_name_of, write_certificate
 from .running import PATIENCE, ROOT, Client, Gate, Running, body, status, wait_until
 from .test_logs import LogOfATest
 
+pytestmark = pytest.mark.one_server
+
 RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
 NAMES: Final = {"trio": "servers.trio_server", "aiohttp": "servers.aiohttp_server"}

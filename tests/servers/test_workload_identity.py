@@ -18,6 +18,8 @@ from tests.waiting import PATIENT, wait_until
 
 from .running import SERVERS, Running
 
+pytestmark = pytest.mark.one_server
+
 ROOT: Final = "root-of-workload-identity"
 RESOURCE: Final = "https://management.azure.com/"
 AUDIENCE: Final = "api://AzureADTokenExchange"

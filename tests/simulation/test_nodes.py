@@ -12,6 +12,7 @@ import pytest
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
 from tests.installation import MOST_ROUNDS, SETTLE_TIME
+from tests.sampling import Sample, every
 
 from . import test_random
 from .invariants import check_always, check_in_the_end, check_recovery
@@ -27,29 +28,29 @@ REPLAY: Final = "pytest tests/simulation/test_nodes.py --seed {seed}"
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_one_fault_anywhere_and_a_killed_node_does_not_come_back(name: str) -> None:
-    go_through_faults(name, 2)
+def test_one_fault_anywhere_and_a_killed_node_does_not_come_back(name: str, sample: Sample) -> None:
+    go_through_faults(name, 2, sample)
 
 
-def go_through_faults(name: str, count: int) -> int:
+def go_through_faults(name: str, count: int, sample: Sample = every) -> int:
     """How many worlds were tried."""
     start, operation = OPERATIONS[name]
     tried = 0
-    for nodes in every_fault(operation, lambda: Nodes.over(start(), count=count)):
+    for nodes in sample(every_fault(operation, lambda: Nodes.over(start(), count=count))):
         go_through(nodes, operation)
         tried += 1
     return tried
 
 
 @pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret"])
-def test_another_node_takes_over_at_any_effect(name: str) -> None:
-    go_through_changes(name, 2)
+def test_another_node_takes_over_at_any_effect(name: str, sample: Sample) -> None:
+    go_through_changes(name, 2, sample)
 
 
-def go_through_changes(name: str, count: int) -> int:
+def go_through_changes(name: str, count: int, sample: Sample = every) -> int:
     """A node starts, and takes over the leadership, before each effect of an operation; how many worlds were tried."""
     tried = 0
-    for at, nodes, operation in at_every_effect(name, count):
+    for at, nodes, operation in at_every_effect(name, count, sample):
         nodes.newcomer_at = at
         with suppress(CloudidError):
             operation(nodes)
@@ -61,25 +62,25 @@ def go_through_changes(name: str, count: int) -> int:
     return tried
 
 
-def at_every_effect(name: str, count: int) -> Iterator[tuple[int, Nodes, Operation]]:
-    """The number of each effect of an operation, nodes before the operation, and the operation."""
+def at_every_effect(name: str, count: int, sample: Sample) -> Iterator[tuple[int, Nodes, Operation]]:
+    """The number of each effect of an operation that is tried, nodes before the operation, and the operation."""
     start, operation = OPERATIONS[name]
     plain = Nodes.over(start(), count=count)
     begin = len(plain.trace)
     operation(plain)
-    for at in range(begin, len(plain.trace)):
+    for at in sample(range(begin, len(plain.trace))):
         yield at, Nodes.over(start(), count=count), operation
 
 
 @pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret"])
-def test_a_node_stops_at_any_effect(name: str) -> None:
-    go_through_stops(name, 2)
+def test_a_node_stops_at_any_effect(name: str, sample: Sample) -> None:
+    go_through_stops(name, 2, sample)
 
 
-def go_through_stops(name: str, count: int) -> int:
+def go_through_stops(name: str, count: int, sample: Sample = every) -> int:
     """The node at work stops before each effect of an operation; how many worlds were tried."""
     tried = 0
-    for at, nodes, operation in at_every_effect(name, count):
+    for at, nodes, operation in at_every_effect(name, count, sample):
         nodes.stops_at = at
         with suppress(CloudidError):
             operation(nodes)
@@ -105,15 +106,15 @@ def assert_one_leads(nodes: Nodes) -> None:
 
 @pytest.mark.parametrize("minutes", [1, 5, 60])
 @pytest.mark.parametrize("name", ["issue a fresh principal", "revoke", "expire", "rotate the root secret"])
-def test_a_node_that_stalls_at_any_effect_and_comes_back_does_no_harm(name: str, minutes: int) -> None:
+def test_a_node_that_stalls_at_any_effect_and_comes_back_does_no_harm(name: str, minutes: int, sample: Sample) -> None:
     """Another node takes over and does the work; when the first one wakes up, it cannot write any more."""
-    go_through_stalls(name, 2, minutes)
+    go_through_stalls(name, 2, sample, minutes)
 
 
-def go_through_stalls(name: str, count: int, minutes: int = 5) -> int:
+def go_through_stalls(name: str, count: int, sample: Sample = every, minutes: int = 5) -> int:
     """The node at work stalls before each effect of an operation; how many worlds were tried."""
     tried = 0
-    for at, nodes, operation in at_every_effect(name, count):
+    for at, nodes, operation in at_every_effect(name, count, sample):
         nodes.stalls_at, nodes.stall_seconds = at, 60.0 * minutes
         began = nodes.clock
         with suppress(CloudidError):
@@ -137,9 +138,9 @@ def test_a_node_that_is_cut_off_leaves_the_others_to_work(name: str, lost: tuple
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_others_end_the_work_of_a_node_that_loses_the_store_at_any_effect(name: str) -> None:
+def test_others_end_the_work_of_a_node_that_loses_the_store_at_any_effect(name: str, sample: Sample) -> None:
     """It does not come back."""
-    for at, nodes, operation in at_every_effect(name, 2):
+    for at, nodes, operation in at_every_effect(name, 2, sample):
         nodes.cut_off_at = at
         with suppress(CloudidError):
             operation(nodes)

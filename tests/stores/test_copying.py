@@ -21,6 +21,8 @@ from tests.hosts.opened import RUNTIMES, on
 
 from .test_postgres import at
 
+pytestmark = pytest.mark.one_server
+
 ENTRIES: Final = {
     **{f"{number:04}": b"%d" % number for number in range(2 * PAGE)},
     **{f"z/{number}\U0001f511": bytes(range(256)) for number in range(PAGE)},

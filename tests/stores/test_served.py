@@ -28,6 +28,8 @@ from tests.waiting import PATIENT
 
 from .cluster import PASSWORD, Cluster, Databases
 
+pytestmark = pytest.mark.one_server
+
 SETTINGS: Final = """
 [server]
 listen = "127.0.0.1:0"

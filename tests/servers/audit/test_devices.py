@@ -38,6 +38,8 @@ from tests.waiting import PATIENT
 from ..running import PATIENCE, ROOT, Running, wait_until
 from ..running import initialise as initialise_store
 
+pytestmark = pytest.mark.one_server
+
 RUNTIMES: Final = ("trio_server", "aiohttp_server")
 TOKEN: Final = "canary-of-a-root-token"
 DEV: Final = ("--dev", "--listen", "127.0.0.1:0", "--root-token", TOKEN)

@@ -14,6 +14,8 @@ from tests.waiting import PATIENT
 
 from .test_devices import RUNTIMES, TOKEN, Service, furnish, lines_of, serving
 
+pytestmark = pytest.mark.one_server
+
 HIDDEN: Final = {"accessor", "client_secret", "client_token", "jwt", "token", "wrapped_accessor"}
 """The members of bodies that hold secrets, or what is hashed as they are."""
 

@@ -1,0 +1,37 @@
+"""How much of what is many a run goes through: all if it is thorough, else a sample that differs from test to test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final, Protocol, TypeVar
+from zlib import crc32
+
+T = TypeVar("T")
+
+ONE_OF: Final = 5
+
+
+class Sample(Protocol):
+    """Those of some worlds that are tried."""
+
+    def __call__(self, worlds: Iterable[T], /) -> Iterator[T]: ...
+
+
+def every(worlds: Iterable[T], /) -> Iterator[T]:
+    return iter(worlds)
+
+
+def sample_of(name: str) -> Sample:
+    """Every fifth. The name decides which one is the first."""
+    first = number_of(name, ONE_OF)
+
+    def sample(worlds: Iterable[T], /) -> Iterator[T]:
+        return islice(worlds, first, None, ONE_OF)
+
+    return sample
+
+
+def number_of(name: str, end: int) -> int:
+    """A number below the end; the same for a name on every machine."""
+    return crc32(name.encode()) % end
