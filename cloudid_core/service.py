@@ -65,7 +65,11 @@ class Service:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
-        exchange = Exchange(request=request, request_id=self._request_ids.next(), time=await Now())
+        exchange = Exchange(
+            request=request if request.is_folded else request.folded,
+            request_id=self._request_ids.next(),
+            time=await Now(),
+        )
         refusal: Refused
         failure: Exception | None = None
         try:
@@ -99,7 +103,7 @@ class Service:
         Hosts ask before they read more than `UNASKED` bytes of a body. One that is longer is handed in cut off.
         """
         try:
-            return await body_limit(self.context, CATALOG, head, await Now())
+            return await body_limit(self.context, CATALOG, head.folded, await Now())
         except CloudidError:  # `handle` says what is wrong
             return UNASKED
 

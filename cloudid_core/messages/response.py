@@ -31,7 +31,8 @@ ERROR_CODE_HEADER: Final = "x-service-error-code"
 class Request(msgspec.Struct, frozen=True):
     """A request as a host received it.
 
-    `target` is path and query as they came. Header names are in lower case. `remote_address` is that of the peer, or
+    `target` is path and query as they came. A host whose header names are all in lower case says so with `is_folded`:
+    then nobody looks at them again. `remote_address` is that of the peer, or
     what a trusted proxy said of it. `body_is_cut` says that the body is longer than `Service.body_limit` allows, and
     that the host has not read all of it.
     """
@@ -42,6 +43,14 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes = b""
     remote_address: str = ""
     body_is_cut: bool = False
+    is_folded: bool = False
+
+    @property
+    def folded(self) -> Request:
+        """The request with header names in lower case."""
+        if self.is_folded:
+            return self
+        return replace(self, headers={name.lower(): value for name, value in self.headers.items()}, is_folded=True)
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {without_tokens(self.target.partition('?')[0])} from {self.remote_address}>"

@@ -77,7 +77,7 @@ class App:
 
     def _request(self, head: Head, peer: str, body: bytes | None = b"") -> Request:
         address = wire.remote_address(peer, head.headers, self.trusted_proxies)
-        return Request(head.method, head.target, head.headers, body or b"", address, body is None)
+        return Request(head.method, head.target, head.headers, body or b"", address, body is None, is_folded=True)
 
     async def answer(self, head: Head, body: bytes | None, peer: str) -> Response:
         """The service's answer to a request. No body: it is longer than `body_limit`, and was not read.
