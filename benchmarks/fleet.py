@@ -25,7 +25,7 @@ from cloudid_core import (
     run_now,
 )
 from cloudid_core.auth_method.form import LoginForm
-from cloudid_core.effects import Entry, PlatformToken, Program, Ready
+from cloudid_core.effects import Entry, Host, PlatformToken, Program, Ready
 from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.events import Event
 from cloudid_core.store.memory import MemoryStore
@@ -42,7 +42,7 @@ ADMITTED: Final = "admitted"
 """The group that the role binds, of the eight that every machine is in."""
 
 
-class MemoryHost:
+class MemoryHost(Host):
     """A host that never waits: its store is a dictionary, and the cloud an object.
 
     What it answers in place the servers' hosts answer in place too, commits to a store in memory included.
@@ -164,7 +164,7 @@ def open_login(fleet: Fleet, **settings: Any) -> tuple[Service, MemoryHost]:
     }
     headers = {"x-service-token": root_token.reveal()}
     for path, body in (("config", config), (f"role/{ROLE}", fleet.role)):
-        request = Request("POST", f"/v1/auth/cloud/{path}", headers, json.dumps(body).encode())
+        request = Request("POST", f"/v1/auth/cloud/{path}", headers, json.dumps(body).encode(), is_folded=True)
         answer = run_now(service.handle(request), host)
         assert answer.status == 204, answer.body
     return service, host

@@ -17,9 +17,9 @@ Rules, kept by tests:
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from attrs import field, frozen
@@ -118,44 +118,61 @@ class Ready(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
         yield  # makes this a generator, which `await` needs
 
 
-class Host(Protocol):
+class Host(ABC):
     """Performs effects and decides nothing. Raises only `HostFailure`s; every method may be called concurrently.
 
-    Methods are usually `async def`. Where a host never waits, a plain `def` that returns `Ready(answer)` is quicker.
+    Every host inherits from it: one that lacks a method cannot be made. Methods are usually `async def`. Where a host
+    never waits, a plain `def` that returns `Ready(answer)` is quicker.
     """
 
+    @abstractmethod
     def read_entry(self, key: str) -> Awaitable[Entry | None]: ...
 
+    @abstractmethod
     def read_entries(self, keys: tuple[str, ...]) -> Awaitable[Mapping[str, Entry]]: ...
 
+    @abstractmethod
     def list_keys(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]: ...
 
+    @abstractmethod
     def commit(
         self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]
     ) -> Awaitable[int]: ...
 
+    @abstractmethod
     def call_provider(self, request: HttpRequest, timeout: float) -> Awaitable[HttpResponse]: ...
 
+    @abstractmethod
     def read_platform_token(self, resource: str, client_id: str) -> Awaitable[PlatformToken]: ...
 
+    @abstractmethod
     def sleep(self, seconds: float) -> Awaitable[None]: ...
 
+    @abstractmethod
     def now(self) -> Awaitable[Instant]: ...
 
+    @abstractmethod
     def compare_clocks(self) -> Awaitable[ClockReading | None]: ...
 
+    @abstractmethod
     def random_bytes(self, count: int) -> Awaitable[bytes]: ...
 
+    @abstractmethod
     def generate_key(self) -> Awaitable[Secret]: ...
 
+    @abstractmethod
     def read_federated_token(self, path: str) -> Awaitable[Secret]: ...
 
+    @abstractmethod
     def record(self, event: Event) -> Awaitable[None]: ...
 
+    @abstractmethod
     def together(self, programs: tuple[Program[Any], ...]) -> Awaitable[tuple[Any, ...]]: ...
 
+    @abstractmethod
     def within(self, seconds: float, program: Program[Any]) -> Awaitable[Any]: ...
 
+    @abstractmethod
     def shared(self, key: str, program: Program[Any]) -> Awaitable[Any]: ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 from cloudid_core import Request, Secret, Settings, initialise, open_service, run_now
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.documents import reference
+from cloudid_core.testing import check_host_now, provider_checks
 from servers.provider_simulator import Simulator, start
 from servers.provider_simulator.documents import page
+
+from .hosts.opened import serving
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -37,6 +41,17 @@ def test_the_host_of_the_readme_is_short() -> None:
 def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """Both blocks, one after the other, as somebody would paste them."""
     exec("\n".join(BLOCKS), {})
+
+
+def test_the_host_of_the_readme_conforms(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    exec(BLOCKS[0], names)
+    host = names["ScriptHost"]()
+    check_host_now(host)
+    with serving() as url, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # taken, but nobody listens
+        check_host_now(host, provider_checks(url, f"http://127.0.0.1:{closed.getsockname()[1]}"))
+    host.http.close()
 
 
 def test_a_machine_logs_in_on_the_host_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:

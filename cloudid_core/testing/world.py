@@ -14,6 +14,7 @@ from hashlib import shake_128
 from math import inf
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from ..audit import NULL, Device
 from ..effects import (
     CallProvider,
     ClockReading,
@@ -42,7 +43,7 @@ from ..effects import (
     Within,
     name_of,
 )
-from ..errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+from ..errors import PlatformTokenUnavailable, ProviderUnreachable, RecordFailed, TimeIsUp
 from ..events import Event
 from ..run import run
 from ..store import MemoryStore
@@ -81,7 +82,7 @@ Platform: TypeAlias = Callable[[str, str], PlatformToken]
 """The identity of the machine that the host runs on: (resource, client_id) -> token."""
 
 
-class World(Turns):
+class World(Turns, Host):
     """A `Host`, and the one who runs programs on it. `crash` leaves `store`, `provider`, `clock` and `events`.
 
     Provider and platform are plain functions; without them, calls fail as if nothing were there.
@@ -197,7 +198,7 @@ class World(Turns):
         return await self._perform(ReadFederatedToken(path), lambda: self._read_file(path))
 
     async def record(self, event: Event) -> None:
-        await self._perform(Record(event), lambda: self.events.append(event))
+        await self._perform(Record(event), lambda: self._record(event))
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
         me = await self._perform(Together(programs), self._running_task)
@@ -269,6 +270,11 @@ class World(Turns):
             raise PlatformTokenUnavailable("this world has no platform")
         return self.platform(resource, client_id)
 
+    def _record(self, event: Event) -> None:
+        if event.audit is not None and not any(map(_can_be_written, event.audit.devices)):
+            raise RecordFailed("no audit device of this world can be written")
+        self.events.append(event)
+
     def _generate(self) -> Secret:
         self._generated += 1
         return Secret(private_key_pem(f"key {self._generated % KEYS} of a world"))
@@ -281,3 +287,8 @@ class World(Turns):
     def _draw(self, count: int) -> bytes:
         self._drawn += 1
         return shake_128(b"%d %d" % (self.seed, self._drawn)).digest(count)
+
+
+def _can_be_written(device: Device) -> bool:
+    """Every device of a world can, but for one whose file is below what is no folder."""
+    return not device.options.get("file_path", "").startswith(f"{NULL}/")

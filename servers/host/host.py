@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
+from cloudid_core import effects
 from cloudid_core.audit.device import Entries
 from cloudid_core.effects import (
     ClockReading,
@@ -87,7 +88,7 @@ class Lane:
     users: int = 0
 
 
-class Host:
+class Host(effects.Host):
     """The effects that are the same on every runtime; see `cloudid_core.effects` for what each one means."""
 
     def __init__(self, store: Store, platform: Platform) -> None:

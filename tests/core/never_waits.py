@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cloudid_core.effects import Entry, HttpRequest, HttpResponse, Instant, PlatformToken, Program
-from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable
+from cloudid_core.effects import Entry, Host, HttpRequest, HttpResponse, Instant, PlatformToken, Program
+from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, RecordFailed
 from cloudid_core.events import Event
 from cloudid_core.run import run
 from cloudid_core.store.memory import MemoryStore
@@ -15,7 +15,7 @@ from cloudid_core.testing.world import KEYS
 from cloudid_core.values.secret import Secret
 
 
-class NeverWaits:
+class NeverWaits(Host):
     """Time does not pass here: a sleep is over at once."""
 
     def __init__(self) -> None:
@@ -62,6 +62,8 @@ class NeverWaits:
         raise PlatformTokenUnavailable("no container platform is there")
 
     async def record(self, event: Event) -> None:
+        if event.audit is not None:
+            raise RecordFailed("there are no audit devices")
         self.events.append(event)
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:

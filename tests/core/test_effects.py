@@ -31,6 +31,8 @@ from cloudid_core.errors import StoreFailed
 from cloudid_core.events import MountChanged
 from cloudid_core.testing import World
 
+from .never_waits import NeverWaits
+
 
 class Notebook:
     """A host that notes what it is asked."""
@@ -162,3 +164,12 @@ def test_a_commit_prints_its_keys_but_not_their_values() -> None:
     assert repr(Commit({"a": 1}, {"c": b"d", "b": b"e"}, ("f",))) == (
         "Commit(expects={'a': 1}, puts=['b', 'c'], deletes=('f',))"
     )
+
+
+def test_a_host_that_lacks_a_method_cannot_be_made() -> None:
+    class Sleepless(NeverWaits):
+        sleep = Host.sleep  # type: ignore[assignment]
+
+    assert len(Host.__abstractmethods__) == 16
+    with pytest.raises(TypeError, match=r"abstract method.? '?sleep"):
+        Sleepless()

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from cloudid_core.testing import check_host, provider_checks
+from cloudid_core.effects import Sleep
+from cloudid_core.testing import NotConforming, check_host, provider_checks
+from cloudid_core.testing.conformance.check import checks_of
 from servers.host.host import Host
 from servers.stores import Store
 from servers.stores.group_commit import GroupCommit
 from servers.stores.memory import InMemory
 from servers.stores.sqlite import SqliteStore
 
+from ..waiting import PATIENCE
 from .opened import RUNTIMES, on, serving
 
 
@@ -37,4 +40,19 @@ def test_the_host_calls_providers_as_it_must(runtime: str) -> None:
         async def scenario(host: Host) -> None:
             await check_host(host, checks)
 
+        on(runtime, scenario)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_check_that_does_not_end_has_failed(runtime: str) -> None:
+    async def stuck() -> None:
+        await Sleep(PATIENCE)
+
+    async def after_it() -> None:
+        raise NotConforming("another")
+
+    async def scenario(host: Host) -> None:
+        await check_host(host, checks_of(stuck, after_it, waits=True), limit=0.1)
+
+    with pytest.raises(NotConforming, match=r"stuck: TimeIsUp: .*\nafter_it: NotConforming: another"):
         on(runtime, scenario)

@@ -7,8 +7,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from ...audit import FILE, KEY_BYTES, NULL, Device, Entries
 from ...effects import GenerateKey, Instant, Now, RandomBytes, ReadFederatedToken, Record, Sleep
-from ...errors import PlatformTokenUnavailable
+from ...errors import PlatformTokenUnavailable, RecordFailed
 from ...events import (
     IntentChanged,
     JobFailed,
@@ -24,6 +25,8 @@ from .check import Check, NotConforming, checks_of, expect
 
 THIS_MILLENNIUM: Final[Instant] = 946_684_800.0
 PAUSE: Final = 0.05
+UNWRITABLE: Final = f"{NULL}/audit.log"
+"""Below what is no folder, on any machine."""
 
 
 async def the_clock_counts_seconds_since_1970() -> None:
@@ -76,6 +79,19 @@ async def every_kind_of_event_is_recorded() -> None:
     await Record(JobFailed(job="lease", problem=problem))
 
 
+async def an_event_that_no_audit_device_takes_is_a_failure() -> None:
+    """A host that has no audit devices fails for every event that has entries for them."""
+    nowhere = Device(name="conformance/", type=FILE, key="00" * KEY_BYTES, options={"file_path": UNWRITABLE})
+    entries = Entries((nowhere,), (b"{}",), is_trial=True)
+    try:
+        await Record(
+            RequestReceived(request_id="1", time=1.5, operation="read", path="", mount_accessor="", audit=entries)
+        )
+    except RecordFailed:
+        return
+    raise NotConforming("an event is lost: no audit device has its entry")
+
+
 async def a_sleeper_wakes_when_the_time_has_come() -> None:
     before = await Now()
     await Sleep(PAUSE)
@@ -95,6 +111,7 @@ BASIC_CHECKS: Final[tuple[Check, ...]] = (
         keys_are_rsa_keys_and_never_the_same,
         a_federated_token_file_that_is_not_there_is_a_failure,
         every_kind_of_event_is_recorded,
+        an_event_that_no_audit_device_takes_is_a_failure,
         waits=False,
     ),
     *checks_of(a_sleeper_wakes_when_the_time_has_come, no_time_is_a_short_sleep, waits=True),

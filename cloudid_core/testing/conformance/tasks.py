@@ -19,6 +19,10 @@ LATER: Final = 25
 """Moments after which everybody else has had a turn, on a machine that is busy."""
 
 
+NAPS: Final = 100
+"""Moments in which everybody else has had a turn, even where that takes as long as it can."""
+
+
 class Trouble(Exception):
     """What fails here."""
 
@@ -65,6 +69,49 @@ async def failure_of(program: Program[Any]) -> tuple[type[Exception], str]:
     except Exception as error:  # noqa: BLE001  # which one it is, is the question
         return type(error), str(error)
     raise NotConforming(f"{answer!r} where a failure is right")
+
+
+# What all others rest on
+
+
+async def flaw_in_time() -> str:
+    """Why a host cannot be held to checks that need time, found in seconds whatever the host does; empty: it can."""
+    try:
+        await within(MOMENT, napping())
+    except TimeIsUp:
+        pass
+    except Exception as error:  # noqa: BLE001  # which one it is, the check of `within` tells
+        return f"not run: within fails with {type(error).__name__}"
+    else:
+        return "not run: within does not end a program whose time is up"
+    try:
+        is_met = await within(LONG, meeting())
+    except Exception as error:  # noqa: BLE001  # which one it is, the checks of `together` tell
+        return f"not run: together fails with {type(error).__name__}"
+    return "" if is_met else "not run: together does not run programs side by side"
+
+
+async def napping() -> None:
+    for _ in range(NAPS):
+        await Sleep(MOMENT)
+
+
+async def meeting() -> bool:
+    """Whether a program goes on while another one sleeps."""
+    arrived: list[str] = []
+
+    async def wait() -> bool:
+        for _ in range(NAPS):
+            if arrived:
+                return True
+            await Sleep(MOMENT)
+        return False
+
+    async def arrive() -> None:
+        arrived.append("here")
+
+    is_met, _ = await together(wait(), arrive())
+    return is_met
 
 
 # Together

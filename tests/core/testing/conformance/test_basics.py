@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cloudid_core.effects import Instant
 from cloudid_core.errors import RecordFailed
@@ -69,6 +70,13 @@ class Deaf(World):
             raise RecordFailed("not a request")
 
 
+class Careless(World):
+    """Events without the entries that audit devices must have."""
+
+    async def record(self, event: Event) -> None:
+        await super().record(replace(event, audit=None))
+
+
 class Sleepless(World):
     """A sleep that is over at once, and none at all for no time."""
 
@@ -85,6 +93,7 @@ NOTICED = [
     (SameKey, "keys_are_rsa_keys_and_never_the_same"),
     (AnyFile, "a_federated_token_file_that_is_not_there_is_a_failure"),
     (Deaf, "every_kind_of_event_is_recorded"),
+    (Careless, "an_event_that_no_audit_device_takes_is_a_failure"),
     (Sleepless, "a_sleeper_wakes_when_the_time_has_come"),
     (Sleepless, "no_time_is_a_short_sleep"),
 ]

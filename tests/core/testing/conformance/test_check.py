@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from cloudid_core.effects import Now
+from cloudid_core.effects import Now, Program
+from cloudid_core.errors import TimeIsUp
 from cloudid_core.run import run_now
 from cloudid_core.testing import (
     CHECKS,
     NotConforming,
     World,
     check_host,
+    check_host_now,
     interruption_checks,
     provider_checks,
     shared_store_checks,
 )
 from cloudid_core.testing.conformance.check import Check, checks_of, expect, fresh_prefix
+from cloudid_core.testing.conformance.tasks import NAPS
 from tests.core.never_waits import NeverWaits
 
 
@@ -68,3 +74,56 @@ def test_no_two_checks_have_the_same_name() -> None:
 @pytest.mark.parametrize("check", [check for check in CHECKS if not check.waits], ids=lambda check: check.name)
 def test_a_host_that_never_waits_passes_what_needs_no_time(check: Check) -> None:
     run_now(check(), NeverWaits())
+
+
+def test_a_host_that_never_waits_is_held_to_what_needs_no_time() -> None:
+    check_host_now(NeverWaits())
+    with pytest.raises(NotConforming, match=r"a_bad_one: .*41 where 42 is right"):
+        check_host_now(NeverWaits(), (*checks_of(a_bad_one, waits=False), *checks_of(a_broken_one, waits=True)))
+
+
+def test_a_host_that_waits_is_none_that_never_does() -> None:
+    with pytest.raises(NotConforming, match="the_clock_counts_seconds_since_1970: RuntimeError: this host waited"):
+        check_host_now(Waiting())
+
+
+class Waiting(NeverWaits):
+    """A clock that somebody else must tell."""
+
+    async def now(self) -> float:
+        await asyncio.sleep(0)
+        return await super().now()
+
+
+class Endless(NeverWaits):
+    """Programs one after the other, and in no time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept += 1
+
+
+class OneByOne(Endless):
+    """As `Endless`, but a program that sleeps within a time limit is over."""
+
+    async def within(self, seconds: float, program: Program[Any]) -> Any:
+        if seconds < 1:
+            program.close()
+            raise TimeIsUp("at once")
+        return await super().within(seconds, program)
+
+
+@pytest.mark.parametrize(
+    "host, flaw", [(Endless(), "within does not end a program"), (OneByOne(), "together does not run programs side")]
+)
+def test_nothing_that_needs_time_is_run_where_time_does_not_work(host: Endless, flaw: str) -> None:
+    """Otherwise it would take minutes, or for ever; what needs none is run all the same."""
+    with pytest.raises(NotConforming) as failure:
+        run_now(check_host(host), host)
+    failures = str(failure.value).splitlines()
+    assert [line.partition(":")[0] for line in failures] == [check.name for check in CHECKS if check.waits]
+    assert all(flaw in line for line in failures)
+    assert host.slept <= 2 * NAPS
