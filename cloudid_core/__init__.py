@@ -1,6 +1,9 @@
 """cloudid: a machine's cloud identity turned into access, as a sans-IO library.
 
-An embedder needs `initialise`, `open_service` and `run`, and a `Host` of its own; see the README.
+An embedder needs `initialise`, `open_service` and `run`, and a `Host` of its own; see docs/embedding.md.
+
+Public are the names that this module exports, and the modules `clouds`, `effects`, `errors`, `events`, `testing` and
+`verify` with their names that do not begin with an underscore. Everything else is internal: any release may change it.
 """
 
 from .effects import Host, HttpRequest, HttpResponse
@@ -8,12 +11,14 @@ from .messages import Request, Response
 from .run import run, run_now
 from .service import Service, initialise, open_service
 from .settings import Settings
+from .store import MemoryStore
 from .values import Secret
 
 __all__ = [
     "Host",
     "HttpRequest",
     "HttpResponse",
+    "MemoryStore",
     "Request",
     "Response",
     "Secret",
