@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 from attrs import evolve, frozen
+from cattrs.preconf.msgspec import make_converter
 
 from ..effects import Commit, Instant, Now, RandomBytes, ReadEntry, Record
 from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
@@ -26,7 +27,6 @@ from ..store import (
     Keyring,
     SealBroken,
     TokenKeys,
-    converter,
     keys,
     master_cipher,
     open_with,
@@ -59,6 +59,12 @@ class StoredKeyring(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<StoredKeyring with {len(self.root_keys)} master keys>"
+
+
+converter: Final = make_converter()
+"""Between the key ring and bytes. Unlike `encode`, it leaves out what the ring has computed."""
+converter.register_unstructure_hook(Secret, Secret.reveal)
+converter.register_structure_hook(Secret, lambda text, _: Secret(text))
 
 
 @frozen

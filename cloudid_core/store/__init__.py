@@ -5,7 +5,7 @@ from .changes import NO_CHANGES, Changes
 from .conflicts import retry_on_conflict
 from .keys import MOUNTS
 from .memory import MemoryStore
-from .records import PAGE, Found, Records, converter, decode, encode, expected, version_of
+from .records import PAGE, Found, Records, decode, encode, expected, version_of
 from .sealing import (
     KEY_SIZE,
     MASTER_TERM,
@@ -43,7 +43,6 @@ __all__ = [
     "SealBroken",
     "Sealer",
     "TokenKeys",
-    "converter",
     "decode",
     "encode",
     "expected",

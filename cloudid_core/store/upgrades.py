@@ -9,38 +9,28 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-import attrs
-from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn
+import msgspec
+from attrs import fields_dict, has
 
-OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType({"provisioned": "holdings", "persistent_app": "persisted"})
-"""Fields of records, and the names that they had before."""
+NEW_NAMES: Final[Mapping[str, str]] = MappingProxyType({"holdings": "provisioned", "persisted": "persistent_app"})
+"""The names of fields before they were renamed, and since. No record that has one of them holds names that users
+choose."""
 
-
-def register_upgrades(converter: Converter) -> None:
-    """Let a converter read records that hold fields under their old names."""
-    converter.register_structure_hook_factory(
-        _has_renamed_fields, lambda form: _structure_renamed(form, _renamed_fields(form), converter)
-    )
+_TRACES: Final = tuple(f'"{name}"'.encode() for name in NEW_NAMES)
 
 
-def _renamed_fields(form: Any) -> tuple[str, ...]:
-    return tuple(name for name in attrs.fields_dict(form) if name in OLD_NAMES)
+def has_renamed_fields(form: type) -> bool:
+    return has(form) and not fields_dict(form).keys().isdisjoint(NEW_NAMES.values())
 
 
-def _has_renamed_fields(form: Any) -> bool:
-    return isinstance(form, type) and attrs.has(form) and bool(_renamed_fields(form))
+def with_new_names(raw: bytes) -> bytes:
+    """The JSON of a record under the names of today."""
+    if not any(trace in raw for trace in _TRACES):
+        return raw
+    return msgspec.json.encode(_renamed(msgspec.json.decode(raw)))
 
 
-def _structure_renamed(form: Any, renamed: tuple[str, ...], converter: Converter) -> Any:
-    structure = make_dict_structure_fn(form, converter)
-
-    def structure_with_old_names(members: Mapping[str, Any], _: Any) -> Any:
-        if any(OLD_NAMES[name] in members for name in renamed):
-            members = dict(members)
-            for name in renamed:
-                if OLD_NAMES[name] in members:
-                    members[name] = members.pop(OLD_NAMES[name])
-        return structure(members, form)
-
-    return structure_with_old_names
+def _renamed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {NEW_NAMES.get(name, name): _renamed(member) for name, member in value.items()}
+    return [_renamed(item) for item in value] if isinstance(value, list) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cloudid_core.audit.device import Device, Entries
 from cloudid_core.mounts.table import MountTable
-from cloudid_core.store.records import converter, encode
+from cloudid_core.store.records import decode, encode
 
 DEVICE = Device(name="file", type="file", key="5a" * 32, options={"file_path": "/var/log/audit.log"})
 
@@ -13,7 +13,7 @@ def test_a_device_that_was_used_is_stored_as_it_was() -> None:
     assert DEVICE.hasher.text("")
     assert DEVICE.public_key
     table = MountTable(devices=(DEVICE,))
-    stored = converter.loads(encode(table), MountTable)
+    stored = decode(encode(table), MountTable)
     assert stored.devices == (DEVICE,)
     assert stored.devices[0].public_key == DEVICE.public_key
 

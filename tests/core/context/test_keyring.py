@@ -20,6 +20,7 @@ from cloudid_core.context.keyring import (
     add_master_key,
     begin_data_key,
     begin_token_keys,
+    converter,
     drop_other_master_keys,
     keep_reserve,
     make_keyring,
@@ -34,7 +35,7 @@ from cloudid_core.routing.components import Catalog
 from cloudid_core.settings import Settings
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
-from cloudid_core.store.records import Records, converter
+from cloudid_core.store.records import Records
 from cloudid_core.store.sealing import (
     MASTER_TERM,
     NONCE_SIZE,

@@ -16,7 +16,7 @@ from cloudid_core.credentials.signing_keys import (
     first_keys,
     max_age,
 )
-from cloudid_core.store.records import converter
+from cloudid_core.store.records import decode, encode
 from cloudid_core.testing.rsa_keys import private_key_pem
 from cloudid_core.values.secret import Secret
 
@@ -77,7 +77,7 @@ def test_only_the_public_half_is_published() -> None:
 
 def test_keys_read_back_from_the_store_and_print_no_secret() -> None:
     made = rolled()
-    assert converter.loads(converter.dumps(made), SigningKeys) == made
+    assert decode(encode(made), SigningKeys) == made
     assert "PRIVATE" not in repr(made)
 
 

@@ -19,7 +19,7 @@ from cloudid_core.mounts.table import (
     default_mounts,
     new_mount,
 )
-from cloudid_core.store.records import converter
+from cloudid_core.store.records import decode, encode
 
 SETTINGS = Settings(master_key=Secret("00" * 32), default_lease_ttl=100, max_lease_ttl=1000)
 
@@ -190,4 +190,4 @@ def test_both_components_are_mounted_from_the_start() -> None:
 def test_a_table_reads_back_from_the_store_as_it_was() -> None:
     made = table("cloud", "auth/x")
     made = made.with_moved(made.by_path["cloud"], "c", "1").with_retired(made.by_path["auth/x"], 7.0)
-    assert converter.loads(converter.dumps(made), MountTable) == made
+    assert decode(encode(made), MountTable) == made

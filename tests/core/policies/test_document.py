@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.policies.document import DENY, Policy, Rule, parse
-from cloudid_core.store.records import converter
+from cloudid_core.store.records import decode, encode
 
 FULL_HCL = """
 # what an operator may do
@@ -180,7 +180,7 @@ def test_the_error_names_the_place_and_not_the_input() -> None:
 
 def test_a_policy_is_the_same_when_it_was_stored() -> None:
     policy = parse("operator", json.dumps(FULL_JSON))
-    assert converter.loads(converter.dumps(policy), Policy) == policy
+    assert decode(encode(policy), Policy) == policy
 
 
 @settings(max_examples=60)
@@ -190,4 +190,4 @@ def test_any_text_is_a_policy_or_refused(text: str) -> None:
         policy = parse("p", text)
     except Refused:
         return
-    assert converter.loads(converter.dumps(policy), Policy) == policy
+    assert decode(encode(policy), Policy) == policy

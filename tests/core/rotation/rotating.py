@@ -13,7 +13,7 @@ from cloudid_core.mounts.table import MountTable
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.store import keys
-from cloudid_core.store.records import converter
+from cloudid_core.store.records import decode
 from cloudid_core.testing import Answer
 from servers.provider_simulator.world.access import permit
 from servers.provider_simulator.world.objects import Application
@@ -49,7 +49,7 @@ class Rotating(SecretsEngine):
     def read(self, key: str, form: Any) -> Any:
         """A record, beside all effects."""
         entry = self.store.read(key)
-        return entry and converter.loads(self.context.records.sealer.open(key, entry.value), form)
+        return entry and decode(self.context.records.sealer.open(key, entry.value), form)
 
     @property
     def mount_ids(self) -> dict[str, str]:

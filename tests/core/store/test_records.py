@@ -13,7 +13,7 @@ from cloudid_core.caches import Bounded
 from cloudid_core.effects import ABSENT, MOST_ENTRIES, Commit, Entry, ListKeys, Program, ReadEntries, ReadEntry
 from cloudid_core.errors import CloudidError, Code, Conflict, EntryDamaged, Refused
 from cloudid_core.store.changes import Changes
-from cloudid_core.store.records import PAGE, Found, Records, converter, expected
+from cloudid_core.store.records import PAGE, Found, Records, decode, encode, expected
 from cloudid_core.store.sealing import DataKey, Keyring, Sealer, TokenKeys
 from cloudid_core.testing import Crashed, Fault, FaultKind, World, every_fault
 from cloudid_core.values.secret import Secret
@@ -171,9 +171,9 @@ def test_all_names_are_listed_however_many(world: World, records: Records) -> No
 
 def test_secrets_are_converted_to_text_and_back() -> None:
     note = Note("x", 1, Secret("s"))
-    dumped = converter.dumps(note)
+    dumped = encode(note)
     assert msgspec.json.decode(dumped) == {"text": "x", "number": 1, "secret": "s"}
-    assert converter.loads(dumped, Note) == note
+    assert decode(dumped, Note) == note
 
 
 def test_what_a_decision_rests_on_can_be_expected(world: World, records: Records) -> None:
