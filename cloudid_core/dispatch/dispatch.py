@@ -33,11 +33,11 @@ from ..messages import (
     rate_limit_headers,
     render,
 )
-from ..mounts import MountTable, mount_table
+from ..mounts import MountTable, last_mount_table, mount_table
 from ..policies import DENY
 from ..quotas import Quotas, RateLimit, known_quotas, read_quotas, take_request
 from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
-from ..store import MOUNTS, Found
+from ..store import Found
 from ..tokens import Caller, Issue, accessor_of
 from ..tokens.authenticate import authenticate
 from ..wrapping import check_waiting, wrapping_token
@@ -52,31 +52,30 @@ CREATE: Final = "create"
 
 async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Response:
     """The response to a request. Raises `Refused` where there is none. `exchange` gets what becomes known."""
-    table = last_table(context, exchange.request)
-    if table is not None:
-        try:
-            return await respond_by(table, context, catalog, exchange)
-        except MountsChanged:
-            pass
-        except (Refused, RecordFailed):  # a program that was started has made sure of the table
-            if exchange.is_executed or (await mount_table(context.records)).version == table.version:
-                raise
+    remembered = remembered_table(context, exchange.request)
     while True:
         try:
-            table = await mount_table(context.records)
+            table = remembered or await mount_table(context.records)
         except HostFailure as failure:
             return await respond_without_store(failure, context, catalog, exchange)
-        context.node.last_read_failed = False
+        if remembered is None:
+            context.node.last_read_failed = False
         try:
             return await respond_by(table, context, catalog, exchange)
         except MountsChanged:
-            if await Now() >= exchange.time + context.settings.request_deadline:
+            if remembered is None and await Now() >= exchange.time + context.settings.request_deadline:
                 raise Refused(Code.STORE_CONTENDED) from None
+        except (Refused, RecordFailed):
+            if remembered is None or exchange.is_executed:  # a program that was started has made sure of the table
+                raise
+            if (await mount_table(context.records)).version == table.version:
+                raise
+        remembered = None
 
 
-def last_table(context: Context, request: Request) -> Found[MountTable] | None:
+def remembered_table(context: Context, request: Request) -> Found[MountTable] | None:
     """The table of mounts as it was read last, where the program of the request's route makes sure of it."""
-    table = context.records.last_found(MOUNTS, MountTable)
+    table = last_mount_table(context.records)
     if table is None:
         return None
     found = known_destination(request, table.version, context.caches.destinations)
@@ -88,7 +87,7 @@ async def respond_without_store(
 ) -> Response:
     """The response about the state of this node, by the mounts that were read last. Raises `failure` for all else."""
     context.node.last_read_failed = True
-    table = context.records.last_found(MOUNTS, MountTable)
+    table = last_mount_table(context.records)
     if table is None:
         raise failure
     found = destination_of(exchange.request, catalog, table, context.caches.destinations)

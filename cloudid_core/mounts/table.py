@@ -202,6 +202,11 @@ async def mount_table(records: Records) -> Found[MountTable]:
     return found
 
 
+def last_mount_table(records: Records) -> Found[MountTable] | None:
+    """The table of mounts as this node read it last. It may be out of date."""
+    return records.last_found(keys.MOUNTS, MountTable)
+
+
 async def unchanged_mounts(records: Records, version: int) -> Found[MountTable]:
     """The table as it stands; `MountsChanged` unless it is still at this version."""
     found = await mount_table(records)

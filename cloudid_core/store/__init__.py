@@ -3,7 +3,6 @@
 from . import keys
 from .changes import NO_CHANGES, Changes
 from .conflicts import retry_on_conflict
-from .keys import MOUNTS
 from .memory import MemoryStore
 from .records import PAGE, Found, Records, decode, encode, expected, version_of
 from .sealing import (
@@ -27,7 +26,6 @@ from .sealing import (
 __all__ = [
     "KEY_SIZE",
     "MASTER_TERM",
-    "MOUNTS",
     "NONCE_SIZE",
     "NO_CHANGES",
     "PAGE",
