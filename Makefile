@@ -40,13 +40,13 @@ test: lint pytest ## Lint, check types and contracts, run the tests (minutes)
 pytest: $(READY) ## Run the tests, or those of TESTS
 	@$(RUN_TESTS) $(SHORT) $(TESTS)
 
-test-tools: $(READY) ## Run the tests that need PostgreSQL, Go or the vendor's SDKs (minutes)
+test-tools: $(READY) ## Run the tests that need PostgreSQL, Go, Node or the vendor's SDKs (minutes)
 	@$(RUN_TESTS) $(TOOLS) $(TESTS)
 
 test-all: $(READY) ## Tell every story on both servers, with hundreds of random lives and examples (half an hour)
 	@$(RUN_TESTS) $(LONG) $(TESTS)
 
-test-tools-all: $(READY) ## The same of the tests that need PostgreSQL, Go or the vendor's SDKs
+test-tools-all: $(READY) ## The same of the tests that need PostgreSQL, Go, Node or the vendor's SDKs
 	@$(RUN_TESTS) $(TOOLS_LONG) $(TESTS)
 
 lint: $(READY) ## Check style, import contracts and types

@@ -7,9 +7,16 @@ from itertools import islice
 from typing import Final, Protocol, TypeVar
 from zlib import crc32
 
+from hypothesis import settings
+
 T = TypeVar("T")
 
 ONE_OF: Final = 5
+
+
+def examples(times: int) -> settings:
+    """For a property that takes more examples than others: so many times as many."""
+    return settings(max_examples=times * settings().max_examples)
 
 
 class Sample(Protocol):

@@ -10,11 +10,9 @@ import httpx
 import pytest
 
 from cloudid_core.background.leadership import LENGTH
-from tests.servers.running import Running
+from tests.servers.running import SERVERS, Running
 from tests.stores.test_served import prepared, written
 from tests.waiting import PATIENT, wait_until
-
-pytestmark = pytest.mark.one_server
 
 ATTEMPTS: Final = 3
 """A machine may be busy for once; what is not handed over lasts for half of `LENGTH` every time."""
@@ -25,7 +23,7 @@ def leads(running: Running) -> bool:
     return bool(shown["background_node_id"] == shown["node_id"])
 
 
-@pytest.mark.parametrize("names", [("trio_server", "aiohttp_server"), ("aiohttp_server", "trio_server")])
+@pytest.mark.parametrize("names", [SERVERS, pytest.param(SERVERS[::-1], marks=pytest.mark.long)])
 def test_another_server_takes_over_within_seconds(names: tuple[str, str], database: str, tmp_path: Path) -> None:
     settings = written(tmp_path, database)
     prepared(settings)

@@ -13,7 +13,7 @@ READ = ("GET", "auth/token/lookup-self")
 ROTATE = ("POST", "sys/rotate")
 
 
-@pytest.mark.parametrize("names", [SERVERS, SERVERS[::-1]])
+@pytest.mark.parametrize("names", [pytest.param(SERVERS, marks=pytest.mark.long), SERVERS[::-1]])
 def test_the_other_nodes_go_on_while_the_master_key_is_changed(
     names: tuple[str, str], database: str, tmp_path: Path
 ) -> None:

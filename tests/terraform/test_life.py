@@ -24,6 +24,8 @@ from servers.provider_simulator import Simulator, start
 from tests.servers.running import SERVERS, Running
 from tests.waiting import PATIENCE, PATIENT
 
+pytestmark = pytest.mark.long  # only `make terraform` has what it needs
+
 CONFIGURATION: Final = Path(__file__).parent / "main.tf"
 PROVIDER: Final = "registry.terraform.io/hashicorp/vault/*/*/terraform-provider-vault*"
 CHANGED: Final = ("-var", "changed=true")

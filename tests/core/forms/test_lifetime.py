@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.forms.lifetime import Grant, Terms, grant
+from tests.sampling import examples
 
 
 def granted(now: float = 0.0, increment: int = 0, **terms: Any) -> Grant:
@@ -110,7 +111,7 @@ def naive(terms: Terms, age: int, increment: int) -> int:
 SECONDS = st.integers(0, 12)
 
 
-@settings(max_examples=400)
+@examples(12)
 @given(
     st.builds(
         Terms,

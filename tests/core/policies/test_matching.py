@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.policies.document import DENY, Policy, Rule
 from cloudid_core.policies.matching import OPERATIONS, Acl
+from tests.sampling import examples
 
 
 def acl_of(*documents: dict[str, str]) -> Acl:
@@ -280,7 +281,7 @@ WORDS = st.lists(st.sampled_from(["read", "list", "update", "deny"]), max_size=2
 POLICIES = st.lists(st.dictionaries(PATTERNS, WORDS, min_size=1, max_size=6), min_size=1, max_size=3)
 
 
-@settings(max_examples=150)
+@examples(5)
 @given(POLICIES, st.lists(PATHS, min_size=4, max_size=12))
 def test_agrees_with_the_naive_matcher(documents: list[dict[str, str]], paths: list[str]) -> None:
     """Random policies, random paths (and the patterns themselves), every operation."""
@@ -291,7 +292,7 @@ def test_agrees_with_the_naive_matcher(documents: list[dict[str, str]], paths: l
             assert subject.allows(operation, path) is naive_allows(rules, operation, path), (operation, path)
 
 
-@settings(max_examples=50)
+@examples(2)
 @given(POLICIES, PATHS)
 def test_the_order_of_policies_does_not_matter(documents: list[dict[str, str]], path: str) -> None:
     assert acl_of(*documents).capabilities(path) == acl_of(*reversed(documents)).capabilities(path)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.context.queue import Job
@@ -21,6 +21,7 @@ from cloudid_core.tokens import encoding, hierarchy
 from cloudid_core.tokens.authenticate import find_by_text, find_token
 from cloudid_core.tokens.record import Token
 from tests.installation import Installation
+from tests.sampling import examples
 from tests.tokens import is_valid, look_up_self, new_token
 
 
@@ -298,7 +299,7 @@ STEPS: Final = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@examples(2)
 @given(st.lists(STEPS, max_size=14))
 def test_hierarchies_agree_with_a_naive_model(steps: list[tuple[str, int]]) -> None:
     world, model = Installation(), Model()
