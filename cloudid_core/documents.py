@@ -14,7 +14,10 @@ from .catalog import CATALOG
 from .errors import Code
 from .forms import NOT_OFFERED, Field, fields_of
 from .health import HealthProblem, Placeholders
-from .routing import LEFT_OUT, VERBS, Component, NoFields
+from .messages import Operation
+from .mounts import BUILT_IN
+from .policies import needs_sudo
+from .routing import LEFT_OUT, VERBS, Component, NoFields, Route
 from .settings import Settings
 from .values import Secret
 
@@ -61,10 +64,18 @@ def routes_table(component: Component) -> str:
     return table(
         ("method", "path", "token", "what it does"),
         (
-            (VERBS[route.operation], f"`{route.path}`", "no" if route.public else "yes", route.doc)
+            (VERBS[route.operation], f"`{route.path}`", _token(component, route), route.doc)
             for route in component.routes.routes
         ),
     )
+
+
+def _token(component: Component, route: Route) -> str:
+    """Whether a request needs a token, and one whose policies also grant `sudo` at the path."""
+    if route.public:
+        return "no"
+    path = next((mount.path for mount in BUILT_IN if mount.type == component.type), component.type)
+    return "with `sudo`" if needs_sudo(f"{path}/{route.path}{'/' * (route.operation is Operation.LIST)}") else "yes"
 
 
 def codes_table() -> str:

@@ -1,6 +1,15 @@
 """Policies: documents that grant the holder of a token access to paths, and the decision over several of them."""
 
-from .builtin import DEFAULT, RESPONSE_WRAPPING, ROOT, UNCHANGEABLE, UNDELETABLE, normalised, without_default
+from .builtin import (
+    DEFAULT,
+    RESPONSE_WRAPPING,
+    ROOT,
+    UNCHANGEABLE,
+    UNDELETABLE,
+    needs_sudo,
+    normalised,
+    without_default,
+)
 from .document import DENY, Policy, parse
 from .matching import Acl
 from .store import load_acl, load_policy
@@ -16,6 +25,7 @@ __all__ = [
     "Policy",
     "load_acl",
     "load_policy",
+    "needs_sudo",
     "normalised",
     "parse",
     "without_default",
