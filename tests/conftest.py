@@ -32,6 +32,9 @@ FOLDER = Path(__file__).parent
 TOOLS = ("clients", "nodes", "stores", "terraform")
 """Folders whose tests need more than Python."""
 
+DATABASES = {"cluster", "databases"}
+"""Fixtures that need PostgreSQL, wherever they are used."""
+
 RUNTIMES = {"trio": 0, "trio_server": 0, "servers.trio_server": 0} | dict.fromkeys(
     ("asyncio", "aiohttp", "aiohttp_server", "servers.aiohttp_server"), 1
 )
@@ -60,7 +63,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs tools; leave one of the servers of each story to the long run, by turns."""
     for item in items:
-        if item.path.relative_to(FOLDER).parts[0] in TOOLS:
+        if item.path.relative_to(FOLDER).parts[0] in TOOLS or DATABASES & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.tools)
         if isinstance(item, pytest.Function) and item.get_closest_marker("one_server") and is_told_later(item):
             item.add_marker(pytest.mark.long)
