@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -70,6 +70,15 @@ class AiohttpHost(host.Host):
             async with asyncio.timeout(max(0.0, seconds)):
                 await event.wait()
 
+    async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            async with asyncio.timeout(max(0.0, seconds)) as scope:
+                return await work()
+        except TimeoutError:
+            if scope.expired():
+                raise TimeIsUp("it took too long") from None
+            raise
+
     async def wait_readable(self, fd: int, seconds: float) -> bool:
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[bool] = loop.create_future()
@@ -117,15 +126,6 @@ class AiohttpHost(host.Host):
         if failures:
             raise failures[min(failures)]
         return tuple(answers)
-
-    async def within(self, seconds: float, program: Program[Any]) -> Any:
-        try:
-            async with asyncio.timeout(max(0.0, seconds)) as scope:
-                return await run(program, self)
-        except TimeoutError:
-            if scope.expired():
-                raise TimeIsUp("the program took too long") from None
-            raise
 
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         progress = _Progress()

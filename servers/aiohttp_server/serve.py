@@ -52,10 +52,7 @@ async def _serve(setup: Setup) -> None:
     loop.set_exception_handler(_ExceptionHandler(log))
     stop, end_drain = asyncio.Event(), asyncio.Event()
     async with open_host(setup.store, setup.platform, setup.proxies) as host:
-        host.report = log.error
-        host.sinks.append(log_event)
-        setup.connect_audit(host.audit, log)
-        host.read_budget = setup.read_budget
+        setup.connect(host, log, log_event)
         listeners = setup.listen()
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
         app = App(service, host, log, setup.trusted_proxies)

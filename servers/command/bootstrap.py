@@ -21,8 +21,8 @@ from cloudid_core.service import initialise, open_service
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
-from ..audit.devices import Devices
 from ..host.app import Service
+from ..host.host import Host
 from ..host.proxies import Proxies
 from ..host.read_budget import ReadBudget
 from ..logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
@@ -33,7 +33,7 @@ from ..processes.reload import Reload
 from ..processes.workers import Worker
 from ..settings import master_key
 from ..settings.safety import doubts, refuse_exposed_dev
-from ..settings.settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_file
+from ..settings.settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_settings
 from ..stores import Store
 from ..stores.group_commit import GroupCommit
 from ..stores.memory import InMemory
@@ -73,15 +73,16 @@ class Setup:
         """Raises `SettingsError`."""
         return Proxies.of(self.server, self.platform.addresses)
 
-    def open_log(self) -> tuple[FilteringBoundLogger, EventLog]:
+    def open_log(self, *, adopts_libraries: bool = True) -> tuple[FilteringBoundLogger, EventLog]:
         """The server's log, and what writes the core's events to it.
 
-        It also takes what libraries log. Its level can be reloaded.
+        It also takes what libraries log, unless the process is another application's. Its level can be reloaded.
         """
         level = LogLevel(self.server.log_level)
         file = LogFile(level, worker=self.worker.number if self.worker else None)
         log = log_into(file)
-        adopt_libraries(log)
+        if adopts_libraries:
+            adopt_libraries(log)
         for problem, occurrence in doubts(self.server).items():
             log.warning("unsafe", code=problem.code, reason=problem.text(occurrence))
         self.reload.add(level.apply)
@@ -101,11 +102,17 @@ class Setup:
         self.reload.add(apply)
         return context
 
-    def connect_audit(self, devices: Devices, log: FilteringBoundLogger) -> None:
-        """Let audit devices report to the log; reloading opens their files anew, so that they can be rotated."""
-        devices.report = log.warning
-        devices.checkpoint_command = self.server.audit_checkpoint_command
-        self.reload.add(lambda server: devices.close())
+    def connect(self, host: Host, log: FilteringBoundLogger, log_event: EventLog) -> None:
+        """Let a host, its audit devices and the core's events report to the log.
+
+        Reloading opens the devices' files anew, so that they can be rotated.
+        """
+        host.report = log.error
+        host.sinks.append(log_event)
+        host.audit.report = log.warning
+        host.audit.checkpoint_command = self.server.audit_checkpoint_command
+        host.read_budget = self.read_budget
+        self.reload.add(lambda server: host.audit.close())
 
     def listen(self) -> Sequence[socket.socket]:
         """The sockets to accept connections from. Raises `SettingsError`."""
@@ -129,9 +136,12 @@ class Setup:
 
 
 def with_issuer(settings: Settings, url: str) -> Settings:
-    """The settings with the address that the server listens on as issuer, where it is on loopback and none is set."""
-    host = urlsplit(url).hostname or ""
-    return evolve(settings, issuer=url) if not settings.issuer and ip_address(host).is_loopback else settings
+    """The settings with the address that the server listens on as issuer, where it is on loopback and none is set.
+
+    The address is empty if it is not known.
+    """
+    host = urlsplit(url).hostname
+    return evolve(settings, issuer=url) if host and not settings.issuer and ip_address(host).is_loopback else settings
 
 
 async def open_with_doubts(settings: Settings, server: ServerSettings) -> Service:
@@ -175,7 +185,7 @@ def set_up(options: Options, worker: Worker | None = None, read_budget: ReadBudg
 
 def file_of(options: Options) -> SettingsFile:
     """The settings in effect: options go before the file."""
-    file = read_file(options.settings) if options.settings else SettingsFile()
+    file = read_settings(options.settings) if options.settings is not None else SettingsFile()
     if options.listen:
         file = evolve(file, server=evolve(file.server, listen=options.listen))
     return evolve(file, clouds=clouds_at(options.provider)) if options.provider else file

@@ -36,7 +36,7 @@ from ..role_tests import program as role_tests
 from ..runtime.interrupts import until_interrupted
 from ..settings import master_key
 from ..settings.safety import refuse_doubts
-from ..settings.settings import ServerSettings, SettingsError, SettingsFile, read_file
+from ..settings.settings import ServerSettings, SettingsError, SettingsFile, read_file, read_settings
 from ..stores import Store
 from ..stores.backup import back_up
 from ..stores.copying import copy_store
@@ -77,7 +77,7 @@ def _run(options: Options, serve: Callable[[Setup], None], perform: Perform) -> 
 
 def _file_of(options: Options) -> SettingsFile:
     assert options.settings is not None
-    return read_file(options.settings)
+    return read_settings(options.settings)
 
 
 def _serve(

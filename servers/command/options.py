@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import field, frozen
 
@@ -38,7 +38,8 @@ class Options:
 
     command: str = SERVE
     is_dev: bool = False
-    settings: Path | None = None
+    settings: Path | Mapping[str, Any] | None = None
+    """A TOML file; the command line knows nothing else. Other applications may give its tables."""
     listen: str = ""
     provider: str = ""
     root_token: Secret = field(factory=Secret)

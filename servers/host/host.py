@@ -30,6 +30,7 @@ from cloudid_core.effects import (
 )
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.events import Event
+from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
 from ..audit.devices import Devices, Report
@@ -128,6 +129,10 @@ class Host(effects.Host):
     async def wait(self, event: runtime.Event, seconds: float) -> None: ...
 
     @abstractmethod
+    async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+        """What the work answers. Raises `TimeIsUp` when it takes longer than so many seconds, and cancels it."""
+
+    @abstractmethod
     async def wait_readable(self, fd: int, seconds: float) -> bool: ...
 
     @abstractmethod
@@ -144,10 +149,10 @@ class Host(effects.Host):
     @abstractmethod
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]: ...
 
-    @abstractmethod
-    async def within(self, seconds: float, program: Program[Any]) -> Any: ...
-
     # The rest
+
+    def within(self, seconds: float, program: Program[Any]) -> Awaitable[Any]:
+        return self.in_time(seconds, partial(run, program, self))
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.start_task(partial(self._run_or_report, work))

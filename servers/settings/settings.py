@@ -11,6 +11,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -219,6 +220,11 @@ class SettingsFile:
             audit_folders=self.server.audit_folders,
             **self.service,
         )
+
+
+def read_settings(given: Path | Mapping[str, Any]) -> SettingsFile:
+    """A TOML file, or what such a file would hold; paths start at the working folder then. Raises `SettingsError`."""
+    return read_file(given) if isinstance(given, Path) else _file_of(deepcopy(dict(given)), Path.cwd())
 
 
 def read_file(path: Path) -> SettingsFile:

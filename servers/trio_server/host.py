@@ -7,7 +7,7 @@ wanted here, and costs more than the call itself.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -96,6 +96,11 @@ class TrioHost(host.Host):
         with trio.move_on_after(max(0.0, seconds)):
             await event.wait()
 
+    async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+        with trio.move_on_after(max(0.0, seconds)):
+            return await work()
+        raise TimeIsUp("it took too long")
+
     async def wait_readable(self, fd: int, seconds: float) -> bool:
         with trio.move_on_after(max(0.0, seconds)):
             await trio.lowlevel.wait_readable(fd)
@@ -128,11 +133,6 @@ class TrioHost(host.Host):
         if failures:
             raise failures[min(failures)]
         return tuple(answers)
-
-    async def within(self, seconds: float, program: Program[Any]) -> Any:
-        with trio.move_on_after(max(0.0, seconds)):
-            return await run(program, self)
-        raise TimeIsUp("the program took too long")
 
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         sent = False

@@ -131,21 +131,25 @@ async def open_fake() -> FakeService:
     return FakeService()
 
 
-def main(runtime: str, *settings: str, store: Store | None = None) -> None:
-    if runtime == "trio":
-        from servers.trio_server.serve import serve
-    else:
-        from servers.aiohttp_server.serve import serve
+def setup_of(*settings: str, store: Store | None = None) -> Setup:
+    """What a server with this service is started with."""
     options = dict(setting.split("=", 1) for setting in settings)
     trusted_proxies = networks(options.pop("trusted_proxies", "127.0.0.0/8"))
     given = parse(ServerSettings, options)
-    setup = Setup(
+    return Setup(
         server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
         store=store or InMemory(),
         open=lambda _: open_fake(),
         trusted_proxies=trusted_proxies,
     )
-    serve(setup)
+
+
+def main(runtime: str, *settings: str, store: Store | None = None) -> None:
+    if runtime == "trio":
+        from servers.trio_server.serve import serve
+    else:
+        from servers.aiohttp_server.serve import serve
+    serve(setup_of(*settings, store=store))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+"""A ready application of aiohttp: `app.add_subapp("/cloudid/", aiohttp_application("cloudid.toml"))`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+from aiohttp import web
+
+from cloudid_core.errors import Code, Refused
+from cloudid_core.messages.response import Response
+
+from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
+from ..http1 import wire
+from ..http1.heads import Head
+from .host import open_host
+
+
+def aiohttp_application(
+    settings: Given | None = None, *, dev_root_token: str = "", provider: str = ""
+) -> web.Application:
+    """The service as an application of aiohttp, to be served alone or added to another one.
+
+    Takes and raises what `servers.asgi.asgi_application` does. The service is open between start-up and clean-up of
+    the outermost application; one that cannot be opened raises `SettingsError`, `CloudidError` or `OSError` there.
+    """
+    return application_of(set_up_of(settings, dev_root_token, provider))
+
+
+def application_of(set_up: SetUp) -> web.Application:
+    """An application over what it is given when it starts."""
+    application, door = web.Application(), _Door(set_up)
+    application.cleanup_ctx.append(door.open)
+    application.router.add_route("*", "/{path:.*}", door.answer)
+    return application
+
+
+class _Door:
+    """Where requests of aiohttp come in."""
+
+    _embedded: Embedded
+
+    def __init__(self, set_up: SetUp) -> None:
+        self._set_up = set_up
+
+    async def open(self, application: web.Application) -> AsyncIterator[None]:
+        async with embedded(self._set_up, open_host) as self._embedded:
+            yield
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        service, peer = self._embedded, request.remote or ""
+        try:
+            response = await service.answer(_head(request), peer, request.content.readany)
+        except web.RequestPayloadError:
+            response = service.refuse(Refused(Code.MALFORMED_REQUEST), peer)
+        answer = _rendered(response)
+        if response.holds:  # others may still be changed by the middlewares of the outer application
+            await service.deliver(response, partial(_has_left, request), partial(_write, request, answer))
+        return answer
+
+
+def _head(request: web.Request) -> Head:
+    """The head without the prefix that the application is added at."""
+    resource = request.match_info.route.resource
+    assert resource is not None
+    prefix = resource.canonical.removesuffix("/{path}")
+    headers = {name.lower(): ", ".join(request.headers.getall(name)) for name in request.headers}
+    return head_of(request.method, request.rel_url.raw_path_qs.removeprefix(prefix), headers)
+
+
+def _rendered(response: Response) -> web.Response:
+    body = None if response.status in wire.NO_CONTENT else response.body
+    return web.Response(status=response.status, headers=response.headers, body=body)
+
+
+async def _has_left(request: web.Request) -> bool:
+    socket = request.get_extra_info("socket")
+    return request.transport is None or socket is None or wire.has_hung_up(socket.fileno())
+
+
+async def _write(request: web.Request, answer: web.Response) -> None:
+    await answer.prepare(request)
+    await answer.write_eof()

@@ -1,0 +1,279 @@
+"""The ready applications behind servers of others: what these leave to an application is done as by our own servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+import trio
+from aiohttp import web
+from starlette.applications import Starlette
+
+from servers.aiohttp_server.application import aiohttp_application, application_of
+from servers.asgi import AsgiApplication, asgi_application
+from servers.asgi.application import target_of
+from servers.command.bootstrap import Setup
+from servers.provider_simulator import Simulator, start
+from servers.settings.settings import SettingsError
+from tests.waiting import PATIENT, wait_until
+
+from .fake_server import BODY_LIMIT, setup_of
+from .foreign import SERVERS, served
+from .running import Client, Gate, body, status
+from .story import ROOT, tell
+
+PREFIX: Final = "/cloudid"
+LONG: Final = b"a" * (BODY_LIMIT + 1)
+
+every_server: Final = pytest.mark.parametrize("by", SERVERS)
+
+
+def mounted(by: str, setup: Setup | None = None) -> Any:
+    """An application of somebody else with ours below a prefix."""
+
+    def set_up() -> AbstractContextManager[Setup]:
+        return nullcontext(setup or setup_of())
+
+    if by == "aiohttp":
+        outer = web.Application()
+        outer.add_subapp(PREFIX, application_of(set_up))
+        return outer
+    ours = AsgiApplication(set_up)
+    application = Starlette(lifespan=ours.lifespan)
+    application.mount(PREFIX, ours)
+    return application
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+def counted(url: str, what: str) -> int:
+    count: int = httpx.get(f"{url}{PREFIX}/count?{what}", **PATIENT).json()["count"]
+    return count
+
+
+def request(path: str, *headers: str) -> bytes:
+    lines = (f"POST {PREFIX}{path} HTTP/1.1", "host: a", *headers)
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
+
+
+@every_server
+def test_a_request_arrives_as_it_was_sent(by: str) -> None:
+    headers = [("X-One", "1"), ("X-One", "2"), ("X-Forwarded-For", "203.0.113.9")]
+    with served(by, mounted(by)) as url:
+        target = httpx.URL(url).copy_with(raw_path=f"{PREFIX}/echo?a=b%2Fc&d=%20".encode())
+        told = httpx.post(target, headers=headers, content=b"\xff\n", **PATIENT).json()
+    assert told["method"] == "POST"
+    assert told["target"] == "/echo?a=b%2Fc&d=%20"
+    assert told["headers"]["x-one"] == "1, 2"
+    assert told["body"] == "\xff\n"
+    assert told["remote_address"] == "203.0.113.9"
+
+
+@every_server
+def test_an_answer_leaves_as_it_is(by: str) -> None:
+    with served(by, mounted(by)) as url, httpx.Client(base_url=f"{url}{PREFIX}", **PATIENT) as client:
+        nothing = client.get("nothing")
+        assert (nothing.status_code, nothing.content) == (204, b"")
+        assert "content-length" not in nothing.headers
+        whole, head = client.get("v1/sys/health"), client.head("v1/sys/health")
+        assert whole.headers["content-type"] == head.headers["content-type"] == "application/json"
+        assert whole.headers["content-length"] == head.headers["content-length"] == str(len(whole.content))
+        assert (whole.json(), head.content) == ({"health": True}, b"")
+        assert client.get("health").status_code == 473
+        assert client.get("wait%2Fs").status_code == 500
+        assert "hunter2" not in client.get("nowhere").text
+
+
+@every_server
+def test_a_body_is_read_as_far_as_the_service_allows(by: str) -> None:
+    with served(by, mounted(by)) as url:
+        told = httpx.post(f"{url}{PREFIX}/echo", content=LONG[1:], **PATIENT).json()
+        assert len(told["body"]) == BODY_LIMIT
+        with Client(port_of(url)) as announced:
+            assert status(announced.ask(request("/echo", f"content-length: {len(LONG)}"))) == 413
+        with Client(port_of(url)) as in_chunks:
+            in_chunks.send(request("/echo", "transfer-encoding: chunked"))
+            assert status(in_chunks.ask(b"%x\r\n%b\r\n" % (len(LONG), LONG))) == 413
+
+
+@every_server
+def test_a_body_may_not_take_too_long(by: str) -> None:
+    with served(by, mounted(by, setup_of("body_timeout=100ms"))) as url, Client(port_of(url)) as client:
+        answer = client.ask(request("/echo", "content-length: 2") + b"a")
+    assert status(answer) == 408
+    assert json.loads(body(answer))["errors"]
+
+
+@every_server
+def test_a_body_without_sense_is_no_error_of_ours(by: str) -> None:
+    with served(by, mounted(by)) as url, Client(port_of(url)) as client:
+        client.send(request("/echo", "transfer-encoding: chunked") + b"nonsense\r\n\r\n")
+        answer = client.receive()
+    assert not answer or status(answer) == 400
+
+
+@every_server
+def test_background_work_runs_and_is_woken(by: str) -> None:
+    with served(by, mounted(by)) as url:
+        wait_until(lambda: counted(url, "tick") == counted(url, "upkeep") == 1)
+        httpx.get(f"{url}{PREFIX}/visit", **PATIENT)
+        wait_until(lambda: counted(url, "tick") == 2)
+
+
+@every_server
+def test_an_answer_whose_client_has_left_is_given_back(by: str, tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    with served(by, mounted(by)) as url:
+        with Client(port_of(url)) as client:
+            client.send(request(f"/holds?{tmp_path}", "content-length: 0"))
+            gate.wait_for(1)
+        gate.open()
+        wait_until(lambda: counted(url, "undelivered-a-lease") == 1)
+
+
+@every_server
+def test_an_answer_whose_client_leaves_amid_it_is_given_back(by: str) -> None:
+    with served(by, mounted(by)) as url:
+        with Client(port_of(url)) as client:
+            client.send(request("/holds-much", "content-length: 0"))
+            assert client.socket.recv(1)
+        wait_until(lambda: counted(url, "undelivered-a-lease") == 1)
+
+
+@pytest.mark.parametrize(
+    "by", [by for by in SERVERS if by != "hypercorn on trio"]
+)  # it does not let itself be cancelled
+def test_an_answer_that_nobody_reads_is_given_back(by: str) -> None:
+    with served(by, mounted(by, setup_of("write_timeout=100ms"))) as url, Client(port_of(url)) as client:
+        client.send(request("/holds-much", "content-length: 0"))
+        wait_until(lambda: counted(url, "undelivered-a-lease") == 1)
+
+
+@every_server
+def test_an_answer_that_is_read_is_not_given_back(by: str, tmp_path: Path) -> None:
+    Gate(tmp_path).open()
+    with served(by, mounted(by)) as url, httpx.Client(**PATIENT) as client:
+        for _ in range(3):
+            assert client.post(f"{url}{PREFIX}/holds?{tmp_path}").status_code == 200
+        assert counted(url, "undelivered-a-lease") == 0
+
+
+@every_server
+def test_logs_of_others_stay_where_they_are(by: str) -> None:
+    before = list(logging.root.handlers)
+    with served(by, mounted(by)):
+        assert logging.root.handlers == before
+
+
+@pytest.mark.parametrize("by", ["uvicorn", "hypercorn on trio", "aiohttp"])
+def test_the_whole_story_on_a_service_in_memory(by: str) -> None:
+    make = aiohttp_application if by == "aiohttp" else asgi_application
+    with start(Simulator()) as cloud, served(by, make(dev_root_token=ROOT, provider=cloud.url)) as url:
+        for step, found, answer in tell(url, cloud.url):
+            if by != "aiohttp" or step.method != "LIST":  # its parser does not know the method
+                assert found == step.status, f"{step} {answer}"
+
+
+def settings(folder: Path, **server: Any) -> dict[str, Any]:
+    return {"server": {"store": str(folder / "store"), "key_file": str(folder / "key"), **server}}
+
+
+UNUSABLE: Final = (
+    ({"key_file": "nowhere"}, "the key file .*nowhere is missing"),
+    ({"nonsense": 1}, '"nonsense" is unknown'),
+    ({"store": "postgresql://127.0.0.1:1/nothing"}, "the database cannot be used"),
+)
+
+
+def on_asyncio(work: Callable[[Any], Coroutine[Any, Any, Any]], argument: object) -> Any:
+    return asyncio.run(work(argument))
+
+
+async def lifespan(application: AsgiApplication) -> list[dict[str, Any]]:
+    """What the application tells a server that starts it, and stops it at once."""
+    told: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "lifespan.shutdown" if told else "lifespan.startup"}
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    await application({"type": "lifespan"}, receive, send)
+    return told
+
+
+@pytest.mark.parametrize("run", [trio.run, on_asyncio])
+@pytest.mark.parametrize("changed, reason", UNUSABLE)
+def test_a_start_that_fails_says_why(
+    run: Callable[..., Any], changed: dict[str, Any], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUDID_MASTER_KEY", "" if "key_file" in changed else "5a" * 32)
+    [failed] = run(lifespan, asgi_application(settings(tmp_path, **changed)))
+    assert failed["type"] == "lifespan.startup.failed"
+    assert re.match(f"cloudid cannot start: .*{reason}", failed["message"])
+
+
+def test_an_application_of_aiohttp_that_cannot_be_opened_raises_why(tmp_path: Path) -> None:
+    application = aiohttp_application(settings(tmp_path))
+    with pytest.raises(SettingsError, match="is missing: restore it, or run init"), served("aiohttp", application):
+        pytest.fail("it started")
+
+
+@pytest.mark.parametrize("make", [asgi_application, aiohttp_application])
+def test_it_needs_settings_or_a_token(make: Callable[..., Any]) -> None:
+    for given in ({}, {"settings": {}, "dev_root_token": ROOT}):
+        with pytest.raises(ValueError, match="either settings or dev_root_token"):
+            make(**given)
+
+
+def test_one_that_is_mounted_and_was_not_opened_says_so() -> None:
+    with pytest.raises(RuntimeError, match="give its `lifespan`"):
+        asyncio.run(asgi_application({})({"type": "http"}, nothing, nothing))
+
+
+async def nothing(*message: Any) -> Any:
+    return None
+
+
+def test_websockets_are_refused() -> None:
+    told: list[Any] = []
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    asyncio.run(asgi_application({})({"type": "websocket"}, nothing, send))
+    assert told == [{"type": "websocket.close"}]
+
+
+@pytest.mark.parametrize(
+    "scope, target",
+    [
+        ({"raw_path": b"/v1/a%20b", "path": "/v1/a b"}, "/v1/a%20b"),
+        ({"path": "/v1/a b?"}, "/v1/a%20b%3F"),
+        ({"raw_path": b"/c/v1/a", "path": "/c/v1/a", "root_path": "/c"}, "/v1/a"),
+        ({"raw_path": b"/v1/a", "path": "/v1/a", "root_path": "/c"}, "/v1/a"),
+        ({"raw_path": b"/cc/v1/a", "path": "/cc/v1/a", "root_path": "/c"}, "/cc/v1/a"),
+        ({"raw_path": b"/%63/d%20e/v1/a%2Fb", "path": "/c/d e/v1/a/b", "root_path": "/c/d e"}, "/v1/a%2Fb"),
+        ({"raw_path": b"/v1/a", "path": "/v1/a", "query_string": b"list=true"}, "/v1/a?list=true"),
+    ],
+)
+def test_the_target_is_what_the_client_sent_without_the_prefix(scope: dict[str, Any], target: str) -> None:
+    assert target_of({"query_string": b"", **scope}) == target
+
+
+def test_a_body_that_aiohttp_cannot_decompress_is_malformed() -> None:
+    with served("aiohttp", mounted("aiohttp")) as url:
+        answer = httpx.post(f"{url}{PREFIX}/echo", content=b"nonsense", headers={"Content-Encoding": "gzip"}, **PATIENT)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "application/json"
