@@ -26,7 +26,8 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from statistics import median
 from time import process_time, time
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Final
 
 import jwt
 from attrs import frozen
@@ -34,10 +35,11 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from cloudid_core import Secret, Settings, run_now
-from cloudid_core.auth_method.decision import Case, Trust, Verified, decide
+from cloudid_core.auth_method.bounds import Bounds
+from cloudid_core.auth_method.claims import check_claims
+from cloudid_core.auth_method.decision import NO_FACTS, Verified, decide
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.login import log_in
-from cloudid_core.auth_method.roles import Role
 from cloudid_core.auth_method.verification import verify_login_jwt
 from cloudid_core.caches import Caches
 from cloudid_core.context.context import Context
@@ -105,16 +107,23 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
     caches = Caches(Settings(master_key=Secret()))
     issuers = frozenset({fleet.issuer})
     key_set = KeySet(tenant_id=fleet.tenant_id, issuers=issuers, keys=fleet.keys, generation="1", fetched_at=time())
-    lists: dict[str, Any] = {**fleet.role, **UNLIMITED}
-    role = Role(**lists)
-    trust = Trust(audience=AUDIENCE, tenant_id=fleet.tenant_id, issuers=issuers, leeway=60, machine_check="needed")
+    bounds = Bounds.of(SimpleNamespace(**{**fleet.role, **UNLIMITED, "bound_token_types": ("app",)}))
     forms = [member.form for member in fleet.members]
     now = time()
 
     def verify_all() -> None:
         for form in forms:
             claims = verify_login_jwt(form.jwt, key_set, caches, "mount", 16_384)
-            verdict = decide(Case(claims=claims, role=role, form=form, trust=trust, now=now))
+            check_claims(
+                claims,
+                now=now,
+                leeway=60,
+                audience=AUDIENCE,
+                issuers=issuers,
+                tenant_id=fleet.tenant_id,
+                max_jwt_exp=0,
+            )
+            verdict = decide(claims, NO_FACTS, bounds, form, "needed")
             assert type(verdict) is Verified
 
     return Contender(verify_all) if is_warm else Contender(verify_all, caches.signatures.clear)

@@ -10,7 +10,6 @@ from typing import Final
 
 from attrs import NOTHING, Factory
 
-from .auth_method import CHECKS, Source
 from .catalog import CATALOG
 from .errors import Code
 from .forms import NOT_OFFERED, Field, fields_of
@@ -33,20 +32,6 @@ LEFT_OUT_PATHS: Final = (
     "Each stands for itself and for all that is below it. With a good token the answer is 404, and its text has the "
     "reason."
 )
-
-
-CHECKED: Final = (
-    "A login is refused with the code of the first check that fails. All that need nothing more than the login, its "
-    "configuration and its role run before the provider is asked, in this order; then those that need to know whether "
-    "the machine is there, more of the machine, and the groups. What a token or a role does not demand is not checked."
-)
-
-ASKED: Final = {
-    Source.LOGIN: "",
-    Source.CONFIRMATION: "the provider: the machine and whose it is",
-    Source.MACHINE: "the provider: the machine",
-    Source.GROUPS: "the directory: the groups, if the token has not all of them",
-}
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -98,13 +83,6 @@ def codes_table() -> str:
     return table(("code", "status", "text"), ((f"`{code.wire}`", str(code.status), code.text) for code in Code))
 
 
-def checks_table() -> str:
-    """Every check of a login."""
-    return table(
-        ("check", "may need", "code"), ((f"`{row.name}`", ASKED[row.needs], f"`{row.code.wire}`") for row in CHECKS)
-    )
-
-
 def left_out_table() -> str:
     """The paths that are left out, and why."""
     return table(("path", "why, or what instead"), ((f"`{path}`", why) for path, why in LEFT_OUT.items()))
@@ -136,7 +114,6 @@ def reference() -> str:
             parts += [f"### Fields of `{VERBS[route.operation]} {route.path}`", fields_table(form)]
     parts += ["## Paths of existing services that are left out", LEFT_OUT_PATHS, left_out_table()]
     parts += ["## Fields of existing services that are accepted only while they are empty", not_offered_table()]
-    parts += ["## Checks of a login", CHECKED, checks_table()]
     parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
     parts += ["## Problems of `sys/health`", PROBLEMS, problems_table()]
     return "\n\n".join(parts) + "\n"

@@ -12,17 +12,16 @@ from copy import copy
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from . import errors
 from .auth_method import (
-    Case,
     Claims,
     LoginForm,
     Needs,
     Role,
-    Trust,
     UnknownKey,
+    check_claims,
     check_role,
     decide,
     given_facts,
@@ -109,6 +108,17 @@ class NeedsFacts:
 Verdict: TypeAlias = Admitted | Refused | NeedsFacts
 
 
+@frozen(kw_only=True)
+class _Trust:
+    """What every token is held against."""
+
+    audience: str
+    key_set: KeySet
+    role: Role
+    leeway: float
+    machine_check: str
+
+
 class Verifier:
     """Verifies tokens of one tenant for one audience and one set of bounds. It never changes: threads may share it.
 
@@ -150,7 +160,7 @@ class Verifier:
             raise ValueError("the audience is empty")
         if machine_check not in ("needed", "always"):
             raise ValueError('machine_check must be "needed" or "always"')
-        self._role = _role(
+        role = _role(
             max_jwt_exp,
             bound_service_principal_ids=bound_service_principal_ids,
             bound_group_ids=bound_group_ids,
@@ -160,19 +170,18 @@ class Verifier:
             bound_scale_sets=bound_scale_sets,
             bound_token_types=bound_token_types,
         )
-        self._key_set = _key_set(keys, tenant, frozenset(issuers) or _usual_issuers(tenant))
-        self._trust = Trust(
+        self._trust = _Trust(
             audience=audience,
-            tenant_id=tenant,
-            issuers=self._key_set.issuers,
+            key_set=_key_set(keys, tenant, frozenset(issuers) or _usual_issuers(tenant)),
+            role=role,
             leeway=leeway,
             machine_check=machine_check,
         )
 
     def with_keys(self, keys: bytes | str | Mapping[str, Any]) -> Verifier:
         """The same verifier with other keys; `ValueError` when none of them can be used."""
-        other, old = copy(self), self._key_set
-        other._key_set = _key_set(keys, old.tenant_id, old.issuers)
+        other, old = copy(self), self._trust.key_set
+        other._trust = evolve(self._trust, key_set=_key_set(keys, old.tenant_id, old.issuers))
         return other
 
     def verify(self, token: str, *, now: Instant, facts: Facts = NO_FACTS) -> Verdict:
@@ -180,19 +189,20 @@ class Verifier:
 
         Nothing that a token says makes it raise.
         """
+        trust = self._trust
         try:
-            claims = verify_login_jwt(token, self._key_set, JwtCaches(1), "", LONGEST_TOKEN)
-            known = given_facts(msgspec.to_builtins(facts), claims)
-            verdict = decide(
-                Case(
-                    claims=claims,
-                    facts=known,
-                    role=self._role,
-                    form=_form(claims),
-                    trust=self._trust,
-                    now=now,
-                )
+            claims = verify_login_jwt(token, trust.key_set, JwtCaches(1), "", LONGEST_TOKEN)
+            check_claims(
+                claims,
+                now=now,
+                leeway=trust.leeway,
+                audience=trust.audience,
+                issuers=trust.key_set.issuers,
+                tenant_id=trust.key_set.tenant_id,
+                max_jwt_exp=trust.role.max_jwt_exp,
             )
+            known = given_facts(msgspec.to_builtins(facts), claims)
+            verdict = decide(claims, known, trust.role.bounds, _form(claims), trust.machine_check)
         except UnknownKey as unknown:
             return Refused(Code.LOGIN_REFUSED, Code.LOGIN_REFUSED.text, unknown.kid)
         except errors.Refused as refusal:

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any, Final
 
-from msgspec.structs import replace
-
+from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import Claims, read
-from cloudid_core.auth_method.decision import NO_FACTS, Case, Facts, Needs, Trust, Verified, decide
+from cloudid_core.auth_method.decision import NO_FACTS, Facts, Needs, Verified, decide
 from cloudid_core.auth_method.form import LoginForm
-from cloudid_core.auth_method.roles import Role
 from cloudid_core.errors import Code, Refused
 from cloudid_core.provider.compute import Machine
 from cloudid_core.values import resource_id
 from cloudid_core.values.folding import fold_location
 
-from .minting import (
-    AUDIENCE,
-    ISSUER,
-    NOW,
-    PRINCIPAL,
-    RESOURCE_GROUP,
-    SUBSCRIPTION,
-    TENANT,
-    VM,
-    new_caches,
-    said,
-)
+from .minting import PRINCIPAL, RESOURCE_GROUP, SUBSCRIPTION, VM, new_caches, said
 
 LISTS: Final = (
     "bound_service_principal_ids",
@@ -39,19 +27,8 @@ LISTS: Final = (
 )
 
 
-def role_with(**lists: Any) -> Role:
-    return Role(**lists)
-
-
-TRUST: Final = Trust(audience=AUDIENCE, tenant_id=TENANT, issuers=frozenset({ISSUER}), leeway=60.0)
-
-
-def case(
-    claims: Claims, facts: Facts = NO_FACTS, *, role: Role, login: LoginForm, machine_check: str = "always"
-) -> Case:
-    """A login under the usual trust, at the usual time, from anywhere."""
-    trust = replace(TRUST, machine_check=machine_check)
-    return Case(claims=claims, facts=facts, role=role, form=login, trust=trust, now=NOW)
+def bounds(**lists: tuple[str, ...]) -> Bounds:
+    return Bounds.of(SimpleNamespace(**{**dict.fromkeys(LISTS, ()), "bound_token_types": ("app",), **lists}))
 
 
 def claims(**changes: Any) -> Claims:
@@ -76,15 +53,10 @@ def machine(
 
 
 def outcome(
-    claims: Claims, facts: Facts = NO_FACTS, *, role: Role, login: LoginForm, machine_check: str = "always"
+    claims: Claims, facts: Facts = NO_FACTS, *, role: Bounds, login: LoginForm, machine_check: str = "always"
 ) -> Verified | Needs | Code:
     """What is decided, or the code of the refusal."""
-    return decided(case(claims, facts, role=role, login=login, machine_check=machine_check))
-
-
-def decided(case: Case) -> Verified | Needs | Code:
-    """What is decided, or the code of the refusal."""
     try:
-        return decide(case)
+        return decide(claims, facts, role, login, machine_check)
     except Refused as refusal:
         return refusal.code

@@ -2,88 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from attrs import Factory, field, frozen
+from attrs import field, frozen
 
-from .checks import CHECKS, Check, Kind, Source
-from .decision import Alike, Plan, Step
+from ..values import fold, fold_location
 
-if TYPE_CHECKING:
-    from .roles import Role
+ANY: Final = ("*",)
+"""In `bound_service_principal_ids`: any principal of the tenant."""
 
 
-MOST_REMEMBERED: Final = 256
-"""Different fleets of one role that are remembered."""
+class BoundLists(Protocol):
+    """A role, as far as bounds are concerned: the lists as they were written."""
+
+    @property
+    def bound_service_principal_ids(self) -> tuple[str, ...]: ...
+    @property
+    def bound_group_ids(self) -> tuple[str, ...]: ...
+    @property
+    def bound_locations(self) -> tuple[str, ...]: ...
+    @property
+    def bound_subscription_ids(self) -> tuple[str, ...]: ...
+    @property
+    def bound_resource_groups(self) -> tuple[str, ...]: ...
+    @property
+    def bound_scale_sets(self) -> tuple[str, ...]: ...
+    @property
+    def bound_token_types(self) -> tuple[str, ...]: ...
 
 
-@frozen(eq=False)
+@frozen(kw_only=True)
 class Bounds:
-    """The lists of a role that are not empty, as they are compared, and what its logins have to pass."""
+    """The lists of a role in lower case, locations without blanks. An empty list demands nothing."""
 
-    role: Role = field(repr=False)
-    lists: Mapping[str, frozenset[str]]
-    bind_machines: bool
+    principals: frozenset[str]
+    any_principal: bool
+    """The role says on purpose that any principal of the tenant will do."""
+    groups: frozenset[str]
+    locations: frozenset[str]
+    subscriptions: frozenset[str]
+    resource_groups: frozenset[str]
+    scale_sets: frozenset[str]
+    token_types: frozenset[str]
+    """Which of `claims.TOKEN_TYPES` are admitted. That alone binds nothing."""
+    bind_resources: bool = field(init=False)
     """Whether anything is demanded of the machine."""
-    bind_nothing: bool
-    passed: dict[tuple[object, ...], Plan] = field(init=False, repr=False, default=Factory(dict))
-    """The plans of machines that are alike, by `Alike`, when one of them has passed all near checks."""
-    _plans: dict[Kind, Plan] = field(init=False, repr=False, default=Factory(dict))
+    bind_nothing: bool = field(init=False)
+
+    @bind_resources.default
+    def _bind_resources(self) -> bool:
+        return bool(self.locations or self.subscriptions or self.resource_groups or self.scale_sets)
+
+    @bind_nothing.default
+    def _bind_nothing(self) -> bool:
+        return not (self.any_principal or self.principals or self.groups or self.bind_resources)
 
     @classmethod
-    def of(cls, role: Role) -> Bounds:
-        read = {check.name: check.bound(getattr(role, check.name)) for check in CHECKS if check.bound}
+    def of(cls, role: BoundLists) -> Bounds:
+        any_principal = role.bound_service_principal_ids == ANY
         return cls(
-            role=role,
-            lists={name: entries for name, entries in read.items() if entries},
-            bind_machines=any(read[check.name] for check in CHECKS if check.binds_machine),
-            bind_nothing=not role.bound_by,
+            principals=frozenset() if any_principal else _folded(role.bound_service_principal_ids),
+            any_principal=any_principal,
+            groups=_folded(role.bound_group_ids),
+            locations=frozenset(map(fold_location, role.bound_locations)),
+            subscriptions=_folded(role.bound_subscription_ids),
+            resource_groups=_folded(role.bound_resource_groups),
+            scale_sets=_folded(role.bound_scale_sets),
+            token_types=_folded(role.bound_token_types),
         )
 
-    def plan(self, fleet: Alike) -> Plan:
-        """The checks that a login of this role meets."""
-        kind = Kind(
-            names_machine=fleet.names_machine,
-            is_virtual_machine=fleet.is_virtual_machine,
-            compares_subscription=bool(fleet.asked_subscription and fleet.subscription),
-            compares_resource_group=bool(fleet.asked_resource_group and fleet.resource_group),
-            named_by=fleet.named_by,
-            groups_overflow=fleet.groups_overflow,
-            confirms_machines=fleet.trust.machine_check == "always",
-        )
-        if kind not in self._plans:
-            self._plans[kind] = self._plan(kind)
-        return self._plans[kind]
 
-    def remember(self, fleet: tuple[object, ...], plan: Plan) -> None:
-        """That machines that are alike pass what does not look at each of them."""
-        if len(self.passed) >= MOST_REMEMBERED:
-            self.passed.clear()
-        self.passed[fleet] = plan
-
-    def _plan(self, kind: Kind) -> Plan:
-        met = [check for check in CHECKS if self._meets(kind, check)]
-        asked = {check.name: check.needs if check.asks(kind) else Source.LOGIN for check in met}
-        is_confirmed = kind.names_machine and (
-            (self.bind_machines and kind.confirms_machines) or Source.MACHINE in asked.values()
-        )
-        steps = [
-            Step(check, self.lists.get(check.name, frozenset()))
-            for check in met
-            if is_confirmed or check.needs is not Source.CONFIRMATION
-        ]
-        near = tuple(step for step in steps if asked[step.check.name] is Source.LOGIN)
-        far = (step for step in steps if asked[step.check.name] is not Source.LOGIN)
-        return Plan(
-            steps=tuple(steps),
-            near=near,
-            own=tuple((check.passes, entries, check.code) for check, entries in near if check.alike is None),
-            far=tuple(sorted(far, key=lambda step: asked[step.check.name])),
-            needs_machine=is_confirmed,
-            needs_groups=Source.GROUPS in asked.values(),
-        )
-
-    def _meets(self, kind: Kind, check: Check) -> bool:
-        is_bound = check.bound is None or check.name in self.lists
-        return is_bound and (kind.names_machine or not check.binds_machine) and check.is_met(kind, self.role)
+def _folded(texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(fold, texts))

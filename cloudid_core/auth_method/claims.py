@@ -1,11 +1,11 @@
-"""Claims: what a login JWT says."""
+"""Claims: what a login JWT says, and whether it was said to us, by the right one, and still holds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from sys import intern
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, NoReturn, TypeAlias
 
 import msgspec
 
@@ -244,3 +244,42 @@ def _collection(head: str, caches: JwtCaches) -> Collection:
     )
     caches.collections.put(head, collection)
     return collection
+
+
+Fail: TypeAlias = Callable[[Code], None]
+"""What a check does with its failure. One that returns lets the checks go on, to collect all failures."""
+
+
+def refuse(code: Code) -> NoReturn:
+    """Ends the checks at the first failure."""
+    raise Refused(code)
+
+
+def check_claims(
+    claims: Claims,
+    *,
+    now: Instant,
+    leeway: float,
+    audience: str,
+    issuers: frozenset[str],
+    tenant_id: str,
+    max_jwt_exp: float,
+    fail: Fail = refuse,
+) -> None:
+    """Call `fail` for a token of another issuer, audience, tenant or time, each with its own code.
+
+    `leeway` (seconds) forgives a clock that is behind the issuer's; nothing forgives a token that has expired. A token
+    may last `max_jwt_exp` seconds from now at most; 0: as long as it likes.
+    """
+    if claims.issuer not in issuers:
+        fail(Code.JWT_ISSUER_MISMATCH)
+    if audience not in claims.audiences:
+        fail(Code.JWT_AUDIENCE_MISMATCH)
+    if not folds_to(tenant_id, claims.tenant_id):
+        fail(Code.JWT_TENANT_MISMATCH)
+    if claims.expires_at <= now:
+        fail(Code.JWT_EXPIRED)
+    if claims.valid_from > now + leeway:
+        fail(Code.JWT_NOT_YET_VALID)
+    if max_jwt_exp and claims.expires_at > now + max_jwt_exp:
+        fail(Code.JWT_EXPIRES_TOO_LATE)

@@ -1,41 +1,35 @@
-"""The decision: whether a role admits a login, as one pure function of a case.
+"""The decision: whether a role admits a login, as one pure function over (claims, facts, role, form).
 
-The checks are the rows of `checks`. Those that need nothing but what the token, the role and the form say come first;
-others need facts that only the provider knows. The first check that fails names the refusal.
+It is a list of checks in two halves. The first needs nothing but what the token, the role and the form say; the second
+also needs facts that only the provider knows. The first check that fails names the refusal. (What a check does with its
+failure is its caller's choice: `decide` raises, another caller may go on and collect all of them.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Final
 
 import msgspec
+from attrs import frozen
 
-from ..effects import Instant
-from ..errors import Code, Refused
+from ..errors import Code
 from ..provider import Machine
-from .claims import Claims
+from ..values import fold, folds_to
+from .bounds import Bounds
+from .claims import Claims, Fail, OtherClaim, refuse
 from .form import LoginForm
-
-if TYPE_CHECKING:
-    from .checks import Check
-    from .roles import Role
 
 
 class NotAsked(Enum):
-    """A fact that nobody has asked for yet. Like `None` it is false."""
-
     NOT_ASKED = "not asked"
-
-    def __bool__(self) -> Literal[False]:
-        return False
 
 
 NOT_ASKED: Final = NotAsked.NOT_ASKED
 
 
-class Facts(msgspec.Struct, frozen=True, gc=False):
+class Facts(msgspec.Struct, frozen=True):
     """What the provider says. `None`: it does not know the machine, or cannot tell the groups."""
 
     machine: Machine | NotAsked | None = NOT_ASKED
@@ -46,120 +40,12 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
 NO_FACTS: Final = Facts()
 
 
-class Trust(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """What a mount demands of every token: its audience, tenant and issuers."""
-
-    audience: str
-    tenant_id: str
-    issuers: frozenset[str]
-    leeway: float
-    """Seconds. It forgives a clock that is behind the issuer's; nothing forgives a token that has expired."""
-    machine_check: str = "always"
-    """`always`: the provider confirms every machine of a role that binds machines. `needed`: only where the token
-    cannot prove what is bound.
-    """
-
-
-class Case(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A login to be decided or explained: all that its checks may look at."""
-
-    claims: Claims
-    facts: Facts = NO_FACTS
-    role: Role
-    form: LoginForm
-    trust: Trust
-    now: Instant
-    address: str | None = None
-    """Where the login comes from; `None`: unknown."""
-
-    @property
-    def known_machine(self) -> Machine | None:
-        """What the provider says of the machine, if it was asked and knows it."""
-        return self.facts.machine or None
-
-
-class Needs(msgspec.Struct, frozen=True):
+@frozen
+class Needs:
     """The facts that a decision still needs."""
 
     machine: bool
     groups: bool
-
-
-class Alike(NamedTuple):
-    """What the logins of a fleet have in common: checks that look at nothing else need not run for each machine."""
-
-    trust: Trust
-    issuer: str
-    audiences: tuple[str, ...]
-    tenant_id: str
-    token_type: str
-    groups_overflow: bool
-    names_machine: bool
-    """The token does."""
-    is_virtual_machine: bool
-    subscription: str
-    """That of the token, in lower case; empty: it names none."""
-    resource_group: str
-    asked_subscription: str
-    """That of the form, as it was written; empty: it names none."""
-    asked_resource_group: str
-    named_by: str
-    """The field of the form that names the machine."""
-
-
-def alike(case: Case) -> Alike:
-    return Alike._make(_alike(case))
-
-
-def _alike(case: Case) -> tuple[Any, ...]:
-    """The members of `Alike`: as a plain tuple they are cheaper to make."""
-    claims, form, machine = case.claims, case.form, case.claims.machine
-    place = claims.other if machine is None else machine.collection
-    return (
-        case.trust,
-        claims.issuer,
-        claims.audiences,
-        claims.tenant_id,
-        claims.token_type,
-        claims.groups_overflow,
-        machine is not None,
-        machine is not None and machine.collection.is_virtual_machine,
-        "" if place is None else place.subscription,
-        "" if place is None else place.resource_group,
-        form.subscription_id,
-        form.resource_group_name,
-        form.named_by,
-    )
-
-
-class Step(NamedTuple):
-    """A check that a login meets."""
-
-    check: Check
-    entries: frozenset[str]
-    """The list of the role that the check is about."""
-
-
-class Plan(msgspec.Struct, frozen=True, eq=False):
-    """The checks that logins of one role and one kind meet."""
-
-    steps: tuple[Step, ...]
-    """All of them, as they are shown."""
-    near: tuple[Step, ...]
-    """Those that need no facts."""
-    own: tuple[tuple[Callable[[Case, frozenset[str]], bool | None], frozenset[str], Code], ...]
-    """Of those the ones that can come out differently for machines that are alike."""
-    far: tuple[Step, ...]
-    """Those that need facts, in the order of a login."""
-    needs_machine: bool
-    needs_groups: bool
-
-    def needs(self, facts: Facts) -> Needs:
-        """The facts that are still needed."""
-        return Needs(
-            machine=self.needs_machine and facts.machine is NOT_ASKED,
-            groups=self.needs_groups and facts.groups is NOT_ASKED,
-        )
 
 
 class Verified(msgspec.Struct, frozen=True, gc=False):
@@ -191,29 +77,114 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
         return verified
 
 
-def decide(case: Case) -> Verified | Needs:
+def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machine_check: str) -> Verified | Needs:
     """Admit the login, refuse it with the code of the first check that fails, or tell which facts are needed for that.
 
     A login that can be refused without facts never needs any, and facts that it does not need have no say.
+    `machine_check` is "always" (the provider confirms every machine of a role that binds resources) or "needed" (only
+    where the token cannot prove what is bound). Time, audience and issuer of the token are `check_claims`'s.
     """
-    bounds, fleet = case.role.bounds, _alike(case)
-    plan = bounds.passed.get(fleet)
-    if plan is None:
-        plan = bounds.plan(Alike._make(fleet))
-        for check, entries in plan.near:
-            if not check.verdict(case, Alike._make(fleet), entries):
-                raise Refused(check.code)
-        bounds.remember(fleet, plan)
-    else:
-        for passes, entries, code in plan.own:
-            if not passes(case, entries):
-                raise Refused(code)
-    if not plan.far:
-        return Verified(case.claims, None)
-    machine, groups = case.facts.machine, case.facts.groups
-    if (machine is NOT_ASKED and plan.needs_machine) or (groups is NOT_ASKED and plan.needs_groups):
-        return plan.needs(case.facts)
-    for check, entries in plan.far:
-        if not check.passes(case, entries):
-            raise Refused(check.instead(case) or check.code)
-    return Verified(case.claims, (machine or None) if plan.needs_machine else None)
+    check_what_is_signed(claims, bounds, form, refuse)
+    needs_machine = rests_on_machine(claims, bounds, form, machine_check)
+    needs_groups = rests_on_groups(claims, bounds)
+    if not (needs_machine or needs_groups):
+        return Verified(claims, None)
+    machine = facts.machine if needs_machine else None
+    groups = facts.groups if needs_groups else None
+    if machine is NOT_ASKED or groups is NOT_ASKED:
+        return Needs(machine is NOT_ASKED, groups is NOT_ASKED)
+    if needs_machine:
+        check_machine(claims, machine, bounds, form, refuse)
+    if needs_groups:
+        check_groups(groups, bounds, refuse)
+    return Verified(claims, machine)
+
+
+def rests_on_machine(claims: Claims, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:
+    """Whether the provider has to say something about the machine; see `decide`."""
+    named = claims.machine
+    return named is not None and (
+        bool(bounds.locations)
+        or (bounds.bind_resources and machine_check == "always")
+        or (named.collection.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name))
+    )
+
+
+def rests_on_groups(claims: Claims, bounds: Bounds) -> bool:
+    """Whether the directory has to tell the principal's groups, since the token does not."""
+    return claims.groups_overflow and bool(bounds.groups)
+
+
+def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
+    """All that the claims can tell; where only the provider can, nothing is said yet."""
+    if bounds.bind_nothing:
+        fail(Code.ROLE_UNBOUND)
+    if claims.token_type not in bounds.token_types:
+        fail(Code.BOUND_TOKEN_TYPE_MISMATCH)
+    if bounds.principals and claims.principal_id not in bounds.principals:
+        fail(Code.BOUND_SERVICE_PRINCIPAL_MISMATCH)
+    if bounds.groups and not claims.groups_overflow and bounds.groups.isdisjoint(claims.groups):
+        fail(Code.BOUND_GROUP_MISMATCH)
+    if bounds.bind_resources and not (form.subscription_id and form.resource_group_name):
+        fail(Code.MACHINE_REQUIRED)
+    named = claims.machine
+    if named is None:
+        if bounds.bind_resources:
+            fail(Code.MACHINE_CLAIM_MISSING)
+        if claims.other is not None:
+            check_other_claim(claims.other, form, fail)
+        return
+    collection = named.collection
+    if form.subscription_id and not folds_to(form.subscription_id, collection.subscription):
+        fail(Code.SUBSCRIPTION_MISMATCH)
+    if form.resource_group_name and not folds_to(form.resource_group_name, collection.resource_group):
+        fail(Code.RESOURCE_GROUP_MISMATCH)
+    if form.vmss_name:
+        if not (collection.is_virtual_machine or (collection.is_scale_set and fold(form.vmss_name) == named.name)):
+            fail(Code.VMSS_NAME_MISMATCH)
+    elif form.vm_name:
+        if not collection.is_virtual_machine or not folds_to(form.vm_name, named.name):
+            fail(Code.VM_NAME_MISMATCH)
+    elif form.resource_id and fold(form.resource_id) != named.folded:
+        fail(Code.RESOURCE_ID_MISMATCH)
+    if bounds.subscriptions and collection.subscription not in bounds.subscriptions:
+        fail(Code.BOUND_SUBSCRIPTION_MISMATCH)
+    if bounds.resource_groups and collection.resource_group not in bounds.resource_groups:
+        fail(Code.BOUND_RESOURCE_GROUP_MISMATCH)
+    if bounds.scale_sets and not collection.is_virtual_machine:  # whose set is the provider's to tell
+        is_admitted = collection.is_scale_set and named.name in bounds.scale_sets
+        if not is_admitted:
+            fail(Code.BOUND_SCALE_SET_MISMATCH)
+
+
+def check_other_claim(other: OtherClaim, form: LoginForm, fail: Fail) -> None:
+    """That the form does not contradict a claim that names something, though no machine."""
+    if form.subscription_id and other.subscription and not folds_to(form.subscription_id, other.subscription):
+        fail(Code.SUBSCRIPTION_MISMATCH)
+    group = form.resource_group_name
+    if group and other.resource_group and not folds_to(group, other.resource_group):
+        fail(Code.RESOURCE_GROUP_MISMATCH)
+
+
+def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
+    """All that rests on what the provider says of the machine; `None`: that there is none."""
+    if machine is None:
+        fail(Code.MACHINE_NOT_FOUND)
+        return
+    if claims.principal_id not in machine.principals:
+        fail(machine.unread or Code.MACHINE_IDENTITY_MISMATCH)
+    if claims.machine is not None and claims.machine.collection.is_virtual_machine:
+        if form.vmss_name and fold(form.vmss_name) != fold(machine.scale_set):
+            fail(Code.VMSS_NAME_MISMATCH)
+        if bounds.scale_sets and fold(machine.scale_set) not in bounds.scale_sets:
+            fail(Code.BOUND_SCALE_SET_MISMATCH)
+    if bounds.locations and machine.location not in bounds.locations:
+        fail(Code.BOUND_LOCATION_MISMATCH)
+
+
+def check_groups(groups: frozenset[str] | None, bounds: Bounds, fail: Fail) -> None:
+    """What rests on the directory's word on the principal's groups; `None`: it cannot tell them."""
+    if groups is None:
+        fail(Code.GROUPS_UNAVAILABLE)
+    elif bounds.groups.isdisjoint(groups):
+        fail(Code.BOUND_GROUP_MISMATCH)

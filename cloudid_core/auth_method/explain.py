@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from attrs import define
-from msgspec.structs import replace
 
 from ..errors import Code, Refused, reason_of
 from ..forms import ANY, TEXT, Json, setting
@@ -20,11 +19,11 @@ from ..provider import PROVIDER_FAILURES, known_keys, refusal_of
 from ..routing import Call
 from ..store import retry_on_conflict
 from .claims import Claims
-from .decision import Case, Facts, Trust, alike
-from .explanation import FAILED, REFUSED, explanation_of
+from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
+from .explanation import FAILED, REFUSED, Case, Trust, explanation_of
 from .form import LoginForm, validate
 from .given import given_claims, given_facts
-from .login import case_of, fetched_facts, fetched_keys, trust_of, verified_claims
+from .login import facts_at_hand, fetched_facts, fetched_keys, trust_of, verified_claims
 from .snapshot import Snapshot, read_snapshot
 
 UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISSING)
@@ -55,11 +54,12 @@ async def explain_login(call: Call) -> Answer:
         raise Refused(Code.FIELDS_EXCLUSIVE, '"jwt" and "facts": the provider tells the facts of a token')
     mounts = await mount_table(call.context.records)
     snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
+    role = snapshot.role
     warnings: tuple[str, ...] = ()
     if form.claims is not None:
         key_set = known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
         claims = _given(call, form, trust_of(call, snapshot, key_set))
-        case = replace(case_of(call, form, snapshot, claims, key_set), facts=given_facts(form.facts or {}, claims))
+        facts = given_facts(form.facts or {}, claims)
     else:
         try:
             claims, key_set = await verified_claims(call, form, snapshot)
@@ -67,10 +67,16 @@ async def explain_login(call: Call) -> Answer:
             if refusal.code not in UNVERIFIED:
                 raise
             return Answer(data=_unverified(refusal, snapshot))
-        case = case_of(call, form, snapshot, claims, key_set)
-        facts, warnings = await _provider_facts(call, snapshot, case)
-        case = replace(case, facts=facts)
-    case = replace(case, address=form.remote_address or None)
+        facts, warnings = await _provider_facts(call, form, snapshot, claims)
+    case = Case(
+        claims=claims,
+        facts=facts,
+        role=role,
+        form=form,
+        trust=trust_of(call, snapshot, key_set),
+        now=call.now,
+        address=form.remote_address or None,
+    )
     return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
 
 
@@ -87,14 +93,17 @@ def _unverified(refusal: Refused, snapshot: Snapshot) -> dict[str, Json]:
     return {"role": snapshot.role_name, "verdict": REFUSED, "codes": codes, "checks": [{**check, "found": None}]}
 
 
-async def _provider_facts(call: Call, snapshot: Snapshot, case: Case) -> tuple[Facts, tuple[str, ...]]:
+async def _provider_facts(
+    call: Call, form: ExplainForm, snapshot: Snapshot, claims: Claims
+) -> tuple[Facts, tuple[str, ...]]:
     """The facts that the decision rests on. What the provider cannot tell now stays unknown, with a warning."""
-    needs = case.role.bounds.plan(alike(case)).needs(case.facts)
-    if not (needs.machine or needs.groups):
-        return case.facts, ()
+    facts = facts_at_hand(snapshot.identity, claims, call.now)
+    bounds, machine_check = snapshot.role.bounds, call.context.settings.machine_check
+    on_machine, on_groups = rests_on_machine(claims, bounds, form, machine_check), rests_on_groups(claims, bounds)
+    needs = Needs(on_machine and facts.machine is NOT_ASKED, on_groups and facts.groups is NOT_ASKED)
     try:
-        return await fetched_facts(call, snapshot, case, needs), ()
+        return await fetched_facts(call, snapshot, claims, facts, needs), ()
     except PROVIDER_FAILURES as failure:
-        return case.facts, (f"facts are missing: {reason_of(refusal_of(failure))}",)
+        return facts, (f"facts are missing: {reason_of(refusal_of(failure))}",)
     except Refused as refusal:
-        return case.facts, (f"facts are missing: {reason_of(refusal)}",)
+        return facts, (f"facts are missing: {reason_of(refusal)}",)

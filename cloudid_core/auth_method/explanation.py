@@ -1,31 +1,93 @@
 """The explanation of a decision: every check of a login, what it expected, what it found, and its verdict.
 
-All checks that the login meets are run to their end. The first failure is the code that a login with these claims and
-facts is refused with. `explain` and tests of roles show all of it; audit entries get a part.
+The verdicts are those of the decision itself: its checks run to their end and all failures are collected. The table
+below only says which checks a login meets, and what to show of each. The first failure is the code that a login with
+these claims and facts is refused with. `explain` and tests of roles show all of it; audit entries get a part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Final
 
 from attrs import frozen
 
 from ..audit import ADMITTED, Decision
 from ..audit import Check as RecordedCheck
+from ..effects import Instant
 from ..errors import Code
 from ..forms import Json
-from .decision import Alike, Case, Step, alike
+from ..provider import Machine
+from ..values import network, rfc3339
+from .claims import Claims, NamedMachine, check_claims
+from .decision import (
+    NOT_ASKED,
+    Facts,
+    Verified,
+    check_groups,
+    check_machine,
+    check_what_is_signed,
+    rests_on_groups,
+    rests_on_machine,
+)
+from .form import LoginForm
+from .roles import BOUNDS, Role
 
 PASSED: Final = "passed"
 FAILED: Final = "failed"
 UNDECIDED: Final = "undecided"
 REFUSED: Final = "refused"
-VERDICTS: Final = {True: PASSED, False: FAILED, None: UNDECIDED}
 
 
 @frozen(kw_only=True)
-class Result:
-    """What came of one check. `code` is that of a refusal by it."""
+class Trust:
+    """What a mount demands of every token: its audience, tenant and issuers."""
+
+    audience: str
+    tenant_id: str
+    issuers: frozenset[str]
+    leeway: float
+    machine_check: str = "always"
+
+
+@frozen(kw_only=True)
+class Case:
+    """A login to be explained."""
+
+    claims: Claims
+    facts: Facts
+    role: Role
+    form: LoginForm
+    trust: Trust
+    now: Instant
+    address: str | None = None
+    """Where the login comes from; `None`: unknown."""
+
+    @property
+    def machine(self) -> NamedMachine | None:
+        return self.claims.machine
+
+    @property
+    def known_machine(self) -> Machine | None:
+        """What the provider says of the machine, if it was asked and knows it."""
+        return None if self.facts.machine is NOT_ASKED else self.facts.machine
+
+    @property
+    def rests_on_machine(self) -> bool:
+        return rests_on_machine(self.claims, self.role.bounds, self.form, self.trust.machine_check)
+
+    @property
+    def rests_on_groups(self) -> bool:
+        return rests_on_groups(self.claims, self.role.bounds)
+
+    @property
+    def is_virtual_machine(self) -> bool:
+        return self.machine is not None and self.machine.collection.is_virtual_machine
+
+
+@frozen(kw_only=True)
+class Check:
+    """One check of an explanation. `code` is that of a refusal by it."""
 
     name: str
     code: Code
@@ -56,7 +118,7 @@ class Explanation:
     """All checks that a login meets. `failures` are their codes in the order of a login."""
 
     token_type: str
-    checks: tuple[Result, ...]
+    checks: tuple[Check, ...]
     failures: tuple[Code, ...]
 
     @property
@@ -80,24 +142,300 @@ class Explanation:
         }
 
 
+@frozen(kw_only=True)
+class Rule:
+    """A row of the table: when a login meets a check, whether it can be decided, and what to show of it.
+
+    Where `bound` says which list of the role the check is about, that list is expected, and must not be empty for a
+    login to meet the check.
+    """
+
+    name: str
+    code: Code
+    bound: Callable[[Role], Collection[str]] | None = None
+    expected: Callable[[Case], Json] = lambda case: None
+    found: Callable[[Case], Json]
+    applies: Callable[[Case], bool] = lambda case: True
+    is_known: Callable[[Case], bool] = lambda case: True
+
+
 def explanation_of(case: Case) -> Explanation:
-    """Run all checks that a login meets, and say what each of them found."""
-    fleet = alike(case)
-    plan = case.role.bounds.plan(fleet)
-    results = {step.check.name: _result(step, case, fleet) for step in plan.steps}
-    in_order = [results[step.check.name] for step in plan.near + plan.far]
-    failures = tuple(result.code for result in in_order if result.verdict == FAILED)
-    return Explanation(case.claims.token_type, tuple(results.values()), failures)
+    """Run all checks of a login, and say what each of them found."""
+    failures = _failures(case)
+    checks = [_check(rule, case, failures) for rule in RULES if _is_met(rule, case)]
+    return Explanation(case.claims.token_type, tuple(checks), tuple(failures))
 
 
-def _result(step: Step, case: Case, fleet: Alike) -> Result:
-    check = step.check
-    bound = tuple(sorted(step.entries))
-    return Result(
-        name=check.name,
-        code=check.instead(case) or check.code,
-        verdict=VERDICTS[check.verdict(case, fleet, step.entries)],
-        expected=list(bound) if check.bound else check.expected(case),
-        found=check.found(case),
-        bound=bound,
+def shape(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
+    """What tells, under one role, which checks a login has met that was admitted. Few are different."""
+    other = claims.other
+    return (
+        claims.token_type,
+        bool(form.subscription_id),
+        bool(form.resource_group_name),
+        form.named_by,
+        claims.machine is None,
+        verified.machine is None,
+        claims.groups_overflow,
+        other and (bool(other.subscription), bool(other.resource_group)),
     )
+
+
+def _is_met(rule: Rule, case: Case) -> bool:
+    return (rule.bound is None or bool(rule.bound(case.role))) and rule.applies(case)
+
+
+def _failures(case: Case) -> list[Code]:
+    """The codes of all checks that fail, in the order of a login."""
+    failures: list[Code] = []
+    fail, role, trust = failures.append, case.role, case.trust
+    if case.address is not None and not network.contains(role.token_bound_cidrs, case.address):
+        fail(Code.SOURCE_ADDRESS_REFUSED)
+    check_claims(
+        case.claims,
+        now=case.now,
+        leeway=trust.leeway,
+        audience=trust.audience,
+        issuers=trust.issuers,
+        tenant_id=trust.tenant_id,
+        max_jwt_exp=role.max_jwt_exp,
+        fail=fail,
+    )
+    check_what_is_signed(case.claims, role.bounds, case.form, fail)
+    if case.rests_on_machine and case.facts.machine is not NOT_ASKED:
+        check_machine(case.claims, case.facts.machine, role.bounds, case.form, fail)
+    if case.rests_on_groups and case.facts.groups is not NOT_ASKED:
+        check_groups(case.facts.groups, role.bounds, fail)
+    return failures
+
+
+def _check(rule: Rule, case: Case, failures: Sequence[Code]) -> Check:
+    code = rule.code
+    if code is Code.MACHINE_IDENTITY_MISMATCH and case.known_machine and case.known_machine.unread:
+        code = case.known_machine.unread  # the identity that is missing may be the one that could not be read
+    if code in failures:
+        verdict = FAILED
+    else:
+        verdict = PASSED if rule.is_known(case) else UNDECIDED
+    bound = tuple(sorted(rule.bound(case.role))) if rule.bound else ()
+    expected = list(bound) if rule.bound else rule.expected(case)
+    return Check(name=rule.name, code=code, verdict=verdict, expected=expected, found=rule.found(case), bound=bound)
+
+
+def _subscription(case: Case) -> str:
+    if case.machine:
+        return case.machine.collection.subscription
+    return case.claims.other.subscription if case.claims.other else ""
+
+
+def _resource_group(case: Case) -> str:
+    if case.machine:
+        return case.machine.collection.resource_group
+    return case.claims.other.resource_group if case.claims.other else ""
+
+
+def _machine_name(case: Case) -> str:
+    return case.machine.name if case.machine else ""
+
+
+def _groups(case: Case) -> Json:
+    if not case.claims.groups_overflow:
+        return sorted(case.claims.groups)
+    known = case.facts.groups
+    return sorted(known) if isinstance(known, frozenset) else None
+
+
+def _knows_groups(case: Case) -> bool:
+    return not case.rests_on_groups or isinstance(case.facts.groups, frozenset)
+
+
+def _scale_set(case: Case) -> str | None:
+    """The scale set of the machine: of a virtual machine the provider says it, "" if it has none."""
+    if case.machine is not None and case.machine.collection.is_scale_set:
+        return case.machine.name
+    return case.known_machine.scale_set if case.is_virtual_machine and case.known_machine else None
+
+
+def _knows_scale_set(case: Case) -> bool:
+    return not case.is_virtual_machine or case.known_machine is not None
+
+
+PLACE: Final = ("subscription_id", "resource_group_name")
+"""What a login says of its machine whichever machine it is."""
+
+RULES: Final = (
+    Rule(
+        name="token_bound_cidrs",
+        code=Code.SOURCE_ADDRESS_REFUSED,
+        bound=lambda role: role.token_bound_cidrs,
+        is_known=lambda case: case.address is not None,
+        found=lambda case: case.address,
+    ),
+    Rule(
+        name="iss",
+        code=Code.JWT_ISSUER_MISMATCH,
+        expected=lambda case: sorted(case.trust.issuers),
+        found=lambda case: case.claims.issuer,
+    ),
+    Rule(
+        name="aud",
+        code=Code.JWT_AUDIENCE_MISMATCH,
+        expected=lambda case: case.trust.audience,
+        found=lambda case: list(case.claims.audiences),
+    ),
+    Rule(
+        name="tid",
+        code=Code.JWT_TENANT_MISMATCH,
+        expected=lambda case: case.trust.tenant_id,
+        found=lambda case: case.claims.tenant_id,
+    ),
+    Rule(
+        name="exp",
+        code=Code.JWT_EXPIRED,
+        expected=lambda case: f"after {rfc3339.show(case.now)}",
+        found=lambda case: rfc3339.show(case.claims.expires_at),
+    ),
+    Rule(
+        name="nbf",
+        code=Code.JWT_NOT_YET_VALID,
+        expected=lambda case: f"not after {rfc3339.show(case.now + case.trust.leeway)}",
+        found=lambda case: rfc3339.show(case.claims.valid_from),
+    ),
+    Rule(
+        name="max_jwt_exp",
+        code=Code.JWT_EXPIRES_TOO_LATE,
+        applies=lambda case: bool(case.role.max_jwt_exp),
+        expected=lambda case: f"not after {rfc3339.show(case.now + case.role.max_jwt_exp)}",
+        found=lambda case: rfc3339.show(case.claims.expires_at),
+    ),
+    Rule(
+        name="role",
+        code=Code.ROLE_UNBOUND,
+        expected=lambda case: "at least one bound",
+        found=lambda case: [bound for bound in BOUNDS if getattr(case.role, bound)],
+    ),
+    Rule(
+        name="bound_token_types",
+        code=Code.BOUND_TOKEN_TYPE_MISMATCH,
+        bound=lambda role: role.bounds.token_types,
+        found=lambda case: case.claims.token_type,
+    ),
+    Rule(
+        name="bound_service_principal_ids",
+        code=Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
+        bound=lambda role: role.bounds.principals,
+        found=lambda case: case.claims.principal_id,
+    ),
+    Rule(
+        name="groups",
+        code=Code.GROUPS_UNAVAILABLE,
+        applies=lambda case: case.rests_on_groups,
+        is_known=lambda case: case.facts.groups is not NOT_ASKED,
+        expected=lambda case: "the directory knows the groups of the principal",
+        found=_groups,
+    ),
+    Rule(
+        name="bound_group_ids",
+        code=Code.BOUND_GROUP_MISMATCH,
+        bound=lambda role: role.bounds.groups,
+        is_known=_knows_groups,
+        found=_groups,
+    ),
+    Rule(
+        name="form",
+        code=Code.MACHINE_REQUIRED,
+        applies=lambda case: case.role.bounds.bind_resources,
+        expected=lambda case: list(PLACE),
+        found=lambda case: [name for name in PLACE if getattr(case.form, name)],
+    ),
+    Rule(
+        name="machine_claim",
+        code=Code.MACHINE_CLAIM_MISSING,
+        applies=lambda case: case.role.bounds.bind_resources,
+        expected=lambda case: "the id of a resource in a resource group",
+        found=lambda case: case.machine.written if case.machine else None,
+    ),
+    Rule(
+        name="subscription_id",
+        code=Code.SUBSCRIPTION_MISMATCH,
+        applies=lambda case: bool(case.form.subscription_id and _subscription(case)),
+        expected=_subscription,
+        found=lambda case: case.form.subscription_id,
+    ),
+    Rule(
+        name="resource_group_name",
+        code=Code.RESOURCE_GROUP_MISMATCH,
+        applies=lambda case: bool(case.form.resource_group_name and _resource_group(case)),
+        expected=_resource_group,
+        found=lambda case: case.form.resource_group_name,
+    ),
+    Rule(
+        name="vmss_name",
+        code=Code.VMSS_NAME_MISMATCH,
+        applies=lambda case: case.machine is not None and case.form.named_by == "vmss_name",
+        is_known=_knows_scale_set,
+        expected=_scale_set,
+        found=lambda case: case.form.vmss_name,
+    ),
+    Rule(
+        name="vm_name",
+        code=Code.VM_NAME_MISMATCH,
+        applies=lambda case: case.machine is not None and case.form.named_by == "vm_name",
+        expected=lambda case: _machine_name(case) if case.is_virtual_machine else None,
+        found=lambda case: case.form.vm_name,
+    ),
+    Rule(
+        name="resource_id",
+        code=Code.RESOURCE_ID_MISMATCH,
+        applies=lambda case: case.machine is not None and case.form.named_by == "resource_id",
+        expected=lambda case: case.machine.written if case.machine else None,
+        found=lambda case: case.form.resource_id,
+    ),
+    Rule(
+        name="bound_subscription_ids",
+        code=Code.BOUND_SUBSCRIPTION_MISMATCH,
+        bound=lambda role: role.bounds.subscriptions,
+        applies=lambda case: case.machine is not None,
+        found=_subscription,
+    ),
+    Rule(
+        name="bound_resource_groups",
+        code=Code.BOUND_RESOURCE_GROUP_MISMATCH,
+        bound=lambda role: role.bounds.resource_groups,
+        applies=lambda case: case.machine is not None,
+        found=_resource_group,
+    ),
+    Rule(
+        name="machine",
+        code=Code.MACHINE_NOT_FOUND,
+        applies=lambda case: case.rests_on_machine,
+        is_known=lambda case: case.facts.machine is not NOT_ASKED,
+        expected=lambda case: "the provider knows the machine",
+        found=lambda case: case.machine.written if case.known_machine and case.machine else None,
+    ),
+    Rule(
+        name="machine_identity",
+        code=Code.MACHINE_IDENTITY_MISMATCH,
+        applies=lambda case: case.rests_on_machine,
+        is_known=lambda case: case.known_machine is not None,
+        expected=lambda case: case.claims.principal_id,
+        found=lambda case: sorted(case.known_machine.principals) if case.known_machine else None,
+    ),
+    Rule(
+        name="bound_scale_sets",
+        code=Code.BOUND_SCALE_SET_MISMATCH,
+        bound=lambda role: role.bounds.scale_sets,
+        applies=lambda case: case.machine is not None,
+        is_known=_knows_scale_set,
+        found=_scale_set,
+    ),
+    Rule(
+        name="bound_locations",
+        code=Code.BOUND_LOCATION_MISMATCH,
+        bound=lambda role: role.bounds.locations,
+        applies=lambda case: case.machine is not None,
+        is_known=lambda case: case.known_machine is not None,
+        found=lambda case: case.known_machine.location if case.known_machine else None,
+    ),
+)
+"""The checks of a login. A code stands in one row, whichever half of the decision fails with it."""

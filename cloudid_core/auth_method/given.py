@@ -13,7 +13,8 @@ from ..errors import Code, Refused
 from ..provider import Machine
 from ..values import fold, fold_location
 from .claims import Claims, read
-from .decision import NOT_ASKED, Facts, NotAsked, Trust
+from .decision import NOT_ASKED, Facts, NotAsked
+from .explanation import Trust
 
 FACTS_RULE: Final = '"facts" must be {"machine": {"location", "principals", "scale_set"} or null, "groups": [] or null}'
 LIFETIME: Final = 3600

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
+from ..audit import Decision
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
 from ..events import MachineClaimIgnored
@@ -34,9 +33,10 @@ from ..routing import Call
 from ..store import NONCE_SIZE, Changes, retry_on_conflict
 from ..tokens import RANDOM_SIZE
 from ..tokens.issue import issue
-from .claims import Claims, OtherClaim
-from .decision import NOT_ASKED, Case, Facts, Needs, Trust, Verified, alike, decide
-from .explanation import explanation_of
+from ..values import network
+from .claims import Claims, OtherClaim, check_claims
+from .decision import NOT_ASKED, Facts, Needs, Verified, decide
+from .explanation import Case, Trust, explanation_of, shape
 from .form import LoginForm, validate
 from .snapshot import Snapshot, cached_snapshot, read_snapshot
 from .verification import UnknownKey, verify_login_jwt
@@ -88,23 +88,35 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
 async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     """A login on a snapshot; `Conflict` when the snapshot is out of date."""
     claims, key_set = await verified_claims(call, form, snapshot)
-    case = case_of(call, form, snapshot, claims, key_set)
+    facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
+    machine_check = call.context.settings.machine_check
     try:
+        if not network.contains(role.token_bound_cidrs, call.remote_address):
+            raise Refused(Code.SOURCE_ADDRESS_REFUSED)
+        check_claims(
+            claims,
+            now=call.now,
+            leeway=call.context.settings.leeway,
+            audience=snapshot.config.resource,
+            issuers=key_set.issuers,
+            tenant_id=key_set.tenant_id,
+            max_jwt_exp=role.max_jwt_exp,
+        )
         if claims.other is not None:
             await Record(_ignored(claims.other, call, snapshot))
-        verdict = decide(case)
+        verdict = decide(claims, facts, role.bounds, form, machine_check)
         if type(verdict) is Needs:
-            case = replace(case, facts=await fetched_facts(call, snapshot, case, verdict))
-            verdict = decide(case)
+            facts = await fetched_facts(call, snapshot, claims, facts, verdict)
+            verdict = decide(claims, facts, role.bounds, form, machine_check)
     except (Refused, *PROVIDER_FAILURES):
         if call.trail is not None:
-            call.trail.decision = explanation_of(case).decision
+            call.trail.decision = _explained(call, form, snapshot, claims, facts, key_set)
         raise
     assert type(verdict) is Verified  # all facts that it can need are there
     if call.trail is not None:
-        kind = case.role.bounds.plan(alike(case)), claims.token_type
+        kind = shape(claims, form, verdict)
         if (decision := snapshot.admitted.get(kind)) is None:
-            decision = snapshot.admitted[kind] = explanation_of(case).decision
+            decision = snapshot.admitted[kind] = _explained(call, form, snapshot, claims, facts, key_set)
         call.trail.decision = decision
     return await _issue(call, snapshot, claims, verdict)
 
@@ -127,32 +139,32 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 
-def case_of(call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, key_set: KeySet) -> Case:
-    """The login as it is decided, with the facts that are at hand; `ROLE_NOT_FOUND` if there is no such role."""
-    return Case(
+def _explained(
+    call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet
+) -> Decision:
+    """The decision with its checks, to go on record."""
+    case = Case(
         claims=claims,
-        facts=facts_at_hand(snapshot.identity, claims, call.now),
+        facts=facts,
         role=snapshot.role,
         form=form,
         trust=trust_of(call, snapshot, key_set),
         now=call.now,
         address=call.remote_address,
     )
+    return explanation_of(case).decision
 
 
 def trust_of(call: Call, snapshot: Snapshot, key_set: KeySet) -> Trust:
     """What the mount demands of tokens."""
-    key = key_set.tenant_id, key_set.issuers
-    if (trust := snapshot.trusts.get(key)) is None:
-        settings = call.context.settings
-        trust = snapshot.trusts[key] = Trust(
-            audience=snapshot.config.resource,
-            tenant_id=key_set.tenant_id,
-            issuers=key_set.issuers,
-            leeway=settings.leeway,
-            machine_check=settings.machine_check,
-        )
-    return trust
+    settings = call.context.settings
+    return Trust(
+        audience=snapshot.config.resource,
+        tenant_id=key_set.tenant_id,
+        issuers=key_set.issuers,
+        leeway=settings.leeway,
+        machine_check=settings.machine_check,
+    )
 
 
 async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tuple[Claims, KeySet]:
@@ -201,11 +213,10 @@ def facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
     return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
 
 
-async def fetched_facts(call: Call, snapshot: Snapshot, case: Case, needs: Needs) -> Facts:
+async def fetched_facts(call: Call, snapshot: Snapshot, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell, beside what is known already."""
     await snapshot.confirm()
-    claims, machine, groups = case.claims, case.facts.machine, case.facts.groups
-    client = snapshot.client(call.deadline)
+    client, machine, groups = snapshot.client(call.deadline), facts.machine, facts.groups
     if needs.machine and claims.machine is not None:
         machine = await machine_facts(client, claims.machine.resource_id)
     if needs.groups:

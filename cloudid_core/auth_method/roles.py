@@ -16,8 +16,7 @@ from ..routing import Call, capture_name
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import TokenSettings, merged
 from ..tokens import check as check_token_settings
-from .bounds import Bounds
-from .checks import ANY, CHECKS, require_checks
+from .bounds import ANY, Bounds
 from .claims import APP, TOKEN_TYPES
 
 
@@ -42,15 +41,9 @@ class Role(TokenSettings):
     def bounds(self) -> Bounds:
         return Bounds.of(self)
 
-    @property
-    def bound_by(self) -> list[str]:
-        """The names of the lists that bind it."""
-        return [bound for bound in BOUNDS if getattr(self, bound)]
 
-
-require_checks(field.name for field in fields_of(Role))
 BOUNDS: Final = tuple(
-    field.name for field in fields_of(Role) if any(check.suffices and check.name == field.name for check in CHECKS)
+    field.name for field in fields_of(Role) if field.name.startswith("bound_") and field.kind is IDENTIFIERS
 )
 """The names of all lists of which a role needs at least one."""
 
@@ -70,7 +63,7 @@ def check(role: Role) -> None:
         alone = bound == "bound_service_principal_ids" and getattr(role, bound) == ANY
         if not alone and any("*" in entry for entry in getattr(role, bound)):
             problems.append(Problem(Code.FIELD_INVALID, f'"{bound}": only "*" alone for any principal is a wildcard'))
-    if not role.bound_by:
+    if not any(getattr(role, bound) for bound in BOUNDS):
         problems.append(Problem(Code.ROLE_UNBOUND))
     if problems:
         raise Refused.because(problems)
@@ -123,7 +116,7 @@ async def bound_scopes(call: Call) -> set[str]:
     prefix = keys.roles(call.mount.id)
     names = await call.context.records.names(prefix)
     found = await call.context.records.find_undamaged([f"{prefix}{name}" for name in names[:MOST_EXAMINED]], Role)
-    ids = {each for role in found for each in role.record.bounds.lists.get("bound_subscription_ids", ())}
+    ids = {each for role in found for each in role.record.bounds.subscriptions}
     return {f"/subscriptions/{subscription}" for subscription in ids}
 
 

@@ -23,7 +23,6 @@ from ..provider import Client
 from ..store import Found, expected, keys, version_of
 from ..tokens import Template, template
 from .config import Config, find_config
-from .decision import Trust
 from .roles import Role, find_role
 
 
@@ -65,12 +64,7 @@ class Snapshot:
 
     @cached_property
     def admitted(self) -> dict[Hashable, Decision]:
-        """Decisions that go on record, of admitted logins, by the plan of their checks and the type of their token."""
-        return {}
-
-    @cached_property
-    def trusts(self) -> dict[tuple[str, frozenset[str]], Trust]:
-        """What is demanded of tokens, by tenant and issuers."""
+        """Decisions that go on record, of logins that were admitted, by their `explanation.shape`."""
         return {}
 
     async def confirm(self) -> None:

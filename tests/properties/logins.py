@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Final
 
-from msgspec.structs import replace
-
+from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import read
-from cloudid_core.auth_method.decision import NOT_ASKED, Facts, Needs, decide
+from cloudid_core.auth_method.decision import NO_FACTS, NOT_ASKED, Facts, Needs, decide
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.errors import Refused
 from cloudid_core.provider.compute import Machine
 from cloudid_core.values import resource_id
 from cloudid_core.values.folding import fold_location
 
-from ..cases import case, role_with
 from ..minting import new_caches, said
 
 SUBSCRIPTIONS: Final = ("50b50000-0000-4000-8000-00000000000a", "50b50000-0000-4000-8000-00000000000b")
@@ -181,13 +180,12 @@ CACHES: Final = new_caches()
 def verdict(login: dict[str, Any]) -> str:
     """What the code under test says: "admitted", or the name of the refusal's code. Facts are given as it asks."""
     claims = read(json.dumps(said(**{"xms_mirid": None, "groups": None, **login["claims"]})).encode(), CACHES)
-    role = role_with(**{name: tuple(entries) for name, entries in login["role"].items()})
+    bounds = Bounds.of(SimpleNamespace(**{name: tuple(entries) for name, entries in login["role"].items()}))
     form = LoginForm(role="web", jwt="jwt", **login["form"])
     try:
-        asked = case(claims, role=role, login=form, machine_check=login["machine_check"])
-        answer = decide(asked)
+        answer = decide(claims, NO_FACTS, bounds, form, login["machine_check"])
         if isinstance(answer, Needs):
-            answer = decide(replace(asked, facts=facts_of(login["cloud"], answer)))
+            answer = decide(claims, facts_of(login["cloud"], answer), bounds, form, login["machine_check"])
     except Refused as refusal:
         return refusal.code.name
     assert not isinstance(answer, Needs)

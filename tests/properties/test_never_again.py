@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 from attrs import evolve
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from msgspec.structs import replace
 
-from cloudid_core.auth_method.claims import read
-from cloudid_core.auth_method.decision import Facts, Verified, decide
+from cloudid_core.auth_method.bounds import Bounds
+from cloudid_core.auth_method.claims import check_claims, read
+from cloudid_core.auth_method.decision import Facts, Verified
 from cloudid_core.auth_method.form import validate
-from cloudid_core.auth_method.roles import Role
 from cloudid_core.auth_method.verification import verify_login_jwt
 from cloudid_core.errors import Code
 
-from ..cases import case, claims, form, machine, outcome, role_with
+from ..cases import bounds, claims, form, machine, outcome
 from ..minting import (
     AUDIENCE,
     HEADER,
@@ -44,12 +43,12 @@ from ..minting import (
 )
 
 ELSEWHERE = "50b50000-0000-4000-8000-00000000000b"
-ANYBODY = Role(bound_service_principal_ids=("*",))
+ANYBODY = bounds(bound_service_principal_ids=("*",))
 VMS = "Microsoft.Compute/virtualMachines"
 EVIL = "deadbeef-0000-4000-8000-000000000001"
 
 
-def decided(role: Role = ANYBODY, login: dict[str, str] | None = None, **claimed: Any) -> Code | None:
+def decided(role: Bounds = ANYBODY, login: dict[str, str] | None = None, **claimed: Any) -> Code | None:
     """The code of the refusal of a machine that the provider confirms, if it is refused."""
     verdict = outcome(claims(**claimed), Facts(machine=machine()), role=role, login=form(**login or {}))
     return verdict if isinstance(verdict, Code) else None
@@ -89,18 +88,18 @@ def test_a_machine_is_not_in_a_set_because_its_name_begins_like_it() -> None:
     """Anybody can name a virtual machine `fleet_1`; only the provider knows its set."""
     lookalike = machine_id(VMS, "fleet_1")
     assert decided(login={"vmss_name": "fleet"}, xms_mirid=lookalike) is Code.VMSS_NAME_MISMATCH
-    assert decided(Role(bound_scale_sets=("fleet",)), xms_mirid=lookalike) is Code.BOUND_SCALE_SET_MISMATCH
+    assert decided(bounds(bound_scale_sets=("fleet",)), xms_mirid=lookalike) is Code.BOUND_SCALE_SET_MISMATCH
 
 
 def test_the_subscription_is_the_token_s() -> None:
-    role = Role(bound_subscription_ids=(SUBSCRIPTION,))
+    role = bounds(bound_subscription_ids=(SUBSCRIPTION,))
     assert decided(role) is None
     assert decided(role, xms_mirid=machine_id(VMS, "web", subscription=ELSEWHERE)) is Code.SUBSCRIPTION_MISMATCH
     assert decided(role, {"subscription_id": ELSEWHERE}) is Code.SUBSCRIPTION_MISMATCH
 
 
 def test_a_resource_id_in_another_subscription_does_not_pass_a_bound() -> None:
-    role = Role(bound_subscription_ids=(SUBSCRIPTION,))
+    role = bounds(bound_subscription_ids=(SUBSCRIPTION,))
     other = machine_id("Microsoft.Web/sites", "shop", subscription=ELSEWHERE)
     assert decided(role, {"resource_id": other}, xms_mirid=SITE) is Code.RESOURCE_ID_MISMATCH
     assert decided(role, {"resource_id": other}, xms_mirid=other) is Code.SUBSCRIPTION_MISMATCH
@@ -112,41 +111,41 @@ def test_a_resource_id_that_contains_the_right_one_is_another() -> None:
 
 
 def test_mixed_case_of_a_resource_group_does_not_lock_out() -> None:
-    role = Role(bound_resource_groups=("PROD",))
+    role = bounds(bound_resource_groups=("PROD",))
     assert decided(role, {"resource_group_name": "pROd"}, xms_mirid=machine_id(VMS, "web", "pRoD")) is None
 
 
 def test_uniform_scale_sets_are_not_locked_out() -> None:
-    role = Role(bound_scale_sets=("fleet",))
+    role = bounds(bound_scale_sets=("fleet",))
     assert decided(role, {"vmss_name": "fleet"}, xms_mirid=SCALE_SET) is None
 
 
 def test_members_of_flexible_sets_are_not_locked_out() -> None:
-    role, facts = Role(bound_scale_sets=("fleet",)), Facts(machine=machine(scale_set="fleet"))
+    role, facts = bounds(bound_scale_sets=("fleet",)), Facts(machine=machine(scale_set="fleet"))
     member = claims(xms_mirid=machine_id(VMS, "fleet_0a1b2c3d"))
     for names in ({"vmss_name": "fleet"}, {"vm_name": "fleet_0a1b2c3d"}):
         assert isinstance(outcome(member, facts, role=role, login=form(**names)), Verified)
 
 
 def test_resources_other_than_machines_can_satisfy_a_location() -> None:
-    role = Role(bound_locations=("westus2",))
+    role = bounds(bound_locations=("westus2",))
     assert decided(role, {"resource_id": SITE}, xms_mirid=SITE) is None
 
 
 def test_locations_are_compared_without_their_blanks() -> None:
-    assert decided(Role(bound_locations=("West US 2",))) is None
+    assert decided(bounds(bound_locations=("West US 2",))) is None
 
 
 def test_machines_that_share_an_identity_are_told_apart() -> None:
     """One principal on two machines: the token of the one is not good for the other, wherever that is."""
-    role = Role(bound_service_principal_ids=(PRINCIPAL,), bound_resource_groups=("prod",))
+    role = bounds(bound_service_principal_ids=(PRINCIPAL,), bound_resource_groups=("prod",))
     shared: dict[str, Any] = {"xms_mirid": IDENTITY, "xms_az_rid": machine_id(VMS, "worker-2", "dev")}
     assert decided(role, {"vm_name": "web"}, **shared) is Code.RESOURCE_GROUP_MISMATCH
     assert decided(role, {"resource_group_name": "dev"}, **shared) is Code.BOUND_RESOURCE_GROUP_MISMATCH
 
 
 def test_the_group_of_an_identity_is_not_the_group_of_its_machine() -> None:
-    role = Role(bound_resource_groups=("identities",))
+    role = bounds(bound_resource_groups=("identities",))
     for claimed in ({"xms_mirid": IDENTITY, "xms_az_rid": VM}, {"xms_mirid": IDENTITY}):
         for group in ("identities", "prod"):
             assert decided(role, {"resource_group_name": group}, **claimed) is not None
@@ -160,15 +159,15 @@ def test_two_claims_are_not_mixed() -> None:
 
 
 def test_an_application_id_is_no_way_round_the_bounds() -> None:
-    role = Role(bound_resource_groups=("vaults",))
+    role = bounds(bound_resource_groups=("vaults",))
     for claimed in ({"xms_mirid": None}, {"xms_mirid": IDENTITY}, {}):
         assert decided(role, {"resource_id": SITE, "resource_group_name": "vaults"}, **claimed) is not None
 
 
 def test_a_token_for_a_custom_audience_names_no_machine() -> None:
     """It says so with a code of its own, and roles that bind no resource still work."""
-    assert decided(Role(bound_resource_groups=("prod",)), xms_mirid=None) is Code.MACHINE_CLAIM_MISSING
-    assert decided(Role(bound_service_principal_ids=(PRINCIPAL,)), xms_mirid=None) is None
+    assert decided(bounds(bound_resource_groups=("prod",)), xms_mirid=None) is Code.MACHINE_CLAIM_MISSING
+    assert decided(bounds(bound_service_principal_ids=(PRINCIPAL,)), xms_mirid=None) is None
 
 
 @pytest.mark.parametrize(
@@ -182,24 +181,24 @@ def test_a_malformed_machine_claim_satisfies_no_bound_and_no_other_claim_stands_
         "bound_scale_sets": ("web",),
     }
     for name, entries in every_bound.items():
-        role = role_with(**{name: entries})
+        role = bounds(**{name: entries})
         assert decided(role, xms_mirid=text) is Code.MACHINE_CLAIM_MISSING
         assert decided(role, xms_az_rid=text, xms_mirid=VM) is Code.MACHINE_CLAIM_MISSING
 
 
 def test_a_role_without_bounds_admits_nobody() -> None:
-    assert decided(Role()) is Code.ROLE_UNBOUND
+    assert decided(bounds()) is Code.ROLE_UNBOUND
 
 
 def test_wildcards_are_one_and_deliberate() -> None:
     """`*` beside other ids, in other lists or within a text is a letter like any other."""
-    assert decided(Role(bound_service_principal_ids=("*",))) is None
+    assert decided(bounds(bound_service_principal_ids=("*",))) is None
     for role in (
-        Role(bound_group_ids=("*",)),
-        Role(bound_service_principal_ids=("*", EVIL)),
-        Role(bound_service_principal_ids=("*",), bound_group_ids=("*",)),
-        Role(bound_resource_groups=("*",)),
-        Role(bound_resource_groups=("pro*",)),
+        bounds(bound_group_ids=("*",)),
+        bounds(bound_service_principal_ids=("*", EVIL)),
+        bounds(bound_service_principal_ids=("*",), bound_group_ids=("*",)),
+        bounds(bound_resource_groups=("*",)),
+        bounds(bound_resource_groups=("pro*",)),
     ):
         assert decided(role) is not None
 
@@ -208,13 +207,13 @@ def test_a_principal_that_nobody_named_is_nobody() -> None:
     """A missing id must not equal the empty id of a machine without an identity."""
     for oid in (None, "", 0):
         assert code_of(read, json.dumps(said(oid=oid)).encode(), new_caches()) is Code.JWT_CLAIM_MISSING
-    located = Role(bound_locations=("westus2",))
+    located = bounds(bound_locations=("westus2",))
     bare = outcome(claims(), Facts(machine=machine(principals=())), role=located, login=form())
     assert bare is Code.MACHINE_IDENTITY_MISMATCH
 
 
 def test_a_machine_that_was_deleted_or_lost_its_identity_is_refused() -> None:
-    role = Role(bound_resource_groups=("prod",))
+    role = bounds(bound_resource_groups=("prod",))
     assert outcome(claims(), Facts(machine=None), role=role, login=form()) is Code.MACHINE_NOT_FOUND
     replaced = Facts(machine=machine(principals=(EVIL,)))
     assert outcome(claims(), replaced, role=role, login=form()) is Code.MACHINE_IDENTITY_MISMATCH
@@ -243,15 +242,23 @@ def test_names_that_the_cloud_allows_are_not_locked_out() -> None:
 
 
 def test_groups_that_do_not_fit_are_not_no_groups() -> None:
-    role = Role(bound_group_ids=(EVIL,))
+    role = bounds(bound_group_ids=(EVIL,))
     many = claims(groups=None, _claim_names={"groups": "src1"})
     assert isinstance(outcome(many, Facts(groups=frozenset({EVIL})), role=role, login=form()), Verified)
     assert outcome(many, Facts(groups=None), role=role, login=form()) is Code.GROUPS_UNAVAILABLE
 
 
 def checked(**claimed: Any) -> Code | None:
-    login = case(claims(**claimed), role=ANYBODY, login=form())
-    return code_of(decide, replace(login, trust=replace(login.trust, issuers=key_set().issuers)))
+    return code_of(
+        check_claims,
+        claims(**claimed),
+        now=NOW,
+        leeway=60,
+        audience=AUDIENCE,
+        issuers=key_set().issuers,
+        tenant_id=TENANT,
+        max_jwt_exp=0,
+    )
 
 
 def test_audience_issuer_and_tenant_are_all_checked() -> None:
@@ -280,7 +287,8 @@ def test_an_expired_token_is_expired_although_its_signature_is_remembered() -> N
     caches, keys, token = new_caches(), key_set(), mint(said(exp=NOW + 1))
     for now, code in ((NOW, None), (NOW + 1, Code.JWT_EXPIRED)):
         found = verify_login_jwt(token, keys, caches, "m", 16_384)
-        assert code_of(decide, replace(case(found, role=ANYBODY, login=form()), now=now)) is code
+        rules: dict[str, Any] = {"leeway": 60, "audience": AUDIENCE, "issuers": keys.issuers, "tenant_id": TENANT}
+        assert code_of(check_claims, found, now=now, max_jwt_exp=0, **rules) is code
     assert len(caches.signatures) == 1
 
 

@@ -6,60 +6,55 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.auth_method.roles import BOUNDS, Role
+from cloudid_core.auth_method.bounds import Bounds
+
+from ...cases import LISTS, bounds
 
 
 def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
-    role = Role(
+    found = bounds(
         bound_service_principal_ids=("A",),
         bound_group_ids=("B",),
         bound_locations=("West US 2",),
         bound_subscription_ids=("C",),
         bound_resource_groups=("D e",),
         bound_scale_sets=("F",),
-        bound_token_types=("App",),
     )
-    assert role.bounds.lists == {
-        "bound_service_principal_ids": frozenset("a"),
-        "bound_group_ids": frozenset("b"),
-        "bound_locations": frozenset({"westus2"}),
-        "bound_subscription_ids": frozenset("c"),
-        "bound_resource_groups": frozenset({"d e"}),
-        "bound_scale_sets": frozenset("f"),
-        "bound_token_types": frozenset({"app"}),
-    }
+    assert found == Bounds(
+        principals=frozenset("a"),
+        any_principal=False,
+        groups=frozenset("b"),
+        locations=frozenset({"westus2"}),
+        subscriptions=frozenset("c"),
+        resource_groups=frozenset({"d e"}),
+        scale_sets=frozenset("f"),
+        token_types=frozenset({"app"}),
+    )
 
 
-def bound_by(name: str, *entries: str) -> Role:
-    lists: dict[str, Any] = {name: entries}
-    return Role(**lists)
-
-
-@pytest.mark.parametrize("name", BOUNDS)
-def test_some_lists_bind_machines(name: str) -> None:
-    bounds = bound_by(name, "x").bounds
-    assert bounds.bind_machines == (name not in ("bound_service_principal_ids", "bound_group_ids"))
-    assert not bounds.bind_nothing
+@pytest.mark.parametrize("name", LISTS)
+def test_some_lists_bind_resources(name: str) -> None:
+    found = bounds(**{name: ("x",)})
+    assert found.bind_resources == (name not in ("bound_service_principal_ids", "bound_group_ids"))
+    assert not found.bind_nothing
 
 
 def test_no_list_binds_nothing() -> None:
     """Nor do the kinds of tokens."""
-    assert Role().bounds.bind_nothing
-    assert Role(bound_token_types=("user",)).bounds.bind_nothing
-    assert not Role().bounds.bind_machines
+    assert bounds().bind_nothing
+    assert bounds(bound_token_types=("user",)).bind_nothing
+    assert not bounds().bind_resources
 
 
-@pytest.mark.parametrize("ids, is_wildcard", [(("*",), True), (("*", "a"), False), (("a*",), False)])
+@pytest.mark.parametrize("ids, is_wildcard", [(("*",), True), (("*", "a"), False), (("a*",), False), ((), False)])
 def test_only_an_asterisk_alone_means_any_principal(ids: tuple[str, ...], is_wildcard: bool) -> None:
-    bounds = bound_by("bound_service_principal_ids", *ids).bounds
-    assert not bounds.bind_nothing
-    assert ("bound_service_principal_ids" not in bounds.lists) == is_wildcard
+    found = bounds(bound_service_principal_ids=ids)
+    assert found.any_principal == is_wildcard
+    assert found.principals == (frozenset() if is_wildcard else frozenset(ids))
 
 
-@pytest.mark.parametrize("name", [name for name in BOUNDS if name != "bound_service_principal_ids"])
+@pytest.mark.parametrize("name", [name for name in LISTS if name != "bound_service_principal_ids"])
 def test_an_asterisk_means_nothing_elsewhere(name: str) -> None:
-    assert bound_by(name, "*").bounds.lists[name] == {"*"}
-
-
-def test_without_a_kind_no_token_is_admitted() -> None:
-    assert bound_by("bound_token_types").bounds.lists["bound_token_types"].isdisjoint({"app", "user"})
+    changes: dict[str, Any] = {name: ("*",)}
+    assert not bounds(**changes).any_principal
+    assert not bounds(**changes).bind_nothing

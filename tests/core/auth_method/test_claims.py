@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.auth_method.claims import Claims, Collection, NamedMachine, OtherClaim, read
+from cloudid_core.auth_method.claims import Claims, Collection, NamedMachine, OtherClaim, check_claims, read
 from cloudid_core.errors import Code, Refused
 
 from ...cases import claims
@@ -336,3 +337,62 @@ def test_any_object_is_read_or_refused(changes: dict[str, Any]) -> None:
 @given(st.binary(max_size=60))
 def test_any_bytes_are_refused(payload: bytes) -> None:
     assert code_of(read, payload, new_caches()) in (Code.JWT_MALFORMED, Code.JWT_CLAIM_MISSING)
+
+
+def checked(found: Claims, **changes: Any) -> Code | None:
+    expected = {
+        "now": NOW,
+        "leeway": 60,
+        "audience": AUDIENCE,
+        "issuers": frozenset({ISSUER}),
+        "tenant_id": TENANT,
+        "max_jwt_exp": 0,
+        **changes,
+    }
+    return code_of(check_claims, found, **expected)
+
+
+def with_claims(**changes: Any) -> Claims:
+    return msgspec.structs.replace(claims(), **changes)
+
+
+def test_a_good_token_passes() -> None:
+    assert checked(claims()) is None
+
+
+@pytest.mark.parametrize(
+    "changes, code",
+    [
+        ({"issuer": ISSUER.upper()}, Code.JWT_ISSUER_MISMATCH),
+        ({"issuer": ISSUER.rstrip("/")}, Code.JWT_ISSUER_MISMATCH),
+        ({"audiences": (AUDIENCE.rstrip("/"),)}, Code.JWT_AUDIENCE_MISMATCH),
+        ({"audiences": (AUDIENCE.upper(),)}, Code.JWT_AUDIENCE_MISMATCH),
+        ({"audiences": ()}, Code.JWT_AUDIENCE_MISMATCH),
+        ({"audiences": (AUDIENCE + "x", AUDIENCE)}, None),
+        ({"tenant_id": SUBSCRIPTION}, Code.JWT_TENANT_MISMATCH),
+        ({"expires_at": NOW}, Code.JWT_EXPIRED),
+        ({"expires_at": NOW - 30}, Code.JWT_EXPIRED),
+        ({"expires_at": NOW + 0.001}, None),
+        ({"valid_from": NOW + 60}, None),
+        ({"valid_from": NOW + 60.5}, Code.JWT_NOT_YET_VALID),
+    ],
+)
+def test_each_claim_is_checked(changes: dict[str, Any], code: Code | None) -> None:
+    assert checked(with_claims(**changes)) is code
+
+
+def test_the_tenant_may_be_written_in_upper_case() -> None:
+    assert checked(claims(), tenant_id=TENANT.upper()) is None
+
+
+def test_leeway_is_settable_and_never_forgives_expiry() -> None:
+    assert checked(with_claims(valid_from=NOW + 1), leeway=0) is Code.JWT_NOT_YET_VALID
+    assert checked(with_claims(valid_from=NOW + 300), leeway=300) is None
+    assert checked(with_claims(expires_at=NOW - 1), leeway=300) is Code.JWT_EXPIRED
+
+
+def test_a_role_may_limit_how_long_a_token_still_lasts() -> None:
+    lasting = with_claims(expires_at=NOW + 100)
+    assert checked(lasting, max_jwt_exp=100) is None
+    assert checked(lasting, max_jwt_exp=99) is Code.JWT_EXPIRES_TOO_LATE
+    assert checked(lasting, max_jwt_exp=0) is None

@@ -7,19 +7,21 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 
-from cloudid_core.auth_method.checks import CHECKS
+from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import Claims
 from cloudid_core.auth_method.decision import (
     NO_FACTS,
     Facts,
     Needs,
     Verified,
+    check_groups,
+    check_machine,
+    check_what_is_signed,
 )
 from cloudid_core.auth_method.form import LoginForm
-from cloudid_core.auth_method.roles import Role
 from cloudid_core.errors import Code
 
-from ...cases import claims, form, machine, outcome, role_with
+from ...cases import bounds, claims, form, machine, outcome
 from ...minting import APP, GROUP, IDENTITY, PRINCIPAL, SCALE_SET, SITE, SUBSCRIPTION, VM, machine_id
 
 OTHER_ID = "deadbeef-0000-4000-8000-000000000001"
@@ -33,7 +35,7 @@ class Story:
 
     claims: Claims = claims()
     facts: Facts = Facts(machine=machine(), groups=frozenset())
-    role: Role = Role(bound_service_principal_ids=(PRINCIPAL,))
+    role: Bounds = bounds(bound_service_principal_ids=(PRINCIPAL,))
     form: LoginForm = form()
 
     def ends(self, machine_check: str = "always") -> object:
@@ -42,15 +44,15 @@ class Story:
 
 
 PLAIN = Story()
-PERSONS = Role(bound_service_principal_ids=(PRINCIPAL,), bound_token_types=("user",))
-CONFIRMED = evolve(PLAIN, role=Role(bound_subscription_ids=(SUBSCRIPTION,)))
+PERSONS = bounds(bound_service_principal_ids=(PRINCIPAL,), bound_token_types=("user",))
+CONFIRMED = evolve(PLAIN, role=bounds(bound_subscription_ids=(SUBSCRIPTION,)))
 UNIFORM = evolve(PLAIN, claims=claims(xms_mirid=SCALE_SET), facts=Facts(machine=machine(scale_set="fleet")))
 MEMBER = evolve(PLAIN, claims=claims(xms_mirid=FLEXIBLE), facts=Facts(machine=machine(scale_set="Fleet")))
 
 PAIRS = {
     "a role that binds nothing admits nobody": (
         PLAIN,
-        evolve(PLAIN, role=Role()),
+        evolve(PLAIN, role=bounds()),
         Code.ROLE_UNBOUND,
     ),
     "a bound that needs a machine, and no subscription": (
@@ -64,8 +66,8 @@ PAIRS = {
         Code.MACHINE_REQUIRED,
     ),
     "a token of another kind": (
-        evolve(PLAIN, role=Role(bound_service_principal_ids=("*",), bound_token_types=("App", "User"))),
-        evolve(PLAIN, role=Role(bound_service_principal_ids=("*",), bound_token_types=("User",))),
+        evolve(PLAIN, role=bounds(bound_service_principal_ids=("*",), bound_token_types=("App", "User"))),
+        evolve(PLAIN, role=bounds(bound_service_principal_ids=("*",), bound_token_types=("User",))),
         Code.BOUND_TOKEN_TYPE_MISMATCH,
     ),
     "a person's token, unless the role says otherwise": (
@@ -75,52 +77,52 @@ PAIRS = {
     ),
     "another principal": (
         PLAIN,
-        evolve(PLAIN, role=Role(bound_service_principal_ids=(OTHER_ID,))),
+        evolve(PLAIN, role=bounds(bound_service_principal_ids=(OTHER_ID,))),
         Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
     ),
     "an asterisk among others is none": (
-        evolve(PLAIN, role=Role(bound_service_principal_ids=("*",))),
-        evolve(PLAIN, role=Role(bound_service_principal_ids=("*", OTHER_ID))),
+        evolve(PLAIN, role=bounds(bound_service_principal_ids=("*",))),
+        evolve(PLAIN, role=bounds(bound_service_principal_ids=("*", OTHER_ID))),
         Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
     ),
     "another group": (
-        evolve(PLAIN, role=Role(bound_group_ids=(OTHER_ID, GROUP))),
-        evolve(PLAIN, role=Role(bound_group_ids=(OTHER_ID,))),
+        evolve(PLAIN, role=bounds(bound_group_ids=(OTHER_ID, GROUP))),
+        evolve(PLAIN, role=bounds(bound_group_ids=(OTHER_ID,))),
         Code.BOUND_GROUP_MISMATCH,
     ),
     "no group at all": (
-        evolve(PLAIN, role=Role(bound_group_ids=(GROUP,))),
-        evolve(PLAIN, role=Role(bound_group_ids=(GROUP,)), claims=claims(groups=None)),
+        evolve(PLAIN, role=bounds(bound_group_ids=(GROUP,))),
+        evolve(PLAIN, role=bounds(bound_group_ids=(GROUP,)), claims=claims(groups=None)),
         Code.BOUND_GROUP_MISMATCH,
     ),
     "another group, says the directory": (
         evolve(
             PLAIN,
-            role=Role(bound_group_ids=(GROUP,)),
+            role=bounds(bound_group_ids=(GROUP,)),
             claims=claims(**OVERFLOW),
             facts=Facts(groups=frozenset({GROUP})),
         ),
         evolve(
             PLAIN,
-            role=Role(bound_group_ids=(GROUP,)),
+            role=bounds(bound_group_ids=(GROUP,)),
             claims=claims(**OVERFLOW),
             facts=Facts(groups=frozenset({OTHER_ID})),
         ),
         Code.BOUND_GROUP_MISMATCH,
     ),
     "groups that the directory cannot tell": (
-        evolve(PLAIN, role=Role(bound_group_ids=(GROUP,)), facts=Facts(groups=None)),
-        evolve(PLAIN, role=Role(bound_group_ids=(GROUP,)), facts=Facts(groups=None), claims=claims(**OVERFLOW)),
+        evolve(PLAIN, role=bounds(bound_group_ids=(GROUP,)), facts=Facts(groups=None)),
+        evolve(PLAIN, role=bounds(bound_group_ids=(GROUP,)), facts=Facts(groups=None), claims=claims(**OVERFLOW)),
         Code.GROUPS_UNAVAILABLE,
     ),
     "no machine where resources are bound": (
         evolve(PLAIN, claims=claims(xms_mirid=None)),
-        evolve(PLAIN, claims=claims(xms_mirid=None), role=Role(bound_subscription_ids=(SUBSCRIPTION,))),
+        evolve(PLAIN, claims=claims(xms_mirid=None), role=bounds(bound_subscription_ids=(SUBSCRIPTION,))),
         Code.MACHINE_CLAIM_MISSING,
     ),
     "an identity is no machine": (
-        evolve(PLAIN, claims=claims(xms_az_rid=VM, xms_mirid=IDENTITY), role=Role(bound_resource_groups=("prod",))),
-        evolve(PLAIN, claims=claims(xms_mirid=IDENTITY), role=Role(bound_resource_groups=("prod",))),
+        evolve(PLAIN, claims=claims(xms_az_rid=VM, xms_mirid=IDENTITY), role=bounds(bound_resource_groups=("prod",))),
+        evolve(PLAIN, claims=claims(xms_mirid=IDENTITY), role=bounds(bound_resource_groups=("prod",))),
         Code.MACHINE_CLAIM_MISSING,
     ),
     "another subscription is asked for": (
@@ -179,33 +181,33 @@ PAIRS = {
         Code.RESOURCE_ID_MISMATCH,
     ),
     "a subscription that is not bound": (
-        evolve(PLAIN, role=Role(bound_subscription_ids=(SUBSCRIPTION.upper(),))),
-        evolve(PLAIN, role=Role(bound_subscription_ids=(OTHER_ID,))),
+        evolve(PLAIN, role=bounds(bound_subscription_ids=(SUBSCRIPTION.upper(),))),
+        evolve(PLAIN, role=bounds(bound_subscription_ids=(OTHER_ID,))),
         Code.BOUND_SUBSCRIPTION_MISMATCH,
     ),
     "a resource group that is not bound": (
-        evolve(PLAIN, role=Role(bound_resource_groups=("x", "pROD"))),
-        evolve(PLAIN, role=Role(bound_resource_groups=("x", "pro"))),
+        evolve(PLAIN, role=bounds(bound_resource_groups=("x", "pROD"))),
+        evolve(PLAIN, role=bounds(bound_resource_groups=("x", "pro"))),
         Code.BOUND_RESOURCE_GROUP_MISMATCH,
     ),
     "a uniform set that is not bound": (
-        evolve(UNIFORM, role=Role(bound_scale_sets=("Fleet",))),
-        evolve(UNIFORM, role=Role(bound_scale_sets=("Fleet2",))),
+        evolve(UNIFORM, role=bounds(bound_scale_sets=("Fleet",))),
+        evolve(UNIFORM, role=bounds(bound_scale_sets=("Fleet2",))),
         Code.BOUND_SCALE_SET_MISMATCH,
     ),
     "a flexible set that is not bound": (
-        evolve(MEMBER, role=Role(bound_scale_sets=("fleet",))),
-        evolve(MEMBER, role=Role(bound_scale_sets=("flee",))),
+        evolve(MEMBER, role=bounds(bound_scale_sets=("fleet",))),
+        evolve(MEMBER, role=bounds(bound_scale_sets=("flee",))),
         Code.BOUND_SCALE_SET_MISMATCH,
     ),
     "a machine outside any set": (
-        evolve(MEMBER, role=Role(bound_scale_sets=("fleet",)), form=form(vm_name="fleet_a1b2c3d4")),
-        evolve(PLAIN, role=Role(bound_scale_sets=("fleet",))),
+        evolve(MEMBER, role=bounds(bound_scale_sets=("fleet",)), form=form(vm_name="fleet_a1b2c3d4")),
+        evolve(PLAIN, role=bounds(bound_scale_sets=("fleet",))),
         Code.BOUND_SCALE_SET_MISMATCH,
     ),
     "a resource of a set's name": (
-        evolve(UNIFORM, role=Role(bound_scale_sets=("fleet", "shop"))),
-        evolve(PLAIN, claims=claims(xms_mirid=SITE), role=Role(bound_scale_sets=("fleet", "shop"))),
+        evolve(UNIFORM, role=bounds(bound_scale_sets=("fleet", "shop"))),
+        evolve(PLAIN, claims=claims(xms_mirid=SITE), role=bounds(bound_scale_sets=("fleet", "shop"))),
         Code.BOUND_SCALE_SET_MISMATCH,
     ),
     "a machine that the provider does not know": (
@@ -224,13 +226,13 @@ PAIRS = {
         Code.MACHINE_IDENTITY_MISMATCH,
     ),
     "a location that is not bound": (
-        evolve(PLAIN, role=Role(bound_locations=("eastus", "WEST us2"))),
-        evolve(PLAIN, role=Role(bound_locations=("eastus", "westus"))),
+        evolve(PLAIN, role=bounds(bound_locations=("eastus", "WEST us2"))),
+        evolve(PLAIN, role=bounds(bound_locations=("eastus", "westus"))),
         Code.BOUND_LOCATION_MISMATCH,
     ),
     "no location": (
-        evolve(PLAIN, role=Role(bound_locations=("westus2",))),
-        evolve(PLAIN, role=Role(bound_locations=("westus2",)), facts=Facts(machine=machine(at=""))),
+        evolve(PLAIN, role=bounds(bound_locations=("westus2",))),
+        evolve(PLAIN, role=bounds(bound_locations=("westus2",)), facts=Facts(machine=machine(at=""))),
         Code.BOUND_LOCATION_MISMATCH,
     ),
 }
@@ -251,10 +253,13 @@ def test_an_identity_that_could_not_be_read_matters_only_if_the_tokens_is_not_am
 
 
 def test_every_code_of_the_decision_has_a_pair() -> None:
-    """Those of the token itself are tried in `test_checks`."""
-    names = [check.name for check in CHECKS]
-    of_roles = {check.code for check in CHECKS[names.index("role") :]}
-    assert {code for _, _, code in PAIRS.values()} == of_roles
+    source = {
+        name
+        for function in (check_what_is_signed, check_machine, check_groups)
+        for name in function.__code__.co_names
+        if name in Code.__members__
+    }
+    assert {code.name for _, _, code in PAIRS.values()} == source
 
 
 def test_every_list_must_match() -> None:
@@ -266,9 +271,9 @@ def test_every_list_must_match() -> None:
         "bound_resource_groups": ("prod",),
         "bound_scale_sets": ("fleet",),
     }
-    assert evolve(MEMBER, role=role_with(**every)).ends() == "admitted"
+    assert evolve(MEMBER, role=bounds(**every)).ends() == "admitted"
     for name in every:
-        assert isinstance(evolve(MEMBER, role=role_with(**{**every, name: (OTHER_ID,)})).ends(), Code)
+        assert isinstance(evolve(MEMBER, role=bounds(**{**every, name: (OTHER_ID,)})).ends(), Code)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +306,7 @@ def test_a_claim_that_is_no_machines_id_is_as_none_but_may_contradict_the_form(
     assert story.ends() == "admitted"
     assert evolve(story, form=form(subscription_id=OTHER_ID)).ends() == (subscription or "admitted")
     assert evolve(story, form=form(resource_group_name="other")).ends() == (group or "admitted")
-    bound = evolve(story, role=Role(bound_subscription_ids=(SUBSCRIPTION,)))
+    bound = evolve(story, role=bounds(bound_subscription_ids=(SUBSCRIPTION,)))
     assert bound.ends() is Code.MACHINE_CLAIM_MISSING
     verdict = outcome(story.claims, role=PLAIN.role, login=story.form, machine_check="always")
     assert isinstance(verdict, Verified)
@@ -312,7 +317,7 @@ def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> N
     """And so it is not among what was verified."""
     login = form(subscription_id=OTHER_ID, vm_name="other", vmss_name="other")
     verdict = outcome(
-        claims(xms_mirid=None), role=Role(bound_service_principal_ids=("*",)), login=login, machine_check="always"
+        claims(xms_mirid=None), role=bounds(bound_service_principal_ids=("*",)), login=login, machine_check="always"
     )
     assert isinstance(verdict, Verified)
     assert verdict.metadata == {"jwt_type": "app", "app_id": APP}
@@ -335,7 +340,7 @@ NEEDS = {
 @pytest.mark.parametrize("row", NEEDS.values(), ids=NEEDS)
 def test_facts_are_asked_for_where_they_are_needed(row: tuple[str, str, str, Needs | None, Needs | None]) -> None:
     name, value, mirid, always, needed = row
-    role = role_with(**{name: (value,)})
+    role = bounds(**{name: (value,)})
     for machine_check, wanted in (("always", always), ("needed", needed)):
         verdict = outcome(claims(xms_mirid=mirid), role=role, login=form(), machine_check=machine_check)
         assert verdict == wanted if wanted else isinstance(verdict, Verified)
@@ -343,7 +348,7 @@ def test_facts_are_asked_for_where_they_are_needed(row: tuple[str, str, str, Nee
 
 @pytest.mark.parametrize("machine_check", ["always", "needed"])
 def test_a_flexible_set_that_is_asked_for_needs_the_provider_whatever_is_bound(machine_check: str) -> None:
-    role, login = Role(bound_service_principal_ids=("*",)), form(vmss_name="fleet")
+    role, login = bounds(bound_service_principal_ids=("*",)), form(vmss_name="fleet")
     assert outcome(claims(), role=role, login=login, machine_check=machine_check) == MACHINE
     uniform = outcome(claims(xms_mirid=SCALE_SET), role=role, login=login, machine_check=machine_check)
     assert isinstance(uniform, Verified)
@@ -351,12 +356,12 @@ def test_a_flexible_set_that_is_asked_for_needs_the_provider_whatever_is_bound(m
 
 def test_groups_are_asked_for_when_they_are_bound_and_too_many() -> None:
     many = claims(**OVERFLOW)
-    assert outcome(many, role=Role(bound_group_ids=(GROUP,)), login=form()) == Needs(machine=False, groups=True)
-    assert isinstance(outcome(many, role=Role(bound_service_principal_ids=("*",)), login=form()), Verified)
+    assert outcome(many, role=bounds(bound_group_ids=(GROUP,)), login=form()) == Needs(machine=False, groups=True)
+    assert isinstance(outcome(many, role=bounds(bound_service_principal_ids=("*",)), login=form()), Verified)
 
 
 def test_all_facts_are_asked_for_at_once_and_each_only_once() -> None:
-    role = Role(bound_group_ids=(GROUP,), bound_locations=("westus2",))
+    role = bounds(bound_group_ids=(GROUP,), bound_locations=("westus2",))
     many = claims(**OVERFLOW)
     assert outcome(many, role=role, login=form()) == Needs(machine=True, groups=True)
     assert outcome(many, Facts(machine=machine()), role=role, login=form()) == Needs(machine=False, groups=True)
@@ -385,7 +390,23 @@ def test_what_can_be_refused_without_facts_never_needs_them(pair: tuple[Story, S
             assert evolve(refused, facts=facts).ends() is code
 
 
-LOCATED = Role(bound_locations=("westus2",))
+def test_all_failures_can_be_collected() -> None:
+    """A caller that explains goes on where the decision stops."""
+    role = bounds(
+        bound_service_principal_ids=(OTHER_ID,), bound_group_ids=(OTHER_ID,), bound_resource_groups=("other",)
+    )
+    found: list[Code] = []
+    check_what_is_signed(claims(), role, form(subscription_id=OTHER_ID, vm_name="web2"), found.append)
+    assert found == [
+        Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
+        Code.BOUND_GROUP_MISMATCH,
+        Code.SUBSCRIPTION_MISMATCH,
+        Code.VM_NAME_MISMATCH,
+        Code.BOUND_RESOURCE_GROUP_MISMATCH,
+    ]
+
+
+LOCATED = bounds(bound_locations=("westus2",))
 
 
 @pytest.mark.parametrize(

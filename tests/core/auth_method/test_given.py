@@ -11,9 +11,8 @@ from cloudid_core.auth_method.given import given_claims, given_facts
 from cloudid_core.errors import Code, Refused
 
 from ... import cases
-from ...cases import TRUST
 from ...minting import GROUP, NOW, PRINCIPAL, VM, new_caches
-from .test_explanation import NO_MACHINE, case, failed
+from .test_explanation import NO_MACHINE, TRUST, case, failed
 
 
 def test_claims_that_are_left_out_are_right() -> None:
