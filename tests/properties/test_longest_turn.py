@@ -180,7 +180,7 @@ REQUESTS: Final[Mapping[str, tuple[Callable[[], Installation], str, str, Callabl
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.long if make is engine_with_leases else ())
+        pytest.param(name, marks=() if make is Installation else pytest.mark.long)
         for name, (make, *_) in REQUESTS.items()
     ],
 )
