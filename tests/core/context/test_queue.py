@@ -33,7 +33,7 @@ def job(setting: Setting, key: str) -> Job:
 
 @given(instant=st.integers(0, 9_999_999_999_999), ref=REFS)
 def test_a_key_tells_what_it_was_made_of(instant: int, ref: str) -> None:
-    """A reference may hold slashes, as lease ids do, and may be empty. A time is never early, and late by 1 ms at most."""
+    """A reference may hold slashes, as lease ids do, and may be empty. A time is rounded up to a millisecond."""
     at, *others = queue.parse(keys.due(instant / 1000, queue.LEASE, "m", ref))
     assert others == [queue.LEASE, "m", ref]
     assert instant <= round(at * 1000) <= instant + 1
