@@ -47,7 +47,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "main.mjs"
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=[pytest.param(SERVERS[0], marks=pytest.mark.long), SERVERS[1]])
 def results(request: pytest.FixtureRequest, program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """What the program says about each check, against one server, a cloud, and a cloud over TLS."""
     certificate = tmp_path_factory.mktemp("tls") / "certificate.pem"

@@ -17,6 +17,8 @@ from tests.waiting import PATIENT
 
 from .recorded import NOTHING, REQUESTS, RULES, NoBody, Recorded
 
+pytestmark = pytest.mark.one_server
+
 
 @frozen
 class Target:
