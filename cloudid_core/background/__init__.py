@@ -1,4 +1,4 @@
-"""Background work: due queues, the leadership that fences it, the loop that runs it, the journal of intents."""
+"""Background work: the leadership that fences it, the loop that runs it, the journal of intents, the other nodes."""
 
 from .journal import (
     UNDER_WAY,

@@ -1,4 +1,4 @@
-"""Mounts: which component answers below which path, what can be mounted, and how a mount ends."""
+"""Mounts: the table that says which component answers below which path."""
 
 from .table import (
     AUTH,
