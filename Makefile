@@ -57,13 +57,13 @@ lint: $(READY) ## Check style, import contracts and types
 	@$(call quietly,$(BIN)/basedpyright)
 
 demo: $(READY_FOR_DEMO) ## Show the whole story on a simulated cloud, then end
-	@$(BIN)/python -m servers.demo
+	@$(BIN)/python -m cloudid_servers.demo
 
 demo-cluster: $(READY) ## Show two servers over one PostgreSQL, and what happens when one is killed
-	@$(BIN)/python -m servers.demo_cluster
+	@$(BIN)/python -m cloudid_servers.demo_cluster
 
 dev: $(READY_FOR_DEMO) ## Leave a server with a simulated cloud running
-	@$(BIN)/python -m servers.trio_server --dev
+	@$(BIN)/python -m cloudid_servers.trio_server --dev
 
 prove: test-all test-tools-all ## Run all tests at length, all pairs of faults, thousands of random lives (two hours)
 	@$(BIN)/python -m tests.simulation.prove
@@ -88,8 +88,8 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.documents > docs/reference.md
 	@$(BIN)/python -m cloudid_core.permissions.documents > docs/permissions.md
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
-	@$(BIN)/python -m servers.provider_simulator.documents > docs/simulator.md
-	@$(BIN)/python -m servers.command.documents
+	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/simulator.md
+	@$(BIN)/python -m cloudid_servers.command.documents
 
 bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 	@$(BIN)/python -m benchmarks.login_verification

@@ -30,8 +30,8 @@ from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.events import Event
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing.rsa_keys import private_key_pem
-from servers.provider_simulator import Simulator
-from servers.settings.settings import clouds_at
+from cloudid_servers.provider_simulator import Simulator
+from cloudid_servers.settings.settings import clouds_at
 
 BASE_URL: Final = "http://cloud.test"
 AUDIENCE: Final = "https://management.azure.com/"

@@ -39,12 +39,12 @@ from cloudid_core.store import keys
 from cloudid_core.store.records import Records, encode
 from cloudid_core.store.sealing import NONCE_SIZE, Keyring, Sealer, seal_with
 from cloudid_core.tokens.record import Token
-from servers.command.bootstrap import open_store
-from servers.host.host import Host
-from servers.settings import master_key
-from servers.settings.settings import read_file
-from servers.stores.postgres.temporary import NoPostgres, temporary_server
-from servers.trio_server.serve import perform
+from cloudid_servers.command.bootstrap import open_store
+from cloudid_servers.host.host import Host
+from cloudid_servers.settings import master_key
+from cloudid_servers.settings.settings import read_file
+from cloudid_servers.stores.postgres.temporary import NoPostgres, temporary_server
+from cloudid_servers.trio_server.serve import perform
 
 from . import targets
 from .fleet import raise_fleet
@@ -60,7 +60,7 @@ WARM_UP_SECONDS: Final = 0.7
 ROUNDS: Final = 3
 TOKENS: Final = 10**6
 CONNECTIONS: Final = (32, 256)
-MODULES: Final = {"trio": "servers.trio_server", "aiohttp": "servers.aiohttp_server"}
+MODULES: Final = {"trio": "cloudid_servers.trio_server", "aiohttp": "cloudid_servers.aiohttp_server"}
 LONGEST: Final = 420.0
 """Seconds after which no further round is begun."""
 

@@ -45,7 +45,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from servers.settings.settings import parse_address
+from cloudid_servers.settings.settings import parse_address
 
 from . import targets
 from .fleet import Fleet, raise_fleet
@@ -69,8 +69,8 @@ NEEDS: Final = {"hypercorn": ("hypercorn",), "fastapi": ("fastapi", "uvicorn", "
 """Packages of the extra `bench`."""
 
 MODULES: Final = {
-    "trio": "servers.trio_server",
-    "aiohttp": "servers.aiohttp_server",
+    "trio": "cloudid_servers.trio_server",
+    "aiohttp": "cloudid_servers.aiohttp_server",
     "hypercorn": "benchmarks.baselines.hypercorn_trio",
 }
 LIMIT: Final = ("limit", "raw_rsa_verify", 1)

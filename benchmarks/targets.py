@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 from attrs import define, field, frozen
 
-from servers.provider_simulator import start as start_simulator
+from cloudid_servers.provider_simulator import start as start_simulator
 
 from .fleet import AUDIENCE, ROLE, Fleet
 from .load import Load, run_once
@@ -125,7 +125,7 @@ def core_server(installation: Installation, module: str, situation: str) -> Iter
 def initialise(settings: Path) -> str:
     """Prepare the store of a settings file; the root token. Raises `ProcessFailed`."""
     done = subprocess.run(
-        [sys.executable, "-m", "servers.trio_server", "init", "--settings", str(settings)],
+        [sys.executable, "-m", "cloudid_servers.trio_server", "init", "--settings", str(settings)],
         capture_output=True,
         text=True,
         check=False,

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from .background import Loop, leave, look_around
+from .background import Loop, leave, refresh_cluster_view
 from .caches import Caches
 from .catalog import CATALOG, HANDLERS
 from .context import Context, open_keyring, read_keyring
@@ -161,7 +161,7 @@ class Service:
         return again
 
     async def _keep_up(self) -> Instant:
-        again = await look_around(self.context)
+        again = await refresh_cluster_view(self.context)
         await try_devices_again(self.context)
         if await Now() >= self._refresh_at:
             await keep_plans(self.context)

@@ -13,7 +13,7 @@ from attrs import Factory, field, frozen
 
 from .audit import DeclaredDevice
 from .clouds import CLOUDS, Cloud
-from .forms import BOOLEAN, INTEGER, PAUSE, FieldType, bounded, lasting, one_of, setting
+from .forms import BOOLEAN, INTEGER, PRECISE_SECONDS, FieldType, bounded, lasting, one_of, setting
 from .values import LONGEST_BELIEF, LONGEST_LIFE, Secret, coercion, network
 from .version import VERSION
 
@@ -75,14 +75,16 @@ class Settings:
     )
     jwt_limit: int = setting(bounded(INTEGER, 512, 2**16), 2**14, "Largest login JWT, in bytes.")
     request_deadline: float = setting(
-        bounded(PAUSE, 0.1, 3600.0), 90.0, "How long one request may take; clients can ask for less."
+        bounded(PRECISE_SECONDS, 0.1, 3600.0), 90.0, "How long one request may take; clients can ask for less."
     )
     request_grace: float = setting(
-        bounded(PAUSE, 0.0, 3600.0),
+        bounded(PRECISE_SECONDS, 0.0, 3600.0),
         30.0,
         "How long after its deadline what a request has sent may still be under way at the provider.",
     )
-    provider_timeout: float = setting(bounded(PAUSE, 0.1, 3600.0), 30.0, "How long one call to the provider may take.")
+    provider_timeout: float = setting(
+        bounded(PRECISE_SECONDS, 0.1, 3600.0), 30.0, "How long one call to the provider may take."
+    )
     leeway: int = setting(
         lasting(300), 60, "Clock skew that `nbf` and `iat` of a JWT are allowed; `exp` is allowed none."
     )

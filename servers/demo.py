@@ -1,4 +1,4 @@
-"""The demo: a machine of a simulated cloud logs in and borrows credentials. `python -m servers.demo [--server NAME]`
+"""A machine of a simulated cloud logs in and borrows credentials: `python -m cloudid_servers.demo [--server NAME]`
 
 It starts a server of its own with everything in memory, and ends it: nothing is left behind, however it ends.
 """
@@ -41,7 +41,7 @@ class Started:
 @contextmanager
 def server(name: str) -> Iterator[Started]:
     """A server with everything in memory and a simulated cloud, for as long as the block lasts."""
-    command = [sys.executable, "-m", f"servers.{name}", "--dev", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", f"cloudid_servers.{name}", "--dev", "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with stopping(process):
         assert process.stdout is not None  # it was asked for
@@ -283,7 +283,7 @@ def alive(story: Storyteller) -> list[Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m servers.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m cloudid_servers.demo", description=__doc__)
     parser.add_argument("--server", choices=SERVERS, default=SERVERS[0])
     options = parser.parse_args()
     try:

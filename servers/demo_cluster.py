@@ -1,4 +1,4 @@
-"""The demo of several nodes, `python -m servers.demo_cluster`: two servers over one PostgreSQL; one of them is killed.
+"""The demo of two servers over one PostgreSQL, one of which is killed: `python -m cloudid_servers.demo_cluster`
 
 It starts everything itself, the database too, and ends it: nothing is left behind, however it ends.
 """
@@ -52,7 +52,7 @@ settle_time = 5
 @contextmanager
 def node(name: str, settings: Path, simulator: str, root_token: str) -> Iterator[tuple[subprocess.Popen[str], Started]]:
     """A server over the shared store, for as long as the block lasts."""
-    command = [sys.executable, "-m", f"servers.{name}", "--settings", str(settings), "--provider", simulator]
+    command = [sys.executable, "-m", f"cloudid_servers.{name}", "--settings", str(settings), "--provider", simulator]
     with (settings.parent / f"{name}.log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     with stopping(process):
@@ -66,7 +66,7 @@ def node(name: str, settings: Path, simulator: str, root_token: str) -> Iterator
 def prepare(settings: Path) -> str:
     """Make the store; the root token."""
     done = subprocess.run(
-        [sys.executable, "-m", f"servers.{SERVERS[0]}", "init", "--settings", str(settings)],
+        [sys.executable, "-m", f"cloudid_servers.{SERVERS[0]}", "init", "--settings", str(settings)],
         capture_output=True,
         text=True,
         check=False,

@@ -35,8 +35,8 @@ TOOLS = ("clients", "nodes", "stores", "terraform")
 DATABASES = {"cluster", "databases"}
 """Fixtures that need PostgreSQL, wherever they are used."""
 
-RUNTIMES = {"trio": 0, "trio_server": 0, "servers.trio_server": 0} | dict.fromkeys(
-    ("asyncio", "aiohttp", "aiohttp_server", "servers.aiohttp_server"), 1
+RUNTIMES = {"trio": 0, "trio_server": 0, "cloudid_servers.trio_server": 0} | dict.fromkeys(
+    ("asyncio", "aiohttp", "aiohttp_server", "cloudid_servers.aiohttp_server"), 1
 )
 """Which of the two a parameter names."""
 

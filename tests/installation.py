@@ -34,8 +34,8 @@ from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Answer, Crashed, World
-from servers.provider_simulator import Simulator
-from servers.provider_simulator.engine.ledger import LedgerEntry
+from cloudid_servers.provider_simulator import Simulator
+from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
 T = TypeVar("T")
 

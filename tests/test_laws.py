@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 import cloudid_core
-import servers
+import cloudid_servers
 from cloudid_core import effects
 from cloudid_core.effects import Effect
 from cloudid_core.events import MountChanged
@@ -297,12 +297,12 @@ class Anything(str):
 
 def classes_with_fields() -> Iterator[type]:
     """Every class of the core and the servers that declares its fields. Skips modules whose libraries are missing."""
-    for package in (cloudid_core, servers):
+    for package in (cloudid_core, cloudid_servers):
         for info in walk_packages(package.__path__, f"{package.__name__}."):
             try:
                 module = import_module(info.name)
             except ModuleNotFoundError as missing:
-                if (missing.name or "").partition(".")[0] in ("cloudid_core", "servers"):
+                if (missing.name or "").partition(".")[0] in ("cloudid_core", "cloudid_servers"):
                     raise
                 continue
             for value in vars(module).values():

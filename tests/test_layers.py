@@ -14,7 +14,7 @@ import pytest
 import cloudid_core
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "architecture.md"
-PACKAGES: Final = ("cloudid_core", "servers")
+PACKAGES: Final = ("cloudid_core", "cloudid_servers")
 
 
 def rooms(package: str) -> tuple[str, ...]:

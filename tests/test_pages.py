@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from aiohttp.web_protocol import RequestHandler
 
-from servers.aiohttp_server import protocol
+from cloudid_servers.aiohttp_server import protocol
 
 from .test_laws import ROOT, files_of_the_repository
 

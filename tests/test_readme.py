@@ -14,8 +14,8 @@ from cloudid_core import Request, Secret, Settings, initialise, open_service, ru
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.documents import reference
 from cloudid_core.testing import check_host_now, provider_checks
-from servers.provider_simulator import Simulator, start
-from servers.provider_simulator.documents import page
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator.documents import page
 
 from .hosts.opened import serving
 
@@ -29,7 +29,7 @@ def test_the_reference_is_printed_from_the_tables() -> None:
 
 
 def test_the_page_about_the_simulator_is_what_it_says_of_itself() -> None:
-    """`docs/simulator.md` is what `python -m servers.provider_simulator.documents` prints."""
+    """`docs/simulator.md` is what `python -m cloudid_servers.provider_simulator.documents` prints."""
     assert (ROOT / "docs" / "simulator.md").read_text() == page()
 
 

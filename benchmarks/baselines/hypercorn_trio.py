@@ -14,12 +14,12 @@ from hypercorn.config import Config
 from hypercorn.trio import serve as serve_asgi
 
 from cloudid_core.run import run
-from servers.command.bootstrap import Setup
-from servers.command.cli import main
-from servers.host.app import App
-from servers.http1.heads import Head
-from servers.trio_server.host import open_host
-from servers.trio_server.serve import perform
+from cloudid_servers.command.bootstrap import Setup
+from cloudid_servers.command.cli import main
+from cloudid_servers.host.app import App
+from cloudid_servers.http1.heads import Head
+from cloudid_servers.trio_server.host import open_host
+from cloudid_servers.trio_server.serve import perform
 
 
 def serve(setup: Setup) -> None:

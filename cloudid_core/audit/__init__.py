@@ -7,12 +7,12 @@ from .device import (
     NULL,
     SOCKET,
     STDOUT,
+    AuditContext,
     Check,
     Decision,
     DeclaredDevice,
     Device,
     Entries,
-    Trail,
 )
 from .hashing import SECRETS, Hasher
 
@@ -24,11 +24,11 @@ __all__ = [
     "SECRETS",
     "SOCKET",
     "STDOUT",
+    "AuditContext",
     "Check",
     "Decision",
     "DeclaredDevice",
     "Device",
     "Entries",
     "Hasher",
-    "Trail",
 ]

@@ -144,11 +144,11 @@ class Decision(msgspec.Struct, frozen=True, cache_hash=True):
     checks: tuple[Check, ...]
 
 
-class Trail(msgspec.Struct):
+class AuditContext(msgspec.Struct):
     """What becomes of an audited request, for the devices that were enabled when it came."""
 
     devices: tuple[Device, ...]
-    takers: tuple[Device, ...]
+    entry_devices: tuple[Device, ...]
     """The devices that take entries."""
     headers: Mapping[str, bool]
     """Which headers go on record, and whether their values are hashed."""
@@ -158,4 +158,4 @@ class Trail(msgspec.Struct):
     """For each device that takes entries, the members `auth` and `request`, which both entries of the request have."""
 
     def __repr__(self) -> str:
-        return f"<Trail for {', '.join(device.name for device in self.takers)}>"
+        return f"<AuditContext for {', '.join(device.name for device in self.entry_devices)}>"

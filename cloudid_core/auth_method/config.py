@@ -12,7 +12,14 @@ from attrs import evolve, frozen
 
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..context import Context
-from ..credentials import RootCredential, changes_given, client_of, effective_config, root_credential, settled
+from ..credentials import (
+    RootCredential,
+    changes_given,
+    client_of,
+    effective_config,
+    root_credential,
+    with_default_token_ttl,
+)
 from ..deadline import Deadline
 from ..errors import Code, Problem, Refused
 from ..forms import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded, lasting, setting, show
@@ -103,7 +110,7 @@ async def write_config(call: Call) -> Answer:
     found, expects = await call.context.records.find_for_writing(key, Config)
     stored = found.record if found else Config()
     given = _without_read_back(call.mount, stored, changes_given(call.given.values))
-    config = settled(evolve(stored, **given))
+    config = with_default_token_ttl(evolve(stored, **given))
     root_credential.check(config, call.context.settings.environment)
     return await commit_config(call, Changes(expects, {key: config}), config)
 

@@ -166,7 +166,7 @@ def explanation_of(case: Case) -> Explanation:
     return Explanation(case.claims.token_type, tuple(checks), tuple(failures))
 
 
-def shape(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
+def record_key(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
     """What tells, under one role, which checks a login has met that was admitted. Few are different."""
     other = claims.other
     return (

@@ -36,7 +36,7 @@ from ..tokens.issue import issue
 from ..values import network
 from .claims import Claims, OtherClaim, check_claims
 from .decision import NOT_ASKED, Facts, Needs, Verified, decide
-from .explanation import Case, Trust, explanation_of, shape
+from .explanation import Case, Trust, explanation_of, record_key
 from .form import LoginForm, validate
 from .snapshot import Snapshot, cached_snapshot, read_snapshot
 from .verification import UnknownKey, verify_login_jwt
@@ -114,7 +114,7 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
         raise
     assert type(verdict) is Verified  # all facts that it can need are there
     if call.trail is not None:
-        kind = shape(claims, form, verdict)
+        kind = record_key(claims, form, verdict)
         if (decision := snapshot.admitted.get(kind)) is None:
             decision = snapshot.admitted[kind] = _explained(call, form, snapshot, claims, facts, key_set)
         call.trail.decision = decision

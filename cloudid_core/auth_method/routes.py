@@ -25,7 +25,7 @@ ROUTES: Final = RouteTable(
             public=True,
             gives_token=True,
             requires_all=True,
-            makes_sure_of_mounts=True,
+            checks_mounts_itself=True,
             role_field="role",
             doc="Turns the signed identity of a machine into a service token.",
         ),

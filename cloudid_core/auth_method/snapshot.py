@@ -64,7 +64,7 @@ class Snapshot:
 
     @cached_property
     def admitted(self) -> dict[Hashable, Decision]:
-        """Decisions that go on record, of logins that were admitted, by their `explanation.shape`."""
+        """Decisions that go on record, of logins that were admitted, by their `explanation.record_key`."""
         return {}
 
     async def confirm(self) -> None:

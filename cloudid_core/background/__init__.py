@@ -18,7 +18,7 @@ from .journal import (
     undo_until,
 )
 from .loop import Handler, Loop
-from .nodes import leave, look_around
+from .nodes import leave, refresh_cluster_view
 
 __all__ = [
     "UNDER_WAY",
@@ -33,10 +33,10 @@ __all__ = [
     "different_reasons",
     "find_intent",
     "leave",
-    "look_around",
     "marker",
     "open_intent",
     "reason_text",
+    "refresh_cluster_view",
     "rescheduled",
     "undo",
     "undo_until",

@@ -26,15 +26,15 @@ from ..health import HealthProblem
 from ..store import Changes, keys
 from .leadership import hold_leadership, release_leadership
 
-SWEEP_PAUSE: Final = 10.0
+SWEEP_INTERVAL: Final = 10.0
 """Least seconds between two sweeps for dead entries, unless one has left something or a request asks for another."""
-PAUSE: Final = 10.0
+ROUND_INTERVAL: Final = 10.0
 """Seconds between two rounds at the most: another node may have led meanwhile, and stopped."""
-POLL: Final = 1.0
+CLUSTER_ROUND_INTERVAL: Final = 1.0
 """Seconds between two rounds at the most while there are other nodes."""
-FOLLOW: Final = 2.0
+LEADER_CHECK_INTERVAL: Final = 2.0
 """Seconds between two looks at who leads, for the nodes that do not."""
-BREATH: Final = 1.0
+RETRY_INTERVAL: Final = 1.0
 """Seconds between two rounds when what is due could not be done in the first."""
 BUDGET: Final = 64
 """How much of a queue is done in one round."""
@@ -96,13 +96,13 @@ class Loop:
         await keep_reserve(self._context)
         now = await Now()
         if self._is_stopped:
-            return now + PAUSE
+            return now + ROUND_INTERVAL
         fence = await hold_leadership(self._context, self._node, now, take_over=not self._has_started)
         if self._is_stopped:  # while it took over
             await release_leadership(self._context, self._node)
-            return now + PAUSE
+            return now + ROUND_INTERVAL
         if fence is None:
-            return now + FOLLOW
+            return now + LEADER_CHECK_INTERVAL
         self._has_started = True
         self._context.node.leader = self._node
         all_backlogs = await self._backlogs(now)
@@ -118,7 +118,7 @@ class Loop:
         if bugs:
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
         is_behind = len(chosen) < len(backlogs) or any(backlog.is_behind for backlog in chosen)
-        return await self._next_visit(BREATH if not is_behind else 0.0)
+        return await self._next_visit(RETRY_INTERVAL if not is_behind else 0.0)
 
     async def stop(self) -> None:
         """Start no further work, and let another node lead at once."""
@@ -126,7 +126,7 @@ class Loop:
         await release_leadership(self._context, self._node)
 
     def _is_sweep_due(self, now: Instant) -> bool:
-        return not 0 <= now - self._swept_at < SWEEP_PAUSE
+        return not 0 <= now - self._swept_at < SWEEP_INTERVAL
 
     async def _ask_for_sweep(self, job: Job) -> None:
         """Let a sweep end this round: a request asked for one."""
@@ -212,7 +212,7 @@ class Loop:
     def _visit_at(self, now: Instant, earliest: Instant, backlogs: Sequence[Backlog]) -> Instant:
         """When the first entry is due. What other nodes write may be due sooner, and they cannot wake this one."""
         first = min((backlog.next_at for backlog in backlogs), default=inf)
-        latest = now + (POLL if self._context.node.others else PAUSE)
+        latest = now + (CLUSTER_ROUND_INTERVAL if self._context.node.others else ROUND_INTERVAL)
         return min(latest, max(earliest, first))
 
 

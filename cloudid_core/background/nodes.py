@@ -52,7 +52,7 @@ OWN: Final = frozenset(
 """Settings that may differ between nodes, and two that are compared part by part."""
 
 
-async def look_around(context: Context) -> Instant:
+async def refresh_cluster_view(context: Context) -> Instant:
     """One look; the instant of the next one. Raises what the store does."""
     node = context.node
     try:

@@ -10,7 +10,7 @@ from .root_credential import (
     effective_config,
     owner_of,
     password_lifetime,
-    settled,
+    with_default_token_ttl,
 )
 from .signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys, max_age
 
@@ -29,5 +29,5 @@ __all__ = [
     "owner_of",
     "password_lifetime",
     "root_credential",
-    "settled",
+    "with_default_token_ttl",
 ]

@@ -255,7 +255,7 @@ def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
         yield Problem(Code.FIELD_INVALID, detail)
 
 
-def settled(config: C) -> C:
+def with_default_token_ttl(config: C) -> C:
     """The configuration as it is stored: a lifetime of 0 stands for the usual one, and reads back as that."""
     return config if config.identity_token_ttl else evolve(config, identity_token_ttl=DEFAULT_LIFETIME)
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from ..audit import ADMITTED, Decision, Device, Entries, Hasher, Trail
+from ..audit import ADMITTED, AuditContext, Decision, Device, Entries, Hasher
 from ..errors import Problem
 from ..forms import without_names
 from ..messages import Answer, AuthBlock, Operation, WrapInfo
@@ -115,7 +115,7 @@ def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> 
         return None
     decision = trail.decision
     texts = []
-    for device, (auth, request) in zip(trail.takers, _common(exchange, trail), strict=True):
+    for device, (auth, request) in zip(trail.entry_devices, _common(exchange, trail), strict=True):
         entry = _Entry(type="response", auth=auth, request=request)
         if exchange.answer is not None and not problems:
             entry.response = _response(exchange, device, exchange.answer)
@@ -128,12 +128,12 @@ def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> 
     return Entries(trail.devices, tuple(texts))
 
 
-def _common(exchange: Exchange, trail: Trail) -> Sequence[tuple[msgspec.Raw, msgspec.Raw]]:
+def _common(exchange: Exchange, trail: AuditContext) -> Sequence[tuple[msgspec.Raw, msgspec.Raw]]:
     """For each device the rendered members `auth` and `request`."""
     if not trail.common:
         trail.common = [
             (_auth(exchange, device), msgspec.Raw(_encode(_request(exchange, trail, device))))
-            for device in trail.takers
+            for device in trail.entry_devices
         ]
     return trail.common
 
@@ -157,7 +157,7 @@ def _auth(exchange: Exchange, device: Device) -> msgspec.Raw:
     return msgspec.Raw(_encode(members))
 
 
-def _request(exchange: Exchange, trail: Trail, device: Device) -> _Request:
+def _request(exchange: Exchange, trail: AuditContext, device: Device) -> _Request:
     parsed, mount, headers = exchange.parsed, exchange.mount, exchange.request.headers
     members = _Request(
         id=exchange.request_id,

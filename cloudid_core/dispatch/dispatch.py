@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..audit import Trail
+from ..audit import AuditContext
 from ..context import Context
 from ..deadline import Deadline
 from ..effects import Now, Record
@@ -79,7 +79,7 @@ def remembered_table(context: Context, request: Request) -> Found[MountTable] | 
     if table is None:
         return None
     found = known_destination(request, table.version, context.caches.destinations)
-    return table if found is not None and found.route is not None and found.route.makes_sure_of_mounts else None
+    return table if found is not None and found.route is not None and found.route.checks_mounts_itself else None
 
 
 async def respond_without_store(
@@ -100,7 +100,9 @@ async def respond_without_store(
 async def respond_by(table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange) -> Response:
     """The response to a request under this table of mounts."""
     mounts, request, now = table.record, exchange.request, exchange.time
-    exchange.trail = Trail(mounts.devices, mounts.takers, mounts.recorded_headers) if mounts.takers else None
+    exchange.trail = (
+        AuditContext(mounts.devices, mounts.entry_devices, mounts.recorded_headers) if mounts.entry_devices else None
+    )
     quotas = known_quotas(context, now) or await read_quotas(context, now)
     try:
         found = destination_of(request, catalog, table, context.caches.destinations)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..audit import Entries, Trail
+from ..audit import AuditContext, Entries
 from ..effects import Instant
 from ..events import Problem, RequestAnswered, RequestReceived
 from ..forms import spellings_of
@@ -49,7 +49,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     """What the program answered."""
     answer: Answer | None = None
     """What is sent: the program's answer, or what stands for it where it is wrapped."""
-    trail: Trail | None = None
+    trail: AuditContext | None = None
     """What audit devices get, where the request is audited."""
 
     def __repr__(self) -> str:

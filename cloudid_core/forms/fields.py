@@ -142,7 +142,7 @@ SECRET: Final = FieldType("string", lambda raw: Secret(coercion.text(raw)), Secr
 INTEGER: Final = FieldType("integer", coercion.integer)
 BOOLEAN: Final = FieldType("bool", coercion.boolean)
 SECONDS: Final = lasting(LONGEST_LIFE)
-PAUSE: Final = FieldType("duration", duration.precise_seconds, duration.show, null_is_absent=True)
+PRECISE_SECONDS: Final = FieldType("duration", duration.precise_seconds, duration.show, null_is_absent=True)
 TENANT: Final = FieldType("GUID or host name", _or_empty(names.tenant))
 GUID: Final = FieldType("GUID", _or_empty(guid_as_written))
 IDENTIFIER: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)))

@@ -43,10 +43,10 @@ def grant(terms: Terms, *, start: Instant, now: Instant, increment: int = 0) -> 
         warnings = _capped("period", terms.period, limit)
         if terms.explicit_max_ttl:
             limit = min(limit, _left(start, terms.explicit_max_ttl, now))
-        return _some(Grant(limit, warnings))
+        return _require_positive(Grant(limit, warnings))
     wanted = increment or terms.ttl
     ttl = min(wanted or terms.default, _left(start, terms.effective_max, now))
-    return _some(Grant(ttl, _capped("TTL", wanted, ttl)))
+    return _require_positive(Grant(ttl, _capped("TTL", wanted, ttl)))
 
 
 def _left(start: Instant, limit: int, now: Instant) -> int:
@@ -59,7 +59,7 @@ def _capped(what: str, wanted: int, granted: int) -> tuple[str, ...]:
     return (f"{what} of {wanted}s exceeded the effective maximum; it is capped to {granted}s",)
 
 
-def _some(granted: Grant) -> Grant:
+def _require_positive(granted: Grant) -> Grant:
     if granted.ttl <= 0:
         raise Refused(Code.TOKEN_PAST_MAX_TTL)
     return granted

@@ -116,7 +116,7 @@ class MountTable:
         return {name.lower(): is_hashed for name, is_hashed in self.audited_headers.items()}
 
     @cached_property
-    def takers(self) -> tuple[Device, ...]:
+    def entry_devices(self) -> tuple[Device, ...]:
         """The audit devices that take entries of requests."""
         return tuple(device for device in self.devices if device.takes_entries)
 

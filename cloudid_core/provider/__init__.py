@@ -25,7 +25,7 @@ from .groups import add_member
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
 from .objects import Id, find_by_id, literal, select
 from .principals import ensure_principal
-from .propagation import GRACE, Family, while_fresh
+from .propagation import GRACE, FreshObject, retry_while_propagating
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
 from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, refreshed_for
@@ -39,7 +39,7 @@ __all__ = [
     "Assertions",
     "Client",
     "Credentials",
-    "Family",
+    "FreshObject",
     "Id",
     "Identities",
     "KeyDocument",
@@ -83,9 +83,9 @@ __all__ = [
     "refusal_of",
     "remove",
     "remove_password",
+    "retry_while_propagating",
     "scope",
     "select",
     "usable_keys",
     "wait_until_accepted",
-    "while_fresh",
 ]

@@ -8,7 +8,7 @@ from ..errors import Code, ProviderProblem, Refused
 from ..values import Secret
 from .client import Client, Credentials
 from .oauth import prove_secret
-from .propagation import Family, may_pass, rest
+from .propagation import FreshObject, is_transient, pause
 
 
 async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *, needed: int = 1) -> bool:
@@ -24,7 +24,7 @@ async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *,
             await prove_secret(bearer, secret)
             in_a_row += 1
         except ProviderProblem as problem:
-            if not may_pass(Family.SECRET, problem):
+            if not is_transient(FreshObject.SECRET, problem):
                 raise
             in_a_row = 0
         except Refused as refusal:
@@ -33,5 +33,5 @@ async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *,
             return False
         if in_a_row >= needed:
             return True
-        if not await rest(client):
+        if not await pause(client):
             return False

@@ -14,7 +14,7 @@ from ..errors import ProviderAmbiguous, ProviderProblem
 from ..values import Secret, rfc3339
 from .client import ApiCall, Client, ask
 from .objects import Id, address, delete, find_by_id, find_by_key, is_absent, literal, select, upsert
-from .propagation import rest
+from .propagation import pause
 
 LOOKS: Final = 5
 """How often a password is looked for whose answer was lost."""
@@ -176,7 +176,7 @@ async def make_password(
         for _ in range(LOOKS):
             if await remove_named_passwords(client, object_id, name):
                 return await add()
-            if not await rest(client):
+            if not await pause(client):
                 break
         raise
 

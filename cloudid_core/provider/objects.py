@@ -16,7 +16,7 @@ from ..errors import ProviderProblem
 from ..forms import Json
 from .client import ApiCall, Client, get_json, pages
 from .directory import VERSION
-from .propagation import Family, while_fresh
+from .propagation import FreshObject, retry_while_propagating
 from .responses import read
 from .urls import url
 
@@ -87,8 +87,8 @@ async def upsert(client: Client, collection: str, key: str, value: str, body: Js
         raise
     if response.body:
         return read(response, form)
-    return await while_fresh(
-        client, lambda: get_json(client, target, scope, form), family=Family.APPLICATION, made_at=await Now()
+    return await retry_while_propagating(
+        client, lambda: get_json(client, target, scope, form), family=FreshObject.APPLICATION, made_at=await Now()
     )
 
 

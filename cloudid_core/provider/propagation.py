@@ -24,7 +24,7 @@ GRACE: Final = 120.0
 PAUSES: Final = Backoff(first=2.0, longest=10.0, growth=1.5)
 
 
-class Family(Enum):
+class FreshObject(Enum):
     """What a call wants, and of what."""
 
     APPLICATION = "anything of an application that was just made"
@@ -39,10 +39,10 @@ _NOT_THERE: Final = (404, "Request_ResourceNotFound")
 _NOT_OURS: Final = (403, "Authorization_RequestDenied")
 _BUSY: Final = (409, "Directory_ConcurrencyViolation")
 
-FRESH: Final[Mapping[Family, frozenset[tuple[int, str]]]] = MappingProxyType(
+FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = MappingProxyType(
     {
-        Family.APPLICATION: frozenset({_NOT_THERE, _NOT_OURS, _BUSY}),
-        Family.PRINCIPAL: frozenset(
+        FreshObject.APPLICATION: frozenset({_NOT_THERE, _NOT_OURS, _BUSY}),
+        FreshObject.PRINCIPAL: frozenset(
             {
                 _NOT_THERE,
                 _NOT_OURS,
@@ -52,9 +52,9 @@ FRESH: Final[Mapping[Family, frozenset[tuple[int, str]]]] = MappingProxyType(
                 (409, "Request_MultipleObjectsWithSameKeyValue"),
             }
         ),
-        Family.MEMBERSHIP: frozenset({_NOT_THERE, _BUSY}),
-        Family.ASSIGNMENT: frozenset({(400, "PrincipalNotFound")}),
-        Family.SECRET: frozenset(
+        FreshObject.MEMBERSHIP: frozenset({_NOT_THERE, _BUSY}),
+        FreshObject.ASSIGNMENT: frozenset({(400, "PrincipalNotFound")}),
+        FreshObject.SECRET: frozenset(
             {
                 (401, "AADSTS7000215"),  # wrong secret
                 (400, "AADSTS700016"),  # no such application
@@ -63,18 +63,20 @@ FRESH: Final[Mapping[Family, frozenset[tuple[int, str]]]] = MappingProxyType(
                 (401, "AADSTS7000229"),
             }
         ),
-        Family.SHARED: frozenset({_BUSY}),
+        FreshObject.SHARED: frozenset({_BUSY}),
     }
 )
 """Status and code of every error that may pass by itself."""
 
 
-def may_pass(family: Family, problem: ProviderProblem) -> bool:
+def is_transient(family: FreshObject, problem: ProviderProblem) -> bool:
     """Whether an error is one that a fresh object may cause."""
     return (problem.status, problem.code) in FRESH[family]
 
 
-async def while_fresh(client: Client, attempt: Callable[[], Program[T]], *, family: Family, made_at: Instant) -> T:
+async def retry_while_propagating(
+    client: Client, attempt: Callable[[], Program[T]], *, family: FreshObject, made_at: Instant
+) -> T:
     """The answer of an attempt, which is repeated while it fails as it may with an object made at that time.
 
     Raises the last `ProviderProblem` when the object is no longer fresh, or no time is left for another attempt.
@@ -86,11 +88,11 @@ async def while_fresh(client: Client, attempt: Callable[[], Program[T]], *, fami
             return await attempt()
         except ProviderProblem as problem:
             retries += 1
-            if not may_pass(family, problem) or await Now() >= made_at + grace or not await rest(client, retries):
+            if not is_transient(family, problem) or await Now() >= made_at + grace or not await pause(client, retries):
                 raise
 
 
-async def rest(client: Client, n: int = 1) -> bool:
+async def pause(client: Client, n: int = 1) -> bool:
     """Wait before the n-th retry; `False`, at once, when the deadline leaves no time to try again after that."""
     pause = await PAUSES.draw(n)
     if await Now() + pause + SHORTEST_TRY > client.deadline.at:

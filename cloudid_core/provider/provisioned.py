@@ -140,7 +140,7 @@ class _Attempt:
         return Removal(self.left, tuple(self.failures), tuple(self.waiting))
 
     async def remove_secret(self) -> None:
-        if self.left.password_on and await self._is_gone("secret", _remove_password(await self._share(), self.left)):
+        if self.left.password_on and await self._try_remove("secret", _remove_password(await self._share(), self.left)):
             self.left = _without_password(self.left)
 
     async def find_ids(self) -> None:
@@ -176,7 +176,7 @@ class _Attempt:
 
     async def delete_principal(self) -> None:
         principal_id = self.left.principal_id
-        if principal_id and await self._is_gone("principal", delete_principal(await self._share(), principal_id)):
+        if principal_id and await self._try_remove("principal", delete_principal(await self._share(), principal_id)):
             member_id = "" if self.left.member_id == principal_id else self.left.member_id
             self.left = evolve(await self._deleted(principal_id), principal_id="", member_id=member_id)
 
@@ -185,7 +185,7 @@ class _Attempt:
         left = self.left
         if left.application_id:
             deletion = delete_application(await self._share(), left.application_id)
-            if await self._is_gone("application", deletion):
+            if await self._try_remove("application", deletion):
                 left = await self._deleted(left.application_id)
                 if left.password_on == left.application_id:
                     left = _without_password(left)
@@ -240,13 +240,13 @@ class _Attempt:
         async def lane() -> None:
             while waiting:
                 one = waiting.popleft()
-                if await self._is_gone(what, removal(client, one), settled=settled):
+                if await self._try_remove(what, removal(client, one), settled=settled):
                     gone.add(one)
 
         await gather([lane() for _ in objects[:LANES]])
         return tuple(one for one in objects if one not in gone)
 
-    async def _is_gone(self, what: str, removal: Program[bool], *, settled: bool | None = None) -> bool:
+    async def _try_remove(self, what: str, removal: Program[bool], *, settled: bool | None = None) -> bool:
         """Whether an object is certainly gone. A failure is noted."""
         try:
             removed = await removal

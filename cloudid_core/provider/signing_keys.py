@@ -77,10 +77,10 @@ class _State:
     def is_due(self, now: Instant) -> bool:
         return self.keys is None or now - self.keys.fetched_at >= REFRESH_AGE
 
-    def rests(self, now: Instant) -> bool:
+    def is_cooling_down(self, now: Instant) -> bool:
         return self.tried_at is not None and 0 <= now - self.tried_at < REST
 
-    def left_over(self, now: Instant) -> KeySet:
+    def cached_or_refuse(self, now: Instant) -> KeySet:
         """What there is without a refresh."""
         keys = self.usable(now)
         if keys is None:
@@ -161,8 +161,8 @@ def _note_use(client: Client, now: Instant) -> _State:
 async def _refresh(settings: Settings, caches: Caches, state: _State, deadline: Deadline) -> KeySet:
     """The set after a refresh cycle, or what is left over while cycles rest. A cycle that is under way is joined."""
     now = await Now()
-    if state.rests(now) and not state.under_way:
-        return state.left_over(now)
+    if state.is_cooling_down(now) and not state.under_way:
+        return state.cached_or_refuse(now)
     flight, limit = f"signing keys {state.key!r}", settings.request_deadline
     return await once(flight, limit, deadline, lambda deadline: _cycle(settings, caches, state, deadline))
 
@@ -170,8 +170,8 @@ async def _refresh(settings: Settings, caches: Caches, state: _State, deadline: 
 async def _cycle(settings: Settings, caches: Caches, state: _State, deadline: Deadline) -> KeySet:
     now = await Now()
     state = _update(caches, state)
-    if state.rests(now):
-        return state.left_over(now)
+    if state.is_cooling_down(now):
+        return state.cached_or_refuse(now)
     state = _update(caches, state, tried_at=now, under_way=True)
     budget = RetryBudget(timeout=settings.provider_timeout, retry=state.retry, deadline=deadline)
     try:

@@ -17,7 +17,7 @@ from ..context import NO_FENCE, Context
 from ..credentials import RootCredential, password_lifetime
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
-from ..provider import CLOCK_SKEW, Client, Family, Provisioned, make_password, while_fresh
+from ..provider import CLOCK_SKEW, Client, FreshObject, Provisioned, make_password, retry_while_propagating
 from ..store import Changes, Found
 from ..tokens import new_id
 from .record import Home, Key, Phase, Rotation, changed, given_up
@@ -108,7 +108,7 @@ async def _make(
         starts_at=now - CLOCK_SKEW,
         ends_at=now + password_lifetime(root),
     )
-    password = await while_fresh(client, attempt, family=Family.SHARED, made_at=now)
+    password = await retry_while_propagating(client, attempt, family=FreshObject.SHARED, made_at=now)
     new = Key(id=password.key_id, secret=password.secret, made_at=await Now(), expires_at=password.ends_at)
     made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
     version = await context.records.commit(Changes(fence) | changed(claim, made))

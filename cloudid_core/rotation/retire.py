@@ -53,7 +53,7 @@ async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> 
         if await is_used_elsewhere(job.context, rotation.mount_id, key.secret):
             note = SHARED
             shared.append(key)
-        elif not await _removed(client, rotation, key, job.now):
+        elif not await _try_remove(client, rotation, key, job.now):
             left.append(key)
     after = evolve(rotation, replaced=None, outgoing=(*left, *shared), note=note)
     if not left:
@@ -61,7 +61,7 @@ async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> 
     await _write(job, found, after)
 
 
-async def _removed(client: Client, rotation: Rotation, key: Key, now: Instant) -> bool:
+async def _try_remove(client: Client, rotation: Rotation, key: Key, now: Instant) -> bool:
     """Whether a key is certainly gone; one that is not found may not be shown yet."""
     if await remove_password(client, rotation.home.object_id, key.id):
         return True

@@ -14,7 +14,7 @@ import msgspec
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..audit import Trail
+from ..audit import AuditContext
 from ..context import Context, Due
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
@@ -60,7 +60,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     mounts_version: int
     """The version of the table of mounts that dispatch used."""
     operation: Operation = Operation.WRITE
-    trail: Trail | None = None
+    trail: AuditContext | None = None
     """Takes the checks of a decision, where the request is audited."""
     shown_token: str = ""
     """The text of the token that came with the request, good or not."""
@@ -123,7 +123,7 @@ class Route:
     """The field that names a role, where the path does not."""
     audited: bool = True
     """Audit devices get entries of its requests."""
-    makes_sure_of_mounts: bool = False
+    checks_mounts_itself: bool = False
     """Dispatch may use the table of mounts as this node read it last.
 
     Before the program changes or refuses anything, it makes sure that the table still has `Call.mounts_version`.

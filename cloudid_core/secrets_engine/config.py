@@ -9,7 +9,14 @@ from attrs import evolve, frozen
 from ..background import IntentGuard
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
 from ..context import Context
-from ..credentials import RootCredential, changes_given, client_of, effective_config, root_credential, settled
+from ..credentials import (
+    RootCredential,
+    changes_given,
+    client_of,
+    effective_config,
+    root_credential,
+    with_default_token_ttl,
+)
 from ..deadline import Deadline
 from ..effects import ListKeys
 from ..errors import Code, Refused
@@ -76,7 +83,7 @@ async def write_config(call: Call) -> Answer:
     key = keys.config(call.mount.id)
     given = {name: value for name, value in changes_given(call.given.values).items() if name != "force"}
     found, expects = await context.records.find_for_writing(key, Config)
-    config = settled(evolve(found.record if found else Config(), **given))
+    config = with_default_token_ttl(evolve(found.record if found else Config(), **given))
     new = effective(config, environment)
     root_credential.check(config, environment)
     if found is not None and effective(found.record, environment).place != new.place:

@@ -19,7 +19,7 @@ from ..forms import grant as grant_life
 from ..leases import Lease, end_lease
 from ..messages import Answer
 from ..mounts import mount_table, require_live
-from ..provider import GRACE, Client, Family, NewPassword, Provisioned, lending, wait_until_accepted
+from ..provider import GRACE, Client, FreshObject, NewPassword, Provisioned, lending, wait_until_accepted
 from ..quotas import room_for_lease
 from ..routing import Call, capture_name
 from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
@@ -151,14 +151,14 @@ async def _make(client: Client, plan: Plan) -> Made:
         fresh = (
             role.persistent_app is not None and provisioned.made_at < role.persistent_app.provisioned.made_at + GRACE
         )
-        family = Family.APPLICATION if fresh else Family.SHARED
+        family = FreshObject.APPLICATION if fresh else FreshObject.SHARED
         password = await add_password_to(
             client, provisioned.password_on, provisioned.password_name, plan.ends_at, family
         )
         return Made(evolve(provisioned, password_key_id=password.key_id), password)
     provisioned = await make_application(client, provisioned, role.tags, role.sign_in_audience)
     password = await add_password_to(
-        client, provisioned.application_id, provisioned.unique_name, plan.ends_at, Family.APPLICATION
+        client, provisioned.application_id, provisioned.unique_name, plan.ends_at, FreshObject.APPLICATION
     )
     await grant(client, provisioned.principal_id, plan.assignments, role.azure_groups)
     made = evolve(

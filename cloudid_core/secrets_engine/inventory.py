@@ -82,13 +82,13 @@ class Shown:
         holder = self.applications.get(one.application_id)
         return holder is not None and any(password.key_id == one.id for password in holder.passwords)
 
-    def marked(self, prefix: str, holders: Iterable[str]) -> Iterator[Object]:
-        """The objects whose name is a marker: applications, passwords on `holders`, and principals without the former.
+    def marked(self, prefix: str, application_ids: Iterable[str]) -> Iterator[Object]:
+        """The objects whose name is a marker: applications, passwords on applications of these ids, lone principals.
 
-        A principal comes and goes with its application, and so do the passwords of one that is not among `holders`.
+        A principal comes and goes with its application, and so do the passwords of one that is not among them.
         """
         yield from self._marked_applications(prefix)
-        for holder in holders:
+        for holder in application_ids:
             if holder in self.applications:
                 yield from _marked_passwords(prefix, self.applications[holder])
         yield from self._marked_principals(prefix)
@@ -182,10 +182,12 @@ def provisioned_of(one: Object, tenant: str) -> Provisioned:
     )
 
 
-async def look_around(client: Client, prefix: str, holders: Iterable[str]) -> tuple[Shown, frozenset[str]]:
+async def list_marked_objects(
+    client: Client, prefix: str, application_ids: Iterable[str]
+) -> tuple[Shown, frozenset[str]]:
     """What the provider lists under a marker, and the applications that may hold marked passwords; their ids.
 
-    These are `holders`, and the application that the client proves itself as. Lists lag behind.
+    These are `application_ids`, and the application that the client proves itself as. Lists lag behind.
     """
     own = client.credentials.client_id
     roots = await applications_by_client_id(client, own) if own else []
@@ -193,8 +195,8 @@ async def look_around(client: Client, prefix: str, holders: Iterable[str]) -> tu
     condition = f"startswith(displayName,{literal(prefix)})"
     principals = await select(client, "servicePrincipals", condition, Principal)
     known = {application.object_id: application for application in listed}
-    known |= await _applications(client, {each for each in holders if each not in known})
-    holder_ids = frozenset((*holders, *(root.object_id for root in roots)))
+    known |= await _applications(client, {each for each in application_ids if each not in known})
+    holder_ids = frozenset((*application_ids, *(root.object_id for root in roots)))
     return Shown(known, {principal.id: principal for principal in principals}), holder_ids
 
 

@@ -15,7 +15,7 @@ from ..effects import Instant, Now, RandomBytes
 from ..provider import (
     CLOCK_SKEW,
     Client,
-    Family,
+    FreshObject,
     NewPassword,
     Provisioned,
     add_member,
@@ -24,7 +24,7 @@ from ..provider import (
     ensure_application,
     ensure_principal,
     make_password,
-    while_fresh,
+    retry_while_propagating,
 )
 from ..values import uuid_text
 from .grants import GroupGrant, RoleGrant
@@ -74,10 +74,10 @@ async def make_application(
         tags=tags,
         sign_in_audience=provider_spelling(sign_in_audience),
     )
-    principal = await while_fresh(
+    principal = await retry_while_propagating(
         client,
         lambda: ensure_principal(client, application.client_id),
-        family=Family.PRINCIPAL,
+        family=FreshObject.PRINCIPAL,
         made_at=await Now(),
     )
     return evolve(
@@ -96,16 +96,16 @@ async def grant(
     made_at = await Now()
     for one in planned:
         attempt = partial(assign, client, one.path, one.role_id, principal_id)
-        await while_fresh(client, attempt, family=Family.ASSIGNMENT, made_at=made_at)
+        await retry_while_propagating(client, attempt, family=FreshObject.ASSIGNMENT, made_at=made_at)
     for group in joined:
         attempt = partial(add_member, client, group.object_id, principal_id)
-        await while_fresh(client, attempt, family=Family.MEMBERSHIP, made_at=made_at)
+        await retry_while_propagating(client, attempt, family=FreshObject.MEMBERSHIP, made_at=made_at)
 
 
 async def add_password_to(
-    client: Client, application_id: str, name: str, ends_at: Instant, family: Family
+    client: Client, application_id: str, name: str, ends_at: Instant, family: FreshObject
 ) -> NewPassword:
     """Give an application one more password, valid from a little ago. `family`: which of its errors may pass."""
     now = await Now()
     attempt = partial(make_password, client, application_id, name=name, starts_at=now - CLOCK_SKEW, ends_at=ends_at)
-    return await while_fresh(client, attempt, family=family, made_at=now)
+    return await retry_while_propagating(client, attempt, family=family, made_at=now)

@@ -26,7 +26,7 @@ from ..routing import Call
 from ..store import Changes, keys
 from ..values import rfc3339
 from . import config
-from .inventory import Object, Shown, look_around, look_up, objects_of, provisioned_of
+from .inventory import Object, Shown, list_marked_objects, look_up, objects_of, provisioned_of
 from .ownership import AT_ONCE, Ownership, Reader, read_ownership, roles_of
 from .roles import find_role
 
@@ -173,8 +173,8 @@ async def _examine(call: Call, client: Client) -> Findings:
     The provider is asked first, so that an object whose record is written meanwhile is not reported. Lists lag behind,
     and names can be changed: each suspicion is checked by its id before it is reported.
     """
-    holders = {role.existing_id for role in (await roles_of(Reader(call), call.mount)).values()} - {""}
-    shown, holders_shown = await look_around(client, call.context.marker_prefix, holders)
+    application_ids = {role.existing_id for role in (await roles_of(Reader(call), call.mount)).values()} - {""}
+    shown, holders_shown = await list_marked_objects(client, call.context.marker_prefix, application_ids)
     accounts = await read_ownership(call)
     suspected = [
         one for one in shown.marked(call.context.marker_prefix, sorted(holders_shown)) if not accounts.covers(one)
@@ -186,7 +186,7 @@ async def _examine(call: Call, client: Client) -> Findings:
         if holder.since <= settled and _gone(shown, holder) is not None:
             yield holder
 
-    doubted = await in_turns(await _holders(accounts, client.tenant), doubts, AT_ONCE)
+    doubted = await in_turns(await _owners(accounts, client.tenant), doubts, AT_ONCE)
     examined, questioned = unaccounted[:MOST_EXAMINED], doubted[:MOST_EXAMINED]
     again = await look_up(
         client, [*examined, *(one for holder in questioned for one in objects_of(holder.provisioned))]
@@ -205,7 +205,7 @@ async def _examine(call: Call, client: Client) -> Findings:
     )
 
 
-async def _holders(accounts: Ownership, tenant: str) -> list[Holder]:
+async def _owners(accounts: Ownership, tenant: str) -> list[Holder]:
     """The leases of the mount that are not ending, and its roles that keep something: those in `tenant`."""
     tenants = ("", tenant.lower())
 

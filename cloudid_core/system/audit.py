@@ -16,7 +16,7 @@ from ..errors import Code, RecordFailed, Refused
 from ..events import DeviceChanged
 from ..forms import (
     BOOLEAN,
-    PAUSE,
+    PRECISE_SECONDS,
     TEXT,
     FieldType,
     bounded,
@@ -117,7 +117,9 @@ class SocketOptions(CommonOptions):
 
     address: str = setting(TEXT, "", "`HOST:PORT`, or the path of a Unix socket.", required=True)
     socket_type: str = setting(one_of("tcp", "udp", "unix"), "tcp", "Kind of the socket.")
-    write_timeout: float = setting(bounded(PAUSE, 0.001, 3600.0), 2.0, "How long connecting and writing may take.")
+    write_timeout: float = setting(
+        bounded(PRECISE_SECONDS, 0.001, 3600.0), 2.0, "How long connecting and writing may take."
+    )
 
 
 OPTIONS: Final[Mapping[str, type]] = {FILE: FileOptions, SOCKET: SocketOptions, STDOUT: CommonOptions}
@@ -311,9 +313,9 @@ async def try_devices_again(context: Context) -> None:
     """Find out whether a device works again, after none did: health keeps requests away, which would find out."""
     if not context.node.last_record_failed:
         return
-    takers = (await mount_table(context.records)).record.takers
-    is_recording = not takers
-    for device in takers:
+    entry_devices = (await mount_table(context.records)).record.entry_devices
+    is_recording = not entry_devices
+    for device in entry_devices:
         is_recording = is_recording or await _takes_an_entry(device)
     context.node.last_record_failed = not is_recording
 

@@ -13,7 +13,7 @@ from ..messages import Answer, Operation
 from ..mounts import mount_table
 from ..policies import Acl, load_acl
 from ..routing import Call, Route
-from ..tokens import Token, find_by_accessor, find_by_text, is_good
+from ..tokens import Token, find_by_accessor, find_by_text, is_valid
 
 MOST_PATHS: Final = 1000
 MOST_COMPARISONS: Final = 1_000_000
@@ -64,7 +64,7 @@ async def capabilities_of_accessor(call: Call) -> Answer:
 async def _acl(call: Call, token: Token | None) -> Acl:
     """What a token may do; `TOKEN_NOT_FOUND` when there is none, or it is dead."""
     mounts = await mount_table(call.context.records)
-    if token is None or not await is_good(call.context, mounts.record, token, call.now):
+    if token is None or not await is_valid(call.context, mounts.record, token, call.now):
         raise Refused(Code.TOKEN_NOT_FOUND)
     return await load_acl(call.context, token.policies)
 

@@ -12,7 +12,7 @@ from ..messages import Answer
 from ..mounts import TOKEN, Mount, mount_table
 from ..routing import Call
 from ..store import Changes, retry_on_conflict
-from ..tokens import Token, accessor_of, auth_block, find_by_accessor, find_by_text, find_token, is_good
+from ..tokens import Token, accessor_of, auth_block, find_by_accessor, find_by_text, find_token, is_valid
 
 
 @frozen(kw_only=True)
@@ -62,7 +62,7 @@ async def _renew(
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be renewed")
     mounts = await mount_table(context.records)
     found = await find_token(context, token.id) if token else None
-    if found is None or not await is_good(context, mounts.record, found.record, call.now):
+    if found is None or not await is_valid(context, mounts.record, found.record, call.now):
         raise Refused(missing)
     if not found.record.renewable or found.record.expires_at is None:
         raise Refused(Code.TOKEN_NOT_RENEWABLE)

@@ -103,7 +103,7 @@ async def lineage(context: Context, mounts: MountTable, token: Token, now: Insta
     return ()
 
 
-async def is_good(context: Context, mounts: MountTable, token: Token, now: Instant) -> bool:
+async def is_valid(context: Context, mounts: MountTable, token: Token, now: Instant) -> bool:
     """Whether a token is alive, its mount exists, and so it is with all its parents."""
     return bool(await lineage(context, mounts, token, now))
 
@@ -119,7 +119,7 @@ async def owner_of(context: Context, mounts: MountTable, token: Token, now: Inst
         if owner is None:
             raise Refused(Code.PERMISSION_DENIED)
         token = owner.record
-    if not await is_good(context, mounts, token, now):
+    if not await is_valid(context, mounts, token, now):
         raise Refused(Code.PERMISSION_DENIED)
     return owner
 

@@ -3,8 +3,8 @@
 What a round reads depends on how many tokens were made and how many died, not on how many live:
 
 1. It reads one in `SAMPLE` of the tokens that were made since the last round. Ids sort by time, so these stand next to
-   each other. Each page of them is remembered as a stretch, with the instant at which more than one in `WORTH` of its
-   tokens will be dead, as far as the sample tells.
+   each other. Each page of them is remembered as a stretch, with the instant at which more than one in `ONE_DEAD_IN` of
+   its tokens will be dead, as far as the sample tells.
 2. It reads a stretch when enough of its tokens are dead, and remembers when that will be so again.
 3. It reads a few pages more, where the last round stopped. This walk passes all tokens at a steady pace, a million in
    half an hour. Pages with enough dead tokens do not count, so many dead tokens make it faster.
@@ -40,9 +40,9 @@ from .stretches import Stretches
 PAGE: Final = 500
 SAMPLE: Final = 10
 """One in so many new tokens is read: to read all of them takes a twentieth of the time of their logins."""
-WORTH: Final = 10
+ONE_DEAD_IN: Final = 10
 """A page is worth reading when more than one in so many of its tokens is dead."""
-QUIET_PAGES: Final = 10
+PAGES_WITHOUT_DEAD: Final = 10
 """How many pages that were not worth reading end the walk of a round; the next round goes on from there."""
 SECONDS: Final = 2.0
 """For how many seconds a round goes on to another page: leases that end meanwhile wait for it."""
@@ -109,7 +109,7 @@ class Sweep:
         page, end = await _list_page(after, until)
         sample = await round_.context.records.find_undamaged(page[::SAMPLE], Token)
         left = [found for found in sample if not found.record.has_dependants]
-        self.stretches.remember(after, end, _due_at(left, len(sample) // WORTH))
+        self.stretches.remember(after, end, _due_at(left, len(sample) // ONE_DEAD_IN))
         await Sleep(0.0)  # requests run between two pages
         return end
 
@@ -121,7 +121,7 @@ class Sweep:
 
     async def _walk_on(self, round_: Round) -> None:
         round_.quiet = 0
-        while round_.quiet < QUIET_PAGES:
+        while round_.quiet < PAGES_WITHOUT_DEAD:
             self._walked = await self._sweep_page(round_, self._walked, LAST)
             if self._walked == LAST:
                 self._walked = ""
@@ -140,8 +140,8 @@ class Sweep:
         removed = await _remove(round_, dead) if dead else 0
         if removed:
             left = [found for found in left if found.record.is_alive(round_.now)]
-        self.stretches.remember(after, end, _due_at(left, (len(page) - removed) // WORTH))
-        round_.quiet += removed <= len(page) // WORTH
+        self.stretches.remember(after, end, _due_at(left, (len(page) - removed) // ONE_DEAD_IN))
+        round_.quiet += removed <= len(page) // ONE_DEAD_IN
         await Sleep(0.0)  # requests run between two pages
         return end
 

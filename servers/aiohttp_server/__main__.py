@@ -1,4 +1,4 @@
-"""`python -m servers.aiohttp_server`: see `servers.command.options`."""
+"""`python -m cloudid_servers.aiohttp_server`: see `cloudid_servers.command.options`."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ def aiohttp_application(
 ) -> web.Application:
     """The service as an application of aiohttp, to be served alone or added to another one.
 
-    Takes and raises what `servers.asgi.asgi_application` does. The service is open between start-up and clean-up of
-    the outermost application; one that cannot be opened raises `SettingsError`, `CloudidError` or `OSError` there.
+    Takes and raises what `cloudid_servers.asgi.asgi_application` does. The service is open between start-up and
+    clean-up of the outermost application. One that cannot be opened raises `SettingsError`, `CloudidError` or
+    `OSError` there.
     """
     return application_of(set_up_of(settings, dev_root_token, provider))
 

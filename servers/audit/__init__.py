@@ -1,1 +1,1 @@
-"""Audit devices of a server, and the verifier of what they wrote (`python -m servers.audit verify FILE`)."""
+"""Audit devices of a server, and the verifier of what they wrote (`python -m cloudid_servers.audit verify FILE`)."""

@@ -1,4 +1,4 @@
-"""`python -m servers.audit verify FILE …`: whether audit logs are whole. Exit code 1 when they are not."""
+"""`python -m cloudid_servers.audit verify FILE …`: whether audit logs are whole. Exit code 1 when they are not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _print(report: Report, key: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m servers.audit", description="Verify audit logs, offline.")
+    parser = argparse.ArgumentParser(prog="python -m cloudid_servers.audit", description="Verify audit logs, offline.")
     parser.add_argument("action", choices=("verify",))
     parser.add_argument("files", nargs="+", metavar="FILE", help="audit logs, in the order in which they were written")
     parser.add_argument("--key", default="", metavar="HEX", help="the device's checkpoint_key, from GET sys/audit")

@@ -272,7 +272,7 @@ class Devices:
         self._enabled: Sequence[Device] = ()
         self._turn: _Turn | None = None
         self._opened: dict[str, Opened] = {}
-        self._takers: list[Opened] = []
+        self._entry_devices: list[Opened] = []
         self._failing: set[str] = set()
         self._for_command: list[bytes] = []
         self._is_signing = False
@@ -281,7 +281,7 @@ class Devices:
     @property
     def is_enabled(self) -> bool:
         """Whether devices get entries."""
-        return bool(self._takers)
+        return bool(self._entry_devices)
 
     async def write(self, entries: Entries) -> None:
         """Return when one device has its entry. Raises `RecordFailed` when none has.
@@ -306,8 +306,8 @@ class Devices:
             return
         if turn.devices is not self._enabled:
             self._adopt(turn.devices, is_trial=turn.is_trial)
-        takers = [self._opened[turn.devices[0].name]] if turn.is_trial else self._takers
-        for opened, texts in zip(takers, zip(*turn.texts, strict=True), strict=True):
+        entry_devices = [self._opened[turn.devices[0].name]] if turn.is_trial else self._entry_devices
+        for opened, texts in zip(entry_devices, zip(*turn.texts, strict=True), strict=True):
             ticket = None
             try:
                 if opened.device.takes_entries:
@@ -354,7 +354,7 @@ class Devices:
             for name in [name for name in self._opened if name not in names]:
                 self._close(self._opened.pop(name))
             self._enabled = devices
-            self._takers = [self._opened[device.name] for device in self._enabled if device.takes_entries]
+            self._entry_devices = [self._opened[device.name] for device in self._enabled if device.takes_entries]
         if not self._is_signing:
             self._is_signing = True
             self._runtime.start(self._sign_now_and_then)

@@ -54,8 +54,10 @@ def main(name: str, serve: Callable[[Setup], None], perform: Perform) -> int:
     """
     streams.open_missing()
     if sys.argv[1:2] == [TEST_ROLES]:
-        return until_interrupted(lambda: role_tests.main(sys.argv[2:], f"python -m servers.{name} {TEST_ROLES}"))
-    options = read_options(f"python -m servers.{name}")
+        return until_interrupted(
+            lambda: role_tests.main(sys.argv[2:], f"python -m cloudid_servers.{name} {TEST_ROLES}")
+        )
+    options = read_options(f"python -m cloudid_servers.{name}")
     return until_interrupted(lambda: _with_reasons(lambda: _run(options, serve, perform)))
 
 

@@ -1,4 +1,4 @@
-"""The printed parts of the operators' page: `python -m servers.command.documents` writes them anew from the tables."""
+"""Writes the printed parts of the operators' page from the tables: `python -m cloudid_servers.command.documents`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ COPY: Final = "copy-store"
 REKEY: Final = "rekey"
 MOST_WORKERS: Final = 64
 TEST_ROLES: Final = "test-roles"
-"""Takes the command line of `servers.role_tests`."""
+"""Takes the command line of `cloudid_servers.role_tests`."""
 COMMANDS: Final = {
     SERVE: "serve requests until SIGTERM (the command when none is given)",
     INIT: "prepare the store and the key file of --settings, and print the root token, once",

@@ -1,4 +1,4 @@
-"""`python -m servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls]`: serve a simulated cloud."""
+"""`python -m cloudid_servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls]`: serve a simulated cloud."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m servers.provider_simulator", description="A simulated cloud.")
+    parser = argparse.ArgumentParser(
+        prog="python -m cloudid_servers.provider_simulator", description="A simulated cloud."
+    )
     parser.add_argument(
         "--listen",
         type=_address,

@@ -14,7 +14,7 @@ START: Final = """\
 A cloud in one process, to try the service out and to test it: it signs machines' identities, answers as the provider
 does, and has faults and delays to switch on.
 
-    python -m servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls] [--allow-remote]
+    python -m cloudid_servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls] [--allow-remote]
 
 One address serves the whole cloud: the login service below `/login`, the resource manager below `/arm`, the directory
 below `/graph`, each machine's metadata service below `/machines/NAME/metadata`, and the control API below `/simulator`.
@@ -28,7 +28,7 @@ its documents name addresses in the form that they were asked in.
 
 It requires no sign-in at its control API, so it listens on loopback only unless `--allow-remote` is given.
 
-This page is printed by `python -m servers.provider_simulator.documents`; a test compares them.
+This page is printed by `python -m cloudid_servers.provider_simulator.documents`; a test compares them.
 """
 
 

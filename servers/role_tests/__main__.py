@@ -1,4 +1,4 @@
-"""`python -m servers.role_tests`: see `servers.role_tests.program`."""
+"""`python -m cloudid_servers.role_tests`: see `cloudid_servers.role_tests.program`."""
 
 from __future__ import annotations
 

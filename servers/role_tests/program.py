@@ -1,4 +1,4 @@
-"""The program: `python -m servers.role_tests FILE …`, also `test-roles` of both servers."""
+"""The program: `python -m cloudid_servers.role_tests FILE …`, also `test-roles` of both servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Decider(Protocol):
     def decide(self, case: Case) -> Verdict: ...
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "python -m servers.role_tests") -> int:
+def main(arguments: Sequence[str] | None = None, program: str = "python -m cloudid_servers.role_tests") -> int:
     """Run all cases, print a table, and answer the exit code: 0, 1 when a verdict is another than expected, or 2."""
     options = _parser(program).parse_args(arguments)
     try:

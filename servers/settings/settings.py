@@ -1,7 +1,7 @@
 """Settings: the file that an operator writes, its tables, and their documentation.
 
 `[server]` is declared here, `[service]` by the core, and `[clouds.<Name>]` changes endpoints of one environment. Every
-key may be left out; an unknown one is an error. `python -m servers.settings.settings` prints the tables.
+key may be left out; an unknown one is an error. `python -m cloudid_servers.settings.settings` prints the tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cloudid_core.errors import Refused
 from cloudid_core.forms.fields import (
     BOOLEAN,
     INTEGER,
-    PAUSE,
+    PRECISE_SECONDS,
     SECRET,
     TEXT,
     TEXTS,
@@ -58,16 +58,16 @@ def http_address(raw: object) -> str:
     address = text(raw)
     try:
         parts = urlsplit(address)
-        is_good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # of the port or of an IPv6 address
-        is_good = False
-    if not is_good or not re.fullmatch("[!-~]+", address) or parts.query or parts.fragment:
+        is_valid = False
+    if not is_valid or not re.fullmatch("[!-~]+", address) or parts.query or parts.fragment:
         raise ValueError("must be an address such as http://HOST:PORT")
     return address
 
 
 HTTP_ADDRESS: Final = FieldType("http address", lambda raw: http_address(raw).rstrip("/") if text(raw) else "")
-TIMEOUT: Final = bounded(PAUSE, 0.1, 86_400.0)
+TIMEOUT: Final = bounded(PRECISE_SECONDS, 0.1, 86_400.0)
 
 
 _LIKE_ADDRESS: Final = re.compile(
@@ -161,7 +161,9 @@ class ServerSettings:
         TEXTS, (), "Program and arguments that get each checkpoint of the audit devices on standard input."
     )
     drain: float = setting(
-        bounded(PAUSE, 0.0, 3600.0), 30.0, "How long requests under way may take once the server is told to stop."
+        bounded(PRECISE_SECONDS, 0.0, 3600.0),
+        30.0,
+        "How long requests under way may take once the server is told to stop.",
     )
     log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Least important events to log.")
 

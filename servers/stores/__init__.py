@@ -54,7 +54,7 @@ class Store(Protocol):
 class BlockingStore(Protocol):
     """A synchronous store that answers reads at once and whose commits wait for a disk.
 
-    `servers.stores.group_commit.GroupCommit` makes a `Store` of it.
+    `cloudid_servers.stores.group_commit.GroupCommit` makes a `Store` of it.
     """
 
     def read(self, key: str) -> Entry | None:

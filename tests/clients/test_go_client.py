@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import Running
 from tests.waiting import PATIENCE
 
@@ -44,7 +44,7 @@ def results(request: pytest.FixtureRequest, program: Path) -> Iterator[dict[str,
     """What the program says about each check, against one server."""
     with start(Simulator()) as cloud:
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
-        with Running(f"servers.{request.param}", *arguments) as server:
+        with Running(f"cloudid_servers.{request.param}", *arguments) as server:
             command = [str(program), server.url, "root", cloud.url]
             # An empty environment: the library reads VAULT_* variables and proxies from it.
             run = subprocess.run(command, env={}, capture_output=True, text=True, timeout=PATIENCE)

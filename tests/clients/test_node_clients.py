@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import Running
 from tests.waiting import PATIENCE
 
@@ -53,7 +53,7 @@ def results(request: pytest.FixtureRequest, program: Path, tmp_path_factory: pyt
     certificate = tmp_path_factory.mktemp("tls") / "certificate.pem"
     with start(Simulator()) as cloud, start(Simulator(), certificate=certificate) as secure:
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
-        with Running(f"servers.{request.param}", *arguments) as server:
+        with Running(f"cloudid_servers.{request.param}", *arguments) as server:
             command = ["node", str(program), server.url, "root", cloud.url, secure.url]
             # Nothing else of the environment: the libraries read AZURE_* and VAULT_* variables and proxies from it.
             environment = {"PATH": os.environ["PATH"], "NODE_EXTRA_CA_CERTS": str(certificate)}

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from attrs import field, frozen
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import SERVERS, Running
 from tests.servers.story import RESOURCE, identity
 from tests.waiting import PATIENT
@@ -111,7 +111,7 @@ def test_every_recorded_request_is_answered_as_its_client_expects(server: str) -
     with start(Simulator()) as cloud:
         world = httpx.get(f"{cloud.url}/simulator/world", **PATIENT).json()
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
-        with Running(f"servers.{server}", *arguments) as running:
+        with Running(f"cloudid_servers.{server}", *arguments) as running:
             target = Target(running.url, cloud.url, world)
             target.prepare()
             faults = [

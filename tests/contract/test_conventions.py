@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core import Request
-from servers.provider_simulator.world.access import permit
+from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import engine_config, grants
 from tests.installation import ROOT, Installation, Reply
 from tests.logins import LOGIN, configure_logins, login_config, login_form

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from servers.provider_simulator.world.objects import Application, Password
+from cloudid_servers.provider_simulator.world.objects import Application, Password
 from tests.engines import engine_config
 from tests.installation import Installation, Reply
 

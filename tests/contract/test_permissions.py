@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servers.provider_simulator.world.access import permit as grant
+from cloudid_servers.provider_simulator.world.access import permit as grant
 from tests.engines import CREDS, ROLE, SecretsEngine, configured_engine, engine_config
 from tests.installation import Installation
 

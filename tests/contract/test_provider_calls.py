@@ -11,7 +11,7 @@ import pytest
 from cloudid_core import HttpRequest, Secret
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.testing.world import Answer
-from servers.provider_simulator import Simulator
+from cloudid_servers.provider_simulator import Simulator
 from tests.engines import engine_config
 from tests.installation import Installation
 from tests.logins import CONFIG, login_config

@@ -278,15 +278,15 @@ class Others:
 
     async def _ask_on(self, connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], data: bytes) -> bytes:
         reader, writer = connection
-        is_good = False
+        is_valid = False
         try:
             writer.write(data)
             head = await reader.readuntil(b"\r\n\r\n")
             length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
             await reader.readexactly(int(length or b"0"))
-            is_good = b"connection: close" not in head.lower()
+            is_valid = b"connection: close" not in head.lower()
         finally:
-            if is_good:
+            if is_valid:
                 self._free.append(connection)
             else:
                 writer.transport.abort()
@@ -385,7 +385,7 @@ class Trial:
 @contextmanager
 def trial(name: str, folder: Path, connections: int = CONNECTION_LIMIT) -> Iterator[Trial]:
     """A server on a durable store beside a simulated cloud, with so many connections at most."""
-    with Running("servers.provider_simulator", "--listen", "127.0.0.1:0") as cloud:
+    with Running("cloudid_servers.provider_simulator", "--listen", "127.0.0.1:0") as cloud:
         deployment = Deployment.prepare(name, folder, cloud.url, SERVICE, {"connection_limit": connections})
         with deployment.serving() as server:
             deployment.configure(server)

@@ -26,8 +26,8 @@ import httpx
 from attrs import define, field
 
 from benchmarks.report import tell
-from servers.provider_simulator import Simulator, start
-from servers.provider_simulator.server import Running as Cloud
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator.server import Running as Cloud
 from tests.servers.credentials import ROLES, alive, leases
 from tests.servers.deployment import Deployment
 from tests.servers.running import SERVERS, Running

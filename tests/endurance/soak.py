@@ -174,7 +174,7 @@ def _request(method: str, path: str, token: str, document: object = None) -> byt
 
 def soak(name: str, folder: Path, minutes: float) -> tuple[Series, list[str]]:
     """The samples of one run, and what requests were refused."""
-    with Running("servers.provider_simulator", "--listen", "127.0.0.1:0") as cloud:
+    with Running("cloudid_servers.provider_simulator", "--listen", "127.0.0.1:0") as cloud:
         deployment = Deployment.prepare(name, folder, cloud.url, SERVICE)
         with deployment.serving() as server, deployment.client(server) as client:
             deployment.configure(server, token_ttl=TTL, lease_ttl=TTL)

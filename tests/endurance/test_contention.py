@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.deployment import Deployment
 from tests.servers.running import SERVERS, Client, Running, status
 

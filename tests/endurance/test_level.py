@@ -14,7 +14,7 @@ from typing import Final
 import httpx
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.deployment import Deployment
 from tests.servers.running import SERVERS, Client, Running, status, wait_until
 from tests.servers.threads import Threads

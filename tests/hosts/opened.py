@@ -15,13 +15,13 @@ import trio
 from cloudid_core.effects import HttpRequest
 from cloudid_core.testing import scripted_provider
 from cloudid_core.testing.conformance import Scripted
-from servers.aiohttp_server import host as aiohttp_host
-from servers.host.host import Host
-from servers.host.proxies import NO_PROXIES, Proxies
-from servers.machine.platform_identity import Platform
-from servers.stores import Store
-from servers.stores.memory import InMemory
-from servers.trio_server import host as trio_host
+from cloudid_servers.aiohttp_server import host as aiohttp_host
+from cloudid_servers.host.host import Host
+from cloudid_servers.host.proxies import NO_PROXIES, Proxies
+from cloudid_servers.machine.platform_identity import Platform
+from cloudid_servers.stores import Store
+from cloudid_servers.stores.memory import InMemory
+from cloudid_servers.trio_server import host as trio_host
 
 T = TypeVar("T")
 Scenario: TypeAlias = Callable[[Host], Awaitable[T]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cloudid_core.effects import Commit
 from cloudid_core.errors import HostFailure
 from cloudid_core.store.memory import MemoryStore
-from servers.stores import Outcome
+from cloudid_servers.stores import Outcome
 
 
 class ReferenceStore(MemoryStore):

@@ -12,11 +12,11 @@ import pytest
 from cloudid_core.effects import Sleep
 from cloudid_core.testing import NotConforming, check_host, provider_checks
 from cloudid_core.testing.conformance.check import checks_of
-from servers.host.host import Host
-from servers.stores import Store
-from servers.stores.group_commit import GroupCommit
-from servers.stores.memory import InMemory
-from servers.stores.sqlite import SqliteStore
+from cloudid_servers.host.host import Host
+from cloudid_servers.stores import Store
+from cloudid_servers.stores.group_commit import GroupCommit
+from cloudid_servers.stores.memory import InMemory
+from cloudid_servers.stores.sqlite import SqliteStore
 
 from ..waiting import PATIENCE
 from .opened import RUNTIMES, on, serving

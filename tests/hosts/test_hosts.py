@@ -42,15 +42,15 @@ from cloudid_core.errors import (
 from cloudid_core.run import run
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
-from servers.host.host import LANE_WIDTH, PROVIDER_BODY_LIMIT, Host
-from servers.machine.disk import BEARABLE_SECONDS, TRY_EVERY
-from servers.machine.platform_identity import Platform
-from servers.runtime.runtime import Runtime
-from servers.stores import Outcome
-from servers.stores.batches import Batches, Ticket
-from servers.stores.group_commit import GroupCommit
-from servers.stores.memory import InMemory
-from servers.trio_server import host as trio_host
+from cloudid_servers.host.host import LANE_WIDTH, PROVIDER_BODY_LIMIT, Host
+from cloudid_servers.machine.disk import BEARABLE_SECONDS, TRY_EVERY
+from cloudid_servers.machine.platform_identity import Platform
+from cloudid_servers.runtime.runtime import Runtime
+from cloudid_servers.stores import Outcome
+from cloudid_servers.stores.batches import Batches, Ticket
+from cloudid_servers.stores.group_commit import GroupCommit
+from cloudid_servers.stores.memory import InMemory
+from cloudid_servers.trio_server import host as trio_host
 
 from ..servers.certificates import write_certificate
 from ..waiting import PATIENCE, until
@@ -443,7 +443,7 @@ def test_calls_that_hang_make_only_their_own_kind_wait(
 
     The first calls are sent; the others find no room, and are not.
     """
-    monkeypatch.setattr("servers.host.host.LANE_WIDTH", 2)
+    monkeypatch.setattr("cloudid_servers.host.host.LANE_WIDTH", 2)
     method, path = hanging.split()
     is_over = threading.Event()
 
@@ -576,7 +576,7 @@ def test_an_empty_body_has_a_length_where_one_is_expected(runtime: str) -> None:
 
 def test_a_shared_program_that_is_stuck_ends_for_all(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the next who asks gets a new one."""
-    monkeypatch.setattr("servers.host.host.SHARED_SECONDS", 0.1)
+    monkeypatch.setattr("cloudid_servers.host.host.SHARED_SECONDS", 0.1)
     closed: list[str] = []
 
     async def stuck() -> str:

@@ -21,9 +21,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
-from servers.stores import BlockingStore, Outcome
-from servers.stores.owned_files import CHECK_SECONDS
-from servers.stores.sqlite import ENTRIES_KNOWN, FEW, LARGEST_KNOWN, SqliteStore
+from cloudid_servers.stores import BlockingStore, Outcome
+from cloudid_servers.stores.owned_files import CHECK_SECONDS
+from cloudid_servers.stores.sqlite import ENTRIES_KNOWN, FEW, LARGEST_KNOWN, SqliteStore
 
 from .reference import ReferenceStore
 
@@ -450,7 +450,7 @@ WRITER: Final = """
 import sys
 from pathlib import Path
 from cloudid_core.effects import Commit
-from servers.stores.sqlite import SqliteStore
+from cloudid_servers.stores.sqlite import SqliteStore
 
 store = SqliteStore(Path(sys.argv[1]))
 number = 0

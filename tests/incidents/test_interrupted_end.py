@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.credentials import ROLES, SETTLED_SOON, alive, leases
 from tests.servers.deployment import Deployment
 from tests.waiting import PATIENT, wait_until

@@ -12,9 +12,9 @@ from attrs import evolve
 
 from cloudid_core import HttpRequest
 from cloudid_core.testing import Answer
-from servers.provider_simulator import Simulator
-from servers.provider_simulator.identity.tokens import MAX_GROUPS
-from servers.provider_simulator.world.provisioning import remove_machine
+from cloudid_servers.provider_simulator import Simulator
+from cloudid_servers.provider_simulator.identity.tokens import MAX_GROUPS
+from cloudid_servers.provider_simulator.world.provisioning import remove_machine
 from tests.installation import ADDRESS, Installation
 from tests.logins import LOGIN, RESOURCE, configure_logins, log_in, login_form
 from tests.tokens import look_up_self

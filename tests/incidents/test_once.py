@@ -43,9 +43,9 @@ def nodes(database: str, tmp_path: Path) -> Iterator[Sequence[Running]]:
     prepared(settings)
     arguments = ("--settings", str(settings))
     with (
-        Running("servers.trio_server", *arguments, "--workers", "2") as first,
-        Running("servers.aiohttp_server", *arguments, "--workers", "2") as second,
-        Running("servers.trio_server", *arguments) as third,
+        Running("cloudid_servers.trio_server", *arguments, "--workers", "2") as first,
+        Running("cloudid_servers.aiohttp_server", *arguments, "--workers", "2") as second,
+        Running("cloudid_servers.trio_server", *arguments) as third,
     ):
         yield first, second, third
 

@@ -12,8 +12,8 @@ import httpx
 import psycopg
 import pytest
 
-from servers.provider_simulator import Simulator, start
-from servers.stores.postgres.connector import PATIENCE as LOSS_SECONDS
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.stores.postgres.connector import PATIENCE as LOSS_SECONDS
 from tests.servers.running import SERVERS, Running, wait_until
 from tests.servers.story import ROOT as ROOT_TOKEN
 from tests.stores.cluster import PASSWORD, Cluster, synchronous_standby
@@ -52,7 +52,7 @@ def test_a_server_that_has_lost_its_database_says_so_soon_and_comes_back(
     with cluster.database() as address:
         settings = written(tmp_path, address)
         prepared(settings)
-        with Running(f"servers.{server}", "--settings", str(settings)) as running:
+        with Running(f"cloudid_servers.{server}", "--settings", str(settings)) as running:
             assert ask(running.url, *READ).status_code == 200
             assert any(is_told_soon(cluster, running) for _ in range(ATTEMPTS))
             assert [ask(running.url, *request).status_code for request in (READ, WRITE)] == [200, 204]
@@ -83,7 +83,7 @@ def test_what_only_reads_works_while_the_database_is_read_only(server: str, clus
         settings = written(tmp_path, address)
         prepared(settings)
         name = address.rpartition("/")[2]
-        with Running(f"servers.{server}", "--settings", str(settings), "--provider", cloud.url) as running:
+        with Running(f"cloudid_servers.{server}", "--settings", str(settings), "--provider", cloud.url) as running:
             form = configured(running.url, cloud.url)
             login = ("POST", "auth/cloud/login", "", form)
             assert ask(running.url, *login).status_code == 200
@@ -108,7 +108,7 @@ def test_a_server_goes_on_with_the_standby_without_a_restart(server: str, cluste
         prepared(settings)
         with synchronous_standby(cluster) as standby:
             written(tmp_path, cluster.with_standby(address, standby))
-            with Running(f"servers.{server}", "--settings", str(settings)) as running:
+            with Running(f"cloudid_servers.{server}", "--settings", str(settings)) as running:
                 create = ("POST", "auth/token/create", ROOT_TOKEN, {"policies": ["default"]})
                 tokens = [ask(running.url, *create).json()["auth"]["client_token"] for _ in range(5)]
                 cluster.fail_over_to(standby)

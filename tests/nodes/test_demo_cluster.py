@@ -22,7 +22,7 @@ STEPS: Final = (
 
 def test_the_demo_of_a_cluster_tells_its_story_to_the_end(cluster: Cluster) -> None:
     """Where PostgreSQL is installed, which `cluster` finds out."""
-    command = [sys.executable, "-m", "servers.demo_cluster"]
+    command = [sys.executable, "-m", "cloudid_servers.demo_cluster"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     places = [ran.stdout.find(step) for step in STEPS]

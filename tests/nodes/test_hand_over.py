@@ -27,9 +27,9 @@ def leads(running: Running) -> bool:
 def test_another_server_takes_over_within_seconds(names: tuple[str, str], database: str, tmp_path: Path) -> None:
     settings = written(tmp_path, database)
     prepared(settings)
-    with Running(f"servers.{names[0]}", "--settings", str(settings)) as staying:
+    with Running(f"cloudid_servers.{names[0]}", "--settings", str(settings)) as staying:
         wait_until(lambda: leads(staying))
-        assert any(is_early(staying, f"servers.{names[1]}", settings) for _ in range(ATTEMPTS))
+        assert any(is_early(staying, f"cloudid_servers.{names[1]}", settings) for _ in range(ATTEMPTS))
 
 
 def is_early(staying: Running, other: str, settings: Path) -> bool:

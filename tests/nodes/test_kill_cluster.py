@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from servers.provider_simulator import Simulator, start
-from servers.stores.postgres.temporary import NoPostgres
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.stores.postgres.temporary import NoPostgres
 from tests.servers.credentials import SETTLED_SOON, borrowing, check
 from tests.servers.deployment import Deployment, service_table
 from tests.servers.load import Load
@@ -65,7 +65,10 @@ def test_nothing_is_leaked_and_no_lease_is_lost(cluster: Cluster, tmp_path: Path
         settings.write_text(settings.read_text() + service_table(SETTLED_SOON))
         prepared(settings)
         arguments = ("--settings", str(settings), "--provider", cloud.url, "--workers", "2")
-        with Running("servers.trio_server", *arguments) as one, Running("servers.aiohttp_server", *arguments) as two:
+        with (
+            Running("cloudid_servers.trio_server", *arguments) as one,
+            Running("cloudid_servers.aiohttp_server", *arguments) as two,
+        ):
             deployment = Deployment("trio_server", tmp_path, cloud.url, ROOT)
             deployment.configure(one)
             with deployment.client(one) as first, deployment.client(two) as second:
@@ -93,7 +96,10 @@ def test_a_number_of_uses_is_exact_across_nodes_under_load(cluster: Cluster, tmp
         settings = written(tmp_path, address)
         prepared(settings)
         arguments = ("--settings", str(settings), "--workers", "2")
-        with Running("servers.trio_server", *arguments) as one, Running("servers.aiohttp_server", *arguments) as two:
+        with (
+            Running("cloudid_servers.trio_server", *arguments) as one,
+            Running("cloudid_servers.aiohttp_server", *arguments) as two,
+        ):
             created = ask(one.url, "POST", "auth/token/create", body={"policies": ["default"], "num_uses": 40})
             token = created.json()["auth"]["client_token"]
 

@@ -33,13 +33,13 @@ def test_the_other_nodes_go_on_while_the_master_key_is_changed(
                 return False
         return True
 
-    with Running(f"servers.{names[0]}", "--settings", str(old)) as first:
+    with Running(f"cloudid_servers.{names[0]}", "--settings", str(old)) as first:
         added = command(names[0], "rekey", "--settings", str(old), "--new-key-file", str(tmp_path / "new.key"))
         assert (added.returncode, added.stderr) == (0, "")
-        with Running(f"servers.{names[1]}", "--settings", str(new)) as second:
+        with Running(f"cloudid_servers.{names[1]}", "--settings", str(new)) as second:
             assert is_served(first, second)
             first.stop()
-            with Running(f"servers.{names[0]}", "--settings", str(new)) as third:
+            with Running(f"cloudid_servers.{names[0]}", "--settings", str(new)) as third:
                 finished = command(names[0], "rekey", "--settings", str(new), "--finish")
                 assert (finished.returncode, finished.stderr) == (0, "")
                 assert is_served(second, third)

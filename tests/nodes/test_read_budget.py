@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from cloudid_core.effects import HttpRequest
-from servers.host.read_budget import BUCKETS, ReadBudget
+from cloudid_servers.host.read_budget import BUCKETS, ReadBudget
 
 ORIGIN = "https://management.example"
 

@@ -28,8 +28,8 @@ def test_nodes_tell_of_each_other_and_of_settings_that_differ(database: str, tmp
     for number, path in enumerate(settings):
         path.write_text(path.read_text() + SERVICE.format(900 + number))
     with (
-        Running(f"servers.{SERVERS[0]}", "--settings", str(settings[0]), "--workers", "2") as first,
-        Running(f"servers.{SERVERS[1]}", "--settings", str(settings[1])) as second,
+        Running(f"cloudid_servers.{SERVERS[0]}", "--settings", str(settings[0]), "--workers", "2") as first,
+        Running(f"cloudid_servers.{SERVERS[1]}", "--settings", str(settings[1])) as second,
     ):
         own = told(second, "sys/health")["node_id"]
         wait_until(lambda: "settings differ" in first.log() + second.log())
@@ -64,7 +64,7 @@ def test_a_server_whose_clock_is_not_the_databases_is_not_healthy(
         EXECUTE replace(text, 'clock_timestamp()', 'clock_timestamp() + interval ''1 minute''');
     END $do$"""
     databases.execute(ahead, database=database)
-    with Running(f"servers.{server}", "--settings", str(settings)) as running:
+    with Running(f"cloudid_servers.{server}", "--settings", str(settings)) as running:
         (problem,) = wait_until(lambda: told(running, "sys/health").get("problem_details"))
         assert re.fullmatch(r"this machine's clock is [56]\d\.\d s behind the store's", problem["text"])
         answer = ask(running.url, "GET", "sys/health", token="")

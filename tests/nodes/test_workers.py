@@ -16,8 +16,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from servers.host.read_budget import BURST_SECONDS
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.host.read_budget import BURST_SECONDS
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import SERVERS, Client, Running, wait_until
 from tests.stores.test_served import ask, command, configured, prepared, written
 from tests.waiting import PATIENT
@@ -41,7 +41,9 @@ def cloud() -> Iterator[str]:
 
 
 def workers(server: str, settings: Path, cloud: str, count: int = 2) -> Running:
-    return Running(f"servers.{server}", "--settings", str(settings), "--provider", cloud, "--workers", str(count))
+    return Running(
+        f"cloudid_servers.{server}", "--settings", str(settings), "--provider", cloud, "--workers", str(count)
+    )
 
 
 def children(running: Running) -> list[int]:

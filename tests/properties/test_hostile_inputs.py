@@ -28,8 +28,8 @@ from cloudid_core.secrets_engine.grants import GROUP_GRANTS, ROLE_GRANTS
 from cloudid_core.settings import Settings
 from cloudid_core.values.json_text import MOST_CONTAINERS, MOST_VALUES, decode_own
 from cloudid_core.values.secret import Secret
-from servers.http1.heads import Heads
-from servers.http1.reader import Reader
+from cloudid_servers.http1.heads import Heads
+from cloudid_servers.http1.reader import Reader
 
 KIB: Final = 1024
 MIB: Final = KIB * KIB

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from cloudid_core.rotation.identities import self_targets
-from servers.provider_simulator.world.access import permit
+from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import SecretsEngine
 
 ENGINES: Final = ("cloud", "second")

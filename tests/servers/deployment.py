@@ -72,7 +72,7 @@ class Deployment:
     def serving(self) -> Iterator[Running]:
         """The server, for as long as the block lasts; its end is that of `kill -9`."""
         arguments = ("--settings", str(self.folder / "cloudid.toml"), "--provider", self.cloud)
-        with Running(f"servers.{self.name}", *arguments) as server:
+        with Running(f"cloudid_servers.{self.name}", *arguments) as server:
             yield server
             server.process.send_signal(signal.SIGKILL)
 

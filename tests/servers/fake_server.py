@@ -17,10 +17,10 @@ from cloudid_core.events import RequestAnswered
 from cloudid_core.forms.fields import parse
 from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.values.network import networks
-from servers.command.bootstrap import Setup
-from servers.settings.settings import ServerSettings
-from servers.stores import Store
-from servers.stores.memory import InMemory
+from cloudid_servers.command.bootstrap import Setup
+from cloudid_servers.settings.settings import ServerSettings
+from cloudid_servers.stores import Store
+from cloudid_servers.stores.memory import InMemory
 
 BODY_LIMIT: Final = 2 * UNASKED
 FAR: Final = 3600.0
@@ -146,9 +146,9 @@ def setup_of(*settings: str, store: Store | None = None) -> Setup:
 
 def main(runtime: str, *settings: str, store: Store | None = None) -> None:
     if runtime == "trio":
-        from servers.trio_server.serve import serve
+        from cloudid_servers.trio_server.serve import serve
     else:
-        from servers.aiohttp_server.serve import serve
+        from cloudid_servers.aiohttp_server.serve import serve
     serve(setup_of(*settings, store=store))
 
 

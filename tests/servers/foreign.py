@@ -18,7 +18,7 @@ from hypercorn.trio import serve as serve_on_trio
 
 from tests.waiting import PATIENCE
 
-POLL: Final = 0.02
+CLUSTER_ROUND_INTERVAL: Final = 0.02
 
 Serve: TypeAlias = Callable[[Any, socket.socket, threading.Event, Callable[[], None]], None]
 """Serves an application on a socket until the event is set, and calls back when it is ready."""
@@ -87,7 +87,7 @@ def _by_aiohttp(application: Any, listener: socket.socket, end: threading.Event,
 
 async def _ended(end: threading.Event, sleep: Callable[[float], Awaitable[None]]) -> None:
     while not end.is_set():
-        await sleep(POLL)
+        await sleep(CLUSTER_ROUND_INTERVAL)
 
 
 SERVERS: Final[Mapping[str, Serve]] = {

@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 
 def initialise(name: str, settings: Path) -> str:
     """Prepare a server's store; the root token, which is shown this once."""
-    command = [sys.executable, "-m", f"servers.{name}", "init", "--settings", str(settings)]
+    command = [sys.executable, "-m", f"cloudid_servers.{name}", "init", "--settings", str(settings)]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
     return shown.partition(": ")[2].strip()
 

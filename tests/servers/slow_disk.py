@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from servers.stores.group_commit import GroupCommit
-from servers.stores.sqlite import SqliteStore
+from cloudid_servers.stores.group_commit import GroupCommit
+from cloudid_servers.stores.sqlite import SqliteStore
 
 from .fake_server import main
 

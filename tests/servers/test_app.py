@@ -11,11 +11,11 @@ import pytest
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.errors import StoreFailed
 from cloudid_core.messages.response import Request, Response
-from servers.host import app
-from servers.host.app import App
-from servers.host.host import Host
-from servers.http1.heads import Head
-from servers.logs.logs import open_log
+from cloudid_servers.host import app
+from cloudid_servers.host.app import App
+from cloudid_servers.host.host import Host
+from cloudid_servers.http1.heads import Head
+from cloudid_servers.logs.logs import open_log
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import until
 

@@ -14,9 +14,9 @@ import pytest
 
 from cloudid_core.effects import Commit
 from cloudid_core.errors import StoreFailed
-from servers.provider_simulator import Simulator, start
-from servers.stores.backup import back_up
-from servers.stores.sqlite import SqliteStore
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.stores.backup import back_up
+from cloudid_servers.stores.sqlite import SqliteStore
 from tests.waiting import PATIENT, wait_until
 
 from .credentials import SETTLED_SOON, borrowing, leases
@@ -98,7 +98,7 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
                 load.wait_for_more(ENOUGH)
                 answered_before = {answer["lease_id"] for answer in load.answers}
                 settings = str(tmp_path / "cloudid.toml")
-                saved = command(f"servers.{name}", "backup", "--settings", settings, str(copy))
+                saved = command(f"cloudid_servers.{name}", "backup", "--settings", settings, str(copy))
                 assert (saved.returncode, saved.stdout, saved.stderr) == (0, "", "")
                 load.wait_for_more(ENOUGH)
             client.post("cloud/rotate-root", json={"force": True}).raise_for_status()

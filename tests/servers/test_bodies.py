@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from servers.http1.bodies import UNCOUNTED, Bodies
-from servers.settings.settings import SettingsError, read_file
+from cloudid_servers.http1.bodies import UNCOUNTED, Bodies
+from cloudid_servers.settings.settings import SettingsError, read_file
 
 from .running import SERVERS, Client, Running, body, status
 from .test_connections import ATTACKER, FakeConnection
@@ -69,7 +69,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     path = tmp_path_factory.mktemp("bodies") / "cloudid.toml"
     path.write_text(f'[server]\nlisten = "127.0.0.1:0"\nbody_memory = {LIMIT}\nbody_timeout = "600s"\n')
     arguments = ("--dev", "--provider", "http://127.0.0.1:1", "--settings", str(path))
-    with Running(f"servers.{request.param}", *arguments) as running:
+    with Running(f"cloudid_servers.{request.param}", *arguments) as running:
         yield running
 
 

@@ -15,14 +15,14 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.values.secret import Secret
-from servers.command.options import Options, read_options
-from servers.runtime.interrupts import until_interrupted
+from cloudid_servers.command.options import Options, read_options
+from cloudid_servers.runtime.interrupts import until_interrupted
 
 from .running import PATIENCE, ROOT, Running, wait_until
 
 pytestmark = pytest.mark.one_server
 
-SERVERS: Final = ("servers.trio_server", "servers.aiohttp_server")
+SERVERS: Final = ("cloudid_servers.trio_server", "cloudid_servers.aiohttp_server")
 HEX: Final = "0123456789abcdef"
 
 

@@ -20,9 +20,9 @@ import trio
 
 from cloudid_core.errors import Refused
 from cloudid_core.messages.response import Response
-from servers.aiohttp_server.protocol import Server as AiohttpServer
-from servers.host.app import App
-from servers.http1.connections import (
+from cloudid_servers.aiohttp_server.protocol import Server as AiohttpServer
+from cloudid_servers.host.app import App
+from cloudid_servers.http1.connections import (
     IN_USE_SECONDS,
     LINGERING,
     RESERVE,
@@ -32,12 +32,12 @@ from servers.http1.connections import (
     affordable,
     source_of,
 )
-from servers.http1.heads import Head
-from servers.http1.reader import Stage
-from servers.runtime.seldom import PAUSE, Seldom
-from servers.settings.settings import ServerSettings
-from servers.trio_server.connection import Connection as TrioConnection
-from servers.trio_server.connection import Shared
+from cloudid_servers.http1.heads import Head
+from cloudid_servers.http1.reader import Stage
+from cloudid_servers.runtime.seldom import PAUSE, Seldom
+from cloudid_servers.settings.settings import ServerSettings
+from cloudid_servers.trio_server.connection import Connection as TrioConnection
+from cloudid_servers.trio_server.connection import Shared
 
 from .certificates import write_certificate
 from .running import PATIENCE, Client, Running, body, status, wait_until

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from servers.demo import SERVERS
+from cloudid_servers.demo import SERVERS
 from tests.waiting import PATIENCE
 
 from .running import ROOT
@@ -27,7 +27,7 @@ STEPS: Final = (
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_the_demo_tells_its_story_to_the_end(name: str) -> None:
-    command = [sys.executable, "-m", "servers.demo", "--server", name]
+    command = [sys.executable, "-m", "cloudid_servers.demo", "--server", name]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     for step in STEPS:

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from cloudid_core.errors import Code
-from servers.command.documents import PAGE, PARTS, printed
-from servers.command.options import COMMANDS, read_options
+from cloudid_servers.command.documents import PAGE, PARTS, printed
+from cloudid_servers.command.options import COMMANDS, read_options
 
 from .running import ROOT
 
@@ -17,12 +17,12 @@ TEXT: Final = PAGE.read_text()
 
 
 def test_the_tables_are_printed_from_the_code() -> None:
-    """`python -m servers.command.documents` writes them."""
+    """`python -m cloudid_servers.command.documents` writes them."""
     assert printed(TEXT) == TEXT
     assert set(re.findall(r"<!-- printed: (\w+) -->", TEXT)) == set(PARTS)
 
 
-@pytest.mark.parametrize("command", re.findall(r"^\| `python -m servers\.SERVER (.*?)` \|", TEXT, re.MULTILINE))
+@pytest.mark.parametrize("command", re.findall(r"^\| `python -m cloudid_servers\.SERVER (.*?)` \|", TEXT, re.MULTILINE))
 def test_the_commands_can_be_given(command: str) -> None:
     read_options("server", command.split())
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from cloudid_core.testing import NotConforming
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.waiting import PATIENT
 
 from .foreign import served
@@ -29,9 +29,8 @@ directory = "{0}/graph"
 
 
 def blocks(page: str) -> list[str]:
-    """The code of a page. In a checkout, the servers' package has its short name."""
-    found = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
-    return [block.replace("cloudid_servers", "servers") for block in found]
+    """The code of a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
 
 
 IN_FASTAPI, IN_AIOHTTP, CONFORMANCE = blocks("embedding.md")

@@ -14,7 +14,7 @@ import requests
 from attrs import frozen
 from hvac import exceptions
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.waiting import PATIENCE, PATIENT
 
 from .running import SERVERS, Running
@@ -47,7 +47,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
     """One running server; each test leaves behind what does not disturb the others."""
     with start(Simulator()) as cloud:
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
-        with Running(f"servers.{request.param}", *arguments) as server:
+        with Running(f"cloudid_servers.{request.param}", *arguments) as server:
             yield Target(server.url, cloud.url)
 
 

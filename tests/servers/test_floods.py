@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 from attrs import frozen
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 
 from .flood import KINDS, REQUEST
 from .running import ROOT, SERVERS, Client, Running, status, wait_until
@@ -120,7 +120,7 @@ def serving(server: str, folder: Path, descriptors: int, settings: str) -> Itera
     path.write_text(f'[server]\nlisten = "127.0.0.1:0"\nlog_level = "error"\n{settings}\n')
     with start(Simulator()) as cloud:
         options = ("--dev", "--settings", str(path), "--provider", cloud.url)
-        arguments = (str(descriptors), str(folder / "log"), f"servers.{server}", *options)
+        arguments = (str(descriptors), str(folder / "log"), f"cloudid_servers.{server}", *options)
         with Running("tests.servers.limited", *arguments) as running:
             yield running
 

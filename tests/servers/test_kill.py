@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 
 from .deployment import Deployment
 from .load import Load

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 
 from .credentials import SETTLED_SOON, borrowing, check
 from .deployment import Deployment

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from servers.processes.listeners import bind
-from servers.settings.settings import ServerSettings, SettingsError
+from cloudid_servers.processes.listeners import bind
+from cloudid_servers.settings.settings import ServerSettings, SettingsError
 
 ELSEWHERE = "192.0.2.1"
 """An address that no machine has (RFC 5737)."""

@@ -17,10 +17,10 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.events import Problem, RequestAnswered, RequestReceived
-from servers.logs import logs
-from servers.logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, open_log
-from servers.machine import streams
-from servers.machine.streams import LOOK_EVERY
+from cloudid_servers.logs import logs
+from cloudid_servers.logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, open_log
+from cloudid_servers.machine import streams
+from cloudid_servers.machine.streams import LOOK_EVERY
 
 
 class LogOfATest:

@@ -38,7 +38,7 @@ def test_a_server_whose_log_is_gone_begins_a_new_one(name: str, is_moved: bool, 
     path, old = tmp_path / "server.log", tmp_path / "server.log.1"
     path.touch()
     with (
-        Running(f"servers.{name}", "--dev", "--listen", "127.0.0.1:0", log=path) as server,
+        Running(f"cloudid_servers.{name}", "--dev", "--listen", "127.0.0.1:0", log=path) as server,
         httpx.Client(**PATIENT, base_url=server.url) as client,
     ):
         client.get("/v1/sys/before")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cloudid_core import Secret
-from servers.command import next_commands
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.command import next_commands
+from cloudid_servers.provider_simulator import Simulator, start
 
 from .running import PATIENCE, Running
 
@@ -22,7 +22,7 @@ def test_they_end_with_a_login(name: str, tmp_path: Path) -> None:
     """In a plain shell, in an empty folder: the last answer has a token."""
     with start(Simulator()) as cloud:
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
-        with Running(f"servers.{name}", *arguments) as server:
+        with Running(f"cloudid_servers.{name}", *arguments) as server:
             script = next_commands.text(server.url, Secret("root"), cloud.url).partition(":\n")[2]
             ran = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert ran.stderr == ""

@@ -46,7 +46,7 @@ CASES: Final = {
 def server(request: pytest.FixtureRequest) -> Iterator[Running]:
     """With a limit that is used up."""
     options = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root")
-    with Running(f"servers.{request.param}", *options) as running:
+    with Running(f"cloudid_servers.{request.param}", *options) as running:
         quota = json.dumps({"path": LIMITED, "rate": 1, "interval": "1h"}).encode()
         with Client(running.port) as client:
             for path, content in (("sys/quotas/rate-limit/a", quota), (f"{LIMITED}/a/b", b"")):

@@ -17,8 +17,8 @@ import pytest
 from cloudid_core import Request, Response, Settings
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.testing import check_host, provider_checks
-from servers.provider_simulator import Simulator, start
-from servers.settings.settings import clouds_at
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.settings.settings import clouds_at
 from tests.hosts.opened import serving
 from tests.waiting import PATIENCE, PATIENT, until
 

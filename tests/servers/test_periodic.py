@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.effects import Instant, Sleep
-from servers.host import periodic
-from servers.host.host import Host
-from servers.host.periodic import Periodic
-from servers.logs.logs import open_log
+from cloudid_servers.host import periodic
+from cloudid_servers.host.host import Host
+from cloudid_servers.host.periodic import Periodic
+from cloudid_servers.logs.logs import open_log
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import until
 

@@ -7,7 +7,7 @@ import pytest
 from cloudid_core.effects import HttpResponse
 from cloudid_core.errors import PlatformTokenUnavailable
 from cloudid_core.values.secret import Secret
-from servers.machine.platform_identity import Platform, read
+from cloudid_servers.machine.platform_identity import Platform, read
 
 
 def test_a_machine_asks_its_metadata_service() -> None:

@@ -76,7 +76,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with troubled_cloud() as cloud:
         (folder / "cloudid.toml").write_text(SETTINGS + cloud.settings)
         root = initialise(request.param, folder / "cloudid.toml")
-        with Running(f"servers.{request.param}", "--settings", str(folder / "cloudid.toml")) as running:
+        with Running(f"cloudid_servers.{request.param}", "--settings", str(folder / "cloudid.toml")) as running:
             yield prepare(running, cloud, root)
 
 

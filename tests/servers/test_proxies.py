@@ -16,10 +16,10 @@ from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.testing.conformance import Scripted
 from cloudid_core.values.secret import Secret
-from servers.host.host import Host
-from servers.host.proxies import Proxies
-from servers.machine.platform_identity import METADATA_ADDRESS, Platform
-from servers.settings.settings import ServerSettings, SettingsError
+from cloudid_servers.host.host import Host
+from cloudid_servers.host.proxies import Proxies
+from cloudid_servers.machine.platform_identity import METADATA_ADDRESS, Platform
+from cloudid_servers.settings.settings import ServerSettings, SettingsError
 from tests.hosts.opened import RUNTIMES, on, serving
 from tests.servers.certificates import write_certificate
 from tests.waiting import PATIENCE

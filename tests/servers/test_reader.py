@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import TARGET_LIMIT
-from servers.http1.chunks import MOST_CHUNKS, PADDING_LIMIT, Chunks
-from servers.http1.heads import HEADS_KEPT, LONGEST_KEPT, Head, Heads, read_head
-from servers.http1.reader import HEAD_LIMIT, Reader, Stage
+from cloudid_servers.http1.chunks import MOST_CHUNKS, PADDING_LIMIT, Chunks
+from cloudid_servers.http1.heads import HEADS_KEPT, LONGEST_KEPT, Head, Heads, read_head
+from cloudid_servers.http1.reader import HEAD_LIMIT, Reader, Stage
 from tests.wire.raw_cases import CASES, Case
 
 UNASKED: Final = 1000

@@ -17,12 +17,12 @@ import trio
 from aiohttp import web
 from starlette.applications import Starlette
 
-from servers.aiohttp_server.application import aiohttp_application, application_of
-from servers.asgi import AsgiApplication, asgi_application
-from servers.asgi.application import target_of
-from servers.command.bootstrap import Setup
-from servers.provider_simulator import Simulator, start
-from servers.settings.settings import SettingsError
+from cloudid_servers.aiohttp_server.application import aiohttp_application, application_of
+from cloudid_servers.asgi import AsgiApplication, asgi_application
+from cloudid_servers.asgi.application import target_of
+from cloudid_servers.command.bootstrap import Setup
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.settings.settings import SettingsError
 from tests.waiting import PATIENT, wait_until
 
 from .fake_server import BODY_LIMIT, setup_of

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from servers.role_tests.program import TOKEN, main
+from cloudid_servers.role_tests.program import TOKEN, main
 from tests.waiting import PATIENCE, PATIENT
 
 from .running import ROOT, Running
@@ -24,7 +24,7 @@ PAGE = (ROOT / "docs" / "role-tests.md").read_text()
 SUBSCRIPTION = "50b50000-0000-4000-8000-00000000000a"
 PRINCIPAL = "0b1ec700-0000-4000-8000-000000000001"
 VM = f"/subscriptions/{SUBSCRIPTION}/resourcegroups/prod/providers/Microsoft.Compute/virtualMachines/web"
-SERVERS = ("servers.trio_server", "servers.aiohttp_server")
+SERVERS = ("cloudid_servers.trio_server", "cloudid_servers.aiohttp_server")
 
 
 def case(expect: object, **changes: Any) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def test_a_server_that_is_no_address(
         assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.parametrize("module", [("servers.role_tests",), *((server, "test-roles") for server in SERVERS)])
+@pytest.mark.parametrize("module", [("cloudid_servers.role_tests",), *((server, "test-roles") for server in SERVERS)])
 def test_it_is_a_program_and_a_command_of_both_servers(module: tuple[str, ...], tmp_path: Path) -> None:
     file = write(tmp_path / "all.json", cases=[*CASES, case("vm_name_mismatch")], roles=ROLES)
     done = subprocess.run(

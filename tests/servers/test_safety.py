@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from cloudid_core.health.problems import HealthProblem
-from servers.settings.safety import doubts, is_on_loopback
-from servers.settings.settings import ServerSettings, SettingsError, is_like_address, read_file
+from cloudid_servers.settings.safety import doubts, is_on_loopback
+from cloudid_servers.settings.settings import ServerSettings, SettingsError, is_like_address, read_file
 from tests.waiting import PATIENT
 
 from .running import PATIENCE, ROOT, SERVERS, Running, initialise
@@ -47,7 +47,7 @@ def settings_file(folder: Path, **server: object) -> Path:
 
 def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", f"servers.{server}", *arguments],
+        [sys.executable, "-m", f"cloudid_servers.{server}", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -90,7 +90,7 @@ def test_a_store_that_exists_under_such_a_name_is_served_and_never_shown(tmp_pat
     token = initialise("trio_server", settings)
     (tmp_path / "cloudid.sqlite").rename(tmp_path / f"host=h password={CANARY}")
     settings = settings_file(tmp_path, store=f"host=h password={CANARY}", log_level="debug")
-    with Running("servers.trio_server", "--settings", str(settings)) as running:
+    with Running("cloudid_servers.trio_server", "--settings", str(settings)) as running:
         found = httpx.get(f"{running.url}/v1/sys/health", headers={"x-vault-token": token}, **PATIENT)
         assert found.json()["problems"] == ["store_misnamed"]
         again = command("aiohttp_server", "--settings", str(settings))
@@ -114,7 +114,7 @@ def test_a_store_that_others_may_use_is_served_with_a_warning_until_that_is_acce
     (tmp_path / "cloudid.sqlite").chmod(0o644)
     for accepted in (False, True):
         settings = settings_file(tmp_path, allow_shared_store=accepted)
-        with Running(f"servers.{server}", "--settings", str(settings)) as running:
+        with Running(f"cloudid_servers.{server}", "--settings", str(settings)) as running:
             stranger = httpx.get(f"{running.url}/v1/sys/health", **PATIENT)
             known = httpx.get(f"{running.url}/v1/sys/health", headers={"x-vault-token": token}, **PATIENT)
             _, log = running.stop()

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 
 from .running import SERVERS, Running
 from .story import ROOT, Step, tell
@@ -26,7 +26,7 @@ def stories() -> Iterator[dict[str, tuple[Told, str]]]:
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", ROOT, "--provider", cloud.url)
         stories = {}
         for name in SERVERS:
-            with Running(f"servers.{name}", *arguments) as server:
+            with Running(f"cloudid_servers.{name}", *arguments) as server:
                 answers = tell(server.url, cloud.url)
                 code, log = server.stop()
                 assert code == 0

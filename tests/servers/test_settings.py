@@ -12,7 +12,7 @@ from cloudid_core.clouds import CLOUDS
 from cloudid_core.forms.fields import fields_of
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
-from servers.settings.settings import (
+from cloudid_servers.settings.settings import (
     ServerSettings,
     SettingsError,
     SettingsFile,

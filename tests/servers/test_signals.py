@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from servers.processes.reload import Reload
-from servers.settings.settings import ServerSettings, SettingsError, SettingsFile
+from cloudid_servers.processes.reload import Reload
+from cloudid_servers.settings.settings import ServerSettings, SettingsError, SettingsFile
 
 from .certificates import common_name_of, write_certificate
 from .running import PATIENCE, ROOT, Client, Gate, Running, body, status, wait_until
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.one_server
 
 RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
-NAMES: Final = {"trio": "servers.trio_server", "aiohttp": "servers.aiohttp_server"}
+NAMES: Final = {"trio": "cloudid_servers.trio_server", "aiohttp": "cloudid_servers.aiohttp_server"}
 
 
 def get(path: str) -> bytes:

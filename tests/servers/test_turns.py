@@ -14,14 +14,14 @@ import trio
 
 from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.messages.response import Request, Response
-from servers.aiohttp_server import protocol
-from servers.host.app import App
-from servers.host.host import Host
-from servers.processes.listeners import ACCEPTED_AT_ONCE
-from servers.settings.settings import ServerSettings
-from servers.trio_server import connection
-from servers.trio_server.serve import _Server
-from servers.trio_server.streams import Plain
+from cloudid_servers.aiohttp_server import protocol
+from cloudid_servers.host.app import App
+from cloudid_servers.host.host import Host
+from cloudid_servers.processes.listeners import ACCEPTED_AT_ONCE
+from cloudid_servers.settings.settings import ServerSettings
+from cloudid_servers.trio_server import connection
+from cloudid_servers.trio_server.serve import _Server
+from cloudid_servers.trio_server.streams import Plain
 from tests.hosts.opened import on
 
 from .running import PATIENCE

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from cloudid_core.messages.response import HEADERS, Response
-from servers.http1 import wire
+from cloudid_servers.http1 import wire
 
 
 def test_an_answer_is_written_as_it_is() -> None:

@@ -11,9 +11,9 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from servers.provider_simulator import Running as Cloud
-from servers.provider_simulator import Simulator, start
-from servers.provider_simulator.world.objects import Application
+from cloudid_servers.provider_simulator import Running as Cloud
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator.world.objects import Application
 from tests.waiting import PATIENT, wait_until
 
 from .running import SERVERS, Running
@@ -128,7 +128,7 @@ def site(name: str, folder: Path, service: str = "", **environment: str) -> Iter
         arguments: tuple[str, ...] = ("--dev", "--listen", "127.0.0.1:0", "--root-token", ROOT, "--provider", cloud.url)
         arguments += ("--settings", str(settings))
         with (
-            Running(f"servers.{name}", *arguments, environment=environment) as server,
+            Running(f"cloudid_servers.{name}", *arguments, environment=environment) as server,
             httpx.Client(**PATIENT) as client,
         ):
             yield Site(cloud, server, client)

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, cast
 from urllib.parse import quote, urlsplit
 
-from servers.provider_simulator import Simulator, start
-from servers.provider_simulator.server import Running as RunningSimulator
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator.server import Running as RunningSimulator
 from tests.waiting import PATIENCE
 
 HANGS: Final = "hangs"
@@ -26,7 +26,7 @@ LONGEST: Final = 2 * PATIENCE
 UNCOPIED: Final = ("connection", "content-length", "transfer-encoding")
 
 
-class Family(ThreadingHTTPServer):
+class FreshObject(ThreadingHTTPServer):
     """Passes requests on to the simulator, unless it is in trouble."""
 
     daemon_threads = True
@@ -87,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self._family = cast(Family, self.server)
+        self._family = cast(FreshObject, self.server)
         self._simulator = HTTPConnection(self._family.simulator.hostname or "", self._family.simulator.port)
 
     def finish(self) -> None:
@@ -132,7 +132,7 @@ class TroubledCloud:
 
     def __init__(self, running: RunningSimulator) -> None:
         self.simulator = running.url
-        self.families = {name: Family(self.simulator) for name in ("graph", "arm", "login")}
+        self.families = {name: FreshObject(self.simulator) for name in ("graph", "arm", "login")}
         for family in self.families.values():
             family.aliases = tuple(f"127.0.0.1:{one.server_address[1]}" for one in self.families.values())
         running.simulator.base_url = self.families["login"].url  # which its documents name

@@ -16,7 +16,7 @@ from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
-from servers.provider_simulator.engine.ledger import LedgerEntry
+from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
 from .recorded import RecordedInstallation
 

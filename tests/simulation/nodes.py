@@ -28,7 +28,7 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Crashed, FaultKind
 from cloudid_core.testing.turns import Task
-from servers.provider_simulator import Simulator
+from cloudid_servers.provider_simulator import Simulator
 from tests.installation import START, Reply
 
 from .operations import DUTY

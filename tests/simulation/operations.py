@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from servers.provider_simulator.world.access import permit
+from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import engine_config, grants
 from tests.installation import ISSUER
 from tests.logins import login_config

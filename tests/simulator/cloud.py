@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from cloudid_core.effects import HttpRequest, HttpResponse
-from servers.provider_simulator import Answer, Simulator
+from cloudid_servers.provider_simulator import Answer, Simulator
 
 BASE: Final = "http://cloud.test"
 NOON: Final = 1_800_000_000.0

@@ -19,8 +19,8 @@ import pytest
 from azure.core.exceptions import ClientAuthenticationError
 from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
 
-from servers.provider_simulator import Running, Simulator, start
-from servers.provider_simulator.server import fetch_over_http
+from cloudid_servers.provider_simulator import Running, Simulator, start
+from cloudid_servers.provider_simulator.server import fetch_over_http
 from tests.waiting import PATIENCE
 
 from .cloud import claims_of
@@ -179,7 +179,7 @@ def test_the_vendors_library_gets_tokens_from_a_machine(
 
 def program(*options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "servers.provider_simulator", *options],
+        [sys.executable, "-m", "cloudid_servers.provider_simulator", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from servers.provider_simulator.identity.keys import signing_key
+from cloudid_servers.provider_simulator.identity.keys import signing_key
 
 from .cloud import NOON, Cloud, read
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import psycopg
 import pytest
 
-from servers.stores.postgres.temporary import NoPostgres, Server, guarded_folder
+from cloudid_servers.stores.postgres.temporary import NoPostgres, Server, guarded_folder
 
 VARIABLE: Final = "CLOUDID_TEST_POSTGRES"
 PASSWORD: Final = "c4n4ry-of-a-password"

@@ -12,11 +12,11 @@ import pytest
 from cloudid_core.effects import Commit, Entry
 from cloudid_core.errors import StoreFailed
 from cloudid_core.store import keys
-from servers.stores import Store
-from servers.stores.copying import PAGE, copy_store
-from servers.stores.group_commit import GroupCommit
-from servers.stores.memory import InMemory
-from servers.stores.sqlite import SqliteStore
+from cloudid_servers.stores import Store
+from cloudid_servers.stores.copying import PAGE, copy_store
+from cloudid_servers.stores.group_commit import GroupCommit
+from cloudid_servers.stores.memory import InMemory
+from cloudid_servers.stores.sqlite import SqliteStore
 from tests.hosts.opened import RUNTIMES, on
 
 from .test_postgres import at

@@ -12,9 +12,9 @@ import pytest
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, StoreFailed
-from servers.host.host import Host
-from servers.stores.postgres import Address, Mode, PostgresStore
-from servers.stores.postgres.connection import Connection
+from cloudid_servers.host.host import Host
+from cloudid_servers.stores.postgres import Address, Mode, PostgresStore
+from cloudid_servers.stores.postgres.connection import Connection
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import PATIENCE
 

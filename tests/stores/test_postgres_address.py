@@ -13,9 +13,9 @@ import pytest
 
 from cloudid_core.errors import StoreFailed
 from cloudid_core.values.secret import Secret
-from servers.command.bootstrap import open_store
-from servers.settings.settings import ServerSettings, SettingsError, read_file
-from servers.stores.postgres import Address, PostgresStore
+from cloudid_servers.command.bootstrap import open_store
+from cloudid_servers.settings.settings import ServerSettings, SettingsError, read_file
+from cloudid_servers.stores.postgres import Address, PostgresStore
 from tests.hosts.opened import on
 from tests.servers.certificates import self_signed
 

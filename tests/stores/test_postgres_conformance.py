@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 
 from cloudid_core.testing import check_host, interruption_checks, shared_store_checks
-from servers.aiohttp_server import host as aiohttp_host
-from servers.host.host import Host
-from servers.machine.platform_identity import Platform
-from servers.stores.postgres import Mode, PostgresStore
-from servers.trio_server import host as trio_host
+from cloudid_servers.aiohttp_server import host as aiohttp_host
+from cloudid_servers.host.host import Host
+from cloudid_servers.machine.platform_identity import Platform
+from cloudid_servers.stores.postgres import Mode, PostgresStore
+from cloudid_servers.trio_server import host as trio_host
 from tests.hosts.opened import on
 
 from .cluster import Cluster, Databases, synchronous_standby

@@ -13,9 +13,9 @@ import pytest
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, HostFailure, OutcomeUnknown, StoreFailed
-from servers.host.host import Host
-from servers.stores.postgres import Mode, PostgresStore, connector, session, store
-from servers.stores.postgres.connection import ConnectionLost
+from cloudid_servers.host.host import Host
+from cloudid_servers.stores.postgres import Mode, PostgresStore, connector, session, store
+from cloudid_servers.stores.postgres.connection import ConnectionLost
 from tests.waiting import PATIENCE
 
 from .cluster import PASSWORD, Cluster, Databases, synchronous_standby

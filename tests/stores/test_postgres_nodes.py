@@ -9,8 +9,8 @@ from typing import Final
 
 from cloudid_core.effects import ABSENT, Commit
 from cloudid_core.errors import Conflict
-from servers.host.host import Host
-from servers.stores.postgres import Mode, PostgresStore
+from cloudid_servers.host.host import Host
+from cloudid_servers.stores.postgres import Mode, PostgresStore
 
 from .test_postgres import at, everywhere, on_both, side_by_side, with_store
 

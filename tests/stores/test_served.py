@@ -15,11 +15,11 @@ import pytest
 from cloudid_core.run import run
 from cloudid_core.service import initialise
 from cloudid_core.values.secret import Secret
-from servers.command.bootstrap import open_store
-from servers.host.host import Host
-from servers.provider_simulator import Simulator, start
-from servers.settings import master_key
-from servers.settings.settings import read_file
+from cloudid_servers.command.bootstrap import open_store
+from cloudid_servers.host.host import Host
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.settings import master_key
+from cloudid_servers.settings.settings import read_file
 from tests.hosts.opened import on
 from tests.servers.running import PATIENCE, ROOT, SERVERS, Running
 from tests.servers.story import ROOT as ROOT_TOKEN
@@ -41,7 +41,7 @@ key_file = "{folder}/key"
 
 def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", f"servers.{server}", *arguments],
+        [sys.executable, "-m", f"cloudid_servers.{server}", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -87,7 +87,7 @@ def test_a_database_is_prepared_once_and_then_served(server: str, protected: str
     assert (before.returncode, first.returncode, again.returncode) == (1, 0, 1)
     assert "already initialised" in again.stderr
     token = first.stdout.partition(": ")[2].strip()
-    with Running(f"servers.{server}", "--settings", str(settings)) as running:
+    with Running(f"cloudid_servers.{server}", "--settings", str(settings)) as running:
         answer = httpx.get(f"{running.url}/v1/auth/token/lookup-self", headers={"X-Service-Token": token}, **PATIENT)
         assert answer.json()["data"]["policies"] == ["root"]
         code, log = running.stop()
@@ -129,7 +129,7 @@ def test_the_story_is_told_on_every_durable_store(
     is_file = store == "sqlite"
     settings = written(tmp_path, f"{tmp_path}/store.db") if is_file else written(tmp_path, database, store)
     prepared(settings)
-    with Running(f"servers.{server}", "--settings", str(settings), "--provider", cloud) as running:
+    with Running(f"cloudid_servers.{server}", "--settings", str(settings), "--provider", cloud) as running:
         told = tell(running.url, cloud)
         code, log = running.stop()
     assert [(step, status) for step, status, _ in told] == [(step, step.status) for step, _, _ in told]
@@ -165,7 +165,10 @@ def test_what_one_node_answers_counts_at_the_other_at_once(
     settings = written(tmp_path, database, mode)
     prepared(settings)
     arguments = ("--settings", str(settings), "--provider", cloud)
-    with Running("servers.trio_server", *arguments) as one, Running("servers.aiohttp_server", *arguments) as other:
+    with (
+        Running("cloudid_servers.trio_server", *arguments) as one,
+        Running("cloudid_servers.aiohttp_server", *arguments) as other,
+    ):
         form = configured(one.url, cloud)
         for here, there in ((one, other), (other, one)):
             login = ask(here.url, "POST", "auth/cloud/login", token="", body=form)
@@ -184,7 +187,10 @@ def test_no_answered_token_is_lost_when_a_node_is_killed(
 ) -> None:
     prepared(settings)
     arguments = ("--settings", str(settings), "--provider", cloud)
-    with Running(f"servers.{server}", *arguments) as first, Running(f"servers.{server}", *arguments) as second:
+    with (
+        Running(f"cloudid_servers.{server}", *arguments) as first,
+        Running(f"cloudid_servers.{server}", *arguments) as second,
+    ):
         form = configured(first.url, cloud)
         logins = [ask(first.url, "POST", "auth/cloud/login", token="", body=form) for _ in range(10)]
         first.process.kill()
@@ -200,7 +206,7 @@ def test_a_store_is_moved_by_a_command_of_both_servers(database: str, tmp_path: 
     between = written(tmp_path, database, name="between.toml")
     new = written(tmp_path, f"{tmp_path}/new.db", name="new.toml")
     prepared(old)
-    with Running("servers.trio_server", "--settings", str(old), "--provider", cloud) as running:
+    with Running("cloudid_servers.trio_server", "--settings", str(old), "--provider", cloud) as running:
         busy = command(SERVERS[0], "copy-store", "--settings", str(old), str(between))
         form = configured(running.url, cloud)
         token = ask(running.url, "POST", "auth/cloud/login", token="", body=form).json()["auth"]["client_token"]
@@ -214,7 +220,7 @@ def test_a_store_is_moved_by_a_command_of_both_servers(database: str, tmp_path: 
     assert moves[0].stdout.startswith("copied and compared: ")
     assert (again.returncode, "not empty" in again.stderr) == (1, True)
     for settings in (between, new):
-        with Running("servers.aiohttp_server", "--settings", str(settings), "--provider", cloud) as running:
+        with Running("cloudid_servers.aiohttp_server", "--settings", str(settings), "--provider", cloud) as running:
             assert ask(running.url, "GET", "auth/token/lookup-self", token).status_code == 200
 
 
@@ -224,7 +230,7 @@ def test_a_store_that_a_server_uses_is_neither_copied_nor_copied_to(mode: str, d
     used, other = written(tmp_path, database, mode), written(tmp_path, f"{tmp_path}/other.db", name="other.toml")
     prepared(used)
     prepared(other)
-    with Running("servers.aiohttp_server", "--settings", str(used)) as running:
+    with Running("cloudid_servers.aiohttp_server", "--settings", str(used)) as running:
         for source, target in ((used, other), (other, used)):
             failed = command(SERVERS[0], "copy-store", "--settings", str(source), str(target))
             assert (failed.returncode, failed.stderr) == (
@@ -253,7 +259,7 @@ def test_no_server_starts_while_its_store_is_copied(server: str, database: str, 
 
     with closing(copying):
         on("trio", start_others, copying)
-    with Running(f"servers.{server}", "--settings", str(settings)):
+    with Running(f"cloudid_servers.{server}", "--settings", str(settings)):
         """Now it starts."""
 
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from servers.stores.postgres import temporary
-from servers.stores.postgres.temporary import NoPostgres, guarded_folder, temporary_server
+from cloudid_servers.stores.postgres import temporary
+from cloudid_servers.stores.postgres.temporary import NoPostgres, guarded_folder, temporary_server
 from tests.servers.running import PATIENCE, ROOT, wait_until
 
 from .cluster import require_installed
@@ -20,7 +20,7 @@ from .cluster import require_installed
 USER: Final = """
 import signal, sys, time
 from pathlib import Path
-from servers.stores.postgres.temporary import temporary_server
+from cloudid_servers.stores.postgres.temporary import temporary_server
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would ignore it
 with temporary_server(Path(sys.argv[1])) as address:
     print(address, flush=True)

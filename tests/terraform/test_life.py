@@ -20,7 +20,7 @@ import httpx
 import pytest
 from attrs import frozen
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import SERVERS, Running
 from tests.waiting import PATIENCE, PATIENT
 
@@ -127,7 +127,7 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worksp
         }
         (tmp_path / "terraform.tfvars.json").write_text(json.dumps(variables))
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", cloud.url)
-        with Running(f"servers.{request.param}", *arguments) as server:
+        with Running(f"cloudid_servers.{request.param}", *arguments) as server:
             # Nothing else of the environment: both programs read variables and proxies from it.
             environment = {
                 "PATH": os.environ["PATH"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cloudid_core.store import keys
-from servers.stores.sqlite import SqliteStore
+from cloudid_servers.stores.sqlite import SqliteStore
 
 from .old_stores import file_of
 

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 from attrs import frozen
 
-from servers.provider_simulator import Simulator, start
+from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import Running
 
 from .raw_cases import CASES, REFUSALS, TOKEN, Case, answered, finished, get
@@ -202,7 +202,7 @@ def transcript_of(ports: dict[str, int]) -> Callable[[str, Case], Transcript]:
 
 def running(runtime: str, settings: Path, provider: str) -> Running:
     options = ("--dev", "--listen", "127.0.0.1:0", "--root-token", "root", "--provider", provider)
-    return Running(f"servers.{runtime}_server", *options, "--settings", str(settings))
+    return Running(f"cloudid_servers.{runtime}_server", *options, "--settings", str(settings))
 
 
 def every_case(where: str) -> pytest.MarkDecorator:

@@ -53,7 +53,7 @@ class Cloud:
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[Cloud]:
-    command = [sys.executable, "-m", "servers.provider_simulator", "--listen", "127.0.0.1:0", "--tls"]
+    command = [sys.executable, "-m", "cloudid_servers.provider_simulator", "--listen", "127.0.0.1:0", "--tls"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
         pytest.MonkeyPatch.context() as environment,

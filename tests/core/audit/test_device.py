@@ -33,5 +33,5 @@ def test_options_say_what_a_device_takes_and_shows() -> None:
     anchor = Device(name="a", type="file", key="", options={"content": "checkpoints", "hmac_accessor": "false"})
     assert (DEVICE.takes_entries, DEVICE.shows_accessors) == (True, False)
     assert (anchor.takes_entries, anchor.shows_accessors) == (False, True)
-    assert MountTable(devices=(anchor,)).takers == ()
-    assert MountTable(devices=(anchor, DEVICE)).takers == (DEVICE,)
+    assert MountTable(devices=(anchor,)).entry_devices == ()
+    assert MountTable(devices=(anchor, DEVICE)).entry_devices == (DEVICE,)

@@ -19,7 +19,7 @@ from cloudid_core.auth_method.explanation import (
     Case,
     Trust,
     explanation_of,
-    shape,
+    record_key,
 )
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.roles import Role
@@ -221,6 +221,6 @@ def test_admitted_logins_of_one_role_and_one_shape_have_one_record() -> None:
         if isinstance(verified, Verified):
             admitted += 1
             decision = explanation_of(login).decision
-            known = recorded.setdefault((login.role, shape(login.claims, login.form, verified)), decision)
+            known = recorded.setdefault((login.role, record_key(login.claims, login.form, verified)), decision)
             assert decision == known
     assert admitted > 1.5 * len(recorded)

@@ -262,7 +262,7 @@ INFO = SHA256_INFO + DIGEST
 
 
 @pytest.mark.parametrize(
-    "hidden, is_good",
+    "hidden, is_valid",
     [
         (block(INFO), True),
         (block(DIGEST), False),
@@ -302,11 +302,11 @@ INFO = SHA256_INFO + DIGEST
         "filling of zeros",
     ],
 )
-def test_a_signature_hides_exactly_what_the_standard_says(hidden: bytes, is_good: bool) -> None:
+def test_a_signature_hides_exactly_what_the_standard_says(hidden: bytes, is_valid: bool) -> None:
     """The library's own `verify` agrees in each case."""
     assert len(hidden) == 256
     signature = signature_of(hidden)
-    assert (code_of(read, f"{TEXT}.{encode(signature)}") is None) == is_good == holds(signature)
+    assert (code_of(read, f"{TEXT}.{encode(signature)}") is None) == is_valid == holds(signature)
 
 
 @given(st.integers(0, 2047), st.integers(0, 2047))

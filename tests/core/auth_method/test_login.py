@@ -14,7 +14,7 @@ from cloudid_core.events import MachineClaimIgnored
 from cloudid_core.provider.signing_keys import REST
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
-from servers.provider_simulator.identity.tokens import MAX_GROUPS
+from cloudid_servers.provider_simulator.identity.tokens import MAX_GROUPS
 from tests.installation import HOME, Installation, Refusal
 from tests.logins import configure_logins, log_in, login_form
 from tests.tokens import is_valid, look_up_self

@@ -8,18 +8,18 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.background.loop import (
-    BREATH,
     BUDGET,
-    FOLLOW,
     LANES,
     LANES_BEHIND,
+    LEADER_CHECK_INTERVAL,
     MOST_ASIDE,
     MOST_LANES,
     MOST_SHOWN,
     MOST_TOLD,
-    PAUSE,
+    RETRY_INTERVAL,
+    ROUND_INTERVAL,
     ROUND_SECONDS,
-    SWEEP_PAUSE,
+    SWEEP_INTERVAL,
     WORK_SECONDS,
     Loop,
 )
@@ -90,7 +90,7 @@ class Round:
 
 
 def test_a_round_without_work_does_nothing() -> None:
-    assert Round().run() == PAUSE
+    assert Round().run() == ROUND_INTERVAL
 
 
 def test_what_is_due_is_done_and_what_is_not_waits() -> None:
@@ -108,7 +108,7 @@ def test_a_queue_has_a_budget_and_the_rest_comes_at_once() -> None:
     round_.put("m", *range(100, 100 + BUDGET + 10))
     assert round_.run() == 0
     assert round_.left == 10
-    assert round_.run() == PAUSE
+    assert round_.run() == ROUND_INTERVAL
     assert round_.left == 0
 
 
@@ -130,14 +130,14 @@ def test_dead_entries_are_swept_from_time_to_time_however_busy_the_rounds_are() 
         round_.put("m", *range(100, 100 + BUDGET + 10))
         round_.run()
         round_.setting.world.advance(1)
-    assert round_.swept_at == [0, SWEEP_PAUSE, 2 * SWEEP_PAUSE]
+    assert round_.swept_at == [0, SWEEP_INTERVAL, 2 * SWEEP_INTERVAL]
 
 
 def test_dead_entries_are_swept_though_nothing_is_due() -> None:
     round_ = Round()
     for _ in range(4):
         round_.setting.world.advance(round_.run())
-    assert round_.swept_at == [0, SWEEP_PAUSE, 2 * SWEEP_PAUSE, 3 * SWEEP_PAUSE]
+    assert round_.swept_at == [0, SWEEP_INTERVAL, 2 * SWEEP_INTERVAL, 3 * SWEEP_INTERVAL]
 
 
 def test_a_sweep_that_a_request_asks_for_is_that_of_its_round() -> None:
@@ -159,7 +159,7 @@ def test_a_sweep_that_was_interrupted_goes_on_after_what_is_due() -> None:
         round_.put("m", number)
         round_.setting.world.advance(round_.run())
         assert round_.left == 0
-    assert round_.swept_at == [0, BREATH, 2 * BREATH, 2 * BREATH + SWEEP_PAUSE]
+    assert round_.swept_at == [0, RETRY_INTERVAL, 2 * RETRY_INTERVAL, 2 * RETRY_INTERVAL + SWEEP_INTERVAL]
 
 
 def test_a_sweep_has_its_time_however_long_the_work_of_its_round_took() -> None:
@@ -220,7 +220,7 @@ def test_slow_work_of_one_mount_ends_the_round_in_time_for_the_others() -> None:
     round_ = Round(crawl)
     round_.put("slow", *range(60))
     round_.put("quick", *range(60))
-    assert round_.run() == BREATH
+    assert round_.run() == RETRY_INTERVAL
     assert round_.setting.world.clock - START <= ROUND_SECONDS + 4
     assert sum(done.startswith("quick") for done in round_.done) == 60
     assert 0 < sum(done.startswith("slow") for done in round_.done) < 60
@@ -248,7 +248,7 @@ def test_a_conflict_stops_nothing_and_is_looked_at_again_soon() -> None:
 
     round_ = Round(clash)
     round_.put("m", *range(6))
-    assert round_.run() == BREATH
+    assert round_.run() == RETRY_INTERVAL
     assert len(round_.done) == 5
 
 
@@ -262,7 +262,7 @@ def test_a_failure_of_the_store_ends_a_lane(trouble: Exception) -> None:
 
     round_ = Round(fail)
     round_.put("m", *range(50))
-    assert round_.run() == BREATH
+    assert round_.run() == RETRY_INTERVAL
     assert len(tried) == LANES
 
 
@@ -295,7 +295,7 @@ def test_what_met_a_bug_is_set_aside_for_a_while_and_holds_nothing_up() -> None:
     with pytest.raises(ExceptionGroup):
         round_.run()
     assert sorted(round_.done) == [f"m/{number}" for number in range(5)]
-    assert round_.run() == PAUSE
+    assert round_.run() == ROUND_INTERVAL
     round_.setting.world.advance(queue.PAUSES.longest)
     with pytest.raises(ExceptionGroup):
         round_.run()
@@ -317,7 +317,7 @@ def test_a_name_that_nobody_wrote_is_set_aside_told_and_holds_nothing_up() -> No
     round_ = Round()
     round_.put("m", "a", "b")
     round_.setting.world.store.commit({}, dict.fromkeys(DAMAGED, b"x"), ())
-    assert round_.run() == PAUSE
+    assert round_.run() == ROUND_INTERVAL
     assert sorted(round_.done) == ["m/a", "m/b"]
     told = [event for event in round_.setting.world.events if isinstance(event, JobFailed)]
     assert sorted(event.ref for event in told) == sorted(key[:MOST_SHOWN] for key in DAMAGED)
@@ -356,7 +356,7 @@ def test_only_the_leader_works() -> None:
     other = round_.node("other")
     round_.setting.world.perform(other.run())
     round_.put("m", "a")
-    assert round_.run() == FOLLOW
+    assert round_.run() == LEADER_CHECK_INTERVAL
     assert round_.done == []
     round_.setting.world.perform(other.run())
     assert round_.done == ["m/a"]

@@ -10,7 +10,7 @@ from attrs import evolve, fields
 
 from cloudid_core import Service
 from cloudid_core.background.leadership import LENGTH
-from cloudid_core.background.loop import FOLLOW, PAUSE, POLL
+from cloudid_core.background.loop import CLUSTER_ROUND_INTERVAL, LEADER_CHECK_INTERVAL, ROUND_INTERVAL
 from cloudid_core.background.nodes import ALONE_PAUSE, FORGOTTEN, GONE, LOOK_PAUSE, digests
 from cloudid_core.clouds import CLOUDS
 from cloudid_core.effects import ClockReading, Commit, Effect, ListKeys, ReadEntries, ReadEntry
@@ -207,12 +207,12 @@ def test_health_fails_while_the_store_takes_no_writes() -> None:
 def test_the_leader_looks_each_second_while_there_are_others() -> None:
     """What another node wants done early cannot wake it."""
     world = Installation()
-    assert world.perform(world.service.tick()) == world.clock + PAUSE
+    assert world.perform(world.service.tick()) == world.clock + ROUND_INTERVAL
     other = world.open_node()
     look(world, world.service, other)
-    assert world.perform(other.tick()) == world.clock + POLL
+    assert world.perform(other.tick()) == world.clock + CLUSTER_ROUND_INTERVAL
     before = len(world.trace)
-    world.advance(POLL)
+    world.advance(CLUSTER_ROUND_INTERVAL)
     world.perform(other.tick())
     assert len(world.trace) - before < 12, "a poll is cheap"
 
@@ -227,7 +227,7 @@ def test_background_work_of_one_node_is_done_by_the_other_within_a_second() -> N
     child = world.must("POST", "auth/token/create", {"policies": ["default"], "ttl": "1h"}, token="root").body
     assert child
     world.must("POST", "auth/token/revoke", {"token": created})
-    world.advance(POLL)
+    world.advance(CLUSTER_ROUND_INTERVAL)
     world.perform(two.tick())
     assert not [key for key in world.keys(keys.DUE) if "signing-key" not in key]
 
@@ -252,7 +252,7 @@ def leader_after(world: Installation, follower: Service, seconds: float) -> str:
     """Who leads, after rounds of a node that does not lead at first."""
     until = world.clock + seconds
     while (again := world.perform(follower.tick())) <= until:
-        assert again <= world.clock + FOLLOW or follower.context.node.leader == follower.context.node.id
+        assert again <= world.clock + LEADER_CHECK_INTERVAL or follower.context.node.leader == follower.context.node.id
         world.advance(again - world.clock)
     look(world, follower)
     return follower.context.node.leader
@@ -262,7 +262,7 @@ def test_a_leader_that_stops_hands_over_within_seconds() -> None:
     world, one, two = with_leader()
     look(world, one, two, one)
     world.perform(two.stop())
-    assert leader_after(world, one, FOLLOW) == one.context.node.id
+    assert leader_after(world, one, LEADER_CHECK_INTERVAL) == one.context.node.id
     assert not one.context.node.others, "the node that stopped is off the list"
 
 
@@ -271,7 +271,7 @@ def test_a_node_that_has_stopped_does_not_come_back() -> None:
     world, one, two = with_leader()
     world.perform(two.stop())
     world.advance(ALONE_PAUSE)
-    assert world.perform(two.tick()) == world.clock + PAUSE
+    assert world.perform(two.tick()) == world.clock + ROUND_INTERVAL
     look(world, two, one)
     assert not world.store.list(keys.LEADER_TERM, "", 1)
     assert not one.context.node.others
@@ -313,7 +313,7 @@ def test_a_round_under_way_does_not_undo_a_stop(effects: int, leads: bool, after
         world.spawn(program)
     world.settle()
     assert world.stopping is None
-    assert leader_after(world, other, FOLLOW) == other.context.node.id
+    assert leader_after(world, other, LEADER_CHECK_INTERVAL) == other.context.node.id
 
 
 @pytest.mark.parametrize("kind", FaultKind)
@@ -328,7 +328,7 @@ def test_a_stop_that_fails_leaves_the_work_to_another_node_a_minute_later(kind: 
             world.inject(Fault(at, kind))
             with suppress(Crashed, CloudidError):
                 world.perform(leader.stop())
-            assert leader_after(world, follower, LENGTH + FOLLOW) == follower.context.node.id
+            assert leader_after(world, follower, LENGTH + LEADER_CHECK_INTERVAL) == follower.context.node.id
 
 
 def test_a_sweep_reads_many_tokens_at_once() -> None:
@@ -355,6 +355,6 @@ def test_a_round_that_is_asked_for_sweeps_and_one_that_only_looks_does_not(asks_
     assert len(world.store.list(keys.TOKENS, "", 10)) == tokens
     with world.requests_to(follower if asks_follower else leader):
         world.must("POST", "auth/token/tidy")
-    assert again <= world.clock + POLL
+    assert again <= world.clock + CLUSTER_ROUND_INTERVAL
     world.perform(leader.tick())
     assert len(world.store.list(keys.TOKENS, "", 10)) == tokens - 1

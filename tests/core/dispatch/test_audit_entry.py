@@ -8,7 +8,7 @@ import jwt
 import msgspec
 import pytest
 
-from cloudid_core.audit.device import Device, Trail
+from cloudid_core.audit.device import AuditContext, Device
 from cloudid_core.dispatch.audit_entry import response_entries
 from cloudid_core.dispatch.exchange import Exchange
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
@@ -193,7 +193,7 @@ def elided(operation: str, data: dict[str, Any]) -> Any:
         target=target,
         parsed=ParsedRequest(target=target, body={}, token=""),
         answer=Answer(data=data),
-        trail=Trail((ELIDING,), (ELIDING,), {}),
+        trail=AuditContext((ELIDING,), (ELIDING,), {}),
     )
     made = response_entries(exchange)
     assert made is not None

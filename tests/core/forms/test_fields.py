@@ -151,7 +151,7 @@ def test_a_bounded_integer_lies_between_its_bounds(raw: object, fits: bool) -> N
 
 @pytest.mark.parametrize("raw, fits", [("99ms", False), ("100ms", True), (60, True), ("61s", False), (0, False)])
 def test_a_bounded_duration_lies_between_its_bounds(raw: object, fits: bool) -> None:
-    kind = bounded(fields.PAUSE, 0.1, 60.0)
+    kind = bounded(fields.PRECISE_SECONDS, 0.1, 60.0)
     if fits:
         kind.parse(raw)
     else:
@@ -159,7 +159,7 @@ def test_a_bounded_duration_lies_between_its_bounds(raw: object, fits: bool) -> 
             kind.parse(raw)
 
 
-@pytest.mark.parametrize("kind", [fields.PAUSE, fields.SECONDS, fields.INTEGER])
+@pytest.mark.parametrize("kind", [fields.PRECISE_SECONDS, fields.SECONDS, fields.INTEGER])
 def test_bounds_change_neither_what_is_shown_nor_what_null_means(kind: FieldType[int]) -> None:
     limited = bounded(kind, 1, 9)
     assert (limited.show(4), limited.null_is_absent) == (kind.show(4), kind.null_is_absent)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from servers.provider_simulator.world.access import permit
+from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import SecretsEngine, engine_config, engine_with_roles
 from tests.installation import Installation
 from tests.logins import configure_logins

@@ -6,7 +6,7 @@ import pytest
 
 from cloudid_core.errors import ProviderProblem
 from cloudid_core.provider.principals import TAKEN, delete_principal, ensure_principal, principal_of
-from cloudid_core.provider.propagation import Family, may_pass
+from cloudid_core.provider.propagation import FreshObject, is_transient
 
 from .cloud import Reply, Setting, error, reply, unreachable
 
@@ -61,7 +61,7 @@ def test_one_that_is_there_but_does_not_show_is_worth_another_attempt() -> None:
     setting.cloud.script(f"POST {PRINCIPALS}", error(409, TAKEN))
     with pytest.raises(ProviderProblem) as caught:
         ensure(setting)
-    assert may_pass(Family.PRINCIPAL, caught.value)
+    assert is_transient(FreshObject.PRINCIPAL, caught.value)
 
 
 @pytest.mark.parametrize("problem", [ABSENT, error(400, "Request_BadRequest")])
@@ -71,7 +71,7 @@ def test_an_application_that_does_not_show_yet_is_worth_another_attempt(problem:
     setting.cloud.script(f"POST {PRINCIPALS}", problem)
     with pytest.raises(ProviderProblem) as caught:
         ensure(setting)
-    assert may_pass(Family.PRINCIPAL, caught.value)
+    assert is_transient(FreshObject.PRINCIPAL, caught.value)
 
 
 def test_a_principal_is_found_by_its_application() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Now, Sleep
 from cloudid_core.errors import ProviderAmbiguous, ProviderProblem
-from cloudid_core.provider.propagation import FRESH, GRACE, Family, may_pass, while_fresh
+from cloudid_core.provider.propagation import FRESH, GRACE, FreshObject, is_transient, retry_while_propagating
 
 from .cloud import START, Setting
 
@@ -34,12 +34,14 @@ class Attempt:
         return self.made
 
 
-def patient(setting: Setting, attempt: Attempt, family: Family = Family.APPLICATION, made_at: float = START) -> int:
-    return setting.world.perform(while_fresh(setting.client, attempt, family=family, made_at=made_at))
+def patient(
+    setting: Setting, attempt: Attempt, family: FreshObject = FreshObject.APPLICATION, made_at: float = START
+) -> int:
+    return setting.world.perform(retry_while_propagating(setting.client, attempt, family=family, made_at=made_at))
 
 
 @pytest.mark.parametrize("family, error", [(family, error) for family, errors in FRESH.items() for error in errors])
-def test_errors_of_the_table_pass(family: Family, error: tuple[int, str]) -> None:
+def test_errors_of_the_table_pass(family: FreshObject, error: tuple[int, str]) -> None:
     """Each was seen by others who use an object right after they have made it.
 
     Sources: `createSP`, `assignRoles` and `addGroupMemberships` of hashicorp/vault-plugin-secrets-azure (403 with
@@ -51,12 +53,12 @@ def test_errors_of_the_table_pass(family: Family, error: tuple[int, str]) -> Non
     assert patient(Setting(), Attempt(ProviderProblem(*error), failures=2), family) == 3
 
 
-@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("family", FreshObject)
 @pytest.mark.parametrize(
     "error",
     [(500, "Request_ResourceNotFound"), (403, "AuthorizationFailed"), (404, ""), (400, ""), (429, "TooManyRequests")],
 )
-def test_other_errors_are_final(family: Family, error: tuple[int, str]) -> None:
+def test_other_errors_are_final(family: FreshObject, error: tuple[int, str]) -> None:
     attempt = Attempt(ProviderProblem(*error))
     with pytest.raises(ProviderProblem):
         patient(Setting(), attempt, family)
@@ -64,8 +66,8 @@ def test_other_errors_are_final(family: Family, error: tuple[int, str]) -> None:
 
 
 def test_every_family_has_its_errors() -> None:
-    assert set(FRESH) == set(Family)
-    assert not may_pass(Family.ASSIGNMENT, NOT_THERE)
+    assert set(FRESH) == set(FreshObject)
+    assert not is_transient(FreshObject.ASSIGNMENT, NOT_THERE)
 
 
 def test_an_ambiguous_outcome_is_never_repeated() -> None:

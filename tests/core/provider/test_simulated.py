@@ -20,7 +20,7 @@ from cloudid_core.provider.signing_keys import refreshed_for, signing_keys
 from cloudid_core.testing import World
 from cloudid_core.values.resource_id import parse
 from cloudid_core.values.secret import Secret
-from servers.provider_simulator import Simulator
+from cloudid_servers.provider_simulator import Simulator
 
 from ..contexts import new_context
 from .cloud import START, client

@@ -15,8 +15,8 @@ from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.store import keys
 from cloudid_core.store.records import decode
 from cloudid_core.testing import Answer
-from servers.provider_simulator.world.access import permit
-from servers.provider_simulator.world.objects import Application
+from cloudid_servers.provider_simulator.world.access import permit
+from cloudid_servers.provider_simulator.world.objects import Application
 from tests.engines import SecretsEngine, engine_config, engine_with_roles
 
 OVERLAP_AND_MORE = 330.0

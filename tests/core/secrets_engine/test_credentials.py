@@ -13,7 +13,7 @@ from cloudid_core.effects import Commit, Effect, HttpRequest, Record
 from cloudid_core.errors import RecordFailed
 from cloudid_core.testing import Fault, FaultKind
 from cloudid_core.values import rfc3339
-from servers.provider_simulator import Answer
+from cloudid_servers.provider_simulator import Answer
 from tests.engines import CONFIG, CREDS, DAY, ROLE, SecretsEngine, configured_engine
 from tests.logins import configure_logins, log_in
 from tests.tokens import write_policy

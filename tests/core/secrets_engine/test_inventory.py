@@ -14,7 +14,7 @@ from cloudid_core.secrets_engine.inventory import (
     LANES,
     Object,
     ObjectKind,
-    look_around,
+    list_marked_objects,
     look_up,
     marked_at,
     objects_of,
@@ -91,7 +91,7 @@ def test_looking_around_finds_marked_objects_and_the_holders_of_passwords(engine
         application = directory.applications.get(object_id)
         assert application is not None
         directory.add_password(application, PREFIX + ID, engine.clock, engine.clock + 60)
-    shown, holders = engine.perform(look_around(client(engine), PREFIX, [holder, "gone"]))
+    shown, holders = engine.perform(list_marked_objects(client(engine), PREFIX, [holder, "gone"]))
     assert set(shown.applications) == {marked.id, holder, root}
     assert set(shown.principals) == {principal.id, lone.id}
     assert holders == {holder, root, "gone"}

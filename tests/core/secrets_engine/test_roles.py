@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cloudid_core import Secret
-from servers.provider_simulator.world.access import permit
+from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import CONFIG, CREDS, NO_ID, ROLE, SecretsEngine, configured_engine
 
 DEFAULTS = {

@@ -52,7 +52,7 @@ def lend(world: Installation, shown: str) -> str:
     return lease.key
 
 
-def left_over(world: Installation) -> list[str]:
+def cached_or_refuse(world: Installation) -> list[str]:
     """What of tokens, children and leases is in the store beside the root token."""
     found = [*world.keys("token/"), *world.keys("child/"), *world.keys("token-lease/"), *world.keys("due/token/")]
     return [key for key in found if key != record_of(world, "root").key]
@@ -75,7 +75,7 @@ def test_background_work_deletes_all_descendants() -> None:
         new_token(world, new_token(world, parent))
     world.must("POST", "auth/token/revoke", {"token": parent})
     world.pass_time(4)
-    assert left_over(world) == []
+    assert cached_or_refuse(world) == []
 
 
 def test_parents_and_siblings_live_on() -> None:
@@ -93,7 +93,7 @@ def test_a_token_without_dependants_leaves_no_work() -> None:
     token = new_token(world, no_parent=True)
     revoked = world.must("POST", "auth/token/revoke", {"token": token})
     assert revoked.response.wake_at is None
-    assert left_over(world) == []
+    assert cached_or_refuse(world) == []
 
 
 def test_a_childless_token_is_deleted_at_once_by_every_kind_of_revocation() -> None:
@@ -102,7 +102,7 @@ def test_a_childless_token_is_deleted_at_once_by_every_kind_of_revocation() -> N
         world = Installation()
         token = new_token(world, no_parent=True)
         world.must("POST", f"auth/token/{path}", {"token": token})
-        assert left_over(world) == []
+        assert cached_or_refuse(world) == []
 
 
 @pytest.mark.parametrize("released", [False, True])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cloudid_core.background.loop import BREATH, SWEEP_PAUSE
+from cloudid_core.background.loop import RETRY_INTERVAL, SWEEP_INTERVAL
 from cloudid_core.context import queue
 from cloudid_core.effects import ClockReading, Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
 from cloudid_core.health.node import MOST_SKEW
@@ -54,7 +54,7 @@ class Store(Installation):
         assert found is not None
         self.perform(self.context.records.commit(Changes(puts={key: replace(found.record, **fields)})))
 
-    def round(self, after: float = SWEEP_PAUSE) -> int:
+    def round(self, after: float = SWEEP_INTERVAL) -> int:
         """The next round of the sweep; how many tokens it removed."""
         self.advance(after)
         before = self.stored
@@ -68,7 +68,7 @@ class Store(Installation):
                 return number
         raise AssertionError(f"it is still there after {most} rounds")
 
-    def tokens_read(self, after: float = SWEEP_PAUSE) -> int:
+    def tokens_read(self, after: float = SWEEP_INTERVAL) -> int:
         """How many tokens the next round reads."""
         begin = len(self.trace)
         self.round(after)
@@ -89,13 +89,13 @@ def read(world: Installation, begin: int) -> list[str]:
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of 20 tokens, so that 2000 tokens are many."""
     monkeypatch.setattr(sweep, "PAGE", 20)
-    monkeypatch.setattr(sweep, "QUIET_PAGES", 2)
+    monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 2)
 
 
 @pytest.fixture
 def no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found is found by what is remembered."""
-    monkeypatch.setattr(sweep, "QUIET_PAGES", 0)
+    monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 0)
 
 
 def test_dead_tokens_are_swept_with_all_their_entries_and_living_ones_stay() -> None:
@@ -150,7 +150,7 @@ def test_a_dead_token_is_removed_wherever_in_a_page_it_is(
     """The first, the last and the last one of all, among new tokens and among those of which nothing is known."""
     monkeypatch.setattr(sweep, "PAGE", 3)
     if age == 60:
-        monkeypatch.setattr(sweep, "QUIET_PAGES", 0)
+        monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 0)
         monkeypatch.setattr(sweep, "SAMPLE", 1)
     world = Store()
     for number in range(6):
@@ -179,7 +179,7 @@ def test_a_round_removes_all_that_is_dead_however_many_there_are(monkeypatch: py
 
 def test_pages_that_were_not_worth_it_end_a_round_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "PAGE", 1)
-    monkeypatch.setattr(sweep, "QUIET_PAGES", 2)
+    monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 2)
     world = Store()
     world.put(2, ttl=2 * MONTH)
     world.put(1, ttl=60)
@@ -250,11 +250,11 @@ def test_tokens_are_removed_as_fast_as_they_die(ttl: int, small_pages: None) -> 
     world.put(2000, ttl=MONTH)
     world.advance(3600)
     each, old = 15, world.stored
-    for number in range(2 * ttl // int(SWEEP_PAUSE) + 30):
+    for number in range(2 * ttl // int(SWEEP_INTERVAL) + 30):
         world.put(each, ttl=ttl)
         begin = len(world.trace)
         world.round()
-        living = min(number + 1, ttl // SWEEP_PAUSE) * each
+        living = min(number + 1, ttl // SWEEP_INTERVAL) * each
         assert world.stored - old <= living + 3 * each
         assert len(read(world, begin)) <= 8 * each + 3 * 20
     assert len(world.sweep.stretches) <= 100 + 1.2 * living / 15, "memory is bounded"
@@ -274,10 +274,10 @@ def test_tokens_of_different_lives_are_removed_at_the_rate_at_which_they_die(
             world.put(5, ttl=ttl)
         begin = len(world.trace)
         world.round()
-        living = sum(min(number + 1, ttl / SWEEP_PAUSE) * 5 for ttl in lives)
+        living = sum(min(number + 1, ttl / SWEEP_INTERVAL) * 5 for ttl in lives)
         assert world.stored - old <= 1.2 * living + 4 * 5 * len(lives)
         costs.append(len(read(world, begin)))
-    assert sum(costs[300:]) / 300 <= (sweep.WORTH + 3) * 5 * len(lives) + 2 * 20
+    assert sum(costs[300:]) / 300 <= (sweep.ONE_DEAD_IN + 3) * 5 * len(lives) + 2 * 20
 
 
 def test_tokens_that_die_at_a_rate_that_no_walk_could_find_are_found(small_pages: None, no_walk: None) -> None:
@@ -307,14 +307,14 @@ def test_only_a_sample_of_new_tokens_is_read(no_walk: None) -> None:
 
 
 def test_what_a_sample_does_not_show_is_left_to_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "QUIET_PAGES", 0)
+    monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 0)
     world = Store()
     for number in range(2 * sweep.SAMPLE):
         world.put(1, ttl=60 if number % sweep.SAMPLE == 5 else MONTH)
     world.round()
     world.round(60)
     assert world.stored == 1 + 2 * sweep.SAMPLE
-    monkeypatch.setattr(sweep, "QUIET_PAGES", 1)
+    monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 1)
     assert world.round() == 2
 
 
@@ -337,11 +337,11 @@ def test_the_last_few_of_a_stretch_are_left_to_the_walk(small_pages: None, monke
     world = Store()
     world.put(1, ttl=60)
     world.put(19, ttl=MONTH)
-    monkeypatch.setattr(sweep, "QUIET_PAGES", 0)
+    monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 0)
     for _ in range(10):
         world.round()
     assert world.stored == 1 + 20
-    monkeypatch.setattr(sweep, "QUIET_PAGES", 1)
+    monkeypatch.setattr(sweep, "PAGES_WITHOUT_DEAD", 1)
     for _ in range(2):
         world.round()
     assert world.stored == 1 + 19
@@ -547,7 +547,7 @@ def test_what_is_due_waits_for_a_sweep_no_longer_than_seconds(small_pages: None)
         new_token(world, new_token(world, ttl=10 + 5 * number), ttl=10**5)
     world.must("POST", "auth/token/tidy")
     while due := world.due("token"):
-        assert world.clock - queue.parse(due[0])[0] <= sweep.SECONDS + 4 * world.page_seconds + BREATH
+        assert world.clock - queue.parse(due[0])[0] <= sweep.SECONDS + 4 * world.page_seconds + RETRY_INTERVAL
         world.advance(world.tick() - world.clock)
     for _ in range(50):
         world.advance(world.tick() - world.clock)

@@ -11,7 +11,7 @@ from cloudid_core.catalog import CATALOG
 from cloudid_core.forms.fields import Field, fields_of
 from cloudid_core.settings import Settings
 from cloudid_core.values import bounds
-from servers.settings.settings import ServerSettings
+from cloudid_servers.settings.settings import ServerSettings
 
 CENTURY = 100 * bounds.YEAR
 

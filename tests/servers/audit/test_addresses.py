@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core.audit.device import Device, Entries
 from cloudid_core.errors import RecordFailed
-from servers.host.host import Host
+from cloudid_servers.host.host import Host
 from tests.hosts.opened import RUNTIMES, on
 
 

@@ -28,11 +28,11 @@ from cloudid_core.audit.device import Device
 from cloudid_core.effects import ListKeys
 from cloudid_core.mounts.table import change_mounts
 from cloudid_core.store import keys
-from servers.audit.verify import verify
-from servers.command.bootstrap import open_store
-from servers.settings import master_key
-from servers.settings.settings import read_file
-from servers.trio_server.serve import perform
+from cloudid_servers.audit.verify import verify
+from cloudid_servers.command.bootstrap import open_store
+from cloudid_servers.settings import master_key
+from cloudid_servers.settings.settings import read_file
+from cloudid_servers.trio_server.serve import perform
 from tests.waiting import PATIENT
 
 from ..running import PATIENCE, ROOT, Running, wait_until
@@ -71,7 +71,7 @@ class Service:
 
 @contextmanager
 def serving(runtime: str, *arguments: str) -> Iterator[Service]:
-    with Running(f"servers.{runtime}", *DEV, *arguments) as running:
+    with Running(f"cloudid_servers.{runtime}", *DEV, *arguments) as running:
         service = Service(running)
         try:
             yield service
@@ -177,7 +177,7 @@ def test_audit_files_lie_beside_the_store(tmp_path: Path) -> None:
     settings.write_text('[server]\nlisten = "127.0.0.1:0"\n')
     token = initialise_store("trio_server", settings)
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o700
-    with Running("servers.trio_server", "--settings", str(settings)) as running:
+    with Running("cloudid_servers.trio_server", "--settings", str(settings)) as running:
         service = Service(running, token)
         refused = service.enable("file", file_path=str(tmp_path / "audit.log"))
         assert (refused.status_code, refused.json()["codes"]) == (400, ["audit_file_outside"])
@@ -190,7 +190,7 @@ def test_audit_files_lie_beside_the_store(tmp_path: Path) -> None:
 def test_a_declared_device_on_a_full_disk_refuses_the_start(runtime: str, tmp_path: Path) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('[audit.main]\ntype = "file"\nfile_path = "/dev/full"\n')
-    command = [sys.executable, "-m", f"servers.{runtime}", *DEV, "--settings", str(settings)]
+    command = [sys.executable, "-m", f"cloudid_servers.{runtime}", *DEV, "--settings", str(settings)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 1
     assert "error: the audit device could not be written" in ended.stderr
@@ -245,7 +245,7 @@ def test_nothing_happens_when_the_only_device_is_dev_full(runtime: str, tmp_path
     perform(lambda host: run(prepare(), host), store)
     before = perform(lambda host: run(tokens(), host), store)
     store.close()
-    with Running(f"servers.{runtime}", "--settings", str(path)) as running:
+    with Running(f"cloudid_servers.{runtime}", "--settings", str(path)) as running:
         service = Service(running)
         login = {"role": "web", "jwt": "x", "subscription_id": "x", "resource_group_name": "x"}
         for asked in (("auth/cloud/login", login), ("auth/token/create", {})):
@@ -358,7 +358,7 @@ def test_a_server_that_was_killed_is_followed_by_the_next(tmp_path: Path) -> Non
         '[audit.main]\ntype = "file"\nfile_path = "audit.log"\nfsync = true\nmode = "0640"\n'
     )
     token = initialise_store("trio_server", settings)
-    with Running("servers.trio_server", "--settings", str(settings)) as running:
+    with Running("cloudid_servers.trio_server", "--settings", str(settings)) as running:
         service = Service(running, token)
         assert service.look_up() == 200
         service.http.close()
@@ -367,7 +367,7 @@ def test_a_server_that_was_killed_is_followed_by_the_next(tmp_path: Path) -> Non
     assert problems(path) != []
     with path.open("ab") as file:
         file.write(b'{"time":"torn')
-    with Running("servers.aiohttp_server", "--settings", str(settings)) as running:
+    with Running("cloudid_servers.aiohttp_server", "--settings", str(settings)) as running:
         service = Service(running, token)
         assert service.look_up() == 200
         service.stop()
@@ -496,7 +496,7 @@ def test_standard_output_is_a_device(runtime: str, is_pipe: bool, tmp_path: Path
     settings.write_text('[audit.main]\ntype = "stdout"\n')
     with path.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"servers.{runtime}", *DEV, "--settings", str(settings)],
+            [sys.executable, "-m", f"cloudid_servers.{runtime}", *DEV, "--settings", str(settings)],
             cwd=ROOT,
             stdout=subprocess.PIPE if is_pipe else file,
             stderr=subprocess.DEVNULL,

@@ -9,9 +9,9 @@ import pytest
 
 from cloudid_core.audit.chain import OPENED, Chain
 from cloudid_core.audit.device import Device
-from servers.audit.files import File
-from servers.host.host import Host
-from servers.runtime.runtime import Runtime
+from cloudid_servers.audit.files import File
+from cloudid_servers.host.host import Host
+from cloudid_servers.runtime.runtime import Runtime
 from tests.hosts.opened import RUNTIMES, on
 
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)

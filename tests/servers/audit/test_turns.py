@@ -12,9 +12,9 @@ from cloudid_core.effects import Record, gather, within
 from cloudid_core.errors import RecordFailed, TimeIsUp
 from cloudid_core.events import DeviceChanged
 from cloudid_core.run import run
-from servers.audit.files import File
-from servers.audit.verify import verify
-from servers.host.host import Host
+from cloudid_servers.audit.files import File
+from cloudid_servers.audit.verify import verify
+from cloudid_servers.host.host import Host
 from tests.hosts.opened import RUNTIMES, on
 
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)

@@ -9,8 +9,8 @@ import pytest
 
 from cloudid_core.audit.chain import CLOSED, Chain
 from cloudid_core.audit.device import Device
-from servers.audit.__main__ import main
-from servers.audit.verify import Report, verify
+from cloudid_servers.audit.__main__ import main
+from cloudid_servers.audit.verify import Report, verify
 
 DEVICE = Device(name="file", type="file", key="5a" * 32)
 OTHER = Device(name="file", type="file", key="a5" * 32)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cloudid_core.effects import HttpResponse
-from servers.provider_simulator.arm.conventions import action_of
-from servers.provider_simulator.engine.requests import Call
+from cloudid_servers.provider_simulator.arm.conventions import action_of
+from cloudid_servers.provider_simulator.engine.requests import Call
 
 from ..cloud import BASE, MANAGEMENT, Cloud, claims_of, code_of, read
 

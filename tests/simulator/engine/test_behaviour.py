@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cloudid_core.effects import HttpResponse
-from servers.provider_simulator.engine.requests import Call, Caller, Refusal
-from servers.provider_simulator.engine.throttling import Throttle
+from cloudid_servers.provider_simulator.engine.requests import Call, Caller, Refusal
+from cloudid_servers.provider_simulator.engine.throttling import Throttle
 
 from ..cloud import ASSIGNMENT, NAMED, UPSERT, Cloud, code_of, read
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from servers.provider_simulator.engine.behaviour import Replica
-from servers.provider_simulator.engine.replicas import Replication, Table
+from cloudid_servers.provider_simulator.engine.behaviour import Replica
+from cloudid_servers.provider_simulator.engine.replicas import Replication, Table
 
 from ..cloud import ASSIGNMENT, BASE, NAMED, UPSERT, Cloud, code_of, read
 

@@ -7,7 +7,7 @@ import base64
 import jwt
 from cryptography import x509
 
-from servers.provider_simulator.identity.keys import signing_key
+from cloudid_servers.provider_simulator.identity.keys import signing_key
 
 
 def test_a_key_is_2048_bits_and_found_again() -> None:
