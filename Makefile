@@ -16,7 +16,7 @@ READY := $(VENV)/.ready-$(PACKAGES)
 READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
 
 # The optional dependencies behind each file of requirements/.
-EXTRAS_demo := trio aiohttp
+EXTRAS_demo := server
 EXTRAS_test := $(EXTRAS_demo) postgres bench dev
 EXTRAS_vendor-sdks := $(EXTRAS_test) vendor-sdks
 

@@ -1,0 +1,42 @@
+"""Extras: which optional packages a program needs, and what to install where one is missing.
+
+It imports nothing but the standard library, so that it works where nothing else is installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+EXTRAS: Final = {
+    "aiohttp": "aiohttp",
+    "click": "server",
+    "h11": "server",
+    "httpcore": "trio",
+    "httpx": "trio",
+    "psycopg": "postgres",
+    "structlog": "server",
+    "trio": "trio",
+}
+"""The extra of the project that has a package, by the name that the package is imported by."""
+
+
+def remedy(error: ImportError) -> str | None:
+    """What to install, if an import failed because an optional package is missing; `None` for every other failure."""
+    package = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or package not in EXTRAS:
+        return None
+    return f"the package {package} is missing: pip install 'cloudid[{EXTRAS[package]}]'"
+
+
+@contextmanager
+def required() -> Iterator[None]:
+    """Ends the program with one line that says what to install, where the block lacks an optional package."""
+    try:
+        yield
+    except ImportError as error:
+        if text := remedy(error):
+            sys.exit(f"error: {text}")
+        raise

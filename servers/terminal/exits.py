@@ -1,0 +1,24 @@
+"""Exit codes: what a script learns from a command."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from ..runtime.interrupts import INTERRUPTED
+
+
+class Exit(IntEnum):
+    DONE = 0
+    FAILED = 1
+    UNUSABLE = 2
+    INTERRUPTED = INTERRUPTED
+
+
+EXITS: Final = {
+    Exit.DONE: "It was done. A check, a test or a verification found nothing wrong.",
+    Exit.FAILED: "It was refused or failed, and one line on standard error says why; or a check, a test or a "
+    "verification found something wrong, and its report says what.",
+    Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read.",
+    Exit.INTERRUPTED: "Ctrl-C ended it.",
+}

@@ -1,0 +1,94 @@
+"""Output: tables for people on a terminal, JSON in a pipe."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+import click
+from attrs import frozen
+
+GAP: Final = "  "
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+@frozen
+class Output:
+    """Where a command writes what it found. Standard output has the answer alone; notes go to standard error."""
+
+    format: Format
+
+    def record(self, data: Mapping[str, Any]) -> None:
+        """One thing: a line for each of its members, or an object."""
+        width = max(map(len, data), default=0)
+        lines = [f"{name.ljust(width)}{GAP}{_cell(value)}".rstrip() for name, value in data.items()]
+        click.echo(_json(data) if self.format is Format.JSON else "\n".join(lines))
+
+    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+        """Several things of a kind: a table of these members, or an array of objects with all of them."""
+        shown = [[row.get(column) for column in columns] for row in rows]
+        click.echo(_json(rows) if self.format is Format.JSON else table(shown, columns))
+
+    def note(self, text: str) -> None:
+        """For a person who reads along; nothing that a script needs."""
+        if self.format is Format.TABLE:
+            click.echo(printable(text), err=True)
+
+
+def table(rows: Sequence[Sequence[object]], heads: Sequence[str]) -> str:
+    """Columns as wide as their widest cell, below their heads."""
+    lines = [tuple(heads), *(tuple(_cell(value) for value in row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    return "\n".join(
+        GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def with_output(default: Format | None = None) -> Callable[[F], F]:
+    """Adds the option `--format`, and hands the command an `Output` as `output`.
+
+    `default` is the format without the option; `None`: a table on a terminal, JSON in a pipe.
+    """
+    shown = default.value if default else "table on a terminal, json in a pipe"
+
+    def decorate(command: F) -> F:
+        @click.option(
+            "--format", "format_", type=click.Choice([each.value for each in Format]), help=f"Default: {shown}."
+        )
+        @functools.wraps(command)
+        def decorated(*args: Any, format_: str | None, **options: Any) -> Any:
+            found = Format(format_) if format_ else default or (Format.TABLE if sys.stdout.isatty() else Format.JSON)
+            return command(*args, output=Output(found), **options)
+
+        return decorated  # type: ignore[return-value]
+
+    return decorate
+
+
+def printable(text: str) -> str:
+    """The text without control characters: what a server sent must not steer a terminal."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text)
+
+
+def _cell(value: object) -> str:
+    """A value within a line."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
+    return printable(str(text)).replace("\n", "\\n")
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False)

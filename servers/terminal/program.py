@@ -1,0 +1,79 @@
+"""Programs: from a command line to an exit code, with errors of one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import click
+
+from cloudid_core.errors import CloudidError
+
+from .. import extras
+from ..machine import streams
+from ..runtime.interrupts import until_interrupted
+from ..settings.settings import SettingsError
+from .exits import Exit
+
+TRACEBACK: Final = "CLOUDID_TRACEBACK"
+"""The environment variable that has a bug end a command with a traceback."""
+
+
+class Failed(click.ClickException):
+    """A command cannot do what it should; the text says why, and what to do."""
+
+
+def run(command: click.Command, program: str, arguments: Sequence[str] | None = None, obj: object = None) -> int:
+    """Do what a command line says, and answer the exit code; what is wrong is a line on standard error.
+
+    `obj` is what the commands find in their context. `arguments`: without them, those of the process.
+    """
+    streams.open_missing()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return until_interrupted(lambda: with_reasons(lambda: _invoke(command, program, words, obj)))
+
+
+def with_reasons(work: Callable[[], int | None]) -> int:
+    """The exit code of some work: its own, or another with the reason on stderr when it fails."""
+    try:
+        return work() or Exit.DONE
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        streams.write(streams.STDERR, f"{error.format_message()}\n")
+        return Exit.UNUSABLE
+    except click.UsageError as error:
+        return _complain(_usage(error), Exit.UNUSABLE)
+    except click.ClickException as error:
+        return _complain(error.format_message(), error.exit_code)
+    except BrokenPipeError:
+        return Exit.FAILED  # nobody reads on
+    except (SettingsError, CloudidError, OSError) as error:
+        return _complain(str(error), Exit.FAILED)
+    except ImportError as error:
+        if text := extras.remedy(error):
+            return _complain(text, Exit.FAILED)
+        raise
+    except Exception as bug:  # whatever it is, a person gets one line
+        if os.environ.get(TRACEBACK):
+            raise
+        text = f"a bug of cloudid ({type(bug).__name__}): set {TRACEBACK}=1, run it again, and report what it prints"
+        return _complain(text, Exit.FAILED)
+
+
+def _invoke(command: click.Command, program: str, words: list[str], obj: object) -> int:
+    with command.make_context(program, words, obj=obj) as context:
+        code = command.invoke(context)
+    return code if isinstance(code, int) else Exit.DONE
+
+
+def _usage(error: click.UsageError) -> str:
+    where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
+    return f"{' '.join(error.format_message().split()).rstrip('.')}{where}"
+
+
+def _complain(text: str, code: int) -> int:
+    streams.write(streams.STDERR, f"error: {text}\n")
+    return code

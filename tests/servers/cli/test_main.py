@@ -1,0 +1,112 @@
+"""`cloudid`: its list of commands, its help, completion, and how errors end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cloudid_core.version import VERSION
+from cloudid_servers.cli.main import COMMANDS, SECTIONS, Listed, commands
+from cloudid_servers.terminal import Exit, Failed, run
+
+from ..running import PATIENCE, ROOT
+
+
+def cloudid(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cloudid_servers.cli", *arguments],
+        cwd=ROOT,
+        env=environment or None,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("listed", COMMANDS, ids=lambda listed: listed.name)
+def test_the_list_says_what_the_command_says_of_itself(listed: Listed) -> None:
+    command = listed.load()
+    assert (listed.name, listed.summary) == (command.name, command.get_short_help_str(200).rstrip("."))
+    assert listed.section in SECTIONS
+
+
+def test_the_help_has_every_command_in_its_section() -> None:
+    text = CliRunner().invoke(commands, ["--help"]).stdout
+    places = [text.index(f"\n{section}:") for section in SECTIONS if any(c.section == section for c in COMMANDS)]
+    assert places == sorted(places)
+    for listed in COMMANDS:
+        assert text.index(f"\n  {listed.name} ") > text.index(f"\n{listed.section}:")
+
+
+def test_the_version_is_that_of_the_core() -> None:
+    shown = cloudid("--version")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"cloudid {VERSION}\n", "")
+
+
+def test_help_without_a_command_is_no_success() -> None:
+    shown = cloudid()
+    assert (shown.returncode, shown.stdout) == (Exit.UNUSABLE, "")
+    assert shown.stderr.startswith("Usage: cloudid ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete_the_commands(shell: str) -> None:
+    assert "_CLOUDID_COMPLETE" in cloudid("completion", shell).stdout
+    asked = {"_CLOUDID_COMPLETE": f"{shell}_complete", "COMP_WORDS": "cloudid comp", "COMP_CWORD": "1"}
+    if shell == "fish":
+        asked["COMP_CWORD"] = "comp"
+    assert "completion" in cloudid(**asked).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, line",
+    [
+        (["nowhere"], "error: No such command 'nowhere'; see cloudid --help\n"),
+        (["--nothing"], "error: No such option '--nothing'; see cloudid --help\n"),
+        (["completion"], "error: Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; "),
+    ],
+)
+def test_what_is_not_understood_is_one_line(arguments: list[str], line: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(commands, "cloudid", arguments) == Exit.UNUSABLE
+    stderr = capfd.readouterr().err
+    assert stderr.startswith(line)
+    assert stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "failure, code, line",
+    [
+        (Failed("do this"), Exit.FAILED, "error: do this\n"),
+        (OSError(2, "No such file", "a"), Exit.FAILED, "error: [Errno 2] No such file: 'a'\n"),
+        (ModuleNotFoundError("x", name="trio.abc"), Exit.FAILED, "pip install 'cloudid[trio]'\n"),
+        (KeyError("secret"), Exit.FAILED, "error: a bug of cloudid (KeyError): set CLOUDID_TRACEBACK=1"),
+        (BrokenPipeError(), Exit.FAILED, ""),
+        (KeyboardInterrupt(), Exit.INTERRUPTED, ""),
+    ],
+)
+def test_a_failure_is_one_line(failure: BaseException, code: int, line: str, capfd: pytest.CaptureFixture[str]) -> None:
+    @click.command()
+    def failing() -> None:
+        raise failure
+
+    assert run(failing, "failing", []) == code
+    stderr = capfd.readouterr().err
+    assert line in stderr
+    assert "secret" not in stderr
+    assert stderr.count("\n") == bool(line)
+
+
+def test_a_bug_can_be_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDID_TRACEBACK", "1")
+
+    @click.command()
+    def failing() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        run(failing, "failing", [])

@@ -1,0 +1,52 @@
+"""Output: tables for people, JSON for programs, and nothing that steers a terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cloudid_servers.terminal import Format, Output, printable, with_output
+
+ROWS: Final[list[dict[str, Any]]] = [
+    {"name": "a", "seconds": 5, "tags": ["x"], "more": 1},
+    {"name": "longer", "seconds": None, "tags": [], "more": 2},
+]
+
+
+@click.command()
+@with_output()
+def data(output: Output) -> None:
+    output.rows(ROWS, ("name", "seconds", "tags"))
+    output.note("read along")
+
+
+@click.command()
+@with_output(Format.TABLE)
+def report(output: Output) -> None:
+    output.record({"name": "a\x1b[2J\nb", "is_good": True})
+
+
+def test_a_pipe_gets_json_with_every_member() -> None:
+    ran = CliRunner().invoke(data)
+    assert (json.loads(ran.stdout), ran.stderr) == (ROWS, "")
+
+
+def test_a_person_gets_a_table_with_the_chosen_columns() -> None:
+    ran = CliRunner().invoke(data, ["--format", "table"])
+    assert ran.stdout.splitlines() == ["name    seconds  tags", 'a       5        ["x"]', "longer           []"]
+    assert ran.stderr == "read along\n"
+
+
+def test_a_report_is_for_people_in_a_pipe_too() -> None:
+    ran = CliRunner().invoke(report)
+    assert ran.stdout.splitlines() == ["name     a\\x1b[2J\\nb", "is_good  yes"]
+    assert json.loads(CliRunner().invoke(report, ["--format", "json"]).stdout)["is_good"] is True
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\x00", "\r", "\x9b", "\u202e", "\u2028"])
+def test_what_steers_a_terminal_is_shown_as_an_escape(letter: str) -> None:
+    assert printable(f"a{letter}b").isprintable()

@@ -1,0 +1,43 @@
+"""Extras: each optional package is named with an extra that has it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Final
+
+import pytest
+
+from cloudid_servers.extras import EXTRAS, remedy, required
+
+from .running import ROOT
+
+OPTIONAL: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def packages(extra: str) -> set[str]:
+    """The packages of an extra, with those of the extras that it names."""
+    found: set[str] = set()
+    for requirement in OPTIONAL[extra]:
+        name, _, others = re.fullmatch(r"([a-z0-9-]+)(\[([a-z,-]+)\])?.*", requirement).group(1, 2, 3)  # type: ignore[union-attr]
+        found |= {name} if name != "cloudid" else set().union(*map(packages, others.split(",")))
+    return found
+
+
+@pytest.mark.parametrize("package", EXTRAS)
+def test_the_named_extra_has_the_package(package: str) -> None:
+    assert package in packages(EXTRAS[package])
+
+
+def test_every_package_of_the_programs_is_known() -> None:
+    assert set().union(*map(packages, ("server", "postgres"))) == set(EXTRAS)
+
+
+def test_only_a_missing_optional_package_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert remedy(ModuleNotFoundError("no", name="json")) is None
+    assert remedy(ImportError("cannot import name", name="trio")) is None
+    with pytest.raises(SystemExit) as ended, required():
+        raise ModuleNotFoundError("no", name="psycopg.pq")
+    assert ended.value.code == "error: the package psycopg is missing: pip install 'cloudid[postgres]'"
+    with pytest.raises(ImportError), required():
+        raise ImportError("other")
