@@ -8,9 +8,9 @@
                                        "resource_group", "location",
                                        "identities": {"system_assigned": bool, "user_assigned": [name]},
                                        "groups": [name or id], "scale_set", "resource_name", "resource_type",
-                                       "reader": bool} -> 201 and the machine as in the world. A reader's identities
-                                       may read the resource manager and the directory. Missing groups and identities
-                                       are created.
+                                       "reader": bool, "arc_key_file"} -> 201 and the machine as in the world. A
+                                       reader's identities may read the resource manager and the directory. Missing
+                                       groups and identities are created.
     DELETE /simulator/machines/{name}  204, or 404
     GET    /simulator/federations      the federated identity credentials of all applications
     POST   /simulator/federations      {"client_id", "issuer", "subject", "audience"} -> 201 and the credential with its
@@ -68,6 +68,7 @@ MACHINE: Final[Shape] = {
     "resource_name": (str,),
     "resource_type": (str,),
     "reader": (bool,),
+    "arc_key_file": (str,),
 }
 IDENTITIES: Final[Shape] = {"system_assigned": (bool,), "user_assigned": (list,)}
 ROTATION: Final[Shape] = {"remove_old": (bool,)}
@@ -131,6 +132,8 @@ def _show_machine(machine: Machine) -> Json:
         "instance_id": machine.instance_id,
         "scale_set": machine.scale_set.name if machine.scale_set else None,
         "principals": [identity.principal_id for identity in machine.identities],
+        "platform_secret": machine.platform_secret,
+        "arc_key_file": machine.arc_key_file,
     }
 
 

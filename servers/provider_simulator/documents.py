@@ -24,7 +24,18 @@ The vendor's libraries work unchanged. They require TLS: with `--tls` the simula
 path, which clients use as their bundle of trusted certificates (`REQUESTS_CA_BUNDLE`, `SSL_CERT_FILE`). The login
 service also answers below `/TENANT`, for libraries whose authority has the tenant as the first segment of its path;
 its documents name addresses in the form that they were asked in.
-`AZURE_POD_IDENTITY_AUTHORITY_HOST=URL/machines/NAME` makes a machine's metadata service known to them.
+
+What makes the identity of the machine NAME known to them, and to `cloudid login`; `GET /simulator/world` shows the
+machine's `platform_secret` and `arc_key_file`:
+
+| As | Environment |
+|---|---|
+| a virtual machine | `AZURE_POD_IDENTITY_AUTHORITY_HOST=URL/machines/NAME` |
+| an App Service | `IDENTITY_ENDPOINT=URL/machines/NAME/msi/token`, `IDENTITY_HEADER`: the `platform_secret` |
+| a server in Arc | `IDENTITY_ENDPOINT=URL/machines/NAME/arc/token`, `IMDS_ENDPOINT=URL/machines/NAME` |
+
+Arc's agent writes the key that it asks for into a file. The simulator writes nothing: put the `platform_secret` into
+`arc_key_file`, which clients read only in the folder of the real agent.
 
 It requires no sign-in at its control API, so it listens on loopback only unless `--allow-remote` is given.
 

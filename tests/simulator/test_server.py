@@ -176,6 +176,11 @@ def test_the_vendors_library_gets_tokens_from_a_machine(
     with pytest.raises((ClientAuthenticationError, CredentialUnavailableError), match="Identity not found"):
         token("vm-bare")
 
+    shop = next(machine for machine in world["machines"] if machine["name"] == "shop")
+    monkeypatch.setenv("IDENTITY_ENDPOINT", f"{running.url}/machines/shop/msi/token")
+    monkeypatch.setenv("IDENTITY_HEADER", shop["platform_secret"])
+    assert claims_of(token("as an App Service"))["oid"] == principals["shop"][0]
+
 
 def program(*options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(

@@ -1,7 +1,11 @@
-"""The metadata services of the machines: identity tokens, and facts about the machine."""
+"""The metadata services of the machines: identity tokens, and facts about the machine.
+
+The same machine has its tokens as a virtual machine, as an App Service, and from the agent of Arc.
+"""
 
 from __future__ import annotations
 
+import hmac
 import re
 from typing import Final
 
@@ -20,6 +24,8 @@ RENEW_BEFORE: Final = 300
 
 AUDIENCE: Final = re.compile(r"[a-z]{2,10}://\S{1,500}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+APP_SERVICE: Final = "/msi/token"
+ARC: Final = "/arc/token"
 SELECTORS: Final = ("client_id", "object_id", "msi_res_id", "mi_res_id")
 
 
@@ -33,7 +39,7 @@ def render_error(world: World, refusal: Refusal) -> HttpResponse:
 
 def authenticate(world: World, call: Call) -> Caller:
     """Require the header that proves that the caller controls the request, and refuse forwarded requests."""
-    if call.headers.get("metadata", "").lower() != "true":
+    if not call.path.endswith(APP_SERVICE) and call.headers.get("metadata", "").lower() != "true":
         raise bad_request("Required metadata header not specified")
     if "x-forwarded-for" in call.headers:
         raise bad_request("Forwarded requests are not answered.")
@@ -49,6 +55,26 @@ def _machine(world: World, call: Call) -> Machine:
     if machine is None:
         raise Refusal(404, "not_found", "No machine has that name.")
     return machine
+
+
+def _knows_secret(world: World, call: Call, shown: str) -> bool:
+    return hmac.compare_digest(shown.encode(), _machine(world, call).platform_secret.encode())
+
+
+def issue_app_service_token(world: World, call: Call) -> HttpResponse:
+    """The token service of App Service and of functions: the platform gives their processes a secret header."""
+    if not _knows_secret(world, call, call.headers.get("x-identity-header", "")):
+        raise Refusal(401, "unauthorized", "The identity header is not that of the platform.")
+    return issue_token(world, call)
+
+
+def issue_arc_token(world: World, call: Call) -> HttpResponse:
+    """The token service of Arc's agent: its key proves that the caller may read the file that the challenge names."""
+    scheme, _, key = call.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic" and _knows_secret(world, call, key):
+        return issue_token(world, call)
+    file = _machine(world, call).arc_key_file
+    raise Refusal(401, "unauthorized", "The key is missing or wrong.", {"www-authenticate": f"Basic realm={file}"})
 
 
 def issue_token(world: World, call: Call) -> HttpResponse:
@@ -137,5 +163,7 @@ METADATA: Final = Service(
     routes=(
         Route("GET", "/machines/{machine}/metadata/identity/oauth2/token", issue_token),
         Route("GET", "/machines/{machine}/metadata/instance", describe_instance),
+        Route("GET", f"/machines/{{machine}}{APP_SERVICE}", issue_app_service_token),
+        Route("GET", f"/machines/{{machine}}{ARC}", issue_arc_token),
     ),
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..engine.immutable import Immutable
 
@@ -63,6 +63,10 @@ class Machine(Immutable):
     vm_id: str
     system: Identity | None
     users: tuple[Identity, ...]
+    platform_secret: str = field(repr=False)
+    """What App Service gives its processes in `IDENTITY_HEADER`, and what Arc's agent writes into its key file."""
+    arc_key_file: str
+    """Where Arc's agent says that its key is."""
     scale_set: ScaleSet | None = None
 
     @property

@@ -15,6 +15,8 @@ from .world import World
 
 KINDS: Final = ("vm", "vmss_uniform", "vmss_flexible", "resource")
 IDENTITIES_GROUP: Final = "identities"
+ARC_KEYS: Final = "/var/opt/azcmagent/tokens"
+"""The folder that Arc's agent writes keys into, on Linux."""
 NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?")
 GROUP_NAME: Final = re.compile(r"[\w().-]{0,89}[\w()-]")
 RESOURCE_TYPE: Final = re.compile(r"[A-Za-z0-9.]{1,60}/[A-Za-z0-9]{1,60}")
@@ -36,6 +38,7 @@ class MachineRequest(Immutable):
     user_assigned: tuple[str, ...] | None = None
     groups: tuple[str, ...] = ()
     reader: bool = False
+    arc_key_file: str | None = None
 
 
 def create_machine(world: World, request: MachineRequest) -> Machine:
@@ -73,6 +76,8 @@ def create_machine(world: World, request: MachineRequest) -> Machine:
         vm_id=world.randomness.guid(f"machine {request.name}"),
         system=system,
         users=users,
+        platform_secret=world.randomness.text(f"platform secret of {request.name}", 32),
+        arc_key_file=request.arc_key_file or f"{ARC_KEYS}/{request.name}.key",
         scale_set=scale_set,
     )
     world.machines[request.name.lower()] = world.resources[instance_id.lower()] = machine

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.effects import HttpResponse
+
 from ..cloud import MANAGEMENT, METADATA, Cloud, claims_of, read
 
 
@@ -176,3 +178,30 @@ def test_a_slash_before_the_query_means_nothing(cloud: Cloud) -> None:
     answers = [cloud.answer("GET", asked, headers=METADATA, query=query).response for asked in (path, f"{path}/")]
     assert answers[0].status == 200
     assert answers[0].body == answers[1].body
+
+
+def platform_token(cloud: Cloud, path: str, **headers: str) -> HttpResponse:
+    query = {"api-version": "2019-08-01", "resource": MANAGEMENT}
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return cloud.answer("GET", f"/machines/shop/{path}", headers=sent, query=query).response
+
+
+def test_app_service_wants_the_header_that_the_platform_gave(cloud: Cloud) -> None:
+    secret = cloud.machine("shop")["platform_secret"]
+    told = read(platform_token(cloud, "msi/token", x_identity_header=secret), 200)
+    assert claims_of(told["access_token"])["xms_mirid"] == claimed(cloud.machine("shop")["resource_id"])
+    for headers in ({}, {"x_identity_header": "wrong"}, {"metadata": "true"}):
+        assert read(platform_token(cloud, "msi/token", **headers), 401)["error"] == "unauthorized"
+
+
+def test_arc_wants_the_key_in_the_file_that_it_names(cloud: Cloud) -> None:
+    machine = cloud.machine("shop")
+    challenge = platform_token(cloud, "arc/token", metadata="true")
+    assert challenge.status == 401
+    assert challenge.headers["www-authenticate"] == f"Basic realm={machine['arc_key_file']}"
+    assert machine["arc_key_file"] == "/var/opt/azcmagent/tokens/shop.key"
+    right, wrong = f"Basic {machine['platform_secret']}", "Basic wrong"
+    assert platform_token(cloud, "arc/token", metadata="true", authorization=right).status == 200
+    assert platform_token(cloud, "arc/token", metadata="true", authorization=wrong).status == 401
+    assert platform_token(cloud, "arc/token", authorization=right).status == 400
+    assert cloud.create("edge", arc_key_file="/tmp/edge.key")["arc_key_file"] == "/tmp/edge.key"
