@@ -14,6 +14,8 @@ import pytest
 
 import cloudid_core
 
+from .pages.blocks import python_of
+
 ROOT: Final = Path(__file__).parent.parent
 EMBEDDING: Final = (ROOT / "docs" / "own-host.md").read_text()
 LISTED: Final = dict(re.findall(r"^\| `(cloudid_core[a-z_.]*)` \| (.*) \|$", EMBEDDING, re.MULTILINE))
@@ -46,7 +48,7 @@ def not_public(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_pages_import_what_is_public(page: str) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    blocks = python_of(page)
     assert any(list(imports(block)) for block in blocks)
     assert [each for block in blocks for each in not_public(block)] == []
 

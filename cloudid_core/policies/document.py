@@ -31,7 +31,7 @@ _OLD_LEVELS: Final[Mapping[str, frozenset[str]]] = {
     "sudo": _WRITE | {"sudo"},
 }
 
-_UNSUPPORTED: Final = frozenset(
+UNSUPPORTED: Final = frozenset(
     {"control_group", "expiration", "list_scan_response_keys_filter_path", "mfa_methods", "pagination_limit"}
 )
 """Restrictions that other services know. To ignore one would grant more than its author wrote."""
@@ -148,10 +148,10 @@ def _rule(pattern: str, block: dict[str, Json]) -> Rule:
         raise ValueError("+* is not a pattern")
     if "{{" in pattern:
         raise ValueError("templates are not supported")
-    if not _UNSUPPORTED.isdisjoint(block):
-        raise ValueError("one of " + ", ".join(sorted(_UNSUPPORTED)) + " is used, and none is supported")
-    if not block.keys() <= _KEYS:
-        raise ValueError("the keys are " + ", ".join(sorted(_KEYS)))
+    if not UNSUPPORTED.isdisjoint(block):
+        raise ValueError("one of " + ", ".join(sorted(UNSUPPORTED)) + " is used, and none is supported")
+    if not block.keys() <= KEYS:
+        raise ValueError("the keys are " + ", ".join(sorted(KEYS)))
     rule = Rule(pattern.removeprefix("/"), _capabilities(block))
     if rule.capabilities == DENY:
         return rule
@@ -168,7 +168,7 @@ def _rule(pattern: str, block: dict[str, Json]) -> Rule:
     return rule
 
 
-_KEYS: Final = frozenset(
+KEYS: Final = frozenset(
     {
         "allowed_parameters",
         "capabilities",

@@ -10,7 +10,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from hmac import digest
-from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -43,8 +42,9 @@ from ..minting import (
     private_key,
     said,
 )
+from ..pages.blocks import python_of
 
-PAGE: Final = (Path(__file__).parent.parent.parent / "docs" / "verify.md").read_text()
+BLOCKS: Final = python_of("docs/verify.md")
 SOMEBODY: Final = "0b1ec700-0000-4000-8000-00000000000f"
 ORDERS: Final = "api://orders"
 
@@ -278,10 +278,6 @@ def test_what_is_refused_without_facts_needs_none() -> None:
     assert code_of(verdict_on(on_machine(bound_locations=["westeurope"]), aud=ORDERS)) is Code.JWT_AUDIENCE_MISMATCH
 
 
-def blocks() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-
-
 def published_keys(request: HttpRequest) -> Scripted:
     return Scripted(HttpResponse(200, {"content-type": "application/json"}, json.dumps(jwks()).encode()))
 
@@ -291,7 +287,7 @@ def page() -> dict[str, Any]:
     """The names that the first block of the page defines, with keys from a server on this machine."""
     names: dict[str, Any] = {}
     with serving(published_keys) as url:
-        exec(blocks()[0].replace("https://login.microsoftonline.com", url), names)
+        exec(BLOCKS[0].replace("https://login.microsoftonline.com", url), names)
     return names
 
 
@@ -319,7 +315,7 @@ def test_the_application_of_the_page_knows_its_callers(page: dict[str, Any]) -> 
 
 def test_the_dependency_of_the_page_is_short() -> None:
     """Ten lines between the route and the verdict."""
-    dependency = re.search(r"async def caller.*?\n\n", blocks()[0], re.DOTALL)
+    dependency = re.search(r"async def caller.*?\n\n", BLOCKS[0], re.DOTALL)
     assert dependency
     assert len(dependency[0].strip().splitlines()) <= 10
 
@@ -332,6 +328,6 @@ def test_the_facts_of_the_page_are_handed_back(page: dict[str, Any]) -> None:
         return "westeurope", (PRINCIPAL,)
 
     names = {**page, "look_up": look_up, "verifier": on_machine(bound_locations=["westeurope"])}
-    exec(blocks()[1], names)
+    exec(BLOCKS[1], names)
     assert isinstance(names["verdict_on"](mint(), NOW), Admitted)
     assert asked == [VM]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +13,11 @@ import pytest
 
 from cloudid_core.testing import NotConforming
 from cloudid_servers.provider_simulator import Simulator, start
+from tests.pages.blocks import python_of
 from tests.waiting import PATIENT
 
 from .foreign import served
-from .running import ROOT, initialise
+from .running import initialise
 from .story import RESOURCE, login_form
 
 SETTINGS: Final = """
@@ -28,12 +28,7 @@ directory = "{0}/graph"
 """
 
 
-def blocks(page: str) -> list[str]:
-    """The code of a page."""
-    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
-
-
-IN_FASTAPI, IN_AIOHTTP, CONFORMANCE = blocks("embedding.md")
+IN_FASTAPI, IN_AIOHTTP, CONFORMANCE = python_of("docs/embedding.md")
 SERVED: Final = (("uvicorn", IN_FASTAPI), ("hypercorn on trio", IN_FASTAPI), ("aiohttp", IN_AIOHTTP))
 
 
@@ -84,7 +79,7 @@ def test_a_machine_logs_in_beside_other_routes(by: str, block: str, cloud: str, 
 
 def test_the_test_of_the_page_holds_the_host_of_the_other_page_to_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("own_host")
-    exec(blocks("own-host.md")[0], module.__dict__)
+    exec(python_of("docs/own-host.md")[0], module.__dict__)
     monkeypatch.setitem(sys.modules, "own_host", module)
     test = defined(CONFORMANCE)["test_the_host_conforms"]
     test()

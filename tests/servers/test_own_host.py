@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,12 +19,12 @@ from cloudid_core.testing import check_host, provider_checks
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.settings.settings import clouds_at
 from tests.hosts.opened import serving
+from tests.pages.blocks import python_of
 from tests.waiting import PATIENCE, PATIENT, until
 
-from .running import ROOT
 from .story import RESOURCE, login_form
 
-BLOCKS: Final = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "own-host.md").read_text(), re.DOTALL)
+BLOCKS: Final = python_of("docs/own-host.md")
 STEP: Final = 0.01
 
 

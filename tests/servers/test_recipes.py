@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -14,14 +13,9 @@ import pytest
 from cloudid_core import Secret, Settings, initialise, run_now
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from cloudid_core.testing import check_host_now
-
-from .running import ROOT
+from tests.pages.blocks import python_of
 
 KEY: Final = "5a" * 32
-
-
-def blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
 class Engine:
@@ -65,7 +59,7 @@ def page(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names that the page defines, on the host of the README."""
     monkeypatch.setenv("CLOUDID_MASTER_KEY", KEY)
     names: dict[str, Any] = {"print": lambda event: None}
-    exec("\n\n".join((blocks("README.md")[0], *blocks("docs/recipes.md"))), names)
+    exec("\n\n".join((python_of("README.md")[0], *python_of("docs/recipes.md"))), names)
     return names
 
 

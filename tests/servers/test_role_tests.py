@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import httpx
 import pytest
 
 from cloudid_servers.role_tests.program import TOKEN, main
+from tests.pages.blocks import blocks_of
 from tests.waiting import PATIENCE, PATIENT
 
 from .running import ROOT, Running
@@ -61,12 +61,11 @@ def write(path: Path, **content: object) -> str:
 def test_the_example_of_the_page_is_what_the_program_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (source,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    (printed,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "roles.toml").write_text(source)
+    [source], [printed] = blocks_of("docs/role-tests.md", "toml"), blocks_of("docs/role-tests.md", "text")
+    (tmp_path / "roles.toml").write_text(source.text)
     monkeypatch.chdir(tmp_path)
     assert main(["roles.toml"]) == 0
-    assert capsys.readouterr().out == printed
+    assert capsys.readouterr().out == printed.text
 
 
 def test_cases_that_go_as_expected_end_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

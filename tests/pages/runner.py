@@ -1,0 +1,234 @@
+"""Runs a page: its commands in one shell, in order, in an empty folder; what comes is compared with what it shows.
+
+A page is executed as it stands. In a block of `console`, a line that begins with `$ ` is a command, which goes on in
+the next lines while a quote or a backslash is open; the lines below it are all that it prints. `…` in a line stands for
+whatever varies there, and alone on a line for any number of lines. Marks above a block say what else there is to know:
+
+    <!-- file: NAME -->       the block is written to this file
+    <!-- fails -->            the last command of the block fails
+    <!-- the server -->       the output is that of the page's own server, which runs already
+    <!-- needs WHAT: TEST --> nothing of the block runs here, since WHAT is not there; TEST looks after it
+
+`python -m tests.pages.runner PAGE` shows what comes, for whoever writes a page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from tests.servers.running import Running
+from tests.waiting import PATIENCE
+
+from .blocks import ROOT, Block, parse
+
+PROGRAMS: Final = Path(__file__).parent / "programs"
+"""Programs of others that pages call, which here talk to the simulated cloud."""
+ADDRESS: Final = "http://127.0.0.1:8200"
+METADATA: Final = "http://169.254.169.254"
+SHOWN: Final = ("text", "json", "hcl", "toml", "python", "")
+"""Languages of blocks that need no mark: nothing runs in them."""
+MARKS: Final = ("file", "fails", "the server", "printed", "end")
+"""The last two enclose what is printed from a table."""
+_NEEDS: Final = re.compile(r"needs ([\w' ]+)")
+_END: Final = "\x1e"
+
+
+class PageIsWrong(AssertionError):
+    """What a page shows is not what comes."""
+
+
+@frozen
+class Command:
+    """A command of a page, and what it shows below it."""
+
+    text: str
+    shown: str
+    line: int
+    fails: bool = False
+
+
+@frozen
+class File:
+    """A file that a page has its readers write."""
+
+    name: str
+    text: str
+
+
+@frozen
+class Shown:
+    """Output of the server that runs for the page."""
+
+    text: str
+    line: int
+
+
+Step = Command | File | Shown
+
+
+@frozen
+class Place:
+    """The server and the simulated cloud that a page runs against."""
+
+    url: str
+    root_token: str
+    simulator: str
+    introduction: str
+    """What the server printed at its start."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"VAULT_ADDR": self.url, "VAULT_TOKEN": self.root_token, "SIMULATOR": self.simulator}
+
+    def put_into(self, text: str) -> str:
+        """A text of a page with the addresses of this place."""
+        return text.replace(ADDRESS, self.url).replace(METADATA, f"{self.simulator}/machines/web")
+
+
+@contextmanager
+def place(server: str) -> Iterator[Place]:
+    """A new server with everything in memory, and a simulated cloud of its own."""
+    with Running(f"cloudid_servers.{server}", "--dev", "--listen", "127.0.0.1:0") as running:
+        said = dict(line.partition(": ")[::2] for line in running.introduction)
+        introduction = "\n".join((*running.introduction, f"listening on {running.url}"))
+        yield Place(running.url, said["root token"], said["provider simulator"], introduction)
+
+
+def steps_of(text: str) -> list[Step]:
+    """What a page has its readers do, in order."""
+    return [step for block in parse(text) for step in _steps(block)]
+
+
+def _steps(block: Block) -> Iterator[Step]:
+    names = [name for name in block.marks if name not in MARKS]
+    if any(_NEEDS.fullmatch(name) for name in names):
+        _require_test(*(value for name, value in block.marks.items() if _NEEDS.fullmatch(name)))
+    elif names:
+        raise PageIsWrong(f"line {block.line}: nobody knows the mark {names}")
+    elif "file" in block.marks:
+        yield File(block.marks["file"], block.text)
+    elif "the server" in block.marks:
+        yield Shown("\n".join(line for line in block.text.splitlines() if not line.startswith("$ ")), block.line)
+    elif block.language == "console":
+        yield from _commands(block)
+    elif block.language not in SHOWN:
+        raise PageIsWrong(f"line {block.line}: a block of {block.language} needs a mark that says what becomes of it")
+
+
+def _require_test(name: str) -> None:
+    """That a test is there."""
+    path, _, test = name.partition("::")
+    if not (ROOT / path).is_file() or f"def {test}(" not in (ROOT / path).read_text():
+        raise PageIsWrong(f"there is no test {name}")
+
+
+def _commands(block: Block) -> Iterator[Command]:
+    lines = block.text.splitlines()
+    starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
+    if starts[:1] != [0]:
+        raise PageIsWrong(f"line {block.line}: a block of console begins with a command")
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        text, shown = lines[start][2:], lines[start + 1 : end]
+        while not _is_whole(text) and shown:
+            text += "\n" + shown.pop(0)
+        fails = "fails" in block.marks and start == starts[-1]
+        yield Command(text, "\n".join(shown), block.line + start, fails)
+
+
+def _is_whole(command: str) -> bool:
+    """Whether no quote and no backslash is open at the end."""
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return True
+
+
+def script_of(steps: list[Step]) -> str:
+    """A script for the shell, which prints the status of each command behind its output."""
+    parts = []
+    for step in steps:
+        match step:
+            case File(name, text):
+                parts.append(f"cat > {shlex.quote(name)} <<'{_END}'\n{text}{_END}")
+            case Command(text):
+                parts.append(f"{text}\nprintf '{_END}%d{_END}' $?")
+            case Shown():
+                pass
+    return "\n".join(parts) + "\n"
+
+
+def outputs(steps: list[Step], folder: Path, environment: Mapping[str, str]) -> list[tuple[str, int]]:
+    """What each command of a page prints when all are run in a folder, and its status."""
+    ran = subprocess.run(
+        ["bash", "-c", script_of(steps)],
+        cwd=folder,
+        env={
+            "PATH": os.pathsep.join((str(PROGRAMS), str(Path(sys.executable).parent), os.environ["PATH"])),
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            **environment,
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    *pairs, rest = ran.stdout.split(_END)
+    if len(pairs) != 2 * sum(isinstance(step, Command) for step in steps):
+        raise PageIsWrong(f"the shell ended after {len(pairs) // 2} commands: {rest}")
+    return [(output, int(status)) for output, status in zip(pairs[::2], pairs[1::2], strict=True)]
+
+
+def is_shown(shown: str, came: str) -> bool:
+    """Whether output is that which a page shows."""
+    lines = [re.escape(line.rstrip()).replace("…", ".*") for line in shown.splitlines()]
+    pattern = "".join("(?:.*\n)*" if line == ".*" else f"{line}[ ]*\n" for line in lines)
+    return re.fullmatch(pattern, came.rstrip("\n") + "\n" if came.strip() else "") is not None
+
+
+def check(text: str, at: Place, folder: Path) -> None:
+    """Run a page's text. Raises `PageIsWrong` with the first line that does not show what comes."""
+    steps = steps_of(at.put_into(text))
+    came = iter(outputs(steps, folder, at.environment))
+    for step in steps:
+        match step:
+            case Shown(shown, line) if not is_shown(shown, at.introduction):
+                raise PageIsWrong(f"line {line}: the server printed\n{at.introduction}")
+            case Command(command, shown, line, fails):
+                output, status = next(came)
+                if bool(status) != fails or not is_shown(shown, output):
+                    raise PageIsWrong(f"line {line}: status {status}\n$ {command}\n{output}")
+
+
+def missing_programs(text: str, *known: str) -> list[str]:
+    """Which of these programs a page calls, and this machine lacks."""
+    return [name for name in known if re.search(rf"\b{name} ", text) and shutil.which(name) is None]
+
+
+def show(page: str) -> None:
+    """Print what each command of a page prints."""
+    with place("trio_server") as at, tempfile.TemporaryDirectory() as folder:
+        steps = steps_of(at.put_into((ROOT / page).read_text()))
+        commands = [step for step in steps if isinstance(step, Command)]
+        for command, (output, status) in zip(commands, outputs(steps, Path(folder), at.environment), strict=True):
+            sys.stdout.write(f"$ {command.text}\n{output}" + (f"[{status}]\n" if status else ""))
+
+
+if __name__ == "__main__":
+    show(sys.argv[1])
