@@ -66,12 +66,13 @@ async def _serve(setup: Setup) -> None:
                 listener.listen(BACKLOG)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, lambda: (end_drain if stop.is_set() else stop).set())
-            loop.add_signal_handler(signal.SIGHUP, setup.reload.run, log)
+            loop.add_signal_handler(signal.SIGHUP, setup.reload_settings, log)
             settle()
             setup.announce(*runner.addresses[0][:2])
             await stop.wait()
             log.info("draining", connections=len(server.admitted))
             app.is_draining = True
+            setup.overseer.stopping()
             for site in runner.sites:
                 await site.stop()
             server.admitted.end_idle()

@@ -9,6 +9,7 @@ import ssl
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ from ..host.read_budget import ReadBudget
 from ..logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from ..machine import streams
 from ..machine.platform_identity import Platform
+from ..machine.service_manager import Overseer, ServiceManager
 from ..processes.listeners import bind
 from ..processes.reload import Reload
 from ..processes.workers import Worker
@@ -63,6 +65,10 @@ class Setup:
     """What the workers share."""
 
     reload: Reload = field(default=Factory(lambda setup: _reload_of(setup.server), takes_self=True))
+
+    @property
+    def overseer(self) -> Overseer:
+        return self.worker or ServiceManager(os.environ)
 
     @property
     def platform(self) -> Platform:
@@ -112,6 +118,7 @@ class Setup:
         host.audit.report = log.warning
         host.audit.checkpoint_command = self.server.audit_checkpoint_command
         host.read_budget = self.read_budget
+        host.start(partial(self.overseer.keep_alive, host.sleep))
         self.reload.add(lambda server: host.audit.close())
 
     def listen(self) -> Sequence[socket.socket]:
@@ -127,12 +134,17 @@ class Setup:
 
         A worker only tells its parent.
         """
-        if self.worker is not None:
-            self.worker.report_ready()
-            return
-        url = self.url(host, port)
-        streams.write(streams.STDOUT, f"{self.introduction}listening on {url}\n")
-        streams.write(streams.STDERR, self.next_commands(url))
+        if self.worker is None:
+            url = self.url(host, port)
+            streams.write(streams.STDOUT, f"{self.introduction}listening on {url}\n")
+            streams.write(streams.STDERR, self.next_commands(url))
+        self.overseer.ready()
+
+    def reload_settings(self, log: FilteringBoundLogger) -> None:
+        """Let what has changed in the settings count, as far as a running server can."""
+        self.overseer.reloading()
+        self.reload.run(log)
+        self.overseer.ready()
 
 
 def with_issuer(settings: Settings, url: str) -> Settings:

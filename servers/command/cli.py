@@ -30,6 +30,7 @@ from ..host.host import Host
 from ..host.read_budget import ReadBudget
 from ..logs.logs import open_log
 from ..machine import streams
+from ..machine.service_manager import ServiceManager
 from ..processes.listeners import bind
 from ..processes.workers import Supervisor, Worker
 from ..role_tests import program as role_tests
@@ -117,7 +118,7 @@ def _serve_with_workers(options: Options, serve: Callable[[Setup], None]) -> int
 
     log = open_log(server.log_level)
     with closing(ReadBudget(server.provider_read_rate, origins)) as read_budget:
-        return Supervisor(options.workers, sockets, work, announce, log).run()
+        return Supervisor(options.workers, sockets, work, announce, log, ServiceManager(os.environ)).run()
 
 
 def _with_reasons(work: Callable[[], int | None]) -> int:

@@ -25,6 +25,7 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.backoff import Backoff
 
 from ..logs.logs import describe_error
+from ..machine.service_manager import Overseer, ServiceManager
 
 STEADY_SECONDS: Final = 10.0
 """A worker that dies sooner is replaced after a pause."""
@@ -34,8 +35,8 @@ FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @frozen(eq=False)
-class Worker:
-    """What one of the processes knows of itself."""
+class Worker(Overseer):
+    """What one of the processes knows of itself. Its parent tells the service manager."""
 
     number: int
     """From 1 on. A replacement has the number of the worker that died."""
@@ -45,8 +46,7 @@ class Worker:
 
     _ready: int
 
-    def report_ready(self) -> None:
-        """Tell the parent that requests are answered from now on."""
+    def ready(self) -> None:
         with suppress(OSError):  # the parent is gone, and this worker ends soon
             os.write(self._ready, bytes([self.number]))
 
@@ -87,12 +87,14 @@ class Supervisor:
         work: Callable[[Worker], int],
         on_ready: Callable[[], None],
         log: FilteringBoundLogger,
+        manager: ServiceManager,
     ) -> None:
         self._places = [_Place(number) for number in range(1, count + 1)]
         self._sockets = sockets
         self._work = work
         self._on_ready = on_ready
         self._log = log
+        self._manager = manager
         self._is_announced = False
         self._is_stopping = False
         self._code = 0
@@ -122,8 +124,10 @@ class Supervisor:
         for place in self._places:
             if place.start_at <= now:
                 self._start(place)
+        self._manager.give_sign_of_life()
         next_start = min(place.start_at for place in self._places)
-        select.select([self._signals, self._ready], [], [], None if next_start == inf else max(0.0, next_start - now))
+        pause = min(next_start - now, self._manager.watchdog_pause or inf)
+        select.select([self._signals, self._ready], [], [], None if pause == inf else max(0.0, pause))
         self._note_ready()
         numbers = _read(self._signals)
         if signal.SIGCHLD in numbers:
@@ -157,15 +161,20 @@ class Supervisor:
             return 1
 
     def _note_ready(self) -> None:
-        for number in _read(self._ready):
+        told = _read(self._ready)
+        for number in told:
             self._places[number - 1].is_ready = True
-        if not self._is_announced and not self._is_stopping and self._places[0].is_ready:
+        if not told or self._is_stopping:
+            return
+        if not self._is_announced and self._places[0].is_ready:
             for place in self._places:
                 if not place.pid:
                     place.start_at = 0.0
-            if all(place.is_ready for place in self._places):
+        if all(place.is_ready for place in self._places):
+            if not self._is_announced:
                 self._is_announced = True
                 self._on_ready()
+            self._manager.ready()
 
     def _reap(self) -> None:
         """Note which workers have ended, and plan their replacement."""
@@ -186,8 +195,13 @@ class Supervisor:
             self._code = self._code or (1 if code else 0)
 
     def _forward(self, number: int) -> None:
-        if number != signal.SIGHUP:
+        if number == signal.SIGHUP:
+            self._manager.reloading()
+            for place in self._places:
+                place.is_ready = False  # until it has reloaded
+        else:
             self._is_stopping = True
+            self._manager.stopping()
             for place in self._places:
                 place.start_at = inf
             for listener in self._sockets:

@@ -93,6 +93,7 @@ class _Server:
                     listener.close()
                 self._log.info("draining", connections=len(self._shared.connections))
                 self._app.is_draining = True
+                self._setup.overseer.stopping()
                 watching.start_soon(self._end_drain, serving)
                 self._shared.connections.end_idle()
                 serving.cancel_scope.deadline = trio.current_time() + self._setup.server.drain
@@ -123,7 +124,7 @@ class _Server:
 
     async def _wait_to_stop(self) -> None:
         while await anext(self._signals) == signal.SIGHUP:
-            self._setup.reload.run(self._log)
+            self._setup.reload_settings(self._log)
 
     async def _end_drain(self, serving: trio.Nursery) -> None:
         """Leave what is still under way when a second signal to stop comes."""

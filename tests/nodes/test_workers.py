@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ import pytest
 from cloudid_servers.host.read_budget import BURST_SECONDS
 from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import SERVERS, Client, Running, wait_until
+from tests.servers.service_manager import FakeManager, fake_manager
 from tests.stores.test_served import ask, command, configured, prepared, written
 from tests.waiting import PATIENT
 
@@ -40,10 +41,11 @@ def cloud() -> Iterator[str]:
         yield cloud.url
 
 
-def workers(server: str, settings: Path, cloud: str, count: int = 2) -> Running:
-    return Running(
-        f"cloudid_servers.{server}", "--settings", str(settings), "--provider", cloud, "--workers", str(count)
-    )
+def workers(
+    server: str, settings: Path, cloud: str, count: int = 2, environment: Mapping[str, str] | None = None
+) -> Running:
+    arguments = ("--settings", str(settings), "--provider", cloud, "--workers", str(count))
+    return Running(f"cloudid_servers.{server}", *arguments, environment=environment)
 
 
 def children(running: Running) -> list[int]:
@@ -186,3 +188,28 @@ def test_the_health_of_every_worker_is_the_same(settings: Path, cloud: str) -> N
         for _ in range(8):
             health = httpx.get(f"{running.url}/v1/sys/health", **PATIENT)
             assert (health.status_code, health.json()["standby"]) == (200, False)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_parent_tells_the_service_manager_of_all_workers(server: str, settings: Path, cloud: str) -> None:
+    """It is ready once every worker is, and again once every worker has reloaded. Workers say nothing themselves."""
+    with fake_manager() as manager:
+        environment = {**manager.environment, "WATCHDOG_USEC": "20000"}
+        with workers(server, settings, cloud, environment=environment) as running:
+            assert told_next(manager) == ["READY"]
+            stopped = children(running)[0]
+            os.kill(stopped, signal.SIGSTOP)
+            running.process.send_signal(signal.SIGHUP)
+            assert told_next(manager) == ["RELOADING", "MONOTONIC_USEC"]
+            wait_until(lambda: "settings reloaded" in running.log())
+            assert {"READY": "1"} not in [*manager.heard(), *(manager.hear() for _ in range(5))]
+            os.kill(stopped, signal.SIGCONT)
+            assert told_next(manager) == ["READY"]
+            running.process.send_signal(signal.SIGTERM)
+            assert told_next(manager) == ["STOPPING"]
+            assert running.wait()[0] == 0
+
+
+def told_next(manager: FakeManager) -> list[str]:
+    """What is told next, but for signs of life."""
+    return next(names for names in map(list, iter(manager.hear, {})) if names != ["WATCHDOG"])
