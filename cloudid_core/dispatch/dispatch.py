@@ -52,34 +52,35 @@ CREATE: Final = "create"
 
 async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Response:
     """The response to a request. Raises `Refused` where there is none. `exchange` gets what becomes known."""
-    remembered = remembered_table(context, exchange.request)
+    table, found = remembered(context, exchange.request)
     while True:
         try:
-            table = remembered or await mount_table(context.records)
+            table = table or await mount_table(context.records)
         except HostFailure as failure:
             return await respond_without_store(failure, context, catalog, exchange)
-        if remembered is None:
+        if found is None:
             context.node.last_read_failed = False
         try:
-            return await respond_by(table, context, catalog, exchange)
+            return await respond_by(table, context, catalog, exchange, found)
         except MountsChanged:
-            if remembered is None and await Now() >= exchange.time + context.settings.request_deadline:
+            if found is None and await Now() >= exchange.time + context.settings.request_deadline:
                 raise Refused(Code.STORE_CONTENDED) from None
         except (Refused, RecordFailed):
-            if remembered is None or exchange.is_executed:  # a program that was started has made sure of the table
+            if found is None or exchange.is_executed:  # a program that was started has made sure of the table
                 raise
             if (await mount_table(context.records)).version == table.version:
                 raise
-        remembered = None
+        table = found = None
 
 
-def remembered_table(context: Context, request: Request) -> Found[MountTable] | None:
-    """The table of mounts as it was read last, where the program of the request's route makes sure of it."""
+def remembered(context: Context, request: Request) -> tuple[Found[MountTable], Destination] | tuple[None, None]:
+    """The last table of mounts that was read, and where a request leads in it, if its program makes sure of the table."""
     table = last_mount_table(context.records)
-    if table is None:
-        return None
-    found = known_destination(request, table.version, context.caches.destinations)
-    return table if found is not None and found.route is not None and found.route.checks_mounts_itself else None
+    if table is not None:
+        found = known_destination(request, table.version, context.caches.destinations)
+        if found is not None and found.route is not None and found.route.checks_mounts_itself:
+            return table, found
+    return None, None
 
 
 async def respond_without_store(
@@ -97,15 +98,17 @@ async def respond_without_store(
     return await respond_by(table, context, catalog, exchange)
 
 
-async def respond_by(table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange) -> Response:
-    """The response to a request under this table of mounts."""
+async def respond_by(
+    table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange, found: Destination | None = None
+) -> Response:
+    """The response to a request under this table of mounts, in which `found` is where it leads."""
     mounts, request, now = table.record, exchange.request, exchange.time
     exchange.trail = (
         AuditContext(mounts.devices, mounts.entry_devices, mounts.recorded_headers) if mounts.entry_devices else None
     )
     quotas = known_quotas(context, now) or await read_quotas(context, now)
     try:
-        found = destination_of(request, catalog, table, context.caches.destinations)
+        found = found or destination_of(request, catalog, table, context.caches.destinations)
     except Refused:
         count_request(context, quotas, quotas.rate_limit_of(countable_path(request.target)), exchange)
         raise

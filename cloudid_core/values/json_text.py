@@ -37,15 +37,15 @@ def decode(text: bytes | str) -> Any:
 
     Raises `TooComplex`, or `ValueError` when it is not JSON.
     """
-    raw = text if isinstance(text, bytes) else text.encode()
-    if len(raw) > MOST_CONTAINERS and _has_too_many_values(raw):
+    if len(text) > MOST_CONTAINERS and _has_too_many_values(text if isinstance(text, bytes) else text.encode()):
         raise TooComplex("has too many values")
     try:
-        value = decode_own(raw)
+        value = decode_own(text)
     except RecursionError:
         raise TooComplex("is nested too deeply") from None
-    is_flat = type(value) is dict and _CONTAINERS.isdisjoint(map(type, value.values()))  # a login, mostly
-    if not is_flat and is_deeper(value, DEEPEST):
+    if type(value) is dict and _CONTAINERS.isdisjoint(map(type, value.values())):  # a login, mostly
+        return value
+    if is_deeper(value, DEEPEST):
         raise TooComplex("is nested too deeply")
     return value
 
