@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ..mounts import AUTH, SECRET
-from .table import Api, Feature, features_of
+from .table import Api, Feature, Need, features_of
 
 
 def page() -> str:
@@ -38,6 +40,34 @@ def _row(feature: Feature) -> str:
 
 def _names(feature: Feature, api: Api) -> str:
     return "; ".join(" or ".join(f"`{name}`" for name in need.any_of) for need in feature.needs if need.api is api)
+
+
+def role_definition(kind: str, name: str, description: str) -> str:
+    """The command that makes a custom role of all actions that the features of a kind of mount need."""
+    actions = sorted({need.any_of[0] for need in _needs(features_of(kind), Api.RESOURCES)})
+    listed = ",\n".join(f'      "{action}"' for action in actions)
+    return f"""```console
+$ az role definition create --output none --role-definition '{{
+    "Name": "{name}",
+    "Description": "{description}",
+    "AssignableScopes": ["/subscriptions/'$SUBSCRIPTION'"],
+    "Actions": [
+{listed}
+    ]}}'
+```
+"""
+
+
+def directory_permissions(kind: str, *names: str) -> str:
+    """The commands that ask for the permissions in the directory that features need, the least ones."""
+    wanted = [feature for feature in features_of(kind) if feature.name in names]
+    permissions = sorted({need.any_of[0] for need in _needs(wanted, Api.DIRECTORY)})
+    add = "$ az ad app permission add --id $ENGINE --api $GRAPH --api-permissions"
+    return "\n".join(("```console", *(f"{add} $(role_id {each})=Role" for each in permissions), "```", ""))
+
+
+def _needs(features: Iterable[Feature], api: Api) -> Iterator[Need]:
+    return (need for feature in features for need in feature.needs if need.api is api)
 
 
 if __name__ == "__main__":

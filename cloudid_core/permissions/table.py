@@ -58,6 +58,9 @@ READ_IDENTITIES: Final = _action(IDENTITY, "Microsoft.ManagedIdentity/userAssign
 ADD_PASSWORDS: Final = _directory(
     "application-addpassword", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"
 )
+READ_PERMISSIONS: Final = _action(MANAGEMENT, "Microsoft.Authorization/permissions/read")
+CHECK: Final = "the check of permissions"
+CHECK_DOC: Final = "Without it the provider does not say which actions are granted, and all of them count as missing."
 ROTATE: Final = "rotate-root, scheduled rotation"
 
 FEATURES: Final = (
@@ -111,6 +114,7 @@ FEATURES: Final = (
         needs=(ADD_PASSWORDS,),
         doc="With `OwnedBy`, the application must be among its own owners.",
     ),
+    Feature(kind=AUTH, name=CHECK, needs=(READ_PERMISSIONS,), doc=CHECK_DOC),
     Feature(
         kind=SECRET,
         name="roles with azure_roles",
@@ -167,6 +171,7 @@ FEATURES: Final = (
         needs=(ADD_PASSWORDS,),
         doc="With `OwnedBy`, the application must be among its own owners.",
     ),
+    Feature(kind=SECRET, name=CHECK, needs=(READ_PERMISSIONS,), doc=CHECK_DOC),
 )
 
 

@@ -1,20 +1,26 @@
-"""Writes the printed parts of the operators' page from the tables: `python -m cloudid_servers.command.documents`."""
+"""Writes the printed parts of pages from the tables: `python -m cloudid_servers.command.documents`."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cloudid_core.auth_method import config as auth_method
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
+from cloudid_core.mounts import AUTH, SECRET
+from cloudid_core.permissions.documents import directory_permissions, role_definition
+from cloudid_core.permissions.table import ROTATE
 from cloudid_core.secrets_engine import config as secrets_engine
 
 from ..settings import settings
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "operators.md"
+DOCS: Final = Path(__file__).parents[2] / "docs"
+PAGES: Final = (DOCS / "operators.md", DOCS / "how-to" / "connect-a-tenant.md")
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 
@@ -29,7 +35,13 @@ def variables() -> str:
     return "\n".join(lines) + "\n"
 
 
-PARTS: Final = {"settings": settings.markdown, "variables": variables}
+PARTS: Final[Mapping[str, Callable[[], str]]] = {
+    "settings": settings.markdown,
+    "variables": variables,
+    "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),
+    "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
+    "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),
+}
 
 
 def printed(page: str) -> str:
@@ -38,5 +50,6 @@ def printed(page: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(printed(PAGE.read_text()))
-    sys.stdout.write(f"{PAGE}\n")
+    for page in PAGES:
+        page.write_text(printed(page.read_text()))
+        sys.stdout.write(f"{page}\n")

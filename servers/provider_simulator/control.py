@@ -16,6 +16,8 @@
     POST   /simulator/federations      {"client_id", "issuer", "subject", "audience"} -> 201 and the credential with its
                                        "id": client assertions of that issuer stand in for the application's secret
     DELETE /simulator/federations/{id} 204, or 404
+    POST   /simulator/permissions      {"client_id", "permissions": [name]} -> 204: the application permissions in the
+                                       directory that an administrator has consented to
     POST   /simulator/tokens           {"claims": {...}} -> {"token"}: any claims, signed with the current key
     POST   /simulator/keys/rotate      {"remove_old": bool} -> {"kid"}; old keys stay published unless removed
     POST   /simulator/keys/{kid}       {member: value} -> the key as it is published from now on; null removes a member
@@ -50,6 +52,7 @@ from .engine.routing import Route, Service
 from .engine.shapes import NUMBER, Shape, bad_request, require_object, require_texts
 from .identity.discovery import login_address, show_key
 from .identity.keys import current_key, published_keys, rotate_key
+from .world.access import consent
 from .world.initial import populate
 from .world.machines import Machine
 from .world.objects import Application, FederatedCredential
@@ -74,6 +77,7 @@ IDENTITIES: Final[Shape] = {"system_assigned": (bool,), "user_assigned": (list,)
 ROTATION: Final[Shape] = {"remove_old": (bool,)}
 CLOCK: Final[Shape] = {"advance": NUMBER, "set": NUMBER}
 FEDERATION: Final[Shape] = dict.fromkeys(("client_id", "issuer", "subject", "audience"), (str,))
+CONSENT: Final[Shape] = {"client_id": (str,), "permissions": (list,)}
 CLAIMS: Final[Shape] = {"claims": (dict,)}
 
 MAX_INSTANT: Final = 253_402_300_799.0
@@ -176,6 +180,15 @@ def delete_federation(world: World, call: Call) -> HttpResponse:
     return empty_response()
 
 
+def post_permissions(world: World, call: Call) -> HttpResponse:
+    wanted = require_object(call.json(), CONSENT, "a consent")
+    principal = world.directory.principal_of(wanted.get("client_id", "").lower())
+    if principal is None:
+        raise bad_request("No application with that client id has a principal.")
+    consent(world, principal.id, tuple(require_texts(wanted.get("permissions", []), "'permissions'")))
+    return empty_response()
+
+
 def sign(world: World, call: Call) -> HttpResponse:
     body = require_object(call.json(), CLAIMS, "the body")
     return json_response(200, {"token": current_key(world).sign(body.get("claims", {}))})
@@ -249,6 +262,7 @@ CONTROL: Final = Service(
         Route("GET", "/simulator/federations", show_federations),
         Route("POST", "/simulator/federations", post_federation),
         Route("DELETE", "/simulator/federations/{id}", delete_federation),
+        Route("POST", "/simulator/permissions", post_permissions),
         Route("POST", "/simulator/tokens", sign),
         Route("POST", "/simulator/keys/rotate", rotate_keys),
         Route("POST", "/simulator/keys/{kid}", change_key),

@@ -1,4 +1,4 @@
-"""The operators' page: its tables are those of the code, and the commands and errors that it shows exist."""
+"""Printed parts of pages are those of the code; the commands and errors that the operators' page shows exist."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Final
 import pytest
 
 from cloudid_core.errors import Code
-from cloudid_servers.command.documents import PAGE, PARTS, printed
+from cloudid_servers.command.documents import PAGES, PARTS, printed
 from cloudid_servers.command.options import COMMANDS, read_options
 
 from .running import ROOT
 
-TEXT: Final = PAGE.read_text()
+TEXT: Final = PAGES[0].read_text()
 
 
-def test_the_tables_are_printed_from_the_code() -> None:
+def test_the_printed_parts_are_those_of_the_code() -> None:
     """`python -m cloudid_servers.command.documents` writes them."""
-    assert printed(TEXT) == TEXT
-    assert set(re.findall(r"<!-- printed: (\w+) -->", TEXT)) == set(PARTS)
+    texts = [page.read_text() for page in PAGES]
+    assert [printed(text) for text in texts] == texts
+    assert sorted(name for text in texts for name in re.findall(r"<!-- printed: (\w+) -->", text)) == sorted(PARTS)
 
 
 @pytest.mark.parametrize("command", re.findall(r"^\| `python -m cloudid_servers\.SERVER (.*?)` \|", TEXT, re.MULTILINE))

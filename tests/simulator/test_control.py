@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .cloud import NOON, Cloud, claims_of, read
+from .cloud import GRAPH, NOON, Cloud, claims_of, read
 
 
 def test_a_machine_needs_only_a_name(cloud: Cloud) -> None:
@@ -153,3 +153,16 @@ def test_reset_starts_again(cloud: Cloud) -> None:
     assert cloud.ask("POST", "/simulator/reset").status == 204
     assert cloud.json("GET", "/simulator/world") == cloud.world
     assert cloud.sign_in() == Cloud().sign_in()
+
+
+def test_an_application_has_the_permissions_that_were_consented_to(cloud: Cloud) -> None:
+    application = cloud.application()
+    consent = {"client_id": application["appId"], "permissions": ["Application.ReadWrite.OwnedBy"]}
+    assert cloud.ask("POST", "/simulator/permissions", consent).status == 400
+    cloud.principal(application)
+    secret = cloud.password(f"/applications/{application['id']}")["secretText"]
+    own = {"client_id": application["appId"], "client_secret": secret}
+    graph = {**own, "scope": f"{GRAPH}/.default"}
+    assert claims_of(cloud.access_token(**graph))["roles"] == []
+    assert cloud.ask("POST", "/simulator/permissions", consent).status == 204
+    assert claims_of(cloud.access_token(**graph))["roles"] == ["Application.ReadWrite.OwnedBy"]

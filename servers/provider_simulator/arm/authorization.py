@@ -12,7 +12,7 @@ from ..engine.filters import Filterable
 from ..engine.ledger import LedgerEntry
 from ..engine.requests import Call, Json, Refusal, page
 from ..engine.routing import Route
-from ..engine.shapes import NOTHING, Shape, require_object
+from ..engine.shapes import NOTHING, Shape, require_object, require_texts
 from ..world.access import granted
 from ..world.role_assignments import RoleAssignment
 from ..world.role_definitions import RoleDefinition
@@ -30,6 +30,14 @@ DEFINITION_FIELDS: Final = Filterable(equals={"roleName": "role_name", "type": "
 ASSIGNMENT_FIELDS: Final = Filterable(equals={"principalId": "principal_id"})
 
 BODY: Final[Shape] = {"properties": (dict,)}
+DEFINITION_PROPERTIES: Final[Shape] = {
+    "roleName": (str,),
+    "description": (str, NOTHING),
+    "type": (str, NOTHING),
+    "assignableScopes": (list,),
+    "permissions": (list,),
+}
+PERMISSIONS: Final[Shape] = dict.fromkeys(("actions", "notActions", "dataActions", "notDataActions"), (list,))
 PROPERTIES: Final[Shape] = {
     "roleDefinitionId": (str,),
     "principalId": (str,),
@@ -52,6 +60,37 @@ def list_definitions(world: World, call: Call) -> HttpResponse:
 def read_definition(world: World, call: Call) -> HttpResponse:
     scope = require_scope(world, call)
     return answer(world, _show_definition(_definition(world, scope, call.names["id"]), scope))
+
+
+def put_definition(world: World, call: Call) -> HttpResponse:
+    """Make a custom role, or change it."""
+    if not GUID.fullmatch(call.names["id"]):
+        raise Refusal(400, "InvalidRoleDefinitionId", "The name of a role definition must be a GUID.")
+    properties = require_object(
+        require_object(call.json(), BODY, "the body").get("properties"), DEFINITION_PROPERTIES, "'properties'"
+    )
+    if not ({"roleName", "assignableScopes"} <= properties.keys() and len(properties.get("permissions", ())) == 1):
+        message = "'roleName', 'assignableScopes' and one of 'permissions' are required."
+        raise Refusal(400, "InvalidRequestContent", message)
+    permissions = require_object(properties["permissions"][0], PERMISSIONS, "'permissions'")
+    definition = RoleDefinition(
+        call.names["id"].lower(),
+        properties["roleName"],
+        require_texts(permissions.get("actions", []), "'actions'"),
+        require_texts(permissions.get("dataActions", []), "'dataActions'"),
+        require_texts(properties["assignableScopes"], "'assignableScopes'"),
+        require_texts(permissions.get("notActions", []), "'notActions'"),
+    )
+    namesake = next((each for each in world.role_definitions.values() if _is_namesake(each, definition)), None)
+    if namesake is not None:
+        message = "A role definition cannot be updated with a name that already exists."
+        raise Refusal(409, "RoleDefinitionWithSameNameExists", message)
+    world.role_definitions[definition.guid] = definition
+    return answer(world, _show_definition(definition, require_scope(world, call)), 201)
+
+
+def _is_namesake(one: RoleDefinition, other: RoleDefinition) -> bool:
+    return one.guid != other.guid and one.role_name == other.role_name
 
 
 def list_permissions(world: World, call: Call) -> HttpResponse:
@@ -242,6 +281,7 @@ ROUTES: Final = tuple(
         Route("GET", f"{prefix}{PROVIDER}/permissions", list_permissions),
         Route("GET", f"{prefix}{PROVIDER}/roleDefinitions", list_definitions),
         Route("GET", f"{prefix}{PROVIDER}/roleDefinitions/{{id}}", read_definition),
+        Route("PUT", f"{prefix}{PROVIDER}/roleDefinitions/{{id}}", put_definition, writes=True),
         Route("GET", f"{prefix}{PROVIDER}/roleAssignments", list_assignments),
         Route("GET", f"{prefix}{PROVIDER}/roleAssignments/{{id}}", read_assignment),
         Route("PUT", f"{prefix}{PROVIDER}/roleAssignments/{{id}}", put_assignment, writes=True),

@@ -88,7 +88,8 @@ def application_claims(world: World, principal: Principal, audience: str, lifeti
     claims = {**_claims(world, principal.id, principal.client_id, audience, lifetime), "appidacr": "1"}
     if plain(audience) in graph_audiences(world):
         may_read, may_write = principal.id in world.readers, principal.id in world.writers
-        claims["roles"] = [*(READ_PERMISSIONS if may_read else ()), *(WRITE_PERMISSIONS if may_write else ())]
+        everything = (*(READ_PERMISSIONS if may_read else ()), *(WRITE_PERMISSIONS if may_write else ()))
+        claims["roles"] = list(world.consents.get(principal.id, everything))
     return claims
 
 

@@ -53,6 +53,14 @@ def permit(world: World, principal_id: str, *, reading: bool, writing: bool) -> 
         )
 
 
+def consent(world: World, principal_id: str, permissions: tuple[str, ...]) -> None:
+    """Give a principal these application permissions, and no others. One that changes something changes everything."""
+    world.consents[principal_id] = permissions
+    world.readers.add(principal_id)
+    if any("ReadWrite" in permission for permission in permissions):
+        world.writers.add(principal_id)
+
+
 def _assigned(world: World, principal_id: str, scope: str) -> Iterator[RoleDefinition]:
     for each in world.role_assignments.of(principal_id, Replica.ASSIGNMENTS):
         if covers(each.scope, scope):

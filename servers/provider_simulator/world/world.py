@@ -67,6 +67,8 @@ class World:
         """Principals that may read the directory. Role assignments say what is permitted in the resource manager."""
         self.writers: set[str] = set()
         """Principals that may create, change and delete in the directory."""
+        self.consents: dict[str, tuple[str, ...]] = {}
+        """The permissions in the directory that an administrator has consented to, by principal."""
         self.machines: dict[str, Machine] = {}
         self.scale_sets: dict[str, ScaleSet] = {}
         self.instances_made: Counter[str] = Counter()

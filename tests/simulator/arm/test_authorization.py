@@ -301,3 +301,33 @@ def test_anybody_sees_the_subscriptions_that_are_open_to_them(cloud: Cloud) -> N
 )
 def test_every_request_is_an_action_at_a_scope(method: str, path: str, action: str, scope: str) -> None:
     assert action_of(Call(method, f"/arm{path}", {}, {}, b"")) == (action, scope)
+
+
+def custom(cloud: Cloud, guid: str = ONE, **properties: Any) -> HttpResponse:
+    role: dict[str, Any] = {"roleName": "machine reader", "assignableScopes": [cloud.subscription]}
+    role["permissions"] = [{"actions": ["Microsoft.Compute/virtualMachines/read"]}]
+    path = f"{cloud.subscription}{AUTHORIZATION}/roleDefinitions/{guid}"
+    return cloud.ask_arm("PUT", path, {"properties": {**role, **properties}})
+
+
+def test_a_custom_role_grants_its_actions_and_no_others(cloud: Cloud) -> None:
+    assert read(custom(cloud), 201)["properties"]["type"] == "CustomRole"
+    application = cloud.application()
+    read(put(cloud, cloud.subscription, cloud.principal(application)["id"], TWO, role=ONE), 201)
+    secret = cloud.password(f"/applications/{application['id']}")["secretText"]
+    token = cloud.access_token(client_id=application["appId"], client_secret=secret)
+    machine = cloud.machine("web")["resource_id"]
+    assert cloud.arm(machine, token).status == 200
+    assert cloud.arm(f"{cloud.subscription}{AUTHORIZATION}/permissions", token).status == 403
+
+
+@pytest.mark.parametrize(
+    "properties", [{"permissions": []}, {"assignableScopes": "/"}, {"permissions": [{"actions": [1]}]}, {"more": 1}]
+)
+def test_a_custom_role_must_be_whole(cloud: Cloud, properties: Any) -> None:
+    assert custom(cloud, **properties).status == 400
+    assert custom(cloud, guid="no-guid").status == 400
+
+
+def test_two_roles_of_one_name_are_refused_but_one_can_be_changed(cloud: Cloud) -> None:
+    assert [custom(cloud).status, custom(cloud).status, custom(cloud, TWO).status] == [201, 201, 409]
