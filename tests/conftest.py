@@ -29,7 +29,7 @@ LEAST_WORKERS = 3
 """So many even on two cores, since tests of servers wait for them."""
 
 FOLDER = Path(__file__).parent
-TOOLS = ("clients", "nodes", "stores", "terraform")
+TOOLS = ("clients", "nodes", "release", "stores", "terraform")
 """Folders whose tests need more than Python."""
 
 DATABASES = {"cluster", "databases"}

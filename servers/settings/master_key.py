@@ -1,4 +1,7 @@
-"""The master key: 64 hexadecimal digits in the environment, from a command, or in a file for its owner only."""
+"""The master key: 64 hexadecimal digits in the environment, from a command, or in a file for its owner only.
+
+The file may be a credential that systemd hands to this service alone (`LoadCredential`).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from .settings import MASTER_KEY_VARIABLE, ServerSettings, SettingsError
 SIZE: Final = 32
 OTHERS: Final = 0o077
 COMMAND_SECONDS: Final = 60.0
+CREDENTIALS_VARIABLE: Final = "CREDENTIALS_DIRECTORY"
+CREDENTIAL: Final = "cloudid.key"
 
 
 def make() -> Secret:
@@ -26,19 +31,28 @@ def make() -> Secret:
 
 
 def find(server: ServerSettings) -> Secret:
-    """The key of a store, from the environment, a command or the key file. Raises `SettingsError`."""
+    """The key of a store: from the environment, a command, a credential or the key file. Raises `SettingsError`."""
     if os.environ.get(MASTER_KEY_VARIABLE):
         return from_variable(MASTER_KEY_VARIABLE)
     if server.master_key_command:
         return from_command(server.master_key_command)
+    if (credential := _credential()) is not None:
+        return from_file(credential, is_shared=True)  # systemd decides on its mode, and its folder keeps others out
     return from_file(Path(server.key_file), is_shared=server.allow_shared_key_file)
 
 
 def find_or_make(server: ServerSettings) -> Secret:
     """The key of a store that is to be initialised: the one that is there, or a new one in a new key file."""
-    if not os.environ.get(MASTER_KEY_VARIABLE) and not server.master_key_command:
+    if not (os.environ.get(MASTER_KEY_VARIABLE) or server.master_key_command or _credential()):
         make_file(Path(server.key_file))
     return find(server)
+
+
+def _credential() -> Path | None:
+    """The key as systemd hands it to this service; `None` where it hands over none."""
+    folder = os.environ.get(CREDENTIALS_VARIABLE, "")
+    path = Path(folder, CREDENTIAL)
+    return path if folder and path.exists() else None
 
 
 def from_variable(name: str) -> Secret:

@@ -112,7 +112,10 @@ class ServerSettings:
     )
     allow_exposed_dev: bool = setting(BOOLEAN, False, "Accept `--dev` beyond loopback.")
     key_file: str = setting(
-        TEXT, "cloudid.key", f"File with the master key; the environment variable {MASTER_KEY_VARIABLE} goes first."
+        TEXT,
+        "cloudid.key",
+        f"File with the master key. The environment variable {MASTER_KEY_VARIABLE} and systemd's credential `cloudid.key` "
+        "go first.",
     )
     master_key_command: str = setting(
         TEXT,

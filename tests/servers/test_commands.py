@@ -271,6 +271,22 @@ def test_a_key_service_holds_the_master_key(settings: Path, monkeypatch: pytest.
     assert "does not open the key ring" in command(SERVERS[0], "--settings", str(settings)).stderr
 
 
+def test_systemd_hands_over_the_master_key(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a credential, which goes before the key file and may have any mode. `init` makes no key file then."""
+    folder = settings.parent / "credentials"
+    folder.mkdir()
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(folder))
+    write_key(folder / "cloudid.key", "ab" * 32)
+    (folder / "cloudid.key").chmod(0o440)
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    assert not (settings.parent / "cloudid.key").exists()
+    write_key(settings.parent / "cloudid.key", "cd" * 32)
+    again = command(SERVERS[0], "init", "--settings", str(settings), "--new-root-token")
+    assert (again.returncode, again.stderr) == (0, "")
+    (folder / "cloudid.key").unlink()
+    assert "does not open the key ring" in command(SERVERS[0], "--settings", str(settings)).stderr
+
+
 @pytest.mark.parametrize(
     "line, reason",
     [
