@@ -74,7 +74,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
 
 
 def remembered(context: Context, request: Request) -> tuple[Found[MountTable], Destination] | tuple[None, None]:
-    """The last table of mounts that was read, and where a request leads in it, if its program makes sure of the table."""
+    """The table of mounts that was read last, and where a request leads in it whose program makes sure of it."""
     table = last_mount_table(context.records)
     if table is not None:
         found = known_destination(request, table.version, context.caches.destinations)
