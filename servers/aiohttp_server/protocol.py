@@ -33,7 +33,7 @@ from ..http1 import wire
 from ..http1.bodies import Bodies
 from ..http1.connections import Admission, Connections, source_of, timeouts
 from ..http1.heads import Head, Heads
-from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
+from ..http1.reader import ANSWER, HANDSHAKE, HEAD, IDLE, Reader, Stage, no_room
 from ..settings.settings import ServerSettings
 
 BACKLOG: Final = 65_536
@@ -183,8 +183,11 @@ class Protocol(RequestHandler):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of a request has come."""
-        return self._stage in (HANDSHAKE, IDLE)
+        """Whether nothing of a request has come, not even bytes that nobody has read yet."""
+        return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
+
+    def _has_unread(self) -> bool:
+        return self._reader.unread > 0 or ((socket := self._file_number()) >= 0 and wire.has_unread(socket))
 
     def end(self) -> None:
         """Close it without a word. The answer to its last request may still be in the outbox."""
@@ -314,7 +317,7 @@ class Protocol(RequestHandler):
         if self._due < (self._timer.when() if self._timer else inf):
             self._set_timer()
         self._server.admitted.mark(self, stage)
-        if stage is IDLE and self._server.app.is_draining:
+        if stage is IDLE and self._server.app.is_draining and not self._has_unread():
             raise _Gone
 
     def _set_timer(self) -> None:
@@ -328,8 +331,11 @@ class Protocol(RequestHandler):
         if self._loop.time() < self._due:
             if self._due < inf:
                 self._set_timer()
-        elif self._stage is IDLE:
+        elif self.is_idle:
             self.end()
+        elif self._stage is IDLE:  # a request that came in time lies unread, because this server was busy
+            self._due = self._loop.time() + self._server.timeouts[HEAD]
+            self._set_timer()
         else:
             self.refuse(Refused(Code.CLIENT_TOO_SLOW))
 
@@ -374,8 +380,12 @@ class Protocol(RequestHandler):
         return _address_of(self.peername)
 
     def _has_hung_up(self) -> bool:
+        return (socket := self._file_number()) < 0 or wire.has_hung_up(socket)
+
+    def _file_number(self) -> int:
+        """The socket's, or -1."""
         socket = self.transport.get_extra_info("socket") if self.transport is not None else None
-        return socket is None or wire.has_hung_up(socket.fileno())
+        return -1 if socket is None else int(socket.fileno())
 
 
 def _address_of(peername: object) -> str:

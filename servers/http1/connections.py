@@ -57,7 +57,7 @@ class Connection(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of a request has come."""
+        """Whether nothing of a request has come, not even bytes that nobody has read yet."""
         ...
 
     def end(self) -> None:
@@ -137,7 +137,10 @@ class _Places(Generic[C]):
         if greediest is newcomer and time.monotonic() - since < IN_USE_SECONDS:
             return False
         self.remove(given_up)
-        given_up.end()
+        if given_up.is_idle:
+            given_up.end()
+        else:
+            given_up.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
         return True
 
     def remove(self, connection: C) -> None:

@@ -99,8 +99,11 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of a request has come."""
-        return self._stage in (HANDSHAKE, IDLE)
+        """Whether nothing of a request has come, not even bytes that nobody has read yet."""
+        return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
+
+    def _has_unread(self) -> bool:
+        return self._reader.unread > 0 or wire.has_unread(self._stream.fileno())
 
     def end(self) -> None:
         """Close it without a word."""
@@ -114,10 +117,13 @@ class Connection:
         self.end()
 
     def end_late(self) -> None:
-        """Its time is over: close it, with a word if a part of a request has come."""
+        """Its time is over: close it, with a word if a part of a request has come.
+
+        The bytes of a request that came in time and lie unread, because this server was busy, are read first.
+        """
         if self.is_idle:
             self.end()
-        else:
+        elif self._stage not in (HANDSHAKE, IDLE):
             self.refuse(Refused(Code.CLIENT_TOO_SLOW))
 
     async def _exchange(self) -> bool:
@@ -175,7 +181,7 @@ class Connection:
         self._stage = stage
         self.due = time.monotonic() + self._shared.timeouts[stage]
         self._shared.connections.mark(self, stage)
-        if stage is IDLE and self._shared.app.is_draining:
+        if stage is IDLE and self._shared.app.is_draining and not self._has_unread():
             raise _Gone
 
     async def _refuse(self, refusal: Refused) -> None:

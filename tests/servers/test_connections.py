@@ -10,13 +10,14 @@ import socket
 import ssl
 import time
 from collections.abc import Hashable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
 import structlog
 import trio
+import trio.testing
 
 from cloudid_core.errors import Refused
 from cloudid_core.messages.response import Response
@@ -38,6 +39,8 @@ from cloudid_servers.runtime.seldom import PAUSE, Seldom
 from cloudid_servers.settings.settings import ServerSettings
 from cloudid_servers.trio_server.connection import Connection as TrioConnection
 from cloudid_servers.trio_server.connection import Shared
+from cloudid_servers.trio_server.streams import Plain
+from tests.waiting import until
 
 from .certificates import write_certificate
 from .running import PATIENCE, Client, Running, body, status, wait_until
@@ -51,10 +54,9 @@ REQUEST: Final = b"GET /echo HTTP/1.1\r\nhost: test\r\n\r\n"
 
 
 class FakeConnection:
-    is_idle = True
-
     def __init__(self, source: Hashable = "somebody") -> None:
         self.source = source
+        self.is_idle = True
         self.ending: str | None = None
 
     def end(self) -> None:
@@ -105,6 +107,20 @@ def test_of_one_source_a_connection_that_was_never_answered_makes_room_first() -
     assert held.admit(late) is Admission.SERVED
     assert ended((answered, slow, newcomer)) == [False, True, False]
     assert (silent.ending, len(held)) == ("too_many_connections", 3)
+
+
+def test_a_connection_that_makes_room_is_told_so_if_a_part_of_a_request_has_come(clock: list[float]) -> None:
+    """Without a word, its client could not tell that the request was not executed."""
+    idle, amid, *newcomers = (FakeConnection() for _ in range(4))
+    held: Connections[FakeConnection] = Connections(2)
+    assert all(held.admit(connection) is Admission.SERVED for connection in (idle, amid))
+    answer(held, idle, amid)
+    amid.is_idle = False
+    clock[0] = IN_USE_SECONDS
+    for newcomer in newcomers:
+        assert held.admit(newcomer) is Admission.SERVED
+        held.mark(newcomer, Stage.ANSWER)
+    assert (idle.ending, amid.ending) == ("in silence", "too_many_connections")
 
 
 def test_then_its_longest_waiting_connection_unless_that_was_in_use_a_moment_ago(clock: list[float]) -> None:
@@ -429,6 +445,9 @@ class FakeApp:
         self.asked += 1
         return Response(204)
 
+    def delivering(self, response: Response) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 class GivenUpAtOnce:
     """A trio stream of a connection that is given up at the moment at which a request has come."""
@@ -470,6 +489,61 @@ def test_a_request_on_a_connection_that_was_given_up_is_not_executed_by_the_aioh
 
     asyncio.run(main())
     assert app.asked == 1
+
+
+def test_a_request_that_lies_unread_when_the_drain_begins_is_answered_by_the_trio_server() -> None:
+    app = FakeApp()
+
+    async def main() -> None:
+        shared = Shared(cast(App, app), ServerSettings(), connection_limit=2)
+        async with trio.open_nursery() as nursery:
+            clients = []
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                pairs = [(socket.create_connection(listener.getsockname()), listener.accept()[0]) for _ in range(2)]
+            for theirs, ours in pairs:
+                clients.append(trio.SocketStream(trio.socket.from_stdlib_socket(theirs)))
+                stream = Plain(trio.SocketStream(trio.socket.from_stdlib_socket(ours)))
+                nursery.start_soon(TrioConnection(stream, shared).serve)
+            idle = clients[0]
+            await idle.send_all(REQUEST)
+            await idle.receive_some()
+            await trio.testing.wait_all_tasks_blocked()
+            for client in clients:
+                with socket.socket(fileno=os.dup(client.socket.fileno())) as twin:
+                    twin.sendall(REQUEST)  # without a turn of the loop
+            app.is_draining = True
+            shared.connections.end_idle()
+            for client in clients:
+                assert b"204" in await client.receive_some()
+                assert await client.receive_some() == b""
+                await client.aclose()
+
+    trio.run(main)
+    assert app.asked == 3
+
+
+def test_a_request_that_lies_unread_when_the_drain_begins_is_answered_by_the_aiohttp_server() -> None:
+    app = FakeApp()
+
+    async def main() -> None:
+        server = AiohttpServer(cast(App, app), ServerSettings(), connection_limit=2)
+        listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+        streams = [await asyncio.open_connection(*listener.sockets[0].getsockname()) for _ in range(2)]
+        (reader, writer), _ = streams
+        writer.write(REQUEST)
+        await reader.readuntil(b"\r\n\r\n")
+        await until(asyncio.sleep, lambda: len(server.admitted) == 2)
+        for _, writer in streams:  # their bytes leave at once
+            writer.write(REQUEST)
+        app.is_draining = True
+        server.admitted.end_idle()
+        for reader, writer in streams:
+            assert b"204" in await reader.read()
+            writer.close()
+        listener.close()
+
+    asyncio.run(main())
+    assert app.asked == 3
 
 
 def count(connection: socket.socket) -> int:

@@ -42,6 +42,18 @@ def test_who_hangs_up_is_noticed() -> None:
         assert wire.has_hung_up(ours.fileno())
 
 
+def test_unread_bytes_are_noticed_and_so_is_their_end() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert not wire.has_unread(ours.fileno())
+        theirs.send(b"more")
+        assert wire.has_unread(ours.fileno())
+        assert ours.recv(4) == b"more"
+        assert not wire.has_unread(ours.fileno())
+        theirs.close()
+        assert wire.has_unread(ours.fileno())
+
+
 PROXIES = ("10.0.0.0/8", "fd00::/8")
 
 
