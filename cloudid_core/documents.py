@@ -17,6 +17,7 @@ from .health import HealthProblem, Placeholders
 from .messages import Operation
 from .mounts import BUILT_IN
 from .policies import needs_sudo
+from .provider import PROVIDER_CODES
 from .routing import LEFT_OUT, VERBS, Component, NoFields, Route
 from .settings import Settings
 from .values import Secret
@@ -25,6 +26,14 @@ PROBLEMS: Final = (
     "Without a token `problems` has the codes. A token that may read `sys/health` also gets `problem_details`: the "
     "text of each occurrence and what mends it. A problem with which the node serves changes the status only where "
     "`problemcode` asks for that."
+)
+
+
+PROVIDER_CODES_TOLD: Final = (
+    "What `rotate-root`, `permissions` and `rotation` answer, and warnings at a read of `config`, end with the "
+    "provider's own code, if the token may read `config` of the mount. The log has the code of every failure. These "
+    "codes have one of ours; any other is `provider_permission_denied` with status 401 or 403 of the provider, "
+    "`provider_throttled` with 429, `provider_failed` with 408 and from 500 on, and otherwise `provider_refused`."
 )
 
 
@@ -83,6 +92,14 @@ def codes_table() -> str:
     return table(("code", "status", "text"), ((f"`{code.wire}`", str(code.status), code.text) for code in Code))
 
 
+def provider_codes_table() -> str:
+    """The provider's codes that have a code of ours."""
+    return table(
+        ("code of the provider", "our code", "why"),
+        ((f"`{row.name}`", f"`{row.code.wire}`", row.reason) for row in PROVIDER_CODES),
+    )
+
+
 def left_out_table() -> str:
     """The paths that are left out, and why."""
     return table(("path", "why, or what instead"), ((f"`{path}`", why) for path, why in LEFT_OUT.items()))
@@ -115,6 +132,7 @@ def reference() -> str:
     parts += ["## Paths of existing services that are left out", LEFT_OUT_PATHS, left_out_table()]
     parts += ["## Fields of existing services that are accepted only while they are empty", not_offered_table()]
     parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
+    parts += ["### Codes of the cloud provider", PROVIDER_CODES_TOLD, provider_codes_table()]
     parts += ["## Problems of `sys/health`", PROBLEMS, problems_table()]
     return "\n\n".join(parts) + "\n"
 

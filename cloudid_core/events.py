@@ -75,6 +75,7 @@ class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
     """A request got its answer, whatever it was. `codes` are those of a refusal.
 
     `role` is the role of a login or of credentials; `accessor` that of the token that a login or a creation gave.
+    `principal_id` and `resource_id` are what the JWT of a login says, refused or not, once its signature has held.
     """
 
     request_id: str
@@ -86,6 +87,8 @@ class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
     mount_accessor: str = ""
     role: str = ""
     remote_address: str = ""
+    principal_id: str = ""
+    resource_id: str = ""
     token_id: str = ""
     display_name: str = ""
     codes: tuple[str, ...] = ()

@@ -87,7 +87,8 @@ class Service:
         except Refused as refused:
             refusal = self._slowed(refused, exchange)
         except PROVIDER_FAILURES as unanswered:
-            refusal, failure = refusal_of(unanswered), unanswered
+            refusal = refusal_of(unanswered, names_code=exchange.may_know_provider_codes)
+            failure = unanswered
         except RecordFailed as unrecorded:
             self.context.node.last_record_failed = True
             refusal, failure = Refused(Code.AUDIT_UNAVAILABLE), unrecorded

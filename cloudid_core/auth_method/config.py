@@ -26,7 +26,7 @@ from ..forms import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded
 from ..messages import Answer
 from ..mounts import Mount
 from ..provider import Client, RetryPolicy
-from ..rotation import commit_config, credential_warnings, root_password_expiration
+from ..rotation import commit_config, read_warnings, root_password_expiration
 from ..routing import Call
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
 from ..values import LONGEST_DELAY
@@ -124,7 +124,7 @@ async def read_config(call: Call) -> Answer:
     if call.context.settings.redact_client_secret:
         shown.pop("client_secret", None)
     expiration = await root_password_expiration(call.context, call.mount, found.record)
-    warnings = await credential_warnings(call.context, call.mount, found.record, call.now)
+    warnings = await read_warnings(call.context, call.mount, found.record, found.version, call.now)
     return Answer(data={**shown, **expiration}, warnings=warnings)
 
 

@@ -69,6 +69,7 @@ async def log_in(call: Call) -> Answer:
 async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
     if call.trail is not None:
         call.trail.decision = None  # the one before does not count
+    call.proven.principal_id = call.proven.resource_id = ""
     mounts = await unchanged_mounts(call.context.records, call.mounts_version)
     snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
     return await _log_in_on(snapshot, call, form)
@@ -88,6 +89,9 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
 async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     """A login on a snapshot; `Conflict` when the snapshot is out of date."""
     claims, key_set = await verified_claims(call, form, snapshot)
+    call.proven.principal_id = claims.principal_id
+    if claims.machine is not None:
+        call.proven.resource_id = claims.machine.written
     facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
     machine_check = call.context.settings.machine_check
     try:

@@ -19,6 +19,7 @@ from ..errors import Problem
 from ..forms import without_names
 from ..messages import Answer, AuthBlock, Operation, WrapInfo
 from ..mounts import Mount
+from ..routing import Proven
 from ..values import json_text, rfc3339
 from .exchange import Exchange
 
@@ -84,6 +85,16 @@ class _Response(_Members, kw_only=True, gc=False):
     warnings: tuple[str, ...] | UnsetType = UNSET
 
 
+class _Decision(_Members, kw_only=True, gc=False):
+    """A login's decision. `checks` is rendered."""
+
+    verdict: str
+    jwt_type: str
+    principal_id: str
+    resource_id: str | UnsetType = UNSET
+    checks: msgspec.Raw
+
+
 class _Entry(_Members, kw_only=True, gc=False):
     """One entry. `auth` and `request` are rendered: the entries of a request and of its response share them."""
 
@@ -91,7 +102,7 @@ class _Entry(_Members, kw_only=True, gc=False):
     auth: msgspec.Raw
     request: msgspec.Raw
     response: _Response | UnsetType = UNSET
-    decision: msgspec.Raw | UnsetType = UNSET
+    decision: _Decision | UnsetType = UNSET
     error: str | UnsetType = UNSET
     error_codes: list[str] | UnsetType = UNSET
 
@@ -120,7 +131,7 @@ def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> 
         if exchange.answer is not None and not problems:
             entry.response = _response(exchange, device, exchange.answer)
         if decision is not None:
-            entry.decision = _decision(device.hasher, decision)
+            entry.decision = _decision(device.hasher, decision, exchange.proven)
         if problems:
             entry.error = "; ".join([problem.text for problem in problems])
             entry.error_codes = [problem.code.wire for problem in problems]
@@ -246,9 +257,16 @@ def _wrapping(device: Device, info: WrapInfo) -> dict[str, Any]:
     }
 
 
-def _decision(hasher: Hasher, decision: Decision) -> msgspec.Raw:
-    """Logins that are admitted have few different decisions, so theirs is remembered."""
-    return hasher.remembered(_checks, decision) if decision.verdict == ADMITTED else _checks(hasher, decision)
+def _decision(hasher: Hasher, decision: Decision, proven: Proven) -> _Decision:
+    """Logins that are admitted meet few different lists of checks, so theirs is remembered."""
+    is_admitted = decision.verdict == ADMITTED
+    return _Decision(
+        verdict=decision.verdict,
+        jwt_type=decision.jwt_type,
+        principal_id=proven.principal_id,
+        resource_id=proven.resource_id or UNSET,
+        checks=hasher.remembered(_checks, decision) if is_admitted else _checks(hasher, decision),
+    )
 
 
 def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
@@ -260,7 +278,7 @@ def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
         if check.found is not None:
             members |= hasher.members({"found": check.found})
         checks.append(members)
-    return msgspec.Raw(_encode({"verdict": decision.verdict, "jwt_type": decision.jwt_type, "checks": checks}))
+    return msgspec.Raw(_encode(checks))
 
 
 def probe(device: Device, request_id: str) -> Entries:

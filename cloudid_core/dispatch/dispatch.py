@@ -146,6 +146,7 @@ async def respond_by(
         mounts_version=table.version,
         operation=route.operation,
         trail=exchange.trail,
+        proven=exchange.proven,
     )
     return await execute(call, route, parsed, quotas, exchange)
 

@@ -13,7 +13,7 @@ from ..events import Problem, RequestAnswered, RequestReceived
 from ..forms import spellings_of
 from ..messages import NO_HEADERS, NOTHING, Answer, ParsedRequest, Request, Response, Target
 from ..mounts import Mount
-from ..routing import Route
+from ..routing import Proven, Route, may_read_config
 from ..tokens import Caller
 from ..values import name, text
 
@@ -33,6 +33,10 @@ class Exchange(msgspec.Struct, kw_only=True):
     fields: Container[str] = ()
     """The names that the form of its route knows."""
     is_login: bool = False
+    names_provider_codes: bool = False
+    """Whether its route tells the provider's codes to those who may know them."""
+    proven: Proven = msgspec.field(default_factory=Proven)
+    """Whom the JWT of a login is about, once its signature has held."""
     role: str = ""
     """The role that the request names."""
     counted_by: tuple[Hashable, ...] = ()
@@ -64,10 +68,15 @@ class Exchange(msgspec.Struct, kw_only=True):
         """The path for logs and audit."""
         return self.target.shown_path if self.target is not None else ""
 
+    @property
+    def may_know_provider_codes(self) -> bool:
+        return self.names_provider_codes and may_read_config(self.caller, self.mount)
+
     def leads_to(self, target: Target, mount: Mount | None, route: Route | None) -> None:
         """Method and target were understood, and this is where they lead."""
         self.target, self.mount = target, mount
         self.is_login = route is not None and route.gives_token
+        self.names_provider_codes = route is not None and route.names_provider_codes
         self.fields = spellings_of(route.form) if route is not None else ()
         if route is not None and not route.audited:
             self.trail = None
@@ -106,6 +115,8 @@ class Exchange(msgspec.Struct, kw_only=True):
             mount_accessor=mount.accessor if mount is not None else "",
             role=self.role,
             remote_address=self.request.remote_address,
+            principal_id=self.proven.principal_id,
+            resource_id=self.proven.resource_id,
             token_id=token.id if token is not None else "",
             display_name=token.display_name if token is not None else "",
             codes=response.codes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -11,9 +11,17 @@ from ..effects import Program, gather
 from ..errors import Code, Refused, reason_of
 from ..forms import TEXT, Json, setting
 from ..messages import Answer, Operation
-from ..provider import PROVIDER_FAILURES, Actions, Client, actions_at, directory_permissions, refusal_of
+from ..provider import (
+    PROVIDER_FAILURES,
+    Actions,
+    Client,
+    ProviderFailure,
+    actions_at,
+    directory_permissions,
+    refusal_of,
+)
 from ..provider import scope as parse_scope
-from ..routing import Call, Route, mount_client
+from ..routing import Call, Route, may_read_config, mount_client
 from .table import Api, Feature, Need, features_of
 
 MOST_SCOPES: Final = 20
@@ -30,21 +38,56 @@ class PermissionsForm:
     scope: str = setting(TEXT, "", "Scope of the resource manager; empty: those that the mount's roles name.")
 
 
+@frozen
+class Unknown:
+    """What was not asked, or not answered, and why."""
+
+    reason: str
+
+
+NO_SCOPE: Final = Unknown("not asked: the mount's roles name no scope; give one in the parameter scope")
+
+
 @frozen(kw_only=True)
 class Granted:
-    """What the provider says. `None`: it did not say; `warnings` tell why."""
+    """What the provider says, or why it says nothing."""
 
-    directory: frozenset[str] | None
-    actions: Mapping[str, tuple[Actions, ...] | None]
+    directory: frozenset[str] | Unknown
+    actions: Mapping[str, tuple[Actions, ...] | Unknown]
     """By scope."""
-    warnings: tuple[str, ...]
+    left_out: int = 0
+    """So many scopes more were not asked for."""
 
-    def has(self, need: Need, scope: str) -> bool | None:
-        """Whether a permission is there; `None` if that is unknown."""
+    def verdicts(self, need: Need) -> Iterator[tuple[str, bool | Unknown]]:
+        """Whether a permission is there: once for each scope, if it is one at a scope (empty: at all others)."""
         if need.api is Api.DIRECTORY:
-            return None if self.directory is None else not self.directory.isdisjoint(need.any_of)
-        actions = self.actions[scope]
-        return None if actions is None else any(each.grant(name) for each in actions for name in need.any_of)
+            known = self.directory
+            yield "", known if isinstance(known, Unknown) else not known.isdisjoint(need.any_of)
+            return
+        for scope, actions in self.actions.items():
+            if isinstance(actions, Unknown):
+                yield scope, actions
+            else:
+                yield scope, any(each.grant(name) for each in actions for name in need.any_of)
+        if self.left_out:
+            yield "", Unknown(_left_out(self.left_out))
+        elif not self.actions:
+            yield "", NO_SCOPE
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        """Why something is unknown, each reason once."""
+        if isinstance(self.directory, Unknown):
+            yield f"directory: {self.directory.reason}"
+        for scope, actions in self.actions.items():
+            if isinstance(actions, Unknown):
+                yield f"{scope}: {actions.reason}"
+        if self.left_out:
+            yield _left_out(self.left_out)
+
+
+def _left_out(count: int) -> str:
+    return f"{count} more scopes were not looked at"
 
 
 def permissions_route(scopes: Scopes) -> Route:
@@ -53,11 +96,8 @@ def permissions_route(scopes: Scopes) -> Route:
     async def read_permissions(call: Call) -> Answer:
         client = await mount_client(call.context, call.mount.id, call.deadline)
         named = sorted({_parsed(call)} if call.form(PermissionsForm).scope else await scopes(call))
-        granted = await _ask(client, named[:MOST_SCOPES])
-        left_out = len(named) - MOST_SCOPES
-        warnings = (f"{left_out} more scopes were not looked at",) if left_out > 0 else ()
-        data = described(features_of(call.mount.kind), granted)
-        return Answer(data=data, warnings=(*granted.warnings, *warnings))
+        granted = await _ask(client, named, names_code=may_read_config(call.caller, call.mount))
+        return Answer(data=described(features_of(call.mount.kind), granted), warnings=tuple(granted.warnings))
 
     return Route(
         path="permissions",
@@ -75,36 +115,30 @@ def _parsed(call: Call) -> str:
         raise Refused(Code.FIELD_INVALID, f'"scope" {error}') from None
 
 
-async def _ask(client: Client, scopes: Sequence[str]) -> Granted:
-    """Ask the directory and, for each scope, the resource manager."""
-    warnings: list[str] = []
+async def _ask(client: Client, scopes: Sequence[str], *, names_code: bool) -> Granted:
+    """Ask the directory and, for each scope, the resource manager. `names_code`: reasons have the provider's codes."""
 
-    async def directory() -> frozenset[str] | None:
+    async def directory() -> frozenset[str] | Unknown:
         try:
             permissions = await directory_permissions(client)
         except (Refused, *PROVIDER_FAILURES) as failure:
-            warnings.append(f"directory: {_reason(failure)}")
-            return None
-        if permissions is None:
-            warnings.append("directory: its access tokens do not show their permissions")
-        return permissions
+            return _unknown(failure, names_code)
+        return Unknown("its access tokens do not show their permissions") if permissions is None else permissions
 
-    async def resources(scope: str) -> tuple[Actions, ...] | None:
+    async def resources(scope: str) -> tuple[Actions, ...] | Unknown:
         try:
             return await actions_at(client, scope)
         except (Refused, *PROVIDER_FAILURES) as failure:
-            warnings.append(f"{scope}: {_reason(failure)}")
-            return None
+            return _unknown(failure, names_code)
 
-    permissions = await directory()
-    actions = await gather([resources(scope) for scope in scopes])
-    by_scope = dict(zip(scopes, actions, strict=True))
-    return Granted(directory=permissions, actions=by_scope, warnings=tuple(warnings))
+    permissions, asked = await directory(), scopes[:MOST_SCOPES]
+    actions = await gather([resources(scope) for scope in asked])
+    by_scope = dict(zip(asked, actions, strict=True))
+    return Granted(directory=permissions, actions=by_scope, left_out=len(scopes) - len(asked))
 
 
-def _reason(failure: Exception) -> str:
-    refusal = refusal_of(failure) if isinstance(failure, PROVIDER_FAILURES) else failure
-    return reason_of(refusal) if isinstance(refusal, Refused) else ""
+def _unknown(failure: Refused | ProviderFailure, names_code: bool) -> Unknown:
+    return Unknown(reason_of(failure if isinstance(failure, Refused) else refusal_of(failure, names_code=names_code)))
 
 
 def described(features: Sequence[Feature], granted: Granted) -> dict[str, Json]:
@@ -112,7 +146,7 @@ def described(features: Sequence[Feature], granted: Granted) -> dict[str, Json]:
     rows = [_feature(feature, granted) for feature in features]
     missing = [{"feature": row["feature"], **need} for row in rows for need in row["needs"] if need["granted"] is False]
     return {
-        "directory": None if granted.directory is None else sorted(granted.directory),
+        "directory": None if isinstance(granted.directory, Unknown) else sorted(granted.directory),
         "scopes": list(granted.actions),
         "features": rows,
         "missing": missing,
@@ -120,16 +154,19 @@ def described(features: Sequence[Feature], granted: Granted) -> dict[str, Json]:
 
 
 def _feature(feature: Feature, granted: Granted) -> dict[str, Json]:
-    checked = [
-        (need, scope, granted.has(need, scope))
-        for need in feature.needs
-        for scope in (granted.actions if need.api is Api.RESOURCES else ("",))
-    ]
-    needs = [
-        {"api": need.api.value, "any_of": list(need.any_of), "scope": scope, "granted": has}
-        for need, scope, has in checked
-    ]
-    return {"feature": feature.name, "granted": _all([has for _, _, has in checked]), "needs": needs}
+    needs = [_need(need, scope, verdict) for need in feature.needs for scope, verdict in granted.verdicts(need)]
+    return {"feature": feature.name, "granted": _all([need["granted"] for need in needs]), "needs": needs}
+
+
+def _need(need: Need, scope: str, verdict: bool | Unknown) -> dict[str, Json]:
+    granted, reason = (None, verdict.reason) if isinstance(verdict, Unknown) else (verdict, "")
+    return {
+        "api": need.api.value,
+        "any_of": list(need.any_of),
+        "scope": scope,
+        "granted": granted,
+        "reason": reason,
+    }
 
 
 def _all(verdicts: Sequence[bool | None]) -> bool | None:

@@ -16,7 +16,8 @@ from .applications import (
 )
 from .assertions import Assertions, Source, federated_token_file
 from .assignments import assign, assignment_path, scope
-from .client import PROVIDER_FAILURES, Client, Credentials, refusal_of
+from .client import PROVIDER_FAILURES, Client, Credentials, ProviderFailure, refusal_of
+from .codes import PROVIDER_CODES
 from .compute import Machine
 from .discovery import KeyDocument, usable_keys
 from .facts import known_groups, known_machine, machine_facts, member_groups
@@ -33,6 +34,7 @@ from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, r
 __all__ = [
     "CLOCK_SKEW",
     "GRACE",
+    "PROVIDER_CODES",
     "PROVIDER_FAILURES",
     "Actions",
     "Application",
@@ -48,6 +50,7 @@ __all__ = [
     "NewPassword",
     "PlatformIdentity",
     "Proofs",
+    "ProviderFailure",
     "Provisioned",
     "Removal",
     "RetryPolicy",

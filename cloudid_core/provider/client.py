@@ -24,9 +24,10 @@ from ..forms import Json
 from ..values import Secret
 from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
+from .codes import CODES_BY_NAME
 from .identities import PlatformIdentity
 from .oauth import access_token, forget
-from .responses import nonsense, problem_of, read
+from .responses import NONSENSE, nonsense, problem_of, read
 from .single_flight import BaseClient
 from .urls import resolve, same_origin
 
@@ -35,16 +36,6 @@ T = TypeVar("T")
 MOST_PAGES: Final = 200
 COME_AGAIN: Final = 5.0
 """Seconds after which a refused caller may ask again when the provider did not say."""
-
-QUOTA_CODES: Final = frozenset({"QuotaExceeded", "Directory_QuotaExceeded", "RoleAssignmentLimitExceeded"})
-
-SECRET_CODES: Final = frozenset({"AADSTS7000215", "AADSTS7000222"})
-"""A client secret that is wrong, and one that has expired."""
-
-ASSERTION_CODES: Final = frozenset(
-    f"AADSTS{number}" for number in (50027, 50166, 70021, 700024, 700027, 700211, 700212, 700213)
-)
-"""An identity token that is malformed, expired or of an unknown key, or that no federated credential matches."""
 
 ProviderFailure: TypeAlias = (
     ProviderProblem | ProviderAmbiguous | ProviderUnreachable | PlatformTokenUnavailable | TimeIsUp
@@ -182,28 +173,28 @@ async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> l
     raise nonsense()
 
 
-def refusal_of(failure: ProviderFailure) -> Refused:
-    """The refusal for a provider call that failed. It repeats nothing that the provider said."""
+def refusal_of(failure: ProviderFailure, *, names_code: bool = False) -> Refused:
+    """The refusal for a provider call that failed. It repeats nothing that the provider said.
+
+    `names_code`: nothing but its code, for callers who may know how the mount proves itself.
+    """
+    detail = failure.code if names_code and isinstance(failure, ProviderProblem) and failure.code != NONSENSE else ""
     match failure:
         case TimeIsUp():
             return Refused(Code.DEADLINE_PASSED)
         case PlatformTokenUnavailable():
             return Refused(Code.PLATFORM_IDENTITY_UNAVAILABLE, retry_after=COME_AGAIN)
         case ProviderProblem(status=429):
-            return Refused(Code.PROVIDER_THROTTLED, retry_after=failure.retry_after or COME_AGAIN)
+            return Refused(Code.PROVIDER_THROTTLED, detail, retry_after=failure.retry_after or COME_AGAIN)
         case ProviderProblem(status=status) if status == 408 or status >= 500:
-            return Refused(Code.PROVIDER_FAILED, retry_after=failure.retry_after or COME_AGAIN)
+            return Refused(Code.PROVIDER_FAILED, detail, retry_after=failure.retry_after or COME_AGAIN)
         case ProviderAmbiguous(answered=True):
             return Refused(Code.PROVIDER_FAILED, retry_after=COME_AGAIN)
-        case ProviderProblem(code=code) if code in QUOTA_CODES:
-            return Refused(Code.PROVIDER_QUOTA_EXCEEDED)
-        case ProviderProblem(status=401, code=code) if code in SECRET_CODES:
-            return Refused(Code.PROVIDER_SECRET_REFUSED)
-        case ProviderProblem(status=400 | 401, code=code) if code in ASSERTION_CODES:
-            return Refused(Code.PROVIDER_ASSERTION_REFUSED)
+        case ProviderProblem(code=name) if name in CODES_BY_NAME:
+            return Refused(CODES_BY_NAME[name], detail)
         case ProviderProblem(status=401 | 403):
-            return Refused(Code.PROVIDER_PERMISSION_DENIED)
+            return Refused(Code.PROVIDER_PERMISSION_DENIED, detail)
         case ProviderProblem():
-            return Refused(Code.PROVIDER_REFUSED)
+            return Refused(Code.PROVIDER_REFUSED, detail)
         case _:
             return Refused(Code.PROVIDER_UNREACHABLE, retry_after=COME_AGAIN)

@@ -15,7 +15,7 @@ Each step ends with one commit and can be done again. At every instant a secret 
 
 from . import issuer_routes, routes
 from .automation import follow_plan, keep_plans
-from .configure import commit_config, credential_risks, credential_warnings, root_password_expiration
+from .configure import commit_config, credential_risks, read_warnings, root_password_expiration
 from .identities import keep_identities, self_targets
 from .record import Rotation
 from .root import HINT_LENGTH, find_root
@@ -27,7 +27,6 @@ __all__ = [
     "begin_key",
     "commit_config",
     "credential_risks",
-    "credential_warnings",
     "ensure_first",
     "find_root",
     "follow_plan",
@@ -35,6 +34,7 @@ __all__ = [
     "keep_identities",
     "keep_plans",
     "make_first",
+    "read_warnings",
     "roll_over",
     "root_password_expiration",
     "routes",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..context import Context
-from ..credentials import RootCredential
+from ..credentials import RootCredential, owner_of
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..forms import Json, effective
@@ -48,6 +48,20 @@ async def _plan_and_key(context: Context, mount: Mount, config: RootCredential) 
     plan = await find_undamaged_plan(context, mount.id)
     key = rotation.record.key_of(config.client_secret) if rotation else None
     return plan.record if plan and Rule.of(config) else None, key
+
+
+def refused_access(context: Context, mount: Mount, version: int) -> str:
+    """Why this node got no access token when it asked last under a version of a configuration; empty: it has one."""
+    return context.caches.credential_failures.get(owner_of(mount, version)) or ""
+
+
+async def read_warnings(
+    context: Context, mount: Mount, config: RootCredential, version: int, now: Instant
+) -> tuple[str, ...]:
+    """The warnings at a read of a configuration."""
+    failure = refused_access(context, mount, version)
+    refused = (f"the last access token was not given: {failure}",) if failure else ()
+    return (*await credential_warnings(context, mount, config, now), *refused)
 
 
 async def root_password_expiration(context: Context, mount: Mount, config: RootCredential) -> dict[str, Json]:

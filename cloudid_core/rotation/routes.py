@@ -6,15 +6,15 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..credentials import RootCredential, credentials_of, owner_of
+from ..credentials import RootCredential, credentials_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of
 from ..forms import BOOLEAN, Json, effective, setting
 from ..messages import Answer, Operation
 from ..routing import Call, Route, mount_client
-from ..store import Found, retry_on_conflict, version_of
+from ..store import Found, retry_on_conflict
 from ..values import rfc3339
-from .configure import credential_warnings
+from .configure import credential_warnings, refused_access
 from .identities import self_targets
 from .plan import find_plan
 from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation
@@ -126,13 +126,13 @@ async def read_rotation(call: Call) -> Answer:
     planned = await find_plan(context, mount.id)
     rotation = found.record if found else Rotation(mount_id=mount.id)
     key = rotation.key_of(root.record.client_secret) if root else None
-    failure = context.caches.credential_failures.get(owner_of(mount, version_of(root)))
+    failure = refused_access(context, mount, root.version) if root else ""
     data: dict[str, Json] = {
         "credential_source": _source(call, root.record) if root else None,
         "phase": rotation.phase.value,
         "last_rotation": _time(rotation.rotated_at),
         "next_rotation": _time(planned.record.rotate_at) if planned else None,
-        "last_error": rotation.error or (planned.record.error if planned else "") or failure or "",
+        "last_error": rotation.error or (planned.record.error if planned else "") or failure,
         "note": rotation.note,
         "expires": _time(key.expires_at) if key else None,
     }
@@ -155,6 +155,7 @@ ROUTES: Final = (
         operation=Operation.WRITE,
         program=rotate_root,
         form=RotateForm,
+        names_provider_codes=True,
         doc="Replaces the root secret by one that only the service knows.",
     ),
     Route(path="rotation", operation=Operation.READ, program=read_rotation, doc="Tells how the rotation stands."),

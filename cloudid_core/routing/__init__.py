@@ -3,7 +3,19 @@
 from .components import Catalog, Component, mount_client
 from .help import VERBS, help_about, help_about_mount
 from .left_out import LEFT_OUT, reason_of
-from .routes import Call, NoFields, PageForm, Route, RouteTable, capture_name, captured, methods_of, name_as_written
+from .routes import (
+    Call,
+    NoFields,
+    PageForm,
+    Proven,
+    Route,
+    RouteTable,
+    capture_name,
+    captured,
+    may_read_config,
+    methods_of,
+    name_as_written,
+)
 
 __all__ = [
     "LEFT_OUT",
@@ -13,12 +25,14 @@ __all__ = [
     "Component",
     "NoFields",
     "PageForm",
+    "Proven",
     "Route",
     "RouteTable",
     "capture_name",
     "captured",
     "help_about",
     "help_about_mount",
+    "may_read_config",
     "methods_of",
     "mount_client",
     "name_as_written",

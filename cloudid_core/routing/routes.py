@@ -27,6 +27,7 @@ from ..tokens import Caller, Token
 from ..values import name as parse_name
 
 F = TypeVar("F")
+READ: Final = Operation.READ.value
 NOBODY: Final = ""
 """The name of nothing: no grammar of names admits it."""
 
@@ -42,6 +43,20 @@ class PageForm:
 
     after: str = setting(TEXT, "", "Only what comes after this key.")
     limit: int = setting(bounded(INTEGER, -1, 2**31), 0, "At most so many keys; 0 or -1: all.")
+
+
+class Proven(msgspec.Struct):
+    """Whom a login's JWT is about. Empty until its signature has held: before that, anybody can claim anything."""
+
+    principal_id: str = ""
+    """Object id of the principal, in lower case."""
+    resource_id: str = ""
+    """Id of the machine as the JWT has it; empty if it names none."""
+
+
+def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:
+    """Whether a caller may read how a mount proves itself to the provider: then it is told the provider's codes too."""
+    return caller is not None and mount is not None and caller.acl.allows(READ, f"{mount.path}/config")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +77,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation = Operation.WRITE
     trail: AuditContext | None = None
     """Takes the checks of a decision, where the request is audited."""
+    proven: Proven = msgspec.field(default_factory=Proven)
+    """Takes whom a login's JWT is about."""
     shown_token: str = ""
     """The text of the token that came with the request, good or not."""
     wrapping: Token | None = None
@@ -129,6 +146,8 @@ class Route:
     Before the program changes or refuses anything, it makes sure that the table still has `Call.mounts_version`.
     Otherwise it raises `MountsChanged`, and the request starts again.
     """
+    names_provider_codes: bool = False
+    """A refusal has the provider's code, for a caller who may read the mount's configuration."""
     has_side_effect: bool = False
     """A read that changes something: not offered to HEAD."""
 

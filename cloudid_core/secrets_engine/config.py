@@ -24,7 +24,7 @@ from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, setting, show
 from ..messages import Answer
 from ..mounts import Mount
 from ..provider import Client
-from ..rotation import commit_config, credential_warnings, root_password_expiration
+from ..rotation import commit_config, read_warnings, root_password_expiration
 from ..routing import Call
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
 
@@ -98,7 +98,7 @@ async def read_config(call: Call) -> Answer:
     if found is None:
         return Answer(data={name: type(value)() for name, value in shown.items()})
     expiration = await root_password_expiration(call.context, call.mount, found.record)
-    warnings = await credential_warnings(call.context, call.mount, found.record, call.now)
+    warnings = await read_warnings(call.context, call.mount, found.record, found.version, call.now)
     return Answer(data={**shown, **expiration}, warnings=warnings)
 
 

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from cloudid_core.auth_method.config import Config
 from cloudid_core.effects import CallProvider
-from cloudid_core.events import MachineClaimIgnored
+from cloudid_core.events import MachineClaimIgnored, RequestAnswered
 from cloudid_core.provider.signing_keys import REST
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
@@ -119,6 +119,64 @@ def test_a_text_that_is_no_token_is_told_from_one_that_is_not_signed_well() -> N
     head, _, signature = jwt.rpartition(".")
     flipped = ("B" if signature[0] == "A" else "A") + signature[1:]
     assert refused(world, {**body, "jwt": f"{head}.{flipped}"}) == (403, "login_refused")
+
+
+def told_machine(world: Installation) -> tuple[str, str]:
+    """The machine that the event of the last request names."""
+    told = world.events[-1]
+    assert isinstance(told, RequestAnswered)
+    return told.principal_id, told.resource_id.lower()
+
+
+def test_the_machine_is_told_whether_it_is_admitted_or_not() -> None:
+    world = Installation()
+    machine = configure_logins(world)
+    body, named = login_form(world, machine), (machine["principals"][0], machine["resource_id"].lower())
+    world.must("PUT", LOGIN, body, token="")
+    assert told_machine(world) == named
+    world.must("POST", ROLE, {"bound_locations": "nowhere"})
+    assert refused(world, body) == (403, "bound_location_mismatch")
+    assert told_machine(world) == named
+    world.advance(120)
+    world.fail("arm", status=403, code="AuthorizationFailed")
+    assert refused(world, body) == (502, "provider_permission_denied")
+    assert told_machine(world) == named
+    assert refused(world, {**body, "role": "nobody"}) == (400, "role_not_found")
+    assert told_machine(world) == named
+    world.must("POST", "auth/cloud/explain", body)
+    assert told_machine(world) == ("", ""), "an operator asked, no machine"
+
+
+def test_a_token_that_names_no_machine_is_told_by_its_principal() -> None:
+    world = Installation()
+    machine = configure_logins(world, bound_subscription_ids="", bound_service_principal_ids="somebody")
+    claims = {name: value for name, value in claims_of(world, machine).items() if not name.startswith("xms_")}
+    token = world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"]
+    assert refused(world, {"role": "dev", "jwt": token}) == (403, "bound_service_principal_mismatch")
+    assert told_machine(world) == (machine["principals"][0], "")
+
+
+@pytest.mark.parametrize("role", ["dev", "nobody"])
+def test_no_machine_is_told_before_the_signature_has_held(role: str) -> None:
+    """Anybody can write the claims of any machine."""
+    world = Installation()
+    body = login_form(world, configure_logins(world), role=role)
+    head, claims, signature = str(body["jwt"]).split(".")
+    flipped = ("B" if signature[0] == "A" else "A") + signature[1:]
+    forged = jwt.encode(claims_of(world, world.scene["machines"][0]), "k" * 32, "HS256", {"kid": "made up"})
+    unsigned = jwt.encode(claims_of(world, world.scene["machines"][0]), "", "none")
+    for token in (f"{head}.{claims}.{flipped}", f"{head}.{claims}.", forged, unsigned, "x"):
+        assert refused(world, {**body, "jwt": token})[1] in ("login_refused", "jwt_malformed")
+        assert told_machine(world) == ("", "")
+
+
+def test_a_signed_token_that_lacks_a_claim_is_told_by_nothing() -> None:
+    world = Installation()
+    machine = configure_logins(world)
+    claims = {name: value for name, value in claims_of(world, machine).items() if name != "tid"}
+    token = world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"]
+    assert refused(world, login_form(world, machine, jwt=token)) == (403, "jwt_claim_missing")
+    assert told_machine(world) == ("", "")
 
 
 def test_nothing_is_said_about_roles_before_the_signature_has_held() -> None:

@@ -223,6 +223,33 @@ def test_a_login_is_told_with_its_decision() -> None:
     assert len(checks["bound_locations"]["expected"]) == 2
 
 
+def test_a_decision_names_the_machine_in_clear() -> None:
+    """Refused or admitted, and though decisions that are alike are remembered."""
+    world = Installation()
+    one, other, *_ = [each for each in world.scene["machines"] if each["kind"] == "vm"]
+    configure_logins(world, bound_subscription_ids="", bound_service_principal_ids="*")
+    world.must("PUT", "sys/audit/file", FILE)
+    for verdict in ("admitted", "refused"):
+        for machine in (one, other):
+            world.ask("POST", "auth/cloud/login", login_form(world, machine), token="")
+            decision = entries(world)[-1]["decision"]
+            named = decision["principal_id"], decision["resource_id"].lower()
+            assert (decision["verdict"], named) == (verdict, (machine["principals"][0], machine["resource_id"].lower()))
+        world.must("POST", "auth/cloud/role/dev", {"bound_service_principal_ids": "somebody"})
+
+
+def test_an_entry_has_nothing_of_a_login_whose_signature_does_not_hold() -> None:
+    world = Installation()
+    machine = configure_logins(world)
+    world.must("PUT", "sys/audit/file", FILE)
+    form = login_form(world, machine)
+    world.ask("POST", "auth/cloud/login", {**form, "jwt": form["jwt"][:-8] + "AAAAAAAA"}, token="")
+    assert "decision" not in entries(world)[-1]
+    event = world.events[-1]
+    assert event.audit is not None
+    assert machine["principals"][0].encode() not in event.audit.texts[0]
+
+
 def test_a_refused_login_is_told_with_every_constraint_that_failed() -> None:
     world = Installation()
     machine = configure_logins(

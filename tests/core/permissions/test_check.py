@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.errors import Code
+from cloudid_core.permissions import check
 from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import SecretsEngine, engine_config, engine_with_roles
 from tests.installation import Installation
-from tests.logins import configure_logins
+from tests.logins import configure_logins, login_config
 
 
 def missing(data: Any) -> set[tuple[str, str]]:
@@ -67,6 +69,62 @@ def test_a_provider_that_does_not_answer_leaves_it_open() -> None:
         "roles with azure_roles"
     ] is None
     assert "/subscriptions/" in reply.body["warnings"][0]
+
+
+def features(data: Any) -> dict[str, Any]:
+    return {feature["feature"]: feature for feature in data["features"]}
+
+
+@pytest.mark.parametrize("path", ["cloud", "auth/cloud"])
+def test_what_was_not_asked_is_unknown_and_why_is_told(path: str) -> None:
+    """Without roles a method has no scope to ask at, and a wrong secret gets no answer anywhere."""
+    world = Installation()
+    config = login_config(world) if path != "cloud" else engine_config(world)
+    world.must("POST", f"{path}/config", {**config, "client_secret": "wrong"})
+    reply = world.must("GET", f"{path}/permissions")
+    for feature in reply.data["features"]:
+        assert feature["granted"] is None or not feature["needs"]
+        for need in feature["needs"]:
+            assert need["granted"] is None
+            assert ("AADSTS7000215" if need["api"] == "directory" or need["scope"] else "no scope") in need["reason"]
+    assert all("AADSTS7000215" in warning for warning in reply.body["warnings"])
+    assert reply.data["missing"] == []
+
+
+def test_what_is_known_has_no_reason() -> None:
+    needs = [need for feature in engine_with_permissions()["features"] for need in feature["needs"]]
+    assert {need["reason"] for need in needs} == {""}
+
+
+def engine_with_permissions() -> Any:
+    return engine_with_roles().must("GET", "cloud/permissions").data
+
+
+def test_scopes_that_were_left_out_leave_it_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "MOST_SCOPES", 1)
+    world = engine_with_roles()
+    subscription = engine_config(world)["subscription_id"]
+    scope = f"/subscriptions/{subscription}/resourceGroups/prod"
+    world.must("POST", "cloud/roles/narrow", {"azure_roles": [{"role_name": "Reader", "scope": scope}]})
+    reply = world.must("GET", "cloud/permissions")
+    role = features(reply.data)["roles with azure_roles"]
+    assert role["granted"] is None
+    assert "1 more scopes were not looked at" in {need["reason"] for need in role["needs"]}
+    assert reply.body["warnings"] == ["1 more scopes were not looked at"]
+
+
+MAY_READ = 'path "cloud/permissions" {{ capabilities = ["read"] }} path "cloud/config" {{ capabilities = ["{may}"] }}'
+
+
+@pytest.mark.parametrize("may", ["read", "update"])
+def test_the_code_of_the_provider_is_for_those_who_may_read_the_configuration(may: str) -> None:
+    world = engine_with_roles()
+    world.must("PUT", "sys/policies/acl/some", {"policy": MAY_READ.format(may=may)})
+    token = world.must("POST", "auth/token/create", {"policies": ["some"]}).auth["client_token"]
+    world.must("POST", "cloud/config", {"client_secret": "wrong"})
+    reply = world.must("GET", "cloud/permissions", token=token)
+    assert (b"AADSTS7000215" in reply.response.body) == (may == "read")
+    assert Code.PROVIDER_SECRET_REFUSED.text in reply.body["warnings"][0]
 
 
 def test_a_credential_that_may_not_even_ask_has_nothing_there() -> None:

@@ -188,6 +188,7 @@ def test_a_page_of_another_shape_is_nonsense(page: Any) -> None:
         (PlatformTokenUnavailable("none"), Code.PLATFORM_IDENTITY_UNAVAILABLE, 5),
         (ProviderProblem(401, "AADSTS7000215"), Code.PROVIDER_SECRET_REFUSED, None),
         (ProviderProblem(401, "AADSTS7000222"), Code.PROVIDER_SECRET_REFUSED, None),
+        (ProviderProblem(400, "AADSTS90002"), Code.PROVIDER_TENANT_UNKNOWN, None),
         (ProviderProblem(401, "AADSTS70021"), Code.PROVIDER_ASSERTION_REFUSED, None),
         (ProviderProblem(400, "AADSTS700024"), Code.PROVIDER_ASSERTION_REFUSED, None),
         (ProviderProblem(401, "AADSTS700016"), Code.PROVIDER_PERMISSION_DENIED, None),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.errors import Code
 from cloudid_core.rotation.record import Phase
 from cloudid_core.values.secret import Secret
-from tests.engines import SecretsEngine, engine_config
+from tests.engines import SecretsEngine, configured_engine, engine_config
+from tests.logins import configure_logins
 
 from .rotating import OVERLAP_AND_MORE, rotating, with_auth_method
 
@@ -36,6 +38,44 @@ def test_a_rotation_from_its_beginning_to_its_end(path: str) -> None:
     assert world.status(path)["phase"] == "idle"
     assert not world.knows(old)
     assert world.knows(world.configured(path))
+
+
+def with_both_components() -> SecretsEngine:
+    world = configured_engine()
+    configure_logins(world)
+    return world
+
+
+ROTATES = (
+    'path "{path}/rotate-root" {{ capabilities = ["update"] }} path "{path}/config" {{ capabilities = ["{may}"] }}'
+)
+
+
+@BOTH
+@pytest.mark.parametrize("may", ["read", "update"])
+def test_the_code_of_the_provider_is_for_those_who_may_read_the_configuration(path: str, may: str) -> None:
+    """It stands at the end of the error; what the provider says besides does nowhere."""
+    world = with_both_components()
+    world.must("POST", f"{path}/config", {"client_secret": "wrong"})
+    world.must("PUT", "sys/policies/acl/some", {"policy": ROTATES.format(path=path, may=may)})
+    token = world.must("POST", "auth/token/create", {"policies": ["some"]}).auth["client_token"]
+    reply = world.ask("POST", f"{path}/rotate-root", None, token)
+    assert (reply.status, reply.code) == (502, "provider_secret_refused")
+    text = Code.PROVIDER_SECRET_REFUSED.text
+    assert reply.body["errors"] == [f"{text}: AADSTS7000215" if may == "read" else text]
+    assert "AADSTS7000215" in world.must("GET", f"{path}/rotation").data["last_error"]
+    [warning] = world.must("GET", f"{path}/config").body["warnings"]
+    assert "AADSTS7000215" in warning
+    assert "provided" not in warning
+
+
+@BOTH
+def test_a_tenant_that_does_not_exist_is_told(path: str) -> None:
+    world = with_both_components()
+    world.must("POST", f"{path}/config", {"tenant_id": "elsewhere.example", "force": True})
+    reply = world.ask("POST", f"{path}/rotate-root", {"force": True})
+    assert (reply.status, reply.code) == (502, "provider_tenant_unknown")
+    assert reply.body["errors"] == [f"{Code.PROVIDER_TENANT_UNKNOWN.text}: AADSTS90002"]
 
 
 @BOTH
