@@ -89,6 +89,7 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_core.permissions.documents > docs/permissions.md
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
 	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/simulator.md
+	@$(BIN)/python -m cloudid_servers.logs.documents > docs/log.md
 	@$(BIN)/python -m cloudid_servers.command.documents
 
 bench: $(READY) ## Measure the verification of logins, and the servers (minutes)

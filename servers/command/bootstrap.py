@@ -85,7 +85,8 @@ class Setup:
         It also takes what libraries log, unless the process is another application's. Its level can be reloaded.
         """
         level = LogLevel(self.server.log_level)
-        file = LogFile(level, worker=self.worker.number if self.worker else None)
+        number = self.worker.number if self.worker else None
+        file = LogFile(level, worker=number, log_format=self.server.log_format)
         log = log_into(file)
         if adopts_libraries:
             adopt_libraries(log)

@@ -116,7 +116,7 @@ def _serve_with_workers(options: Options, serve: Callable[[Setup], None]) -> int
     def announce() -> None:
         streams.write(streams.STDOUT, f"listening on {url}\n")
 
-    log = open_log(server.log_level)
+    log = open_log(server.log_level, log_format=server.log_format)
     with closing(ReadBudget(server.provider_read_rate, origins)) as read_budget:
         return Supervisor(options.workers, sockets, work, announce, log, ServiceManager(os.environ)).run()
 

@@ -1,1 +1,1 @@
-"""Logs: JSON lines on stderr, without secrets."""
+"""Logs: lines on stderr, of JSON or in columns, without secrets."""

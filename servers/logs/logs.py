@@ -1,4 +1,7 @@
-"""Logs: JSON lines on stderr. No line holds a secret: paths have no query, and errors of others no text."""
+"""Logs: lines on stderr, of JSON for programs, and in columns for people at a terminal.
+
+No line holds a secret: paths have no query, and errors of others no text. `lines` has all of them.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,12 @@ from attrs import define
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import CloudidError
-from cloudid_core.events import Event, RequestAnswered, RequestReceived
+from cloudid_core.events import Event, RequestAnswered
 
 from ..machine import streams
 from ..settings.settings import ServerSettings
+from .form import JSON, renderer
+from .lines import name_of
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _ALWAYS: Final = logging.CRITICAL
@@ -27,8 +32,6 @@ _ALWAYS: Final = logging.CRITICAL
 
 PATIENCE: Final = 0.1
 """Seconds that the service may stand still for the reader of its log."""
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 @define
@@ -48,8 +51,16 @@ class LogFile:
     A log that is a file is opened anew when it was moved or removed.
     """
 
-    def __init__(self, level: LogLevel | str, descriptor: int = streams.STDERR, *, worker: int | None = None) -> None:
-        """Each line has the number of the `worker`, if there are several."""
+    def __init__(
+        self,
+        level: LogLevel | str,
+        descriptor: int = streams.STDERR,
+        *,
+        worker: int | None = None,
+        log_format: str = JSON,
+    ) -> None:
+        """Each line has the number of the `worker`, if there are several. `log_format`: one of `FORMATS`."""
+        self._render = renderer(log_format, descriptor)
         self._worker = worker
         self._level = LogLevel(level) if isinstance(level, str) else level
         self._descriptor = descriptor
@@ -75,7 +86,7 @@ class LogFile:
         if self._lost:
             facts["lost_lines"] = self._lost
             start, patience = b"\n", 0.0  # a part of the last line may have been written
-        line = start + _encode(facts) + b"\n"
+        line = start + self._render(facts) + b"\n"
         is_kept = self._path.is_there() and streams.write_bytes(self._descriptor, line, patience=patience)
         self._lost = 0 if is_kept else self._lost + 1
 
@@ -86,9 +97,9 @@ class LogFile:
     critical = partialmethod(write, "critical")
 
 
-def open_log(level: LogLevel | str, descriptor: int = streams.STDERR) -> FilteringBoundLogger:
+def open_log(level: LogLevel | str, descriptor: int = streams.STDERR, log_format: str = JSON) -> FilteringBoundLogger:
     """A log of events of at least this importance. Logging raises nothing."""
-    return log_into(LogFile(level, descriptor))
+    return log_into(LogFile(level, descriptor, log_format=log_format))
 
 
 def log_into(file: LogFile) -> FilteringBoundLogger:
@@ -110,12 +121,10 @@ class EventLog:
         if not self._file.takes(level):  # of two events of each request, most logs take one
             return
         facts: dict[str, Any] = msgspec.to_builtins(event)
-        facts["event"] = facts.pop("type")
+        facts["event"] = name_of(type(event))
+        del facts["type"]
         if isinstance(event, RequestAnswered):
-            facts["event"] = "request"
             facts["ms"] = round((time.time() - facts.pop("time")) * 1000, 2)
-        elif isinstance(event, RequestReceived):
-            facts["event"] = "request received"
         if "problem" in facts:
             facts |= facts.pop("problem")
         self._file.write_line(level, facts)

@@ -169,6 +169,11 @@ class ServerSettings:
         "How long requests under way may take once the server is told to stop.",
     )
     log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Least important events to log.")
+    log_format: str = setting(
+        one_of("auto", "json", "terminal"),
+        "auto",
+        "Form of the log: JSON lines, or columns for people. `auto`: columns if stderr is a terminal.",
+    )
 
     is_store_misnamed: bool = False
     """The file of the store has a name that would be refused if it did not exist: nothing shows it."""

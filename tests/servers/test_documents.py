@@ -11,8 +11,6 @@ from cloudid_core.errors import Code
 from cloudid_servers.command.documents import PAGES, PARTS, printed
 from cloudid_servers.command.options import COMMANDS, read_options
 
-from .running import ROOT
-
 TEXT: Final = PAGES[0].read_text()
 
 
@@ -37,10 +35,3 @@ def test_the_error_codes_exist() -> None:
     shown = set(re.findall(r"(?:code|503) `([a-z_]+)`", TEXT))
     assert shown
     assert shown <= {code.wire for code in Code}
-
-
-def test_every_warning_and_error_of_the_servers_is_explained() -> None:
-    sources = [path.read_text() for path in (ROOT / "servers").rglob("*.py")]
-    events = {event for source in sources for event in re.findall(r'log\.(?:warning|error)\(\s*"([^"]+)"', source)}
-    assert "worker died" in events
-    assert [event for event in sorted(events) if f"`{event}`" not in TEXT] == []

@@ -1,0 +1,219 @@
+"""Every line of the log, as a table: its event, its levels, its members, and what it means or what to do about it.
+
+`python -m cloudid_servers.logs.documents` prints it as `docs/log.md`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from attrs import frozen
+
+from cloudid_core.events import Event, Problem, Progress, RequestAnswered, RequestReceived
+
+TEXT: Final = "text"
+TEXTS: Final = "list of texts"
+INTEGER: Final = "integer"
+NUMBER: Final = "number"
+
+COMMON: Final[Mapping[str, tuple[str, str]]] = {
+    "timestamp": (TEXT, "when the line was written: RFC 3339, UTC, with microseconds"),
+    "level": (TEXT, "`debug`, `info`, `warning` or `error`; `critical` is not used"),
+    "event": (TEXT, "which line it is"),
+    "worker": (INTEGER, "the number of the worker, if there are several"),
+    "lost_lines": (INTEGER, "how many lines before this one could not be written"),
+}
+"""What any line can have; the first three it always has."""
+
+MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
+    "accessor": (TEXT, "of the token that a login or a creation gave"),
+    "attempts": (INTEGER, "how often it was tried"),
+    "claim": (TEXT, "name of the claim"),
+    "code": ("text or integer", "of a refusal or a problem; of a worker that died: its exit code, negative: a signal"),
+    "codes": (TEXTS, "codes of a refusal; absent if the request was not refused"),
+    "connection_limit": (INTEGER, "how many connections there may be now"),
+    "connections": (INTEGER, "how many are open"),
+    "descriptors": (INTEGER, "how many file descriptors the process may open"),
+    "device": (TEXT, "name of the audit device"),
+    "display_name": (TEXT, "of the caller's token"),
+    "error": (TEXT, "class of a failure, such as `ProviderProblem`"),
+    "expires_at": (NUMBER, "seconds since 1970"),
+    "intent_id": (TEXT, "of an intent: `sys/leases/lookup` does not know it"),
+    "job": (TEXT, "the background job"),
+    "kind": (TEXT, "`data`, `token` or `master`"),
+    "lease_id": (TEXT, "id of a lease"),
+    "logger": (TEXT, "which library, by the name of its logger"),
+    "mount": (TEXT, "path of the mount"),
+    "mount_accessor": (TEXT, "accessor of the mount"),
+    "mount_id": (TEXT, "storage id of the mount"),
+    "ms": (NUMBER, "milliseconds from the request's arrival at the service to its answer"),
+    "names": (TEXTS, "names of settings"),
+    "node": (TEXT, "id of the other node"),
+    "operation": (TEXT, "what policies call it: `read`, `update`, `list`, `delete`"),
+    "path": (TEXT, "without `/v1/` and without a query; tokens in it are left out"),
+    "pause": (NUMBER, "seconds until it is tried again"),
+    "phase": (TEXT, "`idle`, `adding`, `proving` or `overlapping`"),
+    "pid": (INTEGER, "of the process"),
+    "policies": (TEXTS, "of the caller's token"),
+    "principal_id": (TEXT, "of a login whose signature holds, refused or not: object id of the principal"),
+    "reason": (TEXT, "why; of a provider's failure status, code and request id, never its text"),
+    "ref": (TEXT, "what the job was about"),
+    "remote_address": (TEXT, "of the client, or what a trusted proxy says of it"),
+    "request_id": (TEXT, "as in the answer and in the audit entries"),
+    "resource_id": (TEXT, "of a login whose signature holds, refused or not: the machine, if the JWT names one"),
+    "role": (TEXT, "that the request names, if it is a valid name"),
+    "state": (TEXT, "the state that it has now"),
+    "status": (INTEGER, "of the answer"),
+    "term": (INTEGER, "number of the key"),
+    "time": (NUMBER, "when the request came: seconds since 1970"),
+    "token_id": (TEXT, "of the caller's token: a keyed hash, not the token"),
+    "wanted": (INTEGER, "what the settings ask for"),
+    "where": (TEXTS, "the frames of a defect, innermost last"),
+    "work": (TEXT, "`tick` or `upkeep`"),
+}
+"""What some lines have, by name: a name means the same in each."""
+
+FAILURE: Final = ("error", "reason", "where")
+"""What tells a failure: ours by class and text, any other by class and place."""
+
+RECEIVED: Final = "request received"
+ANSWERED: Final = "request"
+_DEFECT: Final = "A defect: report `error` and `where`. The server goes on."
+
+
+@frozen
+class Line:
+    """A row. What is empty or zero is left out of a line of the core."""
+
+    event: str
+    level: str
+    members: tuple[str, ...]
+    meaning: str
+
+
+SERVER_LINES: Final = (
+    Line("audit checkpoint command failed", "warning", ("reason",), "Run `audit_checkpoint_command` by hand."),
+    Line(
+        "audit device failed",
+        "warning",
+        ("device", "reason"),
+        "Free the disk, or start the receiver, that `device` writes to: requests that no device can record are "
+        "refused.",
+    ),
+    Line("audit device works again", "warning", ("device",), "Nothing."),
+    Line(
+        "background work failed",
+        "error",
+        ("work", *FAILURE),
+        "It is tried again each second. If the line keeps coming, look at what it names: mostly the store.",
+    ),
+    Line(
+        "background work not handed over",
+        "warning",
+        FAILURE,
+        "Nothing: the next start, or another node, takes it over later.",
+    ),
+    Line("background task failed", "error", FAILURE, _DEFECT),
+    Line("connection failed", "error", FAILURE, _DEFECT),
+    Line(
+        "connection limit lowered",
+        "warning",
+        ("wanted", "connection_limit", "descriptors"),
+        "Give the process more descriptors (`ulimit -n`, `LimitNOFILE`): `connection_limit` and 512 more; or lower "
+        "`connection_limit`.",
+    ),
+    Line(
+        "connections cannot be accepted",
+        "warning",
+        FAILURE,
+        "No descriptor or memory is left, and new clients wait. Give the process more, or lower `connection_limit`.",
+    ),
+    Line("draining", "info", ("connections",), "The server was told to stop."),
+    Line("event loop failed", "error", FAILURE, _DEFECT),
+    Line(
+        "library",
+        "warning, error",
+        ("logger", *FAILURE),
+        "Something in the library that `logger` names. Its text is left out: it may hold secrets.",
+    ),
+    Line("refused", "info", ("status", "code", "remote_address"), "What came was no request that could be read."),
+    Line("request failed", "error", FAILURE, _DEFECT),
+    Line(
+        "settings not reloaded",
+        "error",
+        ("reason",),
+        "Mend what `reason` names, and send SIGHUP again. The old settings are in effect.",
+    ),
+    Line("settings reloaded", "info", (), "SIGHUP came, and the settings can be used."),
+    Line(
+        "settings that take a restart have changed",
+        "warning",
+        ("names",),
+        "Restart for the settings in `names` to count.",
+    ),
+    Line(
+        "undelivered answer not given back",
+        "error",
+        FAILURE,
+        "Nothing: the client left and what its answer holds could not be ended at once. It ends when its time is over.",
+    ),
+    Line("unraisable error", "error", FAILURE, _DEFECT),
+    Line(
+        "unsafe",
+        "warning",
+        ("code", "reason"),
+        "`reason` says what gives secrets away to others. `init` refuses it; a store that exists is served, and "
+        "`sys/health` tells what mends or accepts it.",
+    ),
+    Line(
+        "worker died",
+        "error",
+        ("worker", "pid", "code", "pause"),
+        "Another is started after `pause` seconds. A negative `code` is the signal that ended it: 9 is often the "
+        "kernel, out of memory.",
+    ),
+    Line("worker failed", "error", ("worker", *FAILURE), _DEFECT),
+)
+"""What the server itself tells."""
+
+
+def core_lines() -> Iterator[Line]:
+    """The lines of the core's events."""
+    for event in sorted(_leaves(Event), key=name_of):
+        yield Line(name_of(event), _levels(event), _members(event), " ".join((inspect.getdoc(event) or "").split()))
+
+
+def name_of(event: type[Event]) -> str:
+    """The `event` of its line."""
+    if event is RequestAnswered:
+        return ANSWERED
+    return RECEIVED if event is RequestReceived else str(event.__struct_config__.tag)
+
+
+def _leaves(event: type[Event]) -> Iterator[type[Event]]:
+    for kind in event.__subclasses__():
+        if kind.__struct_config__.tag and not kind.__subclasses__():
+            yield kind
+        else:
+            yield from _leaves(kind)
+
+
+def _levels(event: type[Event]) -> str:
+    if event is RequestAnswered:
+        return "info; warning with `error`"
+    return f"{event.severity}; warning with `reason`" if issubclass(event, Progress) else event.severity
+
+
+def _members(event: type[Event]) -> tuple[str, ...]:
+    """The fields of an event as its line has them."""
+    members: list[str] = []
+    for name in event.__struct_fields__:
+        if name == "problem":
+            members += Problem.__struct_fields__
+        elif name == "time" and event is RequestAnswered:
+            members.append("ms")
+        elif name != "audit":
+            members.append(name)
+    return tuple(members)
