@@ -114,8 +114,8 @@ class ServerSettings:
     key_file: str = setting(
         TEXT,
         "cloudid.key",
-        f"File with the master key. The environment variable {MASTER_KEY_VARIABLE} and systemd's credential `cloudid.key` "
-        "go first.",
+        f"File with the master key. The environment variable {MASTER_KEY_VARIABLE} and systemd's credential "
+        "`cloudid.key` go first.",
     )
     master_key_command: str = setting(
         TEXT,
