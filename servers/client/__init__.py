@@ -1,0 +1,31 @@
+"""What clients need: who this machine is, requests to the service, where tokens are kept, and cures for refusals.
+
+It prints nothing; the commands that people type are elsewhere.
+"""
+
+from .commands import run_command
+from .cures import CURES, Cure, cure_of
+from .identity import KINDS, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
+from .service import Address, Service, ServiceRefused
+from .tokens import find_token, store_token
+from .web import Unreachable
+
+__all__ = [
+    "CURES",
+    "KINDS",
+    "Address",
+    "Cure",
+    "Identity",
+    "Kind",
+    "NoIdentity",
+    "Service",
+    "ServiceRefused",
+    "Surroundings",
+    "Unreachable",
+    "cure_of",
+    "find_identity",
+    "find_token",
+    "identity_of_token",
+    "run_command",
+    "store_token",
+]

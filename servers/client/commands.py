@@ -1,0 +1,70 @@
+"""A command that runs with something lent, which is given back when it ends, however it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from cloudid_core.errors import CloudidError
+
+STOPS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""Signals that are passed on to the command. SIGQUIT still ends this process at once."""
+BY_SIGNAL: Final = 128
+"""What shells add to the number of the signal that ended a command."""
+
+
+class NoSuchCommand(CloudidError):
+    """The command cannot be started."""
+
+
+def run_command(command: Sequence[str], environment: Mapping[str, str], give_back: Callable[[], None]) -> int:
+    """Run a command to its end and then `give_back`; the exit code, as a shell would tell it.
+
+    Signals that ask this process to stop go to the command, and `give_back` is not interrupted by them. Raises
+    `NoSuchCommand`, after it gave back.
+    """
+    awaited = STOPS | {signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    try:
+        try:
+            return _run(command, environment, awaited, before)
+        finally:
+            give_back()
+            while signal.sigpending() & STOPS:  # the command was told, or is gone
+                signal.sigwait(STOPS)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    awaited: frozenset[signal.Signals],
+    mask: Collection[int],
+) -> int:
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    try:
+        child = subprocess.Popen(command, env=dict(environment), preexec_fn=unblock)
+    except (OSError, ValueError) as error:
+        raise NoSuchCommand(f"the command cannot be started ({type(error).__name__})") from None
+    while child.poll() is None:
+        received, is_told = _next_signal(awaited)
+        if received in STOPS and not is_told:
+            child.send_signal(received)
+    return child.returncode if child.returncode >= 0 else BY_SIGNAL - child.returncode
+
+
+def _next_signal(awaited: frozenset[signal.Signals]) -> tuple[int, bool]:
+    """The next signal, and whether the command has it already: a terminal sends it to both.
+
+    Told twice, some programs stop without tidying up.
+    """
+    if hasattr(signal, "sigwaitinfo"):
+        received = signal.sigwaitinfo(awaited)
+        return received.si_signo, received.si_pid == 0
+    number = signal.sigwait(awaited)
+    return number, number == signal.SIGINT

@@ -1,0 +1,140 @@
+"""The service as a client asks it: where it is, one request, and its refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from attrs import field, frozen
+
+from cloudid_core.effects import HttpRequest, HttpResponse
+from cloudid_core.errors import CloudidError
+from cloudid_core.values import coercion, duration
+from cloudid_core.values.secret import Secret
+
+from . import web
+
+DEFAULT_ADDRESS: Final = "http://127.0.0.1:8200"
+DEFAULT_TIMEOUT: Final = 100.0
+"""Seconds: longer than the service works on a request, 90 by default, so that its answer is not missed."""
+RETRIES: Final = 2
+RETRIED: Final = frozenset({429, 503})
+"""Definite refusals: nothing was done, so that any request may be sent again."""
+SHORTEST_PAUSE: Final = 1.0
+ROOT_NAMESPACES: Final = frozenset({"", "root", "root/", "/"})
+
+
+class SettingsRefused(CloudidError):
+    """What the environment or an option says of the service cannot be used."""
+
+
+class ServiceRefused(CloudidError):
+    """The service answered with an error. `codes` and `errors` go together; a proxy in between answers neither."""
+
+    def __init__(self, status: int, errors: tuple[str, ...], codes: tuple[str, ...]) -> None:
+        self.status = status
+        self.errors = errors
+        self.codes = codes
+        super().__init__("; ".join(errors) or f"it answered {status}")
+
+
+@frozen
+class Address:
+    """Where the service is, and how it is asked."""
+
+    url: str
+    tls: ssl.SSLContext | None = field(default=None, repr=False, eq=False)
+    timeout: float = DEFAULT_TIMEOUT
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str], given: str = "") -> Address:
+        """What the environment says; `given`: an address that counts before it. Raises `SettingsRefused`.
+
+        `CLOUDID_ADDR`, `_CACERT`, `_SKIP_VERIFY` and `_CLIENT_TIMEOUT` count before the same names with `VAULT`.
+        """
+
+        def said(name: str) -> str:
+            return variables.get(f"CLOUDID_{name}") or variables.get(f"VAULT_{name}") or ""
+
+        if said("NAMESPACE") not in ROOT_NAMESPACES:
+            raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
+        url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/")
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            raise SettingsRefused("the address of the service looks like https://cloudid.example:8200")
+        try:
+            skips, timeout = coercion.boolean(said("SKIP_VERIFY") or False), said("CLIENT_TIMEOUT")
+            seconds = float(duration.seconds(timeout)) if timeout else DEFAULT_TIMEOUT
+            tls = ssl.create_default_context(cafile=said("CACERT") or None)
+        except (OSError, ValueError) as error:
+            raise SettingsRefused(
+                f"VAULT_CACERT, VAULT_SKIP_VERIFY or VAULT_CLIENT_TIMEOUT cannot be used ({type(error).__name__})"
+            ) from None
+        if skips:
+            tls.check_hostname = False
+            tls.verify_mode = ssl.CERT_NONE
+        insecure = "its certificate is not verified" if skips else "" if web.is_private(url) else "it is not https"
+        warnings = (f"tokens are not safe on their way to the service: {insecure}",) if insecure else ()
+        return cls(url, tls, seconds or DEFAULT_TIMEOUT, warnings)
+
+
+@frozen
+class Service:
+    """Asks the service, with one token."""
+
+    address: Address
+    token: Secret = field(factory=Secret)
+    pause: Callable[[float], None] = time.sleep
+
+    def read(self, path: str, **query: str) -> dict[str, Any]:
+        """As `ask`, with GET."""
+        return self.ask("GET", path, query=query)
+
+    def write(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """As `ask`, with POST."""
+        return self.ask("POST", path, body)
+
+    def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """The answer of a request that succeeded, sent again while the service is too busy for it.
+
+        `path`: below `/v1/`. Raises `ServiceRefused` and `web.Unreachable`.
+        """
+        url = f"{self.address.url}/v1/{quote(path.strip('/'))}" + (f"?{urlencode(query)}" if query else "")
+        headers = {"x-service-token": self.token.reveal()} if self.token else {}
+        content = b"" if body is None else json.dumps(body).encode()
+        request = HttpRequest(method, url, headers, content)
+        for _ in range(RETRIES):
+            response = self._send(request)
+            wait = _retry_after(response)
+            if response.status not in RETRIED or wait > self.address.timeout:
+                return _read(response)
+            self.pause(wait)
+        return _read(self._send(request))
+
+    def _send(self, request: HttpRequest) -> HttpResponse:
+        return web.send(request, self.address.timeout, tls=self.address.tls)
+
+
+def _retry_after(response: HttpResponse) -> float:
+    """Seconds until the next try. Only a service that says so is asked again: infinity."""
+    try:
+        return max(float(response.headers["retry-after"]), SHORTEST_PAUSE)
+    except (KeyError, ValueError):
+        return math.inf
+
+
+def _read(response: HttpResponse) -> dict[str, Any]:
+    document = web.document(response)
+    if 200 <= response.status < 300:
+        return document
+    errors, codes = (tuple(map(str, document.get(name) or ())) for name in ("errors", "codes"))
+    code = response.headers.get("x-service-error-code", "")
+    raise ServiceRefused(response.status, errors, codes or ((code,) if code else ()))

@@ -1,0 +1,70 @@
+"""Where the token of a client is: in the environment, or in a file for its owner only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from stat import S_IMODE
+from typing import Final
+
+from cloudid_core.errors import CloudidError
+from cloudid_core.values.secret import Secret
+
+OURS: Final = ".cloudid-token"
+THEIRS: Final = ".vault-token"
+"""Where existing clients keep theirs."""
+VARIABLES: Final = ("CLOUDID_TOKEN", "VAULT_TOKEN")
+OTHERS: Final = 0o077
+LONGEST: Final = 1 << 14
+
+
+class TokenFileRefused(CloudidError):
+    """A file of a token cannot be used. The text holds nothing of its content."""
+
+
+def find_token(variables: Mapping[str, str]) -> Secret:
+    """The token of the environment, of `~/.cloudid-token` or of `~/.vault-token`; empty if there is none.
+
+    Raises `TokenFileRefused` if others may read our file: they may have the token.
+    """
+    for name in VARIABLES:
+        if token := variables.get(name, "").strip():
+            return Secret(token)
+    return _read(home(variables) / OURS, is_ours=True) or _read(home(variables) / THEIRS, is_ours=False)
+
+
+def store_token(token: Secret, variables: Mapping[str, str]) -> Path:
+    """Put a token into `~/.cloudid-token`, which appears whole and with mode 0600. Raises `TokenFileRefused`."""
+    path = home(variables) / OURS
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token.reveal() + "\n")
+        draft.replace(path)
+    except OSError as error:
+        raise TokenFileRefused(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def home(variables: Mapping[str, str]) -> Path:
+    return Path(variables.get("HOME") or Path.home())
+
+
+def _read(path: Path, *, is_ours: bool) -> Secret:
+    try:
+        with path.open(encoding="ascii") as file:
+            mode = S_IMODE(os.fstat(file.fileno()).st_mode)
+            text = file.read(LONGEST).strip()
+    except FileNotFoundError:
+        return Secret()
+    except (OSError, UnicodeError) as error:
+        raise TokenFileRefused(f"{path} cannot be read ({type(error).__name__})") from None
+    if is_ours and mode & OTHERS:
+        raise TokenFileRefused(
+            f"{path} has mode {mode:04o}: others may have its token. Revoke it, remove the file, and log in again"
+        )
+    return Secret(text)

@@ -1,0 +1,97 @@
+"""One HTTP request and its answer, which is bounded.
+
+The standard library does it: the client runs on every machine that logs in and needs no package beyond the core's, and
+urllib knows the proxies of the environment. Redirects are answers: tokens would travel along with them.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from http.client import HTTPException
+from ipaddress import ip_address
+from typing import IO, Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+
+from cloudid_core.effects import HttpRequest, HttpResponse
+from cloudid_core.errors import CloudidError
+
+LONGEST_ANSWER: Final = 1 << 24
+"""Bytes."""
+
+
+class Unreachable(CloudidError):
+    """No answer came, or none that can be understood. The text names no address and no header."""
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+def send(
+    request: HttpRequest, timeout: float, *, tls: ssl.SSLContext | None = None, through_proxies: bool = True
+) -> HttpResponse:
+    """The answer, whatever its status; names of headers in lower case. Raises `Unreachable`.
+
+    `timeout`: seconds for the connection, and for each wait for more of the answer. `through_proxies`: as the
+    environment says; requests that stay on this machine never go through one.
+    """
+    if not request.url.startswith(("http://", "https://")):
+        raise Unreachable("its address must begin with http:// or https://")
+    proxies = ProxyHandler() if through_proxies and not is_loopback(request.url) else ProxyHandler({})
+    opener = build_opener(proxies, HTTPSHandler(context=tls or ssl.create_default_context()), _NoRedirect())
+    sent = Request(request.url, request.body or None, dict(request.headers), method=request.method)
+    try:
+        try:
+            with opener.open(sent, timeout=timeout) as answer:
+                return _read(answer.status, answer.headers.items(), answer)
+        except HTTPError as refusal:
+            with refusal:
+                return _read(refusal.code, refusal.headers.items(), refusal)
+    except (OSError, HTTPException, ValueError) as error:
+        raise Unreachable(_reason(error)) from None
+
+
+def _read(status: int, headers: Any, body: IO[bytes]) -> HttpResponse:
+    content = body.read(LONGEST_ANSWER + 1)
+    if len(content) > LONGEST_ANSWER:
+        raise Unreachable(f"the answer is longer than {LONGEST_ANSWER} bytes")
+    return HttpResponse(status, {name.lower(): value for name, value in headers}, content)
+
+
+def _reason(error: Exception) -> str:
+    """Why there was no answer, in words that repeat nothing of the request."""
+    if isinstance(error, URLError) and isinstance(error.reason, Exception):
+        error = error.reason
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not trusted: {error.verify_message}"
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__
+
+
+def document(response: HttpResponse) -> dict[str, Any]:
+    """The JSON object that was answered; empty if the answer is none."""
+    try:
+        found = json.loads(response.body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_private(address: str) -> bool:
+    """Whether nobody else can read what is sent there: it is encrypted, or does not leave this machine."""
+    return address.startswith("https://") or is_loopback(address)
+
+
+def is_loopback(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,60 @@
+"""Tokens of a client: where they are looked for, and who may read the file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+
+from cloudid_core.values.secret import Secret
+from cloudid_servers.client import find_token, store_token
+from cloudid_servers.client.tokens import TokenFileRefused
+
+
+def test_what_counts_first(tmp_path: Path) -> None:
+    variables = {"HOME": str(tmp_path)}
+    assert not find_token(variables)
+    (tmp_path / ".vault-token").write_text("theirs\n")
+    assert find_token(variables) == Secret("theirs")
+    store_token(Secret("ours"), variables)
+    assert find_token(variables) == Secret("ours")
+    variables["VAULT_TOKEN"] = "of their environment"
+    assert find_token(variables) == Secret("of their environment")
+    variables["CLOUDID_TOKEN"] = "of our environment"
+    assert find_token(variables) == Secret("of our environment")
+
+
+def test_a_stored_token_is_for_its_owner_only_and_replaces_what_is_there(tmp_path: Path) -> None:
+    """Also where a file is there that others can read, or a link to one."""
+    shared = tmp_path / "shared"
+    shared.write_text("old")
+    (tmp_path / ".cloudid-token").symlink_to(shared)
+    mask = os.umask(0)
+    try:
+        path = store_token(Secret("new"), {"HOME": str(tmp_path)})
+    finally:
+        os.umask(mask)
+    assert (path, path.is_symlink(), S_IMODE(path.stat().st_mode)) == (tmp_path / ".cloudid-token", False, 0o600)
+    assert (path.read_text(), shared.read_text()) == ("new\n", "old")
+    assert sorted(os.listdir(tmp_path)) == [".cloudid-token", "shared"]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o666])
+def test_our_file_is_refused_if_others_may_read_it(tmp_path: Path, mode: int) -> None:
+    path = store_token(Secret("canary"), {"HOME": str(tmp_path)})
+    path.chmod(mode)
+    with pytest.raises(TokenFileRefused) as refused:
+        find_token({"HOME": str(tmp_path)})
+    assert f"{mode:04o}" in str(refused.value)
+    assert "canary" not in str(refused.value)
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".cloudid-token").mkdir()
+    with pytest.raises(TokenFileRefused, match="cannot be read"):
+        find_token({"HOME": str(tmp_path)})
+    with pytest.raises(TokenFileRefused, match="cannot be written"):
+        store_token(Secret("canary"), {"HOME": str(tmp_path)})
+    assert os.listdir(tmp_path) == [".cloudid-token"]
