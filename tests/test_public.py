@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).parent.parent
 EMBEDDING: Final = (ROOT / "docs" / "own-host.md").read_text()
 LISTED: Final = dict(re.findall(r"^\| `(cloudid_core[a-z_.]*)` \| (.*) \|$", EMBEDDING, re.MULTILINE))
 """The public modules, as the page lists them, and what it says of each."""
-PAGES: Final = ("README.md", "docs/embedding.md", "docs/own-host.md", "docs/verify.md", "docs/recipes.md")
+PAGES: Final = ("docs/embedding.md", "docs/own-host.md", "docs/verify.md", "docs/recipes.md")
 
 
 def imports(text: str) -> Iterator[tuple[str, str]]:

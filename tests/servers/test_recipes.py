@@ -15,6 +15,7 @@ from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from cloudid_core.testing import check_host_now
 from tests.pages.blocks import python_of
 
+HOST, _, *RECIPES = python_of("docs/recipes.md")
 KEY: Final = "5a" * 32
 
 
@@ -56,10 +57,10 @@ class Engine:
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The names that the page defines, on the host of the README."""
+    """The names that the page defines."""
     monkeypatch.setenv("CLOUDID_MASTER_KEY", KEY)
     names: dict[str, Any] = {"print": lambda event: None}
-    exec("\n\n".join((python_of("README.md")[0], *python_of("docs/recipes.md"))), names)
+    exec("\n\n".join((HOST, *RECIPES)), names)
     return names
 
 

@@ -1,49 +1,35 @@
-"""What the documents show is true: their code runs, and their tables are those of the service."""
+"""The smallest host, which the page of recipes shows: it is short, conforms, and serves the main job."""
 
 from __future__ import annotations
 
-import re
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cloudid_core import Request, Secret, Settings, initialise, open_service, run_now
 from cloudid_core.clouds import CLOUDS, Cloud
-from cloudid_core.documents import reference
 from cloudid_core.testing import check_host_now, provider_checks
 from cloudid_servers.provider_simulator import Simulator, start
-from cloudid_servers.provider_simulator.documents import page
+from tests.pages.blocks import python_of
 
-from .hosts.opened import serving
+from .opened import serving
 
-ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-
-
-def test_the_reference_is_printed_from_the_tables() -> None:
-    """`docs/reference.md` is what `python -m cloudid_core.documents` prints."""
-    assert (ROOT / "docs" / "reference.md").read_text() == reference()
+BLOCKS = python_of("docs/recipes.md")[:2]
 
 
-def test_the_page_about_the_simulator_is_what_it_says_of_itself() -> None:
-    """`docs/simulator.md` is what `python -m cloudid_servers.provider_simulator.documents` prints."""
-    assert (ROOT / "docs" / "simulator.md").read_text() == page()
-
-
-def test_the_host_of_the_readme_is_short() -> None:
+def test_the_host_is_short() -> None:
     """An embedder's host has at most forty-five lines."""
     assert len(BLOCKS[0].strip().splitlines()) <= 45
 
 
-def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """Both blocks, one after the other, as somebody would paste them."""
     exec("\n".join(BLOCKS), {})
 
 
-def test_the_host_of_the_readme_conforms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_host_conforms(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(BLOCKS[0], names)
     host = names["ScriptHost"]()
@@ -54,7 +40,7 @@ def test_the_host_of_the_readme_conforms(capsys: pytest.CaptureFixture[str]) -> 
     host.http.close()
 
 
-def test_a_machine_logs_in_on_the_host_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_logs_in(capsys: pytest.CaptureFixture[str]) -> None:
     """The third host serves the main job, against the simulator over HTTP."""
     names: dict[str, Any] = {}
     exec(BLOCKS[0], names)
