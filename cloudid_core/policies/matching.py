@@ -9,11 +9,13 @@ Paths are compared in lower case, as the names in them are: a `deny` of `creds/a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from attrs import evolve, frozen
 
+from ..effects import give_way, in_turns
 from ..forms import Field, Json
 from ..values import fold, least
 from . import parameters as constraints
@@ -22,6 +24,9 @@ from .document import DENY, Policy, Rule
 
 OPERATIONS: Final = frozenset({"create", "read", "update", "patch", "delete", "list"})
 """What can be done at a path; each needs the capability of its name."""
+
+AT_ONCE: Final = 500
+"""So many rules are read before other programs go on."""
 
 _ROOT: Final = frozenset({"root"})
 _NO_PARAMETERS: Final[Mapping[str, Json]] = {}
@@ -37,25 +42,22 @@ class _Wildcard:
     segments: tuple[str, ...]
     is_open: bool
     """Whether it ends in `*`; the last segment is then where the rest of the path starts."""
+    rank: tuple[int, bool, int, int, str]
+    """What is compared to find the best of several patterns that match."""
 
     @classmethod
-    def of(cls, rule: Rule) -> _Wildcard | None:
-        """`None` when the pattern is literal."""
+    def of(cls, rule: Rule) -> Iterable[_Wildcard]:
+        """None when the pattern is literal."""
         pattern = rule.pattern
         is_open = pattern.endswith("*")
         segments = tuple(pattern.removesuffix("*").split("/") if is_open else pattern.split("/"))
         if not is_open and "+" not in segments:
-            return None
+            return ()
         prefix = pattern.removesuffix("*")
         if "+" in segments:
             prefix = "".join(f"{segment}/" for segment in segments[: segments.index("+")])
-        return cls(rule, prefix, segments, is_open)
-
-    @property
-    def rank(self) -> tuple[int, bool, int, int, str]:
-        """What is compared to find the best of several patterns that match."""
-        pattern = self.rule.pattern
-        return len(self.prefix), not self.is_open, -self.segments.count("+"), len(pattern), pattern
+        rank = (len(prefix), not is_open, -segments.count("+"), len(pattern), pattern)
+        return (cls(rule, prefix, segments, is_open, rank),)
 
     def matches(self, path: str, given: list[str]) -> bool:
         """Whether it matches a path, whose segments are `given`."""
@@ -70,23 +72,39 @@ class _Wildcard:
         return all(own in ("+", other) for own, other in zip(self.segments[:last], given, strict=False))
 
 
+@frozen
 class Acl:
-    """What several policies allow together."""
+    """What several policies allow together. Without a rule, and not of root, nothing."""
 
-    __slots__ = ("_exact", "_granting", "_wildcards", "is_root")
+    is_root: bool = False
+    _exact: Mapping[str, Rule] = {}
+    """The rules without wildcards, by their patterns in lower case."""
+    _wildcards: Sequence[_Wildcard] = ()
+    """The best first."""
+    _granting: Sequence[list[str]] = ()
+    """The segments of the patterns that grant something."""
 
-    def __init__(self, policies: Iterable[Policy], *, is_root: bool = False) -> None:
+    @classmethod
+    async def of(cls, policies: Iterable[Policy]) -> Acl:
+        """What these policies allow. Other programs go on meanwhile: there may be very many rules."""
         rules: dict[str, Rule] = {}
-        for policy in policies:
-            for rule in policy.rules:
-                pattern = fold(rule.pattern)
-                known = rules.get(pattern)
-                rules[pattern] = _merged(known, rule) if known else _at(pattern, rule)
-        wildcards = {pattern: wildcard for pattern, rule in rules.items() if (wildcard := _Wildcard.of(rule))}
-        self.is_root: Final = is_root
-        self._exact: Final = {pattern: rule for pattern, rule in rules.items() if pattern not in wildcards}
-        self._granting: Final = [pattern.split("/") for pattern, rule in rules.items() if rule.capabilities - DENY]
-        self._wildcards: Final = tuple(sorted(wildcards.values(), key=lambda wildcard: wildcard.rank, reverse=True))
+
+        def add(rule: Rule) -> Iterable[None]:
+            pattern = fold(rule.pattern)
+            known = rules.get(pattern)
+            rules[pattern] = _merged(known, rule) if known else _at(pattern, rule)
+            return ()
+
+        await in_turns([rule for policy in policies for rule in policy.rules], add, AT_ONCE)
+        merged = list(rules.values())
+        wildcards = await in_turns(merged, _Wildcard.of, AT_ONCE)
+        granting = await in_turns(merged, _granted, AT_ONCE)
+        for wildcard in wildcards:
+            del rules[wildcard.rule.pattern]
+        if len(wildcards) > AT_ONCE:
+            await give_way()
+        wildcards.sort(key=attrgetter("rank"), reverse=True)
+        return cls(exact=rules, wildcards=wildcards, granting=granting)
 
     @property
     def patterns(self) -> int:
@@ -160,6 +178,11 @@ class Acl:
 def _at(pattern: str, rule: Rule) -> Rule:
     """The rule for a pattern that is its own in lower case."""
     return rule if pattern == rule.pattern else evolve(rule, pattern=pattern)
+
+
+def _granted(rule: Rule) -> Iterable[list[str]]:
+    """The segments of its pattern, if it grants something."""
+    return (rule.pattern.split("/"),) if rule.capabilities - DENY else ()
 
 
 def _leads_below(segments: list[str], path: list[str]) -> bool:

@@ -17,7 +17,7 @@ from .matching import Acl
 MANY_RULES: Final = 500
 """After a policy with more of them other programs go on."""
 
-_ROOT_ACL: Final = Acl((), is_root=True)
+_ROOT_ACL: Final = Acl(is_root=True)
 
 
 class _Compiled(msgspec.Struct, frozen=True):
@@ -54,4 +54,4 @@ async def _compile(context: Context, names: tuple[str, ...]) -> _Compiled:
         if found is not None and len(found[0].rules) > MANY_RULES:
             await give_way()
     versions = {keys.policy(name): found[1] if found else ABSENT for name, found in loaded.items()}
-    return _Compiled(Acl(found[0] for found in loaded.values() if found), versions)
+    return _Compiled(await Acl.of(found[0] for found in loaded.values() if found), versions)

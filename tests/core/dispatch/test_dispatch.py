@@ -36,7 +36,7 @@ def place_of(method: str, target: str, mounts: Found[MountTable] = MOUNTS) -> De
 
 
 def caller(policy: str) -> Caller:
-    return Caller(token=token(), text="t", acl=Acl([parse("p", policy)]))
+    return Caller(token=token(), text="t", acl=WORLD.perform(Acl.of([parse("p", policy)])))
 
 
 # Where a path leads

@@ -6,6 +6,7 @@ import pytest
 
 from cloudid_core.policies.builtin import BUILT_IN, DEFAULT, needs_sudo, normalised
 from cloudid_core.policies.matching import Acl
+from cloudid_core.testing.world import World
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ from cloudid_core.policies.matching import Acl
     ],
 )
 def test_the_default_policy(operation: str, path: str, allowed: bool) -> None:
-    assert Acl([BUILT_IN[DEFAULT]]).allows(operation, path) is allowed
+    assert World().perform(Acl.of([BUILT_IN[DEFAULT]])).allows(operation, path) is allowed
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,21 @@ from hypothesis import strategies as st
 
 from cloudid_core.policies.document import DENY, Policy, Rule
 from cloudid_core.policies.matching import OPERATIONS, Acl
+from cloudid_core.testing.world import World
 from tests.sampling import examples
+
+
+def made_of(*policies: Policy) -> Acl:
+    return World().perform(Acl.of(policies))
 
 
 def acl_of(*documents: dict[str, str]) -> Acl:
     """Policies by their patterns and what each grants: names of capabilities with blanks between."""
-    return Acl(
-        Policy(str(number), "", tuple(Rule(pattern, frozenset(words.split())) for pattern, words in document.items()))
-        for number, document in enumerate(documents)
+    return made_of(
+        *(
+            Policy(str(n), "", tuple(Rule(pattern, frozenset(words.split())) for pattern, words in document.items()))
+            for n, document in enumerate(documents)
+        )
     )
 
 
@@ -110,7 +117,7 @@ def test_restrictions_of_one_pattern_are_merged() -> None:
     update = frozenset({"update"})
     first = Rule("p", update, {"a": ("x",)}, {"b": ("x",)}, ("a",), 10, 0)
     second = Rule("p", update, {"a": ("y",), "b": (), "c": ()}, {"b": ("y",)}, ("c", "a"), 5, 60)
-    subject = Acl([Policy("one", "", (first,)), Policy("two", "", (second,))])
+    subject = made_of(Policy("one", "", (first,)), Policy("two", "", (second,)))
     good = {"a": "y", "b": "z", "c": 1}
     assert subject.allows("update", "p", good, 5)
     assert subject.allows("update", "p", good | {"a": "x"}, 60)
@@ -121,12 +128,12 @@ def test_restrictions_of_one_pattern_are_merged() -> None:
 
 
 def test_parameters_count_for_writes_and_reads_only() -> None:
-    subject = Acl([Policy("p", "", (Rule("p", OPERATIONS, required_parameters=("a",)),))])
+    subject = made_of(Policy("p", "", (Rule("p", OPERATIONS, required_parameters=("a",)),)))
     assert {operation for operation in OPERATIONS if subject.allows(operation, "p")} == {"delete", "list"}
 
 
 def test_an_answer_must_be_wrapped_under_either_bound() -> None:
-    at_most = Acl([Policy("p", "", (Rule("p", frozenset({"read"}), max_wrapping_ttl=60),))])
+    at_most = made_of(Policy("p", "", (Rule("p", frozenset({"read"}), max_wrapping_ttl=60),)))
     assert [ttl for ttl in (0, 1, 60, 61) if at_most.allows("read", "p", {}, ttl)] == [1, 60]
 
 
@@ -173,8 +180,8 @@ def test_case_opens_no_way_round_a_deny() -> None:
 
 
 def test_nothing_matches_nothing_is_allowed() -> None:
-    assert Acl(()).capabilities("a") == DENY
-    assert not any(Acl(()).allows(operation, "a") for operation in OPERATIONS)
+    assert Acl().capabilities("a") == DENY
+    assert not any(Acl().allows(operation, "a") for operation in OPERATIONS)
 
 
 def test_a_rule_without_capabilities_denies() -> None:
@@ -201,7 +208,7 @@ def test_sudo_can_be_asked_for() -> None:
 
 
 def test_root_may_do_everything() -> None:
-    root = Acl((), is_root=True)
+    root = Acl(is_root=True)
     assert all(root.allows(operation, "sys/seal") for operation in OPERATIONS)
     assert root.is_sudo("anything")
     assert root.capabilities("anything") == {"root"}
