@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cloudid_core.auth_method import config as auth_method
+from cloudid_core.documents import table
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
 from cloudid_core.mounts import AUTH, SECRET
@@ -17,10 +18,11 @@ from cloudid_core.permissions.documents import directory_permissions, role_defin
 from cloudid_core.permissions.table import ROTATE
 from cloudid_core.secrets_engine import config as secrets_engine
 
+from ..client import CURES
 from ..settings import settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGES: Final = (DOCS / "operators.md", DOCS / "how-to" / "connect-a-tenant.md")
+PAGES: Final = (DOCS / "operators.md", *sorted((DOCS / "how-to").glob("*.md")))
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 
@@ -35,9 +37,16 @@ def variables() -> str:
     return "\n".join(lines) + "\n"
 
 
+def cures() -> str:
+    """What to do about refused logins."""
+    rows = ((f"`{code.wire}`", cure.cause, cure.cure, f"`{cure.command}`") for code, cure in CURES.items())
+    return table(("Code", "Likely cause", "Cure", "See more with"), rows) + "\n"
+
+
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings.markdown,
     "variables": variables,
+    "cures": cures,
     "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),
     "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
     "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),

@@ -9,6 +9,8 @@ whatever varies there, and alone on a line for any number of lines. Marks above 
     <!-- the server -->       the output is that of the page's own server, which runs already
     <!-- needs WHAT: TEST --> nothing of the block runs here, since WHAT is not there; TEST looks after it
 
+With `<!-- given: a connected tenant -->` at the top of a page both mounts are configured for the simulated cloud first.
+
 `python -m tests.pages.runner PAGE` shows what comes, for whoever writes a page.
 """
 
@@ -26,15 +28,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import httpx
 from attrs import frozen
 
 from tests.servers.running import Running
-from tests.waiting import PATIENCE
+from tests.servers.story import RESOURCE
+from tests.waiting import PATIENCE, PATIENT
 
 from .blocks import ROOT, Block, parse
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
 """Programs of others that pages call, which here talk to the simulated cloud."""
+CONNECTED: Final = "<!-- given: a connected tenant -->\n"
 ADDRESS: Final = "http://127.0.0.1:8200"
 METADATA: Final = "http://169.254.169.254"
 SHOWN: Final = ("text", "json", "hcl", "toml", "python", "")
@@ -91,6 +96,17 @@ class Place:
     @property
     def environment(self) -> dict[str, str]:
         return {"VAULT_ADDR": self.url, "VAULT_TOKEN": self.root_token, "SIMULATOR": self.simulator}
+
+    def connect_tenant(self) -> None:
+        """Configure both mounts for the simulated cloud."""
+        world = httpx.get(f"{self.simulator}/simulator/world", **PATIENT).json()
+        config = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
+        config |= {"tenant_id": world["tenant"]}
+        mounts = {"auth/cloud": {"resource": RESOURCE}, "cloud": {"subscription_id": world["subscriptions"][0]}}
+        for mount, more in mounts.items():
+            headers = {"X-Vault-Token": self.root_token}
+            answer = httpx.post(f"{self.url}/v1/{mount}/config", json=config | more, headers=headers, **PATIENT)
+            answer.raise_for_status()
 
     def put_into(self, text: str) -> str:
         """A text of a page with the addresses of this place."""
@@ -180,6 +196,7 @@ def outputs(steps: list[Step], folder: Path, environment: Mapping[str, str]) -> 
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
+            "PYTHONPATH": str(ROOT),
             **environment,
         },
         stdin=subprocess.DEVNULL,
@@ -204,6 +221,7 @@ def is_shown(shown: str, came: str) -> bool:
 
 def check(text: str, at: Place, folder: Path) -> None:
     """Run a page's text. Raises `PageIsWrong` with the first line that does not show what comes."""
+    prepare(text, at)
     steps = steps_of(at.put_into(text))
     came = iter(outputs(steps, folder, at.environment))
     for step in steps:
@@ -216,6 +234,12 @@ def check(text: str, at: Place, folder: Path) -> None:
                     raise PageIsWrong(f"line {line}: status {status}\n$ {command}\n{output}")
 
 
+def prepare(text: str, at: Place) -> None:
+    """Make what a page takes as given."""
+    if CONNECTED in text:
+        at.connect_tenant()
+
+
 def missing_programs(text: str, *known: str) -> list[str]:
     """Which of these programs a page calls, and this machine lacks."""
     return [name for name in known if re.search(rf"\b{name} ", text) and shutil.which(name) is None]
@@ -224,7 +248,9 @@ def missing_programs(text: str, *known: str) -> list[str]:
 def show(page: str) -> None:
     """Print what each command of a page prints."""
     with place("trio_server") as at, tempfile.TemporaryDirectory() as folder:
-        steps = steps_of(at.put_into((ROOT / page).read_text()))
+        text = (ROOT / page).read_text()
+        prepare(text, at)
+        steps = steps_of(at.put_into(text))
         commands = [step for step in steps if isinstance(step, Command)]
         for command, (output, status) in zip(commands, outputs(steps, Path(folder), at.environment), strict=True):
             sys.stdout.write(f"$ {command.text}\n{output}" + (f"[{status}]\n" if status else ""))
