@@ -1,10 +1,11 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
 # VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes,
-# MIRROR a folder with Terraform's provider, built.
+# MIRROR a folder with Terraform's provider, DIST where `make dist` puts what it builds.
 # SHORT and LONG are the tests that need nothing but Python, TOOLS and TOOLS_LONG those that need more.
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 3
+DIST ?= dist
 TESTS ?= tests
 SHORT := -m 'not tools and not long'
 TOOLS := -m 'tools and not long'
@@ -13,12 +14,15 @@ TOOLS_LONG := -m tools --thorough
 PACKAGES ?= test
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(PACKAGES)
+READY_FOR_RELEASE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-release)
 READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
 
-# The optional dependencies behind each file of requirements/.
-EXTRAS_demo := server
-EXTRAS_test := $(EXTRAS_demo) postgres bench dev
-EXTRAS_vendor-sdks := $(EXTRAS_test) vendor-sdks
+# The optional dependencies and the groups behind each file of requirements/.
+PARTS_container := --extra server --extra postgres
+PARTS_demo := --extra server --group build
+PARTS_test := $(PARTS_demo) --extra postgres --extra bench --extra dev
+PARTS_release := $(PARTS_test) --group release
+PARTS_vendor-sdks := $(PARTS_release) --extra vendor-sdks
 
 # Servers that the tests start are read from their source anew each time, unless Python may keep what it compiles.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +34,7 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' 
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak terraform docs bench \
-	figures lock clean
+	figures wheel dist release lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -99,14 +103,30 @@ bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 figures: $(READY) ## Hold every figure of speed against its bound (minutes)
 	@$(BIN)/python -m benchmarks.figures
 
+wheel: $(READY_FOR_RELEASE) ## Build the wheel and the source archive into DIST: from one commit always the same bytes
+	@git diff --quiet HEAD || { echo 'commit first: a wheel is built from a commit' >&2; exit 1; }
+	@rm -rf $(DIST)
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --directory $(DIST) >/dev/null
+
+dist: wheel ## Besides, install the wheel in an empty environment and list its parts there (SBOM, CycloneDX)
+	@$(call quietly,deploy/container/install.sh $(DIST) requirements/container.txt $(DIST)/installed)
+	@version=$$($(BIN)/python -m hatchling version) && \
+		sed "s/^dynamic = .*/version = \"$$version\"/" pyproject.toml > $(DIST)/installed/pyproject.toml && \
+		$(BIN)/python -m cyclonedx_py environment --pyproject $(DIST)/installed/pyproject.toml --mc-type application \
+		--output-reproducible --spec-version 1.6 --output-file $(DIST)/cloudid-$$version.cdx.json $(DIST)/installed/bin/python
+	@rm -rf $(DIST)/installed
+
+release: dist ## Build what is released, check it, and go the ways of a newcomer and of an operator with it
+	@$(RUN_TESTS) tests/release --built $(DIST)
+
 clean: ## Remove everything that tools made
 	@rm -rf .venv .venv-* .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: $(READY) ## Write requirements/ anew: what constraints.txt pins, with hashes
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps uv==0.13.9
-	@$(foreach set,demo test vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
-		--python-version 3.11 --constraint constraints.txt $(addprefix --extra ,$(EXTRAS_$(set))) --group build \
+	@$(foreach set,container demo test release vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes \
+		--no-header --no-annotate --python-version 3.11 --constraint constraints.txt $(PARTS_$(set)) \
 		--output-file requirements/$(set).txt pyproject.toml && ) true
 
 $(VENV)/.ready-%: requirements/%.txt pyproject.toml

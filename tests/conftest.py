@@ -46,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, help="how many random lives the simulation goes through")
     parser.addoption("--seed", type=int, default=None, help="replay this one")
     parser.addoption("--cycles", type=int, help="how often each server is killed under load")
+    parser.addoption("--built", default=None, help="folder with what `make dist` has built")
     parser.addoption("--terraform-mirror", default=None, help="folder with Terraform's provider, built")
 
 

@@ -34,10 +34,12 @@ def test_requirements_are_the_constraints_with_hashes(path: Path) -> None:
 
 def test_what_runs_is_what_is_tested() -> None:
     """A smaller file holds nothing that a larger one lacks."""
-    demo, test, vendor_sdks = (
-        set(pins((ROOT / f"requirements/{name}.txt").read_text())) for name in ("demo", "test", "vendor-sdks")
+    container, demo, test, release, vendor_sdks = (
+        set(pins((ROOT / f"requirements/{name}.txt").read_text()))
+        for name in ("container", "demo", "test", "release", "vendor-sdks")
     )
-    assert demo < test < vendor_sdks
+    assert demo < test < release < vendor_sdks
+    assert container < test
     assert vendor_sdks <= set(CONSTRAINTS)
 
 
