@@ -128,7 +128,7 @@ def started(installation: Installation, which: Set, database: str) -> Iterator[l
     settings = folder / "settings.toml"
     store = database if which.store == "postgresql" else str(folder / "cloudid.sqlite")
     service = targets.service_settings("warm", len(installation.fleet.members))
-    lines = ["[server]", 'listen = "127.0.0.1:0"', "provider_read_rate = 0", 'log_level = "warning"']
+    lines = ["[server]", 'listen = "127.0.0.1:0"', 'log_level = "warning"']
     lines += [f"store = {json.dumps(store)}", "[service]", *(f"{name} = {value}" for name, value in service.items())]
     settings.write_text("\n".join(lines), "utf-8")
     arguments = ["--settings", str(settings), "--provider", installation.cloud]

@@ -69,7 +69,8 @@ def service_settings(situation: str, machines: int) -> Mapping[str, int]:
     A fleet that is taken in turn is never found in a cache that holds half of it: that stands for tokens, and machines,
     that were never seen before.
     """
-    known = {"fact_max_age": 86_400}
+    unlimited = {"provider_read_rate": 0}
+    known = unlimited | {"fact_max_age": 86_400}
     match situation:
         case "warm" | "audited" | "audited_fsync":
             return known
@@ -78,7 +79,7 @@ def service_settings(situation: str, machines: int) -> Mapping[str, int]:
         case "new":
             return known | {"signature_cache_size": machines // 2, "fact_cache_size": machines // 2}
         case "stale":
-            return {"fact_max_age": 1}
+            return unlimited | {"fact_max_age": 1}
     raise ValueError(situation)
 
 

@@ -79,6 +79,10 @@ class Caches(JwtCaches):
         """What logins rest on, by mount and role; each knows the versions that it was made of."""
         self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
         """What the provider said about machines, principals and api-versions."""
+        self.read_budgets: Bounded[Hashable, Any] = Bounded(1024)
+        """How often the provider may be read from, by its address and the subscription."""
+        self.nodes = 1
+        """How many nodes share what the provider lets all of them read."""
         self.signing_keys: Bounded[Hashable, Any] = Bounded(64)
         """Key sets of tenants."""
         self.access_tokens: Bounded[Hashable, Any] = Bounded(256)
@@ -91,7 +95,7 @@ class Caches(JwtCaches):
         """All quotas, and when they were read."""
         self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """What a quota still lets through, by quota and source."""
-        self.flights: Bounded[str, Any] = Bounded(1024)
+        self.flights: Bounded[str, Any] = Bounded(2**16)
         """Look-ups at the provider that are under way, by their keys."""
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""

@@ -85,6 +85,12 @@ class Settings:
     provider_timeout: float = setting(
         bounded(PRECISE_SECONDS, 0.1, 3600.0), 30.0, "How long one call to the provider may take."
     )
+    provider_read_rate: int = setting(
+        bounded(INTEGER, 0, 10**6),
+        25,
+        "Reads a second from the resource manager, for each subscription, that all nodes together may make; ten times "
+        "as many at once. 0: no limit.",
+    )
     leeway: int = setting(
         lasting(300), 60, "Clock skew that `nbf` and `iat` of a JWT are allowed; `exp` is allowed none."
     )

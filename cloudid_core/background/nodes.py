@@ -1,7 +1,7 @@
 """Nodes: every one tells the others that it is there, and looks at who they are and whether their settings agree.
 
-Nothing rests on it: requests and background work are correct without it. It is what health tells, and how often the
-leader looks for work that other nodes left to it.
+Nothing rests on it: requests and background work are correct without it. It is what health tells, how often the
+leader looks for work that other nodes left to it, and this node's part of what the provider lets all of them read.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ async def _look(context: Context) -> None:
     node.latency, node.leader = now - started, term.record.holder if term else ""
     others = await _others(context, now)
     node.others = tuple(sorted((other.record for other in others), key=lambda other: other.started_at))
+    context.caches.nodes = 1 + len(node.others)
     record = _record_of(context, now)
     await _report_differences(context, record)
     pause = LOOK_PAUSE / 2 if node.others else ALONE_PAUSE

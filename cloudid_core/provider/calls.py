@@ -11,6 +11,7 @@ from ..backoff import draw_chance
 from ..deadline import Deadline
 from ..effects import CallProvider, HttpRequest, HttpResponse, Instant, Now, Sleep
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
+from .read_budget import Line
 from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
 from .single_flight import Flight, Pause
 
@@ -23,13 +24,14 @@ and many give up after a minute in all, without having seen why."""
 class RetryBudget:
     """How long one try may take, in seconds, how often it is repeated, and when all must be over.
 
-    `flight`: the shared look-up that the call is part of.
+    `flight`: the shared look-up that the call is part of. `line`: where a read of the resource manager waits.
     """
 
     timeout: float
     retry: RetryPolicy
     deadline: Deadline
     flight: Flight | None = None
+    line: Line | None = None
 
 
 async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool = True) -> HttpResponse:
@@ -40,9 +42,13 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
     """
     started_at = 0.0
     for retry_number in count(1):
+        if budget.line is not None:
+            await budget.line.admit(is_repeated=retry_number > 1)
         left = await budget.deadline.remaining()
         started_at = started_at or budget.deadline.at - left
         answer = await _try(request, min(budget.timeout, left))
+        if budget.line is not None and isinstance(answer, HttpResponse):
+            await budget.line.heed(answer)
         if not idempotent and _is_ambiguous(answer):
             text = "a call that changes something got no definite answer"
             raise ProviderAmbiguous(text, answered=isinstance(answer, HttpResponse))

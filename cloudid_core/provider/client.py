@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ..clouds import Cloud
 from ..effects import HttpRequest, HttpResponse, Now
@@ -27,6 +27,7 @@ from .calls import RetryBudget, deliver
 from .codes import CODES_BY_NAME
 from .identities import PlatformIdentity
 from .oauth import access_token, forget
+from .read_budget import Line
 from .responses import NONSENSE, nonsense, problem_of, read
 from .single_flight import BaseClient
 from .urls import resolve, same_origin
@@ -132,7 +133,14 @@ class Client(BaseClient, frozen=True, kw_only=True):
         if token is not None:
             headers["authorization"] = f"Bearer {token.reveal()}"
         request = HttpRequest(call.method, call.url, headers, content)
-        return await deliver(request, self.budget, idempotent=call.idempotent)
+        budget = self.budget
+        if call.method == "GET" and call.url.startswith(self.cloud.resource_manager):
+            budget = evolve(budget, line=self.line(call.url.removeprefix(self.cloud.resource_manager)))
+        return await deliver(request, budget, idempotent=call.idempotent)
+
+    def line(self, path: str) -> Line:
+        """Where reads below a path of the resource manager wait."""
+        return Line(self, self.cloud, path)
 
 
 async def ask(client: Client, call: ApiCall, form: type[T]) -> T:
@@ -162,15 +170,23 @@ async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> l
     items: list[T] = []
     link = url
     for _ in range(MOST_PAGES):
-        page = await get_json(client, link, scope, _Page[item])  # type: ignore[valid-type]  # a type made at run time
-        items += page.value
-        following = page.next_link or page.odata_next_link
-        if not following:
+        found, link = await page(client, link, scope, item)
+        items += found
+        if not link:
             return items
-        link = resolve(link, following)
-        if not same_origin(url, link):
-            break
     raise nonsense()
+
+
+async def page(client: Client, url: str, scope: str | None, item: type[T]) -> tuple[list[T], str]:
+    """One page of a list, and the URL of the next, which is of the same origin; empty after the last one."""
+    answer = await get_json(client, url, scope, _Page[item])  # type: ignore[valid-type]  # a type made at run time
+    following = answer.next_link or answer.odata_next_link
+    if not following:
+        return answer.value, ""
+    link = resolve(url, following)
+    if not same_origin(url, link):
+        raise nonsense()
+    return answer.value, link
 
 
 def refusal_of(failure: ProviderFailure, *, names_code: bool = False) -> Refused:

@@ -6,7 +6,7 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
 from attrs import frozen
@@ -32,7 +32,29 @@ class Fact(Generic[T]):
 async def machine_facts(client: Client, resource_id: ResourceId) -> Machine | None:
     """What the provider says of a machine; `None` if it does not know it. At most as old as the settings allow."""
     key = _machine_key(client, resource_id.folded)
-    return await _reuse(client, key, lambda client: find_machine(client, resource_id))
+    known: Fact[Machine | None] | None = _known(client, key, await Now())
+    return (known or await _look_up(client, resource_id, key)).content
+
+
+async def _look_up(client: Client, resource_id: ResourceId, key: Hashable) -> Fact[Machine | None]:
+    """What the provider says of a machine that is asked for alone, once it is its turn."""
+
+    def is_known(now: Instant) -> bool:
+        return _known(client, key, now) is not None
+
+    async def learn(client: Client) -> Fact[Machine | None]:
+        await client.line(resource_id.path).begin(is_known)
+        asked_at = await Now()
+        known = _known(client, key, asked_at)
+        if known is not None:
+            return known  # it was learnt since the asker looked
+        fact = Fact(await find_machine(client, resource_id), asked_at)
+        client.caches.facts.put(key, fact)
+        return fact
+
+    flight_key = f"fact {key!r}"
+    client.line(resource_id.path).require_patience(flight_key, await Now())
+    return await look_up_once(client, flight_key, learn)
 
 
 async def member_groups(client: Client, principal_id: str) -> frozenset[str] | None:
@@ -41,7 +63,20 @@ async def member_groups(client: Client, principal_id: str) -> frozenset[str] | N
     At most as old as the settings allow.
     """
     key = _groups_key(client, principal_id)
-    return await _reuse(client, key, lambda client: member_groups_of(client, principal_id))
+
+    async def learn(client: Client) -> Fact[frozenset[str] | None]:
+        asked_at = await Now()
+        known = _known(client, key, asked_at)
+        if known is not None:
+            return known  # it was learnt since the asker looked
+        fact = Fact(await member_groups_of(client, principal_id), asked_at)
+        client.caches.facts.put(key, fact)
+        return fact
+
+    known: Fact[frozenset[str] | None] | None = _known(client, key, await Now())
+    if known is None:
+        known = await look_up_once(client, f"fact {key!r}", learn)
+    return known.content
 
 
 def known_machine(client: Client, folded_id: str, now: Instant) -> Fact[Machine | None] | None:
@@ -60,22 +95,6 @@ def _machine_key(client: Client, folded_id: str) -> Hashable:
 
 def _groups_key(client: Client, principal_id: str) -> Hashable:
     return "groups", client.owner, client.cloud, client.tenant.lower(), principal_id.lower()
-
-
-async def _reuse(client: Client, key: Hashable, ask: Callable[[Client], Awaitable[T]]) -> T:
-    async def learn(client: Client) -> Fact[T]:
-        known = _known(client, key, await Now())
-        if known is not None:
-            return known  # it was learnt since the asker looked
-        asked_at = await Now()
-        fact = Fact(await ask(client), asked_at)
-        client.caches.facts.put(key, fact)
-        return fact
-
-    fact: Fact[T] | None = _known(client, key, await Now())
-    if fact is None:
-        fact = await look_up_once(client, f"fact {key!r}", learn)
-    return fact.content
 
 
 def _known(client: Client, key: Hashable, now: Instant) -> Fact[Any] | None:

@@ -46,6 +46,12 @@ class Flight:
     """Its latest one."""
     waits_for: str = ""
     """The key of another look-up whose answer it needs first."""
+    turn_at: Instant = 0.0
+    """When it can read from the resource manager."""
+    is_admitted: bool = False
+    """It has waited for its turn, and not read yet."""
+    has_begun: bool = False
+    """It has had its turn."""
 
 
 class BaseClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +128,7 @@ async def _attempt(client: C, key: str, pause: Pause, work: Callable[[C], Progra
         raise pause.failures[key].with_traceback(None)  # otherwise each raise would lengthen it
     deadline = Deadline(pause.until + SHORTEST_TRY)
     try:
-        return await work(replace(client, deadline=deadline, flight=None, retry=RetryPolicy(max_retries=0)))
+        return await work(replace(client, deadline=deadline, flight=Flight(), retry=RetryPolicy(max_retries=0)))
     except CloudidError as failure:
         pause.failures[key] = failure
         raise

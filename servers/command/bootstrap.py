@@ -25,7 +25,6 @@ from cloudid_core.values.secret import Secret
 from ..host.app import Service
 from ..host.host import Host
 from ..host.proxies import Proxies
-from ..host.read_budget import ReadBudget
 from ..logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from ..machine import streams
 from ..machine.platform_identity import Platform
@@ -60,9 +59,6 @@ class Setup:
 
     worker: Worker | None = None
     """Which of several processes this is; `None`: the only one."""
-
-    read_budget: ReadBudget | None = None
-    """What the workers share."""
 
     reload: Reload = field(default=Factory(lambda setup: _reload_of(setup.server), takes_self=True))
 
@@ -118,7 +114,6 @@ class Setup:
         host.sinks.append(log_event)
         host.audit.report = log.warning
         host.audit.checkpoint_command = self.server.audit_checkpoint_command
-        host.read_budget = self.read_budget
         host.start(partial(self.overseer.keep_alive, host.sleep))
         self.reload.add(lambda server: host.audit.close())
 
@@ -187,13 +182,13 @@ def _reload_of(server: ServerSettings) -> Reload:
 
 
 @contextmanager
-def set_up(options: Options, worker: Worker | None = None, read_budget: ReadBudget | None = None) -> Iterator[Setup]:
+def set_up(options: Options, worker: Worker | None = None) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
     file = file_of(options)
     reload = Reload(file, lambda: file_of(options))
     with ExitStack() as opened:
         setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
-        yield evolve(setup, worker=worker, read_budget=read_budget)
+        yield evolve(setup, worker=worker)
 
 
 def file_of(options: Options) -> SettingsFile:

@@ -27,7 +27,6 @@ from cloudid_core.values.secret import Secret
 
 from ..audit.files import make_folder
 from ..host.host import Host
-from ..host.read_budget import ReadBudget
 from ..logs.logs import open_log
 from ..machine import streams
 from ..machine.service_manager import ServiceManager
@@ -87,11 +86,10 @@ def _serve(
     options: Options,
     serve: Callable[[Setup], None],
     worker: Worker | None = None,
-    read_budget: ReadBudget | None = None,
 ) -> None:
     """Signals that come before the server handles them, or when it has ended, do no harm."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with set_up(options, worker, read_budget) as setup:
+    with set_up(options, worker) as setup:
         serve(setup)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -108,17 +106,15 @@ def _serve_with_workers(options: Options, serve: Callable[[Setup], None]) -> int
         )
     sockets = bind(server)
     url = url_of(server, *sockets[0].getsockname()[:2])
-    origins = {cloud.resource_manager for cloud in file.clouds.values()}
 
     def work(worker: Worker) -> int:
-        return _with_reasons(lambda: _serve(options, serve, worker, read_budget))
+        return _with_reasons(lambda: _serve(options, serve, worker))
 
     def announce() -> None:
         streams.write(streams.STDOUT, f"listening on {url}\n")
 
     log = open_log(server.log_level, log_format=server.log_format)
-    with closing(ReadBudget(server.provider_read_rate, origins)) as read_budget:
-        return Supervisor(options.workers, sockets, work, announce, log, ServiceManager(os.environ)).run()
+    return Supervisor(options.workers, sockets, work, announce, log, ServiceManager(os.environ)).run()
 
 
 def _with_reasons(work: Callable[[], int | None]) -> int:

@@ -39,7 +39,6 @@ from ..machine import platform_identity
 from ..machine.platform_identity import Platform
 from ..runtime import runtime
 from ..stores import Store
-from .read_budget import ReadBudget
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -97,9 +96,6 @@ class Host(effects.Host):
         self._platform = platform
         self._flights: dict[str, _Flight] = {}
         self._lanes: dict[Hashable, Lane] = {}
-        self.read_budget: ReadBudget | None = None
-        """What the workers of this machine may read from the provider together."""
-
         self.sinks: list[Callable[[Event], None]] = []
         """Who learns of the core's events."""
         self.audit = Devices(self)
@@ -165,9 +161,7 @@ class Host(effects.Host):
 
     @asynccontextmanager
     async def in_lane(self, request: HttpRequest) -> AsyncIterator[None]:
-        """Around a call to the provider: wait for the budget of reads and for its lane. The caller bounds the time."""
-        if self.read_budget is not None and (pause := self.read_budget.take(request)):
-            await self.sleep(pause)
+        """Around a call to the provider: wait for its lane. The caller bounds the time."""
         origin, _, path = request.url.partition("://")[2].partition("/")
         key = (origin, path.partition("/")[0], request.method in ("GET", "HEAD"))
         lane = self._lanes.get(key)

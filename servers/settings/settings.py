@@ -132,12 +132,6 @@ class ServerSettings:
         "Proxy for calls to the provider, `http://HOST:PORT`; `direct`: none. Empty: HTTPS_PROXY, HTTP_PROXY and "
         "ALL_PROXY of the process environment. Hosts in NO_PROXY, loopback and metadata addresses need none.",
     )
-    provider_read_rate: int = setting(
-        bounded(INTEGER, 0, 10**6),
-        25,
-        "With several workers: reads a second from the resource manager that all of them may make together, for each "
-        "subscription; ten times as many at once. 0: no limit.",
-    )
     connection_limit: int = setting(
         bounded(INTEGER, 1, 2**16),
         1024,

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,6 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from cloudid_servers.host.read_budget import BURST_SECONDS
 from cloudid_servers.provider_simulator import Simulator, start
 from tests.servers.running import SERVERS, Client, Running, wait_until
 from tests.servers.service_manager import FakeManager, fake_manager
@@ -74,29 +72,6 @@ def test_workers_share_a_port_and_the_log_names_them(server: str, settings: Path
 
             wait_until(all_have_answered)
         assert running.stop()[0] == 0
-
-
-@pytest.mark.parametrize("server", SERVERS)
-def test_workers_share_the_budget_of_reads_from_the_provider(server: str, settings: Path, cloud: str) -> None:
-    """Each login asks for the machine. With a bucket for each worker, no login would ever wait."""
-    rate, logins = 5, 35
-    budget = f"provider_read_rate = {rate}\n[service]\nfact_max_age = 0\n"
-    settings.write_text(settings.read_text() + budget)
-    with workers(server, settings, cloud) as running:
-        form = configured(running.url, cloud)
-        began = time.monotonic()
-        for idle in children(running):
-            os.kill(idle, signal.SIGSTOP)
-            for _ in range(logins):
-                assert ask(running.url, "POST", "auth/cloud/login", token="", body=form).status_code == 200
-            os.kill(idle, signal.SIGCONT)
-        seconds = time.monotonic() - began
-        _, log = running.stop()
-    answered = Counter(line["worker"] for line in lines(log) if line.get("path", "").endswith("auth/cloud/login"))
-    assert answered == {1: logins, 2: logins}
-    burst = rate * BURST_SECONDS
-    assert logins < burst < 2 * logins
-    assert seconds >= (2 * logins - burst) / rate
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -54,6 +54,17 @@ def test_nodes_see_each_other_and_every_one_is_active() -> None:
         assert all(node["active_node"] for node in nodes)
 
 
+def test_nodes_divide_what_the_provider_lets_all_of_them_read() -> None:
+    world = Installation()
+    one, two = world.service, world.open_node()
+    assert one.context.caches.nodes == 1
+    look(world, one, two, one)
+    assert [service.context.caches.nodes for service in (one, two)] == [2, 2]
+    world.advance(GONE)
+    look(world, one)
+    assert one.context.caches.nodes == 1
+
+
 def test_a_node_that_is_alone_says_so() -> None:
     world = Installation()
     look(world, world.service)
