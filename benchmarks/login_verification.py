@@ -26,8 +26,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from statistics import median
 from time import process_time, time
-from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
 import jwt
 from attrs import frozen
@@ -35,11 +34,11 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from cloudid_core import Secret, Settings, run_now
-from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import check_claims
 from cloudid_core.auth_method.decision import NO_FACTS, Verified, decide
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.login import log_in
+from cloudid_core.auth_method.roles import Role
 from cloudid_core.auth_method.verification import verify_login_jwt
 from cloudid_core.caches import Caches
 from cloudid_core.context.context import Context
@@ -107,7 +106,8 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
     caches = Caches(Settings(master_key=Secret()))
     issuers = frozenset({fleet.issuer})
     key_set = KeySet(tenant_id=fleet.tenant_id, issuers=issuers, keys=fleet.keys, generation="1", fetched_at=time())
-    bounds = Bounds.of(SimpleNamespace(**{**fleet.role, **UNLIMITED, "bound_token_types": ("app",)}))
+    lists: dict[str, Any] = {**fleet.role, **UNLIMITED}
+    bounds = Role(**lists).bounds
     forms = [member.form for member in fleet.members]
     now = time()
 

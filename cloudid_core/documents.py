@@ -10,6 +10,7 @@ from typing import Final
 
 from attrs import NOTHING, Factory
 
+from .auth_method import RULES
 from .catalog import CATALOG
 from .errors import Code
 from .forms import NOT_OFFERED, Field, fields_of
@@ -34,6 +35,13 @@ PROVIDER_CODES_TOLD: Final = (
     "provider's own code, if the token may read `config` of the mount. The log has the code of every failure. These "
     "codes have one of ours; any other is `provider_permission_denied` with status 401 or 403 of the provider, "
     "`provider_throttled` with 429, `provider_failed` with 408 and from 500 on, and otherwise `provider_refused`."
+)
+
+
+CHECKED: Final = (
+    "In the order in which `explain`, audit entries and tests of roles show them. A login meets those that its role "
+    "and its token ask for, and is refused with the code of the first that fails; those that need the provider's word "
+    "come last."
 )
 
 
@@ -100,6 +108,13 @@ def provider_codes_table() -> str:
     )
 
 
+def checks_table() -> str:
+    """Every check of a login, as explanations show them."""
+    return table(
+        ("check", "code", "text"), ((f"`{rule.name}`", f"`{rule.code.wire}`", rule.code.text) for rule in RULES)
+    )
+
+
 def left_out_table() -> str:
     """The paths that are left out, and why."""
     return table(("path", "why, or what instead"), ((f"`{path}`", why) for path, why in LEFT_OUT.items()))
@@ -131,6 +146,7 @@ def reference() -> str:
             parts += [f"### Fields of `{VERBS[route.operation]} {route.path}`", fields_table(form)]
     parts += ["## Paths of existing services that are left out", LEFT_OUT_PATHS, left_out_table()]
     parts += ["## Fields of existing services that are accepted only while they are empty", not_offered_table()]
+    parts += ["## Checks of a login", CHECKED, checks_table()]
     parts += ["## Settings of the service", fields_table(Settings), "## Error codes", codes_table()]
     parts += ["### Codes of the cloud provider", PROVIDER_CODES_TOLD, provider_codes_table()]
     parts += ["## Problems of `sys/health`", PROBLEMS, problems_table()]

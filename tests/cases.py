@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import Any, Final
 
 from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import Claims, read
 from cloudid_core.auth_method.decision import NO_FACTS, Facts, Needs, Verified, decide
 from cloudid_core.auth_method.form import LoginForm
+from cloudid_core.auth_method.roles import Role
 from cloudid_core.errors import Code, Refused
 from cloudid_core.provider.compute import Machine
 from cloudid_core.values import resource_id
@@ -27,8 +27,8 @@ LISTS: Final = (
 )
 
 
-def bounds(**lists: tuple[str, ...]) -> Bounds:
-    return Bounds.of(SimpleNamespace(**{**dict.fromkeys(LISTS, ()), "bound_token_types": ("app",), **lists}))
+def bounds(**lists: Any) -> Bounds:
+    return Role(**lists).bounds
 
 
 def claims(**changes: Any) -> Claims:

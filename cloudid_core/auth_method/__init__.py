@@ -3,6 +3,7 @@
 from . import config, routes
 from .claims import Claims, check_claims
 from .decision import Needs, decide
+from .explanation import RULES
 from .form import LoginForm
 from .given import GivenFacts, GivenMachine, given_facts
 from .roles import Role
@@ -10,6 +11,7 @@ from .roles import check as check_role
 from .verification import UnknownKey, verify_login_jwt
 
 __all__ = [
+    "RULES",
     "Claims",
     "GivenFacts",
     "GivenMachine",

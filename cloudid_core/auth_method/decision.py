@@ -1,8 +1,9 @@
 """The decision: whether a role admits a login, as one pure function over (claims, facts, role, form).
 
-It is a list of checks in two halves. The first needs nothing but what the token, the role and the form say; the second
-also needs facts that only the provider knows. The first check that fails names the refusal. (What a check does with its
-failure is its caller's choice: `decide` raises, another caller may go on and collect all of them.)
+It is a list of checks in two halves: what holds for every role stands here, the bounds that a role may set are rows of
+`bounds`. The first half needs nothing but what the token, the role and the form say; the second also needs facts that
+only the provider knows. The first check that fails names the refusal. (What a check does with its failure is its
+caller's choice: `decide` raises, another caller may go on and collect all of them.)
 """
 
 from __future__ import annotations
@@ -103,33 +104,36 @@ def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machin
 def rests_on_machine(claims: Claims, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:
     """Whether the provider has to say something about the machine; see `decide`."""
     named = claims.machine
-    return named is not None and (
-        bool(bounds.locations)
-        or (bounds.bind_resources and machine_check == "always")
-        or (named.collection.is_virtual_machine and bool(bounds.scale_sets or form.vmss_name))
-    )
+    if named is None:
+        return False
+    if bounds.bind_machines and machine_check == "always":
+        return True
+    if form.vmss_name and named.collection.is_virtual_machine:
+        return True
+    if not bounds.known_machine:
+        return False
+    return any(bound.proven(named, entries) is None for _, entries, bound in bounds.known_machine)
 
 
 def rests_on_groups(claims: Claims, bounds: Bounds) -> bool:
     """Whether the directory has to tell the principal's groups, since the token does not."""
-    return claims.groups_overflow and bool(bounds.groups)
+    return claims.groups_overflow and bool(bounds.known_principal)
 
 
 def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
     """All that the claims can tell; where only the provider can, nothing is said yet."""
     if bounds.bind_nothing:
         fail(Code.ROLE_UNBOUND)
-    if claims.token_type not in bounds.token_types:
-        fail(Code.BOUND_TOKEN_TYPE_MISMATCH)
-    if bounds.principals and claims.principal_id not in bounds.principals:
-        fail(Code.BOUND_SERVICE_PRINCIPAL_MISMATCH)
-    if bounds.groups and not claims.groups_overflow and bounds.groups.isdisjoint(claims.groups):
-        fail(Code.BOUND_GROUP_MISMATCH)
-    if bounds.bind_resources and not (form.subscription_id and form.resource_group_name):
+    for signed, entries, bound in bounds.signed_principal:
+        if not (proven := signed(claims, entries)) and (
+            proven is False or not (bound.known and claims.groups_overflow)
+        ):
+            fail(bound.code)
+    if bounds.bind_machines and not (form.subscription_id and form.resource_group_name):
         fail(Code.MACHINE_REQUIRED)
     named = claims.machine
     if named is None:
-        if bounds.bind_resources:
+        if bounds.bind_machines:
             fail(Code.MACHINE_CLAIM_MISSING)
         if claims.other is not None:
             check_other_claim(claims.other, form, fail)
@@ -147,14 +151,9 @@ def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: 
             fail(Code.VM_NAME_MISMATCH)
     elif form.resource_id and fold(form.resource_id) != named.folded:
         fail(Code.RESOURCE_ID_MISMATCH)
-    if bounds.subscriptions and collection.subscription not in bounds.subscriptions:
-        fail(Code.BOUND_SUBSCRIPTION_MISMATCH)
-    if bounds.resource_groups and collection.resource_group not in bounds.resource_groups:
-        fail(Code.BOUND_RESOURCE_GROUP_MISMATCH)
-    if bounds.scale_sets and not collection.is_virtual_machine:  # whose set is the provider's to tell
-        is_admitted = collection.is_scale_set and named.name in bounds.scale_sets
-        if not is_admitted:
-            fail(Code.BOUND_SCALE_SET_MISMATCH)
+    for signed, entries, bound in bounds.signed_machine:
+        if not (proven := signed(named, entries)) and (proven is False or not bound.known):
+            fail(bound.code)
 
 
 def check_other_claim(other: OtherClaim, form: LoginForm, fail: Fail) -> None:
@@ -173,18 +172,21 @@ def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form:
         return
     if claims.principal_id not in machine.principals:
         fail(machine.unread or Code.MACHINE_IDENTITY_MISMATCH)
-    if claims.machine is not None and claims.machine.collection.is_virtual_machine:
-        if form.vmss_name and fold(form.vmss_name) != fold(machine.scale_set):
-            fail(Code.VMSS_NAME_MISMATCH)
-        if bounds.scale_sets and fold(machine.scale_set) not in bounds.scale_sets:
-            fail(Code.BOUND_SCALE_SET_MISMATCH)
-    if bounds.locations and machine.location not in bounds.locations:
-        fail(Code.BOUND_LOCATION_MISMATCH)
+    named = claims.machine
+    if named is None:
+        return
+    if form.vmss_name and named.collection.is_virtual_machine and fold(form.vmss_name) != fold(machine.scale_set):
+        fail(Code.VMSS_NAME_MISMATCH)
+    for known, entries, bound in bounds.known_machine:
+        if not known(machine, entries) and bound.proven(named, entries) is None:
+            fail(bound.code)
 
 
 def check_groups(groups: frozenset[str] | None, bounds: Bounds, fail: Fail) -> None:
     """What rests on the directory's word on the principal's groups; `None`: it cannot tell them."""
     if groups is None:
         fail(Code.GROUPS_UNAVAILABLE)
-    elif bounds.groups.isdisjoint(groups):
-        fail(Code.BOUND_GROUP_MISMATCH)
+        return
+    for known, entries, bound in bounds.known_principal:
+        if not known(groups, entries):
+            fail(bound.code)

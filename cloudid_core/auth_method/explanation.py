@@ -19,6 +19,7 @@ from ..errors import Code
 from ..forms import Json
 from ..provider import Machine
 from ..values import network, rfc3339
+from .bounds import BOUNDS, Bound
 from .claims import Claims, NamedMachine, check_claims
 from .decision import (
     NOT_ASKED,
@@ -31,7 +32,7 @@ from .decision import (
     rests_on_machine,
 )
 from .form import LoginForm
-from .roles import BOUNDS, Role
+from .roles import LISTS, Role
 
 PASSED: Final = "passed"
 FAILED: Final = "failed"
@@ -71,6 +72,11 @@ class Case:
     def known_machine(self) -> Machine | None:
         """What the provider says of the machine, if it was asked and knows it."""
         return None if self.facts.machine is NOT_ASKED else self.facts.machine
+
+    @property
+    def known_groups(self) -> frozenset[str] | None:
+        """What the directory says of the principal's groups, if it was asked and knows them."""
+        return None if self.facts.groups is NOT_ASKED else self.facts.groups
 
     @property
     def rests_on_machine(self) -> bool:
@@ -238,17 +244,6 @@ def _machine_name(case: Case) -> str:
     return case.machine.name if case.machine else ""
 
 
-def _groups(case: Case) -> Json:
-    if not case.claims.groups_overflow:
-        return sorted(case.claims.groups)
-    known = case.facts.groups
-    return sorted(known) if isinstance(known, frozenset) else None
-
-
-def _knows_groups(case: Case) -> bool:
-    return not case.rests_on_groups or isinstance(case.facts.groups, frozenset)
-
-
 def _scale_set(case: Case) -> str | None:
     """The scale set of the machine: of a virtual machine the provider says it, "" if it has none."""
     if case.machine is not None and case.machine.collection.is_scale_set:
@@ -258,6 +253,37 @@ def _scale_set(case: Case) -> str | None:
 
 def _knows_scale_set(case: Case) -> bool:
     return not case.is_virtual_machine or case.known_machine is not None
+
+
+def _rules(*, about_machine: bool, by_provider: bool) -> list[Rule]:
+    """The rows of bounds, of which the provider may have to tell or never has."""
+    rows = [bound for bound in BOUNDS if bound.about_machine is about_machine]
+    return [_rule(bound) for bound in rows if bool(bound.known) is by_provider]
+
+
+def _rule(bound: Bound) -> Rule:
+    def subject(case: Case) -> Claims | NamedMachine | None:
+        return case.machine if bound.about_machine else case.claims
+
+    def known(case: Case) -> Machine | frozenset[str] | None:
+        return case.known_machine if bound.about_machine else case.known_groups
+
+    def is_signed(case: Case) -> bool:
+        return bound.proven(subject(case), case.role.bounds.lists[bound.name]) is not None
+
+    def found(case: Case) -> Json:
+        if is_signed(case):
+            return bound.signed_value(subject(case))
+        return None if known(case) is None else bound.known_value(known(case))
+
+    return Rule(
+        name=bound.name,
+        code=bound.code,
+        bound=lambda role: role.bounds.lists.get(bound.name, ()),
+        applies=lambda case: subject(case) is not None,
+        is_known=lambda case: is_signed(case) or known(case) is not None,
+        found=found,
+    )
 
 
 PLACE: Final = ("subscription_id", "resource_group_name")
@@ -312,46 +338,29 @@ RULES: Final = (
         name="role",
         code=Code.ROLE_UNBOUND,
         expected=lambda case: "at least one bound",
-        found=lambda case: [bound for bound in BOUNDS if getattr(case.role, bound)],
+        found=lambda case: [name for name in LISTS if getattr(case.role, name)],
     ),
-    Rule(
-        name="bound_token_types",
-        code=Code.BOUND_TOKEN_TYPE_MISMATCH,
-        bound=lambda role: role.bounds.token_types,
-        found=lambda case: case.claims.token_type,
-    ),
-    Rule(
-        name="bound_service_principal_ids",
-        code=Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
-        bound=lambda role: role.bounds.principals,
-        found=lambda case: case.claims.principal_id,
-    ),
+    *_rules(about_machine=False, by_provider=False),
     Rule(
         name="groups",
         code=Code.GROUPS_UNAVAILABLE,
         applies=lambda case: case.rests_on_groups,
         is_known=lambda case: case.facts.groups is not NOT_ASKED,
         expected=lambda case: "the directory knows the groups of the principal",
-        found=_groups,
+        found=lambda case: None if case.known_groups is None else sorted(case.known_groups),
     ),
-    Rule(
-        name="bound_group_ids",
-        code=Code.BOUND_GROUP_MISMATCH,
-        bound=lambda role: role.bounds.groups,
-        is_known=_knows_groups,
-        found=_groups,
-    ),
+    *_rules(about_machine=False, by_provider=True),
     Rule(
         name="form",
         code=Code.MACHINE_REQUIRED,
-        applies=lambda case: case.role.bounds.bind_resources,
+        applies=lambda case: case.role.bounds.bind_machines,
         expected=lambda case: list(PLACE),
         found=lambda case: [name for name in PLACE if getattr(case.form, name)],
     ),
     Rule(
         name="machine_claim",
         code=Code.MACHINE_CLAIM_MISSING,
-        applies=lambda case: case.role.bounds.bind_resources,
+        applies=lambda case: case.role.bounds.bind_machines,
         expected=lambda case: "the id of a resource in a resource group",
         found=lambda case: case.machine.written if case.machine else None,
     ),
@@ -391,20 +400,7 @@ RULES: Final = (
         expected=lambda case: case.machine.written if case.machine else None,
         found=lambda case: case.form.resource_id,
     ),
-    Rule(
-        name="bound_subscription_ids",
-        code=Code.BOUND_SUBSCRIPTION_MISMATCH,
-        bound=lambda role: role.bounds.subscriptions,
-        applies=lambda case: case.machine is not None,
-        found=_subscription,
-    ),
-    Rule(
-        name="bound_resource_groups",
-        code=Code.BOUND_RESOURCE_GROUP_MISMATCH,
-        bound=lambda role: role.bounds.resource_groups,
-        applies=lambda case: case.machine is not None,
-        found=_resource_group,
-    ),
+    *_rules(about_machine=True, by_provider=False),
     Rule(
         name="machine",
         code=Code.MACHINE_NOT_FOUND,
@@ -421,21 +417,6 @@ RULES: Final = (
         expected=lambda case: case.claims.principal_id,
         found=lambda case: sorted(case.known_machine.principals) if case.known_machine else None,
     ),
-    Rule(
-        name="bound_scale_sets",
-        code=Code.BOUND_SCALE_SET_MISMATCH,
-        bound=lambda role: role.bounds.scale_sets,
-        applies=lambda case: case.machine is not None,
-        is_known=_knows_scale_set,
-        found=_scale_set,
-    ),
-    Rule(
-        name="bound_locations",
-        code=Code.BOUND_LOCATION_MISMATCH,
-        bound=lambda role: role.bounds.locations,
-        applies=lambda case: case.machine is not None,
-        is_known=lambda case: case.known_machine is not None,
-        found=lambda case: case.known_machine.location if case.known_machine else None,
-    ),
+    *_rules(about_machine=True, by_provider=True),
 )
 """The checks of a login. A code stands in one row, whichever half of the decision fails with it."""

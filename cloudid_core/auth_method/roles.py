@@ -16,7 +16,7 @@ from ..routing import Call, capture_name
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import TokenSettings, merged
 from ..tokens import check as check_token_settings
-from .bounds import ANY, Bounds
+from .bounds import ANY, BOUNDS, Bounds, require_rows
 from .claims import APP, TOKEN_TYPES
 
 
@@ -42,8 +42,9 @@ class Role(TokenSettings):
         return Bounds.of(self)
 
 
-BOUNDS: Final = tuple(
-    field.name for field in fields_of(Role) if field.name.startswith("bound_") and field.kind is IDENTIFIERS
+require_rows(Role)
+LISTS: Final = tuple(
+    field.name for field in fields_of(Role) if any(bound.name == field.name and bound.suffices for bound in BOUNDS)
 )
 """The names of all lists of which a role needs at least one."""
 
@@ -55,15 +56,15 @@ MOST_EXAMINED: Final = 1000
 def check(role: Role) -> None:
     """Refuse a role that admits every login by accident, or that has a wildcard where none is known."""
     problems = [
-        Problem(Code.FIELD_INVALID, f'"{bound}" must not hold empty entries')
-        for bound in BOUNDS
-        if not all(getattr(role, bound))
+        Problem(Code.FIELD_INVALID, f'"{name}" must not hold empty entries')
+        for name in LISTS
+        if not all(getattr(role, name))
     ]
-    for bound in BOUNDS:
-        alone = bound == "bound_service_principal_ids" and getattr(role, bound) == ANY
-        if not alone and any("*" in entry for entry in getattr(role, bound)):
-            problems.append(Problem(Code.FIELD_INVALID, f'"{bound}": only "*" alone for any principal is a wildcard'))
-    if not any(getattr(role, bound) for bound in BOUNDS):
+    for name in LISTS:
+        alone = name == "bound_service_principal_ids" and getattr(role, name) == ANY
+        if not alone and any("*" in entry for entry in getattr(role, name)):
+            problems.append(Problem(Code.FIELD_INVALID, f'"{name}": only "*" alone for any principal is a wildcard'))
+    if not any(getattr(role, name) for name in LISTS):
         problems.append(Problem(Code.ROLE_UNBOUND))
     if problems:
         raise Refused.because(problems)
@@ -116,7 +117,7 @@ async def bound_scopes(call: Call) -> set[str]:
     prefix = keys.roles(call.mount.id)
     names = await call.context.records.names(prefix)
     found = await call.context.records.find_undamaged([f"{prefix}{name}" for name in names[:MOST_EXAMINED]], Role)
-    ids = {each for role in found for each in role.record.bounds.subscriptions}
+    ids = {each for role in found for each in role.record.bounds.lists.get("bound_subscription_ids", ())}
     return {f"/subscriptions/{subscription}" for subscription in ids}
 
 

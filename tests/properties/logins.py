@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from random import Random
-from types import SimpleNamespace
 from typing import Any, Final
 
-from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import read
 from cloudid_core.auth_method.decision import NO_FACTS, NOT_ASKED, Facts, Needs, decide
 from cloudid_core.auth_method.form import LoginForm
+from cloudid_core.auth_method.roles import Role
 from cloudid_core.errors import Refused
 from cloudid_core.provider.compute import Machine
 from cloudid_core.values import resource_id
@@ -180,7 +179,8 @@ CACHES: Final = new_caches()
 def verdict(login: dict[str, Any]) -> str:
     """What the code under test says: "admitted", or the name of the refusal's code. Facts are given as it asks."""
     claims = read(json.dumps(said(**{"xms_mirid": None, "groups": None, **login["claims"]})).encode(), CACHES)
-    bounds = Bounds.of(SimpleNamespace(**{name: tuple(entries) for name, entries in login["role"].items()}))
+    lists: dict[str, Any] = {name: tuple(entries) for name, entries in login["role"].items()}
+    bounds = Role(**lists).bounds
     form = LoginForm(role="web", jwt="jwt", **login["form"])
     try:
         answer = decide(claims, NO_FACTS, bounds, form, login["machine_check"])

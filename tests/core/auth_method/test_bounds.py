@@ -1,14 +1,22 @@
-"""Bounds: how the lists of a role are read."""
+"""Bounds: how the lists of a role are read, and that none of them can be forgotten."""
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import pytest
+from attrs import evolve, make_class
 
-from cloudid_core.auth_method.bounds import Bounds
+from cloudid_core.auth_method.bounds import BOUNDS, require_rows
+from cloudid_core.auth_method.decision import Facts, Verified
+from cloudid_core.auth_method.explanation import RULES
+from cloudid_core.auth_method.roles import Role
+from cloudid_core.forms import IDENTIFIERS, fields_of, setting
+from cloudid_core.verify import Verifier
 
-from ...cases import LISTS, bounds
+from ...cases import LISTS, bounds, claims, form, machine, outcome
+from ...minting import GROUP
 
 
 def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
@@ -20,22 +28,21 @@ def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
         bound_resource_groups=("D e",),
         bound_scale_sets=("F",),
     )
-    assert found == Bounds(
-        principals=frozenset("a"),
-        any_principal=False,
-        groups=frozenset("b"),
-        locations=frozenset({"westus2"}),
-        subscriptions=frozenset("c"),
-        resource_groups=frozenset({"d e"}),
-        scale_sets=frozenset("f"),
-        token_types=frozenset({"app"}),
-    )
+    assert found.lists == {
+        "bound_service_principal_ids": frozenset("a"),
+        "bound_group_ids": frozenset("b"),
+        "bound_locations": frozenset({"westus2"}),
+        "bound_subscription_ids": frozenset("c"),
+        "bound_resource_groups": frozenset({"d e"}),
+        "bound_scale_sets": frozenset("f"),
+        "bound_token_types": frozenset({"app"}),
+    }
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_some_lists_bind_resources(name: str) -> None:
+def test_some_lists_bind_machines(name: str) -> None:
     found = bounds(**{name: ("x",)})
-    assert found.bind_resources == (name not in ("bound_service_principal_ids", "bound_group_ids"))
+    assert found.bind_machines == (name not in ("bound_service_principal_ids", "bound_group_ids"))
     assert not found.bind_nothing
 
 
@@ -43,18 +50,54 @@ def test_no_list_binds_nothing() -> None:
     """Nor do the kinds of tokens."""
     assert bounds().bind_nothing
     assert bounds(bound_token_types=("user",)).bind_nothing
-    assert not bounds().bind_resources
+    assert not bounds().bind_machines
 
 
 @pytest.mark.parametrize("ids, is_wildcard", [(("*",), True), (("*", "a"), False), (("a*",), False), ((), False)])
 def test_only_an_asterisk_alone_means_any_principal(ids: tuple[str, ...], is_wildcard: bool) -> None:
     found = bounds(bound_service_principal_ids=ids)
-    assert found.any_principal == is_wildcard
-    assert found.principals == (frozenset() if is_wildcard else frozenset(ids))
+    assert found.lists.get("bound_service_principal_ids", frozenset()) == frozenset(() if is_wildcard else ids)
+    assert found.bind_nothing == (ids == ())
 
 
 @pytest.mark.parametrize("name", [name for name in LISTS if name != "bound_service_principal_ids"])
 def test_an_asterisk_means_nothing_elsewhere(name: str) -> None:
     changes: dict[str, Any] = {name: ("*",)}
-    assert not bounds(**changes).any_principal
+    assert bounds(**changes).lists[name] == {"*"}
     assert not bounds(**changes).bind_nothing
+
+
+def test_a_list_of_roles_without_a_row_is_noticed() -> None:
+    """A role with such a field would accept, store and show it, and admit every login."""
+    require_rows(Role)
+    forgetful = make_class("Role", {"bound_vm_names": setting(IDENTIFIERS, (), "Names.")}, bases=(Role,), kw_only=True)
+    with pytest.raises(TypeError, match="bound_vm_names"):
+        require_rows(forgetful)
+
+
+def test_a_row_is_a_list_of_roles_and_a_row_of_explanations() -> None:
+    fields, shown = {field.name for field in fields_of(Role)}, {rule.name: rule.code for rule in RULES}
+    for bound in BOUNDS:
+        assert bound.name in fields
+        assert shown[bound.name] is bound.code
+
+
+def test_the_verification_without_a_service_takes_every_bound() -> None:
+    assert {bound.name for bound in BOUNDS} <= set(signature(Verifier).parameters)
+
+
+@pytest.mark.parametrize("about_machine", [False, True])
+@pytest.mark.parametrize("overflow", [False, True])
+def test_a_row_that_neither_token_nor_provider_tells_admits_nobody(about_machine: bool, overflow: bool) -> None:
+    """It fails closed, also beside another row that the provider will tell."""
+    unknown = evolve(BOUNDS[0], about_machine=about_machine)
+    role = bounds(bound_group_ids=(GROUP,), bound_locations=("westus2",))
+    row = (lambda subject, entries: None, frozenset[str](), unknown)
+    if about_machine:
+        broken = evolve(role, signed_machine=(*role.signed_machine, row))
+    else:
+        broken = evolve(role, signed_principal=(*role.signed_principal, row))
+    told = claims(groups=None, _claim_names={"groups": "src1"}) if overflow else claims()
+    known = Facts(machine=machine(), groups=frozenset({GROUP}))
+    assert isinstance(outcome(told, known, role=role, login=form()), Verified)
+    assert outcome(told, known, role=broken, login=form()) is unknown.code

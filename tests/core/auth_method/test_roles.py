@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.auth_method.roles import BOUNDS
+from cloudid_core.auth_method.roles import LISTS
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
 
@@ -168,7 +168,7 @@ def test_many_writers_of_one_role_are_all_served_and_lose_nothing() -> None:
     world = Installation()
     world.must("POST", PATH, BOUND)
     before = stored(world)
-    fields: dict[str, object] = {bound: [bound] for bound in BOUNDS}
+    fields: dict[str, object] = {bound: [bound] for bound in LISTS}
     fields |= {"token_ttl": 1000, "token_max_ttl": 1001}
     writes = [{name: value} for name, value in fields.items()] * 5
     asked = [world.spawn(world.asking("POST", PATH, body)) for body in writes[:40]]
