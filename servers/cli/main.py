@@ -43,6 +43,10 @@ class Listed:
 
 
 COMMANDS: Final = (
+    Listed(USE, "login", "Log in as this machine", "cli.login", "login"),
+    Listed(USE, "creds", "Lend credentials of the cloud", "cli.creds", "creds"),
+    Listed(USE, "why", "Explain why a login is refused", "cli.why", "why"),
+    Listed(USE, "status", "Say whether the service is healthy, and what is wrong", "cli.status", "status"),
     Listed(USE, "completion", "Print what makes a shell complete the words of this command", "cli.completion", "show"),
 )
 

@@ -169,8 +169,13 @@ CURES: Final[Mapping[Code, Cure]] = MappingProxyType(
             PERMISSIONS,
         ),
         Code.PROVIDER_REFUSED: Cure(
-            "The provider refuses what the mount asks: the tenant may be misspelt.",
-            "Correct `tenant_id` in the mount's configuration; the server's log has the provider's code.",
+            "The provider refuses what the mount asks, for a reason of its own.",
+            "Look up the provider's code, which the server's log and the mount's `permissions` tell.",
+            PERMISSIONS,
+        ),
+        Code.PROVIDER_TENANT_UNKNOWN: Cure(
+            "The `tenant_id` of the mount is misspelt, or the tenant is in another environment of the cloud.",
+            "Correct `tenant_id` and `environment` in the mount's configuration.",
             PERMISSIONS,
         ),
         Code.PROVIDER_UNREACHABLE: Cure(

@@ -34,12 +34,18 @@ class SettingsRefused(CloudidError):
 
 
 class ServiceRefused(CloudidError):
-    """The service answered with an error. `codes` and `errors` go together; a proxy in between answers neither."""
+    """The service answered with an error. `codes` and `errors` go together; a proxy in between answers neither.
 
-    def __init__(self, status: int, errors: tuple[str, ...], codes: tuple[str, ...]) -> None:
+    `document` is all that was answered: health also tells what is wrong where it cannot serve.
+    """
+
+    def __init__(
+        self, status: int, errors: tuple[str, ...], codes: tuple[str, ...], document: Mapping[str, Any]
+    ) -> None:
         self.status = status
         self.errors = errors
         self.codes = codes
+        self.document = document
         super().__init__("; ".join(errors) or f"it answered {status}")
 
 
@@ -137,4 +143,4 @@ def _read(response: HttpResponse) -> dict[str, Any]:
         return document
     errors, codes = (tuple(map(str, document.get(name) or ())) for name in ("errors", "codes"))
     code = response.headers.get("x-service-error-code", "")
-    raise ServiceRefused(response.status, errors, codes or ((code,) if code else ()))
+    raise ServiceRefused(response.status, errors, codes or ((code,) if code else ()), document)

@@ -18,11 +18,11 @@ from cloudid_core.permissions.documents import directory_permissions, role_defin
 from cloudid_core.permissions.table import ROTATE
 from cloudid_core.secrets_engine import config as secrets_engine
 
-from ..client import CURES
+from ..client import CURES, KINDS
 from ..settings import settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGES: Final = (DOCS / "operators.md", *sorted((DOCS / "how-to").glob("*.md")))
+PAGES: Final = (DOCS / "operators.md", DOCS / "clients.md", *sorted((DOCS / "how-to").glob("*.md")))
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 
@@ -43,10 +43,17 @@ def cures() -> str:
     return table(("Code", "Likely cause", "Cure", "See more with"), rows) + "\n"
 
 
+def identities() -> str:
+    """The identities that `cloudid login` looks for."""
+    rows = ((f"`{one.name}`", one.doc, ", ".join(f"`{name}`" for name in one.variables)) for one in KINDS)
+    return table(("`--identity`", "This machine is", "What is set in its environment"), rows) + "\n"
+
+
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings.markdown,
     "variables": variables,
     "cures": cures,
+    "identities": identities,
     "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),
     "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
     "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),

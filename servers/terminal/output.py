@@ -39,6 +39,10 @@ class Output:
         shown = [[row.get(column) for column in columns] for row in rows]
         click.echo(_json(rows) if self.format is Format.JSON else table(shown, columns))
 
+    def text(self, text: str, data: object) -> None:
+        """A report in words; `data` says the same to programs."""
+        click.echo(_json(data) if self.format is Format.JSON else printable(text))
+
     def note(self, text: str) -> None:
         """For a person who reads along; nothing that a script needs."""
         if self.format is Format.TABLE:

@@ -1,0 +1,157 @@
+"""What all commands of the client half share: where the service is, who asks it, and how a refusal is told."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from cloudid_core.values.secret import Secret
+
+from ..client import (
+    KINDS,
+    Address,
+    Identity,
+    NoIdentity,
+    Service,
+    ServiceRefused,
+    Surroundings,
+    Unreachable,
+    cure_of,
+    find_identity,
+    find_token,
+    identity_of_token,
+)
+from ..client.identity import RESOURCE
+from ..terminal import Failed, printable
+
+LONGEST_JWT: Final = 1 << 14
+STDIN: Final = "-"
+EXEC: Final = "--exec"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_address(command: F) -> F:
+    """Adds the option `--address`, and hands the command an `Address`; what is unsafe about it is told."""
+
+    @click.option(
+        "--address", "url", default="", metavar="URL", help="The service. Default: CLOUDID_ADDR, VAULT_ADDR, loopback."
+    )
+    @functools.wraps(command)
+    def decorated(*args: Any, url: str, **options: Any) -> Any:
+        address = Address.of(os.environ, url)
+        for warning in address.warnings:
+            click.echo(f"warning: {warning}", err=True)
+        return command(*args, address=address, **options)
+
+    return decorated  # type: ignore[return-value]
+
+
+def with_identity(command: F) -> F:
+    """Adds the options that say who logs in, and hands the command what answers the `Identity` as `identify`."""
+
+    @click.option("--role", required=True, metavar="NAME", help="The role to log in with.")
+    @click.option("--mount", default="auth/cloud", metavar="PATH", help="Default: auth/cloud.")
+    @click.option(
+        "--identity",
+        "kind",
+        type=click.Choice([each.name for each in KINDS]),
+        metavar="KIND",
+        help=f"One of {', '.join(each.name for each in KINDS)}. Default: the first that this machine has.",
+    )
+    @click.option("--client-id", default="", metavar="ID", help="One of several identities of this machine.")
+    @click.option("--resource", default=RESOURCE, metavar="URL", help=f"Audience of the token. Default: {RESOURCE}")
+    @click.option("--jwt", default="", metavar="FILE", help="A token that is there already; - is standard input.")
+    @functools.wraps(command)
+    def decorated(*args: Any, kind: str | None, client_id: str, resource: str, jwt: str, **options: Any) -> Any:
+        def identify() -> Identity:
+            if jwt:
+                return identity_of_token(_read_jwt(jwt))
+            return find_identity(Surroundings(os.environ), resource, kind or "", client_id)
+
+        return command(*args, identify=identify, **options)
+
+    return decorated  # type: ignore[return-value]
+
+
+def _read_jwt(name: str) -> Secret:
+    try:
+        if name == STDIN:
+            return Secret(sys.stdin.read(LONGEST_JWT).strip())
+        with Path(name).open(encoding="ascii") as file:
+            return Secret(file.read(LONGEST_JWT).strip())
+    except (OSError, UnicodeError) as error:
+        raise Failed(f"the token in {name} cannot be read ({type(error).__name__})") from None
+
+
+class Executing(click.Command):
+    """A command whose option `--exec` takes all that follows: the words of another command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if EXEC in args:
+            at = args.index(EXEC)
+            if at + 1 == len(args):
+                raise click.UsageError(f"{EXEC} needs a command", ctx)
+            args = [*args[:at], *(f"{EXEC}={word}" for word in args[at + 1 :])]
+        return super().parse_args(ctx, args)
+
+
+executing: Final = click.option(
+    EXEC, "command", multiple=True, metavar="CMD...", help="Run a command with it; all that follows belongs to it."
+)
+
+
+def service_of(address: Address) -> Service:
+    """The service, asked with the token of the environment or of a file; with none if there is none."""
+    return Service(address, find_token(os.environ))
+
+
+def service_with_token(address: Address) -> Service:
+    """As `service_of`; without a token it says where one comes from."""
+    service = service_of(address)
+    if not service.token:
+        raise Failed("there is no token: run cloudid login --role ROLE, or set CLOUDID_TOKEN or VAULT_TOKEN")
+    return service
+
+
+@contextmanager
+def told(**names: str) -> Iterator[None]:
+    """What goes wrong in the block is told with what to do about it. `names` stand for the placeholders of cures."""
+    try:
+        yield
+    except ServiceRefused as refusal:
+        raise Failed(printable("\n".join(_refusal(refusal, names)))) from None
+    except Unreachable as failure:
+        raise Failed(
+            f"the service cannot be reached: {failure}\nwhat to do: check the address, or --address URL"
+        ) from None
+    except NoIdentity as failure:
+        width = max(len(one.kind) for one in failure.tried)
+        lines = [f"  {one.kind.ljust(width)}  {one.outcome}" for one in failure.tried]
+        raise Failed(printable("\n".join(["no identity of this machine gave a token", *lines]))) from None
+
+
+def _refusal(refusal: ServiceRefused, names: dict[str, str]) -> list[str]:
+    if not refusal.errors:
+        return [f"the service answered {refusal.status}, without a reason: what stands in between may have answered"]
+    codes = [*refusal.codes, *[""] * len(refusal.errors)]
+    lines = [f"{text} ({code})" if code else text for text, code in zip(refusal.errors, codes, strict=False)]
+    return [*lines, *cures(refusal.codes, names)]
+
+
+def cures(codes: Sequence[str], names: dict[str, str]) -> list[str]:
+    """What is likely, and what to do, for the first code that has a cure."""
+    cure = next(filter(None, map(cure_of, codes)), None)
+    if cure is None:
+        return []
+    command = cure.command
+    for placeholder, name in names.items():
+        command = command.replace(placeholder.upper(), name)
+    return [f"likely: {cure.cause}", f"what to do: {cure.cure} More: {command}"]

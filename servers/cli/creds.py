@@ -1,0 +1,96 @@
+"""`cloudid creds`: lends credentials of the cloud."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from ..client import Address, Service, ServiceRefused, Unreachable, run_command
+from ..terminal import Format, Output, with_output
+from .connection import Executing, executing, service_with_token, told, with_address
+
+VARIABLES: Final = {
+    "client_id": "AZURE_CLIENT_ID",
+    "client_secret": "AZURE_CLIENT_SECRET",
+    "tenant_id": "AZURE_TENANT_ID",
+}
+"""Where the vendor's libraries look for credentials."""
+
+
+@click.command("creds", cls=Executing)
+@click.argument("role")
+@click.option("--mount", default="cloud", metavar="PATH", help="Default: cloud.")
+@click.option(
+    "--tenant",
+    default="",
+    envvar="AZURE_TENANT_ID",
+    metavar="ID",
+    help="Default: AZURE_TENANT_ID, or that of the mount where the token may read cloud/config.",
+)
+@with_address
+@click.option("--env", "exports", is_flag=True, help=f"Print lines for a shell: {', '.join(VARIABLES.values())}.")
+@click.option("--json", "is_json", is_flag=True, help="The same as --format json.")
+@executing
+@with_output()
+def creds(
+    role: str,
+    mount: str,
+    tenant: str,
+    address: Address,
+    exports: bool,
+    is_json: bool,
+    command: tuple[str, ...],
+    output: Output,
+) -> int | None:
+    """Lend credentials of the cloud.
+
+    With --exec they are lent to one command, and their lease ends with it, however the command ends; the exit code is
+    that of the command. Otherwise the lease ends by itself; its id is on standard error.
+    """
+    if sum((exports, is_json, bool(command))) > 1:
+        raise click.UsageError("--env, --json and --exec exclude each other")
+    with told(role=role):
+        service = service_with_token(address)
+        found = {"tenant_id": tenant or _tenant_of(service, mount)}
+        lent = service.read(f"{mount}/creds/{role}")
+        lease, seconds = str(lent.get("lease_id") or ""), lent.get("lease_duration")
+        click.echo(f"lease {lease}: {seconds} seconds", err=True)
+        if not found["tenant_id"]:
+            click.echo("the tenant is not known: give --tenant, or set AZURE_TENANT_ID", err=True)
+        data = dict(lent.get("data") or {})
+        variables = _variables(data | found)
+        if command:
+            environment = {**os.environ, **variables}
+            return run_command(command, environment, lambda: _end(service, lease))
+    if exports:
+        click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
+    else:
+        shown = Output(Format.JSON) if is_json else output
+        shown.record({**data, **found, "lease_id": lease, "lease_duration": seconds})
+    return None
+
+
+def _variables(data: Mapping[str, Any]) -> dict[str, str]:
+    return {variable: str(data[name]) for name, variable in VARIABLES.items() if data.get(name)}
+
+
+def _tenant_of(service: Service, mount: str) -> str:
+    """The tenant that the mount lends in; empty if the token may not know it."""
+    try:
+        return str(service.read(f"{mount}/config")["data"]["tenant_id"])
+    except (ServiceRefused, Unreachable, KeyError, TypeError):
+        return ""
+
+
+def _end(service: Service, lease: str) -> None:
+    """End the lease now. What fails is told: the lease then ends by itself."""
+    try:
+        service.write("sys/leases/revoke", {"lease_id": lease})
+    except (ServiceRefused, Unreachable) as failure:
+        click.echo(f"warning: the lease {lease} is not ended yet: {failure}", err=True)
+    else:
+        click.echo(f"lease {lease} is ended", err=True)

@@ -1,0 +1,69 @@
+"""`cloudid login`: this machine logs in by its own identity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import click
+
+from cloudid_core.values.secret import Secret
+
+from ..client import Address, Identity, Service, store_token
+from ..client.tokens import VARIABLES
+from ..terminal import Failed, Output, with_output
+from .connection import Executing, executing, told, with_address, with_identity
+
+
+@click.command("login", cls=Executing)
+@with_identity
+@with_address
+@click.option(
+    "--store", "how", flag_value="store", default=True, help="Keep the token in ~/.cloudid-token. The default."
+)
+@click.option("--print", "how", flag_value="print", help="Print the token alone.")
+@executing
+@with_output()
+def login(
+    identify: Callable[[], Identity],
+    role: str,
+    mount: str,
+    address: Address,
+    how: str,
+    command: tuple[str, ...],
+    output: Output,
+) -> None:
+    """Log in as this machine.
+
+    The identity is found as the vendor's libraries find it: an application's secret, a pod's token, App Service or a
+    function, a server in Arc, a virtual machine. The first that this machine has counts.
+    """
+    with told(role=role):
+        identity = identify()
+        auth = Service(address).write(f"{mount}/login", identity.login(role)).get("auth") or {}
+    token = Secret(str(auth.get("client_token") or ""))
+    if not token:
+        raise Failed("the service answered no token")
+    if command:
+        _become(command, token)
+    elif how == "print":
+        click.echo(token.reveal())
+    else:
+        output.record(
+            {
+                "role": role,
+                "identity": identity.kind,
+                "policies": auth.get("policies"),
+                "seconds": auth.get("lease_duration"),
+                "accessor": auth.get("accessor"),
+                "file": str(store_token(token, os.environ)),
+            }
+        )
+
+
+def _become(command: tuple[str, ...], token: Secret) -> None:
+    """The command takes the place of this process: it ends as it ends, and gets all signals."""
+    try:
+        os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(VARIABLES, token.reveal())})
+    except OSError as error:
+        raise Failed(f"the command cannot be started ({type(error).__name__})") from None

@@ -1,0 +1,395 @@
+"""The commands of those who use the service: `login`, `creds`, `why`, `status`, on a server and a simulated cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_IMODE
+from typing import Any
+
+import httpx
+import pytest
+from attrs import frozen
+
+from cloudid_servers.cli.main import COMMANDS, PROGRAM, commands
+from cloudid_servers.terminal import run
+from tests.waiting import PATIENT
+
+from ..client_site import ROOT as ROOT_TOKEN
+from ..client_site import Site, client_site
+from ..deployment import Deployment
+from ..running import PATIENCE, ROOT, wait_until
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with client_site() as site:
+        yield site
+
+
+@frozen
+class Shown:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def nothing_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("AZURE_", "IDENTITY_", "IMDS_", "MSI_", "VAULT_", "CLOUDID_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+class Shell:
+    """Runs commands in this process."""
+
+    def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        self.set(VAULT_ADDR=site.url)
+
+    def set(self, **variables: str) -> None:
+        for name, value in variables.items():
+            self._monkeypatch.setenv(name, value)
+
+    def __call__(self, *words: str) -> Shown:
+        self._capsys.readouterr()
+        code = run(commands, PROGRAM, words)
+        shown = self._capsys.readouterr()
+        return Shown(code, shown.out, shown.err)
+
+
+@pytest.fixture
+def cloudid(site: Site, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(site, monkeypatch, capfd)
+
+
+def token_of(folder: Path) -> str:
+    return (folder / ".cloudid-token").read_text().strip()
+
+
+def test_a_machine_logs_in_and_its_token_is_kept_for_its_owner(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    cloudid.set(**site.of_vm())
+    shown = cloudid("login", "--role", "all")
+    assert (shown.code, shown.err) == (0, "")
+    file = tmp_path / ".cloudid-token"
+    assert S_IMODE(file.stat().st_mode) == 0o600
+    assert token_of(tmp_path) not in shown.out
+    answer = shown.json
+    assert answer.pop("accessor")
+    assert answer == {
+        "role": "all",
+        "identity": "vm",
+        "policies": ["app", "default"],
+        "seconds": 3600,
+        "file": str(file),
+    }
+    assert site.ask("GET", "auth/token/lookup-self", token=token_of(tmp_path))["data"]["meta"]["vm_name"] == "web"
+
+
+def test_every_identity_logs_in(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    (tmp_path / "pod").write_text(site.cluster.token(time.time()))
+    kinds = {
+        "vm": site.of_vm("fleet-uniform"),
+        "app-service": site.of_app_service(),
+        "aks": site.of_pod(str(tmp_path / "pod")),
+        "client-secret": site.of_application(),
+    }
+    for kind, variables in kinds.items():
+        for name in {name for others in kinds.values() for name in others} - {*variables}:
+            cloudid.set(**{name: ""})
+        cloudid.set(**variables)
+        shown = cloudid("login", "--role", "anybody")
+        assert (shown.code, shown.err) == (0, ""), kind
+        assert shown.json["identity"] == kind
+
+
+def test_an_identity_is_picked(site: Site, cloudid: Shell) -> None:
+    cloudid.set(**site.of_vm(), **site.of_app_service())
+    assert cloudid("login", "--role", "all", "--identity", "vm").json["identity"] == "vm"
+    shown = cloudid("login", "--role", "all", "--identity", "arc")
+    assert (shown.code, shown.err.splitlines()) == (
+        1,
+        ["error: no identity of this machine gave a token", "  arc  IMDS_ENDPOINT is not set"],
+    )
+    assert cloudid("login", "--role", "all", "--identity", "mainframe").code == 2
+
+
+def test_a_token_is_printed_if_that_is_asked_for(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    cloudid.set(**site.of_vm())
+    shown = cloudid("login", "--role", "all", "--print")
+    assert site.ask("GET", "auth/token/lookup-self", token=shown.out.strip())["data"]["meta"]["role"] == "all"
+    assert not (tmp_path / ".cloudid-token").exists()
+
+
+def program(site: Site, *words: str, **variables: str) -> subprocess.Popen[str]:
+    """`cloudid` in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cloudid_servers.cli", *words],
+        cwd=ROOT,
+        env={**os.environ, "VAULT_ADDR": site.url, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_command_gets_the_token_and_ends_as_it_ends(site: Site, tmp_path: Path) -> None:
+    script = 'test "$VAULT_TOKEN" = "$CLOUDID_TOKEN" && echo "$VAULT_TOKEN"; exit 7'
+    with program(site, "login", "--role", "all", "--exec", "sh", "-c", script, **site.of_vm()) as process:
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 7
+    assert site.ask("GET", "auth/token/lookup-self", token=out.strip())["data"]["meta"]["vm_name"] == "web"
+    assert not (tmp_path / ".cloudid-token").exists()
+
+
+def test_a_token_of_somebody_else_comes_from_a_file_or_standard_input(
+    site: Site, cloudid: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{site.cloud.url}/machines/web/metadata/identity/oauth2/token"
+    query = {"api-version": "2018-02-01", "resource": "https://management.azure.com/"}
+    jwt = httpx.get(url, params=query, headers={"Metadata": "true"}, **PATIENT).json()["access_token"]
+    (tmp_path / "jwt").write_text(f"{jwt}\n")
+    assert cloudid("login", "--role", "all", "--jwt", str(tmp_path / "jwt")).json["identity"] == "jwt"
+    with (tmp_path / "jwt").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert cloudid("login", "--role", "all", "--jwt", "-").code == 0
+    shown = cloudid("login", "--role", "all", "--jwt", "/nowhere")
+    assert (shown.code, shown.err) == (1, "error: the token in /nowhere cannot be read (FileNotFoundError)\n")
+
+
+def test_a_refusal_says_what_to_do_and_nothing_secret(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    cloudid.set(**site.of_vm())
+    shown = cloudid("login", "--role", "west")
+    assert (shown.code, shown.out) == (1, "")
+    lines = shown.err.splitlines()
+    assert lines[0] == "error: the scale set is not allowed by the role (bound_scale_set_mismatch)"
+    assert lines[1].startswith("likely: ")
+    assert lines[2].startswith("what to do: ")
+    assert lines[2].endswith("cloudid why --role west")
+    assert "eyJ" not in shown.err
+    assert not (tmp_path / ".cloudid-token").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["login", "--role", "nobody"],
+        ["login", "--role", "west"],
+        ["login", "--role", "all", "--mount", "auth/nowhere"],
+        ["login", "--role", "all", "--resource", "api://other"],
+        ["login", "--role", "all", "--identity", "client-secret"],
+        ["creds", "nobody"],
+        ["creds", "reader", "--mount", "nowhere"],
+        ["why", "--role", "nobody"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_secret_is_printed_when_something_fails(site: Site, cloudid: Shell, words: list[str]) -> None:
+    cloudid.set(**site.of_vm(), CLOUDID_TOKEN="canary-of-a-token")
+    if "client-secret" in words:
+        cloudid.set(**{**site.of_application(), "AZURE_CLIENT_SECRET": "canary-of-a-secret"})
+    shown = cloudid(*words)
+    assert shown.code == 1
+    assert shown.err.startswith("error: ")
+    assert "canary" not in shown.err + shown.out
+    assert "eyJ" not in shown.err + shown.out
+
+
+def test_without_a_token_a_command_says_where_one_comes_from(cloudid: Shell, tmp_path: Path) -> None:
+    assert "cloudid login --role" in cloudid("creds", "reader").err
+    (tmp_path / ".cloudid-token").write_text("canary")
+    (tmp_path / ".cloudid-token").chmod(0o644)
+    shown = cloudid("creds", "reader")
+    assert (shown.code, "mode 0644" in shown.err, "canary" in shown.err) == (1, True, False)
+
+
+@pytest.fixture
+def logged_in(site: Site, cloudid: Shell) -> Shell:
+    cloudid.set(**site.of_vm())
+    assert cloudid("login", "--role", "all").code == 0
+    return cloudid
+
+
+def test_credentials_are_lent(site: Site, logged_in: Shell) -> None:
+    logged_in.set(AZURE_TENANT_ID=site.world["tenant"])
+    shown = logged_in("creds", "reader", "--json")
+    assert {*shown.json} == {"client_id", "client_secret", "tenant_id", "lease_id", "lease_duration"}
+    assert shown.json["tenant_id"] == site.world["tenant"]
+    assert shown.err == f"lease {shown.json['lease_id']}: 3600 seconds\n"
+    site.ask("POST", "sys/leases/revoke", {"lease_id": shown.json["lease_id"]})
+
+
+def test_lines_for_a_shell(site: Site, logged_in: Shell) -> None:
+    logged_in.set(CLOUDID_TOKEN=ROOT_TOKEN)  # which may read the tenant
+    shown = logged_in("creds", "reader", "--env")
+    script = f'{shown.out}\nprintf "%s\\n" "$AZURE_CLIENT_ID" "$AZURE_CLIENT_SECRET" "$AZURE_TENANT_ID"'
+    out = subprocess.run(
+        ["sh", "-eu", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True
+    ).stdout
+    client_id, secret, tenant = out.splitlines()
+    assert (len(client_id), bool(secret), tenant) == (36, True, site.world["tenant"])
+    site.ask("POST", "sys/leases/revoke", {"lease_id": shown.err.split()[1].rstrip(":")})
+
+
+def test_a_tenant_that_is_not_known_is_told(site: Site, logged_in: Shell) -> None:
+    shown = logged_in("creds", "reader", "--env")
+    assert "the tenant is not known: give --tenant, or set AZURE_TENANT_ID" in shown.err
+    assert "AZURE_TENANT_ID" not in shown.out
+    site.ask("POST", "sys/leases/revoke-force/cloud/creds/reader")
+
+
+def test_ways_of_printing_exclude_each_other(cloudid: Shell) -> None:
+    assert cloudid("creds", "reader", "--env", "--json").code == 2
+    assert cloudid("creds", "reader", "--env", "--exec", "true").code == 2
+    assert cloudid("creds", "reader", "--exec").code == 2
+
+
+@pytest.mark.parametrize("script, code", [("exit 0", 0), ("exit 7", 7), ("kill -INT $$", 130), ("kill -KILL $$", 137)])
+def test_a_lease_ends_with_its_command(site: Site, logged_in: Shell, script: str, code: int) -> None:
+    before = site.alive()
+    logged_in.set(AZURE_TENANT_ID="tenant")
+    shown = logged_in("creds", "reader", "--exec", "sh", "-c", f'echo "$AZURE_CLIENT_ID $AZURE_TENANT_ID"; {script}')
+    assert shown.code == code
+    client_id, tenant = shown.out.split()
+    assert (len(client_id), tenant) == (36, "tenant")
+    assert shown.err.splitlines()[-1].endswith(" is ended")
+    assert site.alive() == before
+
+
+def test_a_lease_ends_if_its_command_cannot_be_started(site: Site, logged_in: Shell) -> None:
+    before = site.alive()
+    shown = logged_in("creds", "reader", "--exec", "/nowhere/at/all", "--help")
+    assert (shown.code, shown.err.splitlines()[-1].startswith("error: the command cannot be started")) == (1, True)
+    assert site.alive() == before
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_lease_ends_if_this_process_is_told_to_stop(
+    site: Site, logged_in: Shell, tmp_path: Path, stop: signal.Signals
+) -> None:
+    before = site.alive()
+    script = f"touch {tmp_path}/begun; while :; do sleep 0.05; done"
+    with program(site, "creds", "reader", "--exec", "sh", "-c", script) as process:
+        wait_until((tmp_path / "begun").exists)
+        process.send_signal(stop)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + stop
+    assert err.splitlines()[-1].endswith(" is ended")
+    assert site.alive() == before
+
+
+def test_a_lease_that_cannot_be_ended_is_told(site: Site, logged_in: Shell) -> None:
+    site.ask("POST", "sys/policies/acl/app", {"policy": 'path "cloud/creds/*" { capabilities = ["read"] }'})
+    shown = logged_in("creds", "reader", "--exec", "sh", "-c", "exit 3")
+    assert shown.code == 3
+    assert "is not ended yet: permission denied" in shown.err
+    site.ask("POST", "sys/leases/revoke-force/cloud/creds/reader")
+
+
+def test_why_shows_the_failed_line_first(site: Site, cloudid: Shell) -> None:
+    cloudid.set(**site.of_vm(), CLOUDID_TOKEN=ROOT_TOKEN)
+    shown = cloudid("why", "--role", "west", "--format", "table")
+    assert (shown.code, shown.err) == (1, "")
+    lines = shown.out.splitlines()
+    assert lines[0] == "west: refused"
+    assert lines[2].split() == ["check", "expected", "found"]
+    assert lines[3].split()[:3] == ["✗", "bound_scale_sets", "fleet"]
+    assert lines[4].split() == ["✗", "bound_locations", "westus2", "westeurope"]
+    marks = [line[0] for line in lines[3:] if line[:1] in {"✗", "?", "✓"}]
+    assert marks == sorted(marks, key="✗?✓".index)
+    assert {*marks} >= {"✗", "✓"}
+    assert lines[-2].startswith("likely: The machine is in another scale set")
+    assert lines[-1].startswith("what to do: Add the scale set")
+
+
+def test_why_in_a_pipe_is_the_explanation(site: Site, cloudid: Shell) -> None:
+    cloudid.set(**site.of_vm(), CLOUDID_TOKEN=ROOT_TOKEN)
+    shown = cloudid("why", "--role", "all")
+    assert (shown.code, shown.json["verdict"], shown.json["codes"]) == (0, "admitted", [])
+    shown = cloudid("why", "--role", "west")
+    assert (shown.code, shown.json["codes"]) == (1, ["bound_scale_set_mismatch", "bound_location_mismatch"])
+
+
+def test_why_marks_what_is_undecided(site: Site, cloudid: Shell) -> None:
+    site.ask("POST", "auth/cloud/role/home", {"bound_service_principal_ids": "*", "token_bound_cidrs": "10.0.0.0/8"})
+    cloudid.set(**site.of_vm(), CLOUDID_TOKEN=ROOT_TOKEN)
+    shown = cloudid("why", "--role", "home", "--format", "table")
+    assert (shown.code, shown.out.splitlines()[0]) == (1, "home: undecided")
+    assert shown.out.splitlines()[3].split()[:2] == ["?", "token_bound_cidrs"]
+
+
+def test_why_explains_a_token_whose_signature_does_not_hold(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
+    (tmp_path / "jwt").write_text("no.token.atall")
+    shown = cloudid("why", "--role", "all", "--jwt", str(tmp_path / "jwt"), "--format", "table")
+    assert shown.code == 1
+    assert "✗  signature  a key of the tenant" in shown.out
+    assert "likely: What was sent as `jwt` is no JSON web token" in shown.out
+
+
+def test_a_healthy_service(site: Site, cloudid: Shell) -> None:
+    shown = cloudid("status")
+    assert (shown.code, shown.err) == (0, "")
+    assert (shown.json["state"], shown.json["problems"], shown.json["nodes"]) == ("healthy", [], [])
+    cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
+    shown = cloudid("status", "--format", "table")
+    assert shown.out.startswith(f"address    {site.url}\nstate      healthy\n")
+    assert "background_node" in shown.out
+
+
+def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    """What they are everybody sees; what mends them, those who may read health."""
+    troubled = Deployment.prepare("trio_server", tmp_path, site.cloud.url, {})
+    (tmp_path / "store.sqlite").chmod(0o644)
+    with troubled.serving() as server:
+        cloudid.set(VAULT_ADDR=server.url)
+        shown = cloudid("status")
+        assert (shown.code, shown.json["state"]) == (2, "serves, with problems")
+        assert shown.json["problems"] == [{"code": "store_shared"}]
+        cloudid.set(CLOUDID_TOKEN=troubled.root)
+        shown = cloudid("status", "--format", "table")
+        assert shown.code == 2
+        assert "run chmod 600 on it" in shown.out
+
+
+def test_a_service_that_does_not_answer(cloudid: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    shown = cloudid("status", "--address", f"http://127.0.0.1:{port}")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith("error: the service cannot be reached: Connection refused\nwhat to do: ")
+
+
+def test_an_old_token_does_not_hide_the_state(cloudid: Shell) -> None:
+    cloudid.set(CLOUDID_TOKEN="canary-of-a-token")
+    shown = cloudid("status")
+    assert (shown.code, shown.json["state"]) == (0, "healthy")
+
+
+def test_what_is_unsafe_about_the_address_is_told(site: Site, cloudid: Shell) -> None:
+    cloudid.set(VAULT_SKIP_VERIFY="1")
+    assert "warning: tokens are not safe on their way" in cloudid("status").err
+    cloudid.set(VAULT_NAMESPACE="team")
+    assert cloudid("status").err == "error: this service has no namespaces: unset VAULT_NAMESPACE\n"
+
+
+@pytest.mark.parametrize("name", ["login", "creds", "why", "status"])
+def test_the_help_tells_the_options(name: str, cloudid: Shell) -> None:
+    shown = cloudid(name, "--help")
+    assert shown.code == 0
+    assert "--address URL" in shown.out
+    assert ("--exec CMD..." in shown.out) == (name in ("login", "creds"))
+    assert name in [listed.name for listed in COMMANDS]
