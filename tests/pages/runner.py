@@ -17,6 +17,7 @@ With `<!-- given: a connected tenant -->` at the top of a page both mounts are c
 from __future__ import annotations
 
 import os
+import pty
 import re
 import shlex
 import shutil
@@ -33,7 +34,7 @@ from attrs import frozen
 
 from tests.servers.running import Running
 from tests.servers.story import RESOURCE
-from tests.waiting import PATIENCE, PATIENT
+from tests.waiting import PATIENT
 
 from .blocks import ROOT, Block, parse
 
@@ -48,6 +49,7 @@ MARKS: Final = ("file", "fails", "the server", "printed", "end")
 """The last two enclose what is printed from a table."""
 _NEEDS: Final = re.compile(r"needs ([\w' ]+)")
 _END: Final = "\x1e"
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class PageIsWrong(AssertionError):
@@ -85,7 +87,7 @@ Step = Command | File | Shown
 
 @frozen
 class Place:
-    """The server and the simulated cloud that a page runs against."""
+    """The server and the simulated cloud that a page runs against; its shell is on a machine of that cloud."""
 
     url: str
     root_token: str
@@ -95,7 +97,17 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"VAULT_ADDR": self.url, "VAULT_TOKEN": self.root_token, "SIMULATOR": self.simulator}
+        return {
+            "VAULT_ADDR": self.url,
+            "VAULT_TOKEN": self.root_token,
+            "SIMULATOR": self.simulator,
+            "AZURE_POD_IDENTITY_AUTHORITY_HOST": self.machine,
+        }
+
+    @property
+    def machine(self) -> str:
+        """The metadata service of a virtual machine, which the page's shell runs on."""
+        return f"{self.simulator}/machines/web"
 
     def connect_tenant(self) -> None:
         """Configure both mounts for the simulated cloud."""
@@ -110,7 +122,7 @@ class Place:
 
     def put_into(self, text: str) -> str:
         """A text of a page with the addresses of this place."""
-        return text.replace(ADDRESS, self.url).replace(METADATA, f"{self.simulator}/machines/web")
+        return text.replace(ADDRESS, self.url).replace(METADATA, self.machine)
 
 
 @contextmanager
@@ -187,29 +199,37 @@ def script_of(steps: list[Step]) -> str:
 
 
 def outputs(steps: list[Step], folder: Path, environment: Mapping[str, str]) -> list[tuple[str, int]]:
-    """What each command of a page prints when all are run in a folder, and its status."""
-    ran = subprocess.run(
-        ["bash", "-c", script_of(steps)],
-        cwd=folder,
-        env={
-            "PATH": os.pathsep.join((str(PROGRAMS), str(Path(sys.executable).parent), os.environ["PATH"])),
-            "HOME": str(folder),
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "PYTHONPATH": str(ROOT),
-            **environment,
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    *pairs, rest = ran.stdout.split(_END)
+    """What each command of a page prints to a terminal when all are run in a folder, and its status."""
+    programs = (str(PROGRAMS), str(Path(sys.executable).parent), os.environ["PATH"])
+    reader = {"PATH": os.pathsep.join(programs), "HOME": str(folder), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
+    *pairs, rest = _on_terminal(script_of(steps), folder, {**reader, "TERM": "dumb", **environment}).split(_END)
     if len(pairs) != 2 * sum(isinstance(step, Command) for step in steps):
         raise PageIsWrong(f"the shell ended after {len(pairs) // 2} commands: {rest}")
     return [(output, int(status)) for output, status in zip(pairs[::2], pairs[1::2], strict=True)]
+
+
+def _on_terminal(script: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """What a script prints to a terminal, where programs write for people; without colours."""
+    reading, terminal = pty.openpty()
+    with subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+    ) as shell:
+        os.close(terminal)
+        chunks = []
+        try:
+            while chunk := os.read(reading, 2**16):
+                chunks.append(chunk)
+        except OSError:
+            pass  # on Linux the terminal ends so, when nobody has it any more
+        finally:
+            os.close(reading)
+            shell.kill()
+    return _COLOUR.sub("", b"".join(chunks).decode().replace("\r\n", "\n"))
 
 
 def is_shown(shown: str, came: str) -> bool:
