@@ -81,6 +81,8 @@ class Caches(JwtCaches):
         """What the provider said about machines, principals and api-versions."""
         self.read_budgets: Bounded[Hashable, Any] = Bounded(1024)
         """How often the provider may be read from, by its address and the subscription."""
+        self.lists: Bounded[str, Any] = Bounded(2**14)
+        """Lists at the provider, and whether they are worth reading, by all that says which list it is."""
         self.nodes = 1
         """How many nodes share what the provider lets all of them read."""
         self.signing_keys: Bounded[Hashable, Any] = Bounded(64)

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from ..effects import Now
-from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold
+from ..values import SCALE_SET, SCALE_SET_INSTANCE, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold
 from .client import Client, get_json
 from .urls import url
 
@@ -18,6 +18,7 @@ KNOWN: Final[Mapping[str, str]] = MappingProxyType(
     {
         fold(VIRTUAL_MACHINE): "2022-11-01",
         fold(SCALE_SET): "2022-11-01",
+        fold(SCALE_SET_INSTANCE): "2022-11-01",
         fold(USER_ASSIGNED_IDENTITY): "2023-01-31",
     }
 )

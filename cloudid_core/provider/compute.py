@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from sys import intern
 from typing import Final, TypeVar
 
@@ -12,7 +13,7 @@ from ..effects import gather
 from ..errors import Code, ProviderProblem
 from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold_location, parse
 from .api_versions import api_version
-from .client import Client, get_json, refusal_of
+from .client import Client, get_json, page, refusal_of
 from .responses import nonsense
 
 T = TypeVar("T")
@@ -65,6 +66,10 @@ class _VirtualMachine(_Resource):
     properties: _VirtualMachineProperties | None = None
 
 
+class _Listed(_VirtualMachine, kw_only=True):
+    id: str
+
+
 class _IdentityResource(msgspec.Struct):
     properties: _UserAssigned | None = None
 
@@ -75,7 +80,29 @@ async def find_machine(client: Client, resource_id: ResourceId) -> Machine | Non
     document = await _find(client, resource_id, form)
     if document is None:
         return None
-    identities = await _identities(client, document.identity or _Identity())
+    shown, named = _identities(document)
+    return _machine(resource_id, document, [*shown, *await _look_up_identities(client, named)])
+
+
+async def machines_page(client: Client, url: str) -> tuple[list[Machine], str]:
+    """The machines on one page of a list at the provider, and the URL of the next page; empty after the last one.
+
+    Machines that cannot be told by the list are left out: those with an identity that it only names.
+    """
+    documents, following = await page(client, url, client.cloud.resource_scope, _Listed)
+    return [machine for document in documents if (machine := _listed(document))], following
+
+
+def _listed(document: _Listed) -> Machine | None:
+    try:
+        resource_id = parse(document.id)
+        shown, named = _identities(document)
+        return None if named else _machine(resource_id, document, shown)
+    except (ValueError, ProviderProblem):
+        return None
+
+
+def _machine(resource_id: ResourceId, document: _Resource, identities: Sequence[str | Code]) -> Machine:
     return Machine(
         resource_id=resource_id,
         location=intern(fold_location(document.location or "")),
@@ -97,22 +124,26 @@ async def _find(client: Client, resource_id: ResourceId, form: type[T]) -> T | N
         raise
 
 
-async def _identities(client: Client, identity: _Identity) -> list[str | Code]:
-    """The principal of each identity of a machine, or the refusal for one that cannot be read.
-
-    An identity that the machine's document only names, as with flexible sets, is looked up.
-    """
-    found: list[str | Code] = [identity.principal_id] if identity.principal_id else []
+def _identities(document: _Resource) -> tuple[list[str], list[str]]:
+    """The principals that a machine's document shows, and the identities that it only names, as with flexible sets."""
+    identity = document.identity or _Identity()
+    shown: list[str] = [identity.principal_id] if identity.principal_id else []
     named: list[str] = []
     for name, assigned in (identity.user_assigned_identities or {}).items():
         if assigned is not None and assigned.principal_id:
-            found.append(assigned.principal_id)
+            shown.append(assigned.principal_id)
         else:
             named.append(name)
     if len(named) > MOST_IDENTITIES:
         raise nonsense()
-    for start in range(0, len(named), AT_ONCE):
-        looked_up = await gather([_look_up_identity(client, each) for each in named[start : start + AT_ONCE]])
+    return shown, named
+
+
+async def _look_up_identities(client: Client, names: list[str]) -> list[str | Code]:
+    """The principal of each identity, or the refusal for one that cannot be read."""
+    found: list[str | Code] = []
+    for start in range(0, len(names), AT_ONCE):
+        looked_up = await gather([_look_up_identity(client, each) for each in names[start : start + AT_ONCE]])
         found += [each for each in looked_up if each]
     return found
 
@@ -129,7 +160,7 @@ async def _look_up_identity(client: Client, name: str) -> str | Code | None:
 def _scale_set(resource_id: ResourceId, document: _Resource) -> str:
     if resource_id.is_a(SCALE_SET):
         return resource_id.name
-    if not isinstance(document, _VirtualMachine) or document.properties is None:
+    if not (resource_id.is_a(VIRTUAL_MACHINE) and isinstance(document, _VirtualMachine) and document.properties):
         return ""
     reference = document.properties.virtual_machine_scale_set
     return _reference(reference.id, SCALE_SET).name if reference else ""

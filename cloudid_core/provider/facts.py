@@ -6,7 +6,8 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from attrs import frozen
@@ -16,6 +17,7 @@ from ..values import ResourceId
 from .client import Client
 from .compute import Machine, find_machine
 from .directory import member_groups_of
+from .lists import MachineList, lists_with, read_list
 from .single_flight import look_up_once
 
 T = TypeVar("T")
@@ -32,8 +34,39 @@ class Fact(Generic[T]):
 async def machine_facts(client: Client, resource_id: ResourceId) -> Machine | None:
     """What the provider says of a machine; `None` if it does not know it. At most as old as the settings allow."""
     key = _machine_key(client, resource_id.folded)
-    known: Fact[Machine | None] | None = _known(client, key, await Now())
+    now = await Now()
+    known: Fact[Machine | None] | None = _known(client, key, now) or await _listed(client, resource_id, now)
     return (known or await _look_up(client, resource_id, key)).content
+
+
+async def _listed(client: Client, resource_id: ResourceId, now: Instant) -> Fact[Machine | None] | None:
+    """What a list says of a machine, where one is worth reading; `None` proves nothing."""
+    budget = client.line(resource_id.path).budget(now)
+    is_scarce = budget is not None and budget.next_opens_at > now
+    lists = lists_with(client, resource_id)
+    for each in lists:
+        each.count(resource_id, now)
+    for each in lists:
+        if each.is_worth_it(now, is_scarce=is_scarce):
+            if not each.scope.goes_first:
+                client.line(resource_id.path).require_patience(each.flight, now)
+            facts = await look_up_once(client, each.flight, partial(_read_list, each))
+            if (fact := facts.get(resource_id.folded)) is not None:
+                return fact
+            now = await Now()
+    return None
+
+
+async def _read_list(wanted: MachineList, client: Client) -> Mapping[str, Fact[Machine | None]]:
+    facts: dict[str, Fact[Machine | None]] = {}
+
+    def learn(machine: Machine, asked_at: Instant) -> None:
+        folded = machine.resource_id.folded
+        facts[folded] = fact = Fact[Machine | None](machine, asked_at)
+        client.caches.facts.put(_machine_key(client, folded), fact)
+
+    await read_list(client, wanted, learn)
+    return facts
 
 
 async def _look_up(client: Client, resource_id: ResourceId, key: Hashable) -> Fact[Machine | None]:
@@ -43,7 +76,7 @@ async def _look_up(client: Client, resource_id: ResourceId, key: Hashable) -> Fa
         return _known(client, key, now) is not None
 
     async def learn(client: Client) -> Fact[Machine | None]:
-        await client.line(resource_id.path).begin(is_known)
+        await client.line(resource_id.path).begin(is_over=is_known)
         asked_at = await Now()
         known = _known(client, key, asked_at)
         if known is not None:

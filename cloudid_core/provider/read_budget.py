@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from math import ceil, floor
-from typing import Final
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -51,6 +51,10 @@ _SUBSCRIPTION: Final = re.compile(r"/subscriptions/([^/?]+)", re.IGNORECASE)
 
 SHORTEST_PAUSE: Final = 1e-3
 """Seconds."""
+
+
+IsOver: TypeAlias = Callable[[Instant], bool]
+"""Whether at this instant a read is not needed any more."""
 
 
 class ReadBudget:
@@ -127,6 +131,10 @@ class ReadBudget:
         self._flowed = min(self._flowed, self._taken + tokens)
 
 
+def _never(_: Instant) -> bool:
+    return False
+
+
 @frozen
 class Line:
     """Where a client's reads below a path of the resource manager wait for their turn."""
@@ -159,14 +167,14 @@ class Line:
             await self._wait(is_first=is_repeated or flight.has_begun)
             flight.has_begun = True
 
-    async def begin(self, is_over: Callable[[Instant], bool] = lambda now: False) -> bool:
-        """Wait until the first read of a flight may be sent; false as soon as it is not needed any more."""
+    async def begin(self, *, is_first: bool = False, is_over: IsOver = _never) -> None:
+        """Wait until the first read of a flight may be sent, or is not needed any more."""
         flight = self.client.flight
         assert flight is not None
-        flight.has_begun = flight.is_admitted = await self._wait(is_over=is_over)
-        return flight.has_begun
+        flight.has_begun = flight.is_admitted = await self._wait(is_first=is_first, is_over=is_over)
 
-    async def _wait(self, *, is_first: bool = False, is_over: Callable[[Instant], bool] = lambda now: False) -> bool:
+    async def _wait(self, *, is_first: bool, is_over: IsOver = _never) -> bool:
+        """Whether it is the turn, and not over."""
         now = await Now()
         budget = self.budget(now)
         if is_over(now):

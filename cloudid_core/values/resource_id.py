@@ -16,6 +16,7 @@ from .guid import GUID
 
 VIRTUAL_MACHINE: Final = "Microsoft.Compute/virtualMachines"
 SCALE_SET: Final = "Microsoft.Compute/virtualMachineScaleSets"
+SCALE_SET_INSTANCE: Final = f"{SCALE_SET}/virtualMachines"
 USER_ASSIGNED_IDENTITY: Final = "Microsoft.ManagedIdentity/userAssignedIdentities"
 
 _MESSAGE: Final = "must be a resource id: /subscriptions/…/resourceGroups/…/providers/{namespace}/{type}/{name}"

@@ -61,7 +61,9 @@ def test_a_child_type_is_looked_up_by_its_whole_name() -> None:
 @pytest.mark.parametrize("kind", KNOWN)
 def test_the_types_that_we_know_are_not_looked_up(kind: str) -> None:
     setting = Setting()
-    assert ask(setting, parse(f"{GROUP}/{kind}/name")) == KNOWN[kind]
+    space, *types = kind.split("/")
+    path = "/".join(f"{each}/name" for each in types)
+    assert ask(setting, parse(f"{GROUP}/{space}/{path}")) == KNOWN[kind]
     assert setting.cloud.requests == []
 
 

@@ -1,0 +1,119 @@
+"""Lists: one read that answers many look-ups.
+
+A list costs a read for each of its pages, however many machines are on them. So who asks for a machine counts for the
+lists that it is on, and a list is read as soon as, and as far as, it costs no more than the look-ups that it replaces.
+A list can only save look-ups: a machine that it lacks is asked for alone, and a list that the provider refuses is not
+asked for again for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from attrs import define, field, frozen
+
+from ..effects import Instant, Now
+from ..errors import ProviderProblem
+from ..values import SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE, ResourceId, fold
+from .api_versions import KNOWN
+from .client import MOST_PAGES, Client
+from .compute import Machine, machines_page
+
+COUNTED_SECONDS: Final = 60.0
+"""For how long look-ups count as a reason to read a list."""
+
+REFUSED_SECONDS: Final = 300.0
+"""For how long a list is not asked for that the provider refused."""
+
+Learn: TypeAlias = Callable[[Machine, Instant], None]
+"""Takes a machine of a list, and when the list was asked for."""
+
+
+@frozen
+class Scope:
+    """What a list is of. `fewest` look-ups are a reason to read it, and `for_a_page` of them a reason for each page."""
+
+    fewest: int
+    for_a_page: int
+    goes_first: bool = False
+    """Whether it is read only while look-ups have to wait, and then before them."""
+
+
+GROUP: Final = Scope(fewest=3, for_a_page=1)
+"""All of a type in a resource group, or in a scale set."""
+
+SUBSCRIPTION: Final = Scope(fewest=50, for_a_page=10, goes_first=True)
+"""All of a type in a subscription: most of these machines may never log in, so it may cost only a tenth."""
+
+
+@define(eq=False)
+class MachineList:
+    """A list at the provider, and how many look-ups it could have saved."""
+
+    scope: Scope
+    flight: str
+    """The key of the look-up that reads it."""
+    path: str
+    version: str
+    wanted: set[str] = field(factory=set[str])
+    """Machines that were asked for since it was last read, or since `counted_from`; enough of them to decide."""
+    counted_from: Instant = 0.0
+    fewest: int = 0
+    refused_until: Instant = 0.0
+
+    def count(self, resource_id: ResourceId, now: Instant) -> None:
+        """Note a look-up for what may be on it."""
+        if not 0 <= now - self.counted_from < COUNTED_SECONDS:
+            self.wanted.clear()
+            self.counted_from = now
+        if len(self.wanted) < MOST_PAGES * self.scope.for_a_page:
+            self.wanted.add(resource_id.folded)
+
+    def is_worth_it(self, now: Instant, *, is_scarce: bool) -> bool:
+        is_wanted = len(self.wanted) >= self.fewest and (is_scarce or not self.scope.goes_first)
+        return is_wanted and not now < self.refused_until <= now + REFUSED_SECONDS
+
+    @property
+    def most_pages(self) -> int:
+        return min(MOST_PAGES, len(self.wanted) // self.scope.for_a_page)
+
+
+def lists_with(client: Client, resource_id: ResourceId) -> list[MachineList]:
+    """The lists that a machine is on, the shortest first; none for a type whose lists we do not know."""
+    if not any(map(resource_id.is_a, (VIRTUAL_MACHINE, SCALE_SET, SCALE_SET_INSTANCE))):
+        return []
+    lists = [_list(client, GROUP, resource_id, resource_id.path.rpartition("/")[0])]
+    if not resource_id.is_a(SCALE_SET_INSTANCE):
+        path = f"/subscriptions/{resource_id.subscription}/providers/{resource_id.type}"
+        lists.append(_list(client, SUBSCRIPTION, resource_id, path))
+    return lists
+
+
+def _list(client: Client, scope: Scope, resource_id: ResourceId, path: str) -> MachineList:
+    key = f"list {client.owner} {client.cloud!r} {client.tenant.lower()} {fold(path)}"
+    known: MachineList | None = client.caches.lists.get(key)
+    if known is None:
+        version = KNOWN[fold(resource_id.type)]
+        client.caches.lists.put(key, known := MachineList(scope, key, path, version, fewest=scope.fewest))
+    return known
+
+
+async def read_list(client: Client, read: MachineList, learn: Learn) -> None:
+    """Read a list, as far as it is worth it, and learn of its machines. A list that is refused teaches nothing.
+
+    Raises what a look-up would, but no `ProviderProblem`. Machines are as old as the first page.
+    """
+    await client.line(read.path).begin(is_first=read.scope.goes_first)
+    asked_at, pages = await Now(), 0
+    link = f"{client.cloud.resource_manager}{read.path}?api-version={read.version}"
+    try:
+        while link and pages < read.most_pages:
+            machines, link = await machines_page(client, link)
+            pages += 1
+            for machine in machines:
+                learn(machine, asked_at)
+    except ProviderProblem:
+        read.refused_until = await Now() + REFUSED_SECONDS
+    read.wanted.clear()
+    read.fewest = max(read.scope.fewest, 2 * pages * read.scope.for_a_page)
