@@ -25,6 +25,7 @@
     POST   /simulator/faults           a list of rules, which *replaces* all earlier ones; [] clears them
     GET    /simulator/behaviour        delays, quirks, quotas and throttling of the cloud
     POST   /simulator/behaviour        the fields to change -> all fields; `behaviour` documents them
+    GET    /simulator/requests         {bucket: {"admitted", "throttled"}}: how many since the behaviour was last set
     GET    /simulator/ledger           every object that was created through the API; `ledger` documents an entry
     POST   /simulator/clock            {"advance": seconds} or {"set": seconds since 1970} -> {"now"}
     POST   /simulator/reset            back to the initial world; also clock, keys, faults and behaviour
@@ -244,6 +245,10 @@ def set_clock(world: World, call: Call) -> HttpResponse:
     return json_response(200, {"now": wanted})
 
 
+def show_requests(world: World, call: Call) -> HttpResponse:
+    return json_response(200, world.buckets.counts)
+
+
 def reset(world: World, call: Call) -> HttpResponse:
     world.clear()
     populate(world)
@@ -270,6 +275,7 @@ CONTROL: Final = Service(
         Route("POST", "/simulator/faults", set_faults),
         Route("GET", "/simulator/behaviour", show_behaviour),
         Route("POST", "/simulator/behaviour", set_behaviour),
+        Route("GET", "/simulator/requests", show_requests),
         Route("GET", "/simulator/ledger", show_ledger),
         Route("POST", "/simulator/clock", set_clock),
         Route("POST", "/simulator/reset", reset),

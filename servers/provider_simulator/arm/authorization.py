@@ -18,7 +18,7 @@ from ..world.role_assignments import RoleAssignment
 from ..world.role_definitions import RoleDefinition
 from ..world.scopes import covers, subscription_of
 from ..world.world import World, instant
-from .conventions import PAGE_SIZE, answer, no_content, require_scope
+from .conventions import answer, no_content, require_scope
 
 PROVIDER: Final = "/providers/Microsoft.Authorization"
 GUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -270,7 +270,7 @@ def _show_assignment(assignment: RoleAssignment) -> Json:
 
 def _list(world: World, call: Call, found: list[Json]) -> HttpResponse:
     """A page; unlike the other lists, the last one has a link that is null."""
-    items, following = page(found, call, world.base_url, PAGE_SIZE)
+    items, following = page(found, call, world.base_url, world.behaviour.page_size)
     return answer(world, {"value": items, "nextLink": following})
 
 

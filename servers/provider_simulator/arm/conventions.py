@@ -19,9 +19,6 @@ FOR_EVERYBODY: Final = re.compile(r"/arm/(tenants|subscriptions|providers(/[^/]+
 """What any principal of the tenant may read; the subscriptions are those that it may see."""
 
 VERBS: Final = {"PUT": "write", "DELETE": "delete"}
-PAGE_SIZE: Final = 3
-"""Lists have small pages, so that a client that ignores the next page is noticed."""
-
 TOKEN_ERRORS: Final = {
     BadToken.MISSING: ("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."),
     BadToken.INVALID: ("InvalidAuthenticationToken", "The access token is invalid."),
@@ -40,7 +37,7 @@ def headers(world: World) -> dict[str, str]:
     return {
         "x-ms-request-id": request_id,
         "x-ms-correlation-request-id": request_id,
-        "x-ms-ratelimit-remaining-subscription-reads": "249",
+        "x-ms-ratelimit-remaining-subscription-reads": str(world.requests_left),
     }
 
 
@@ -50,7 +47,7 @@ def answer(world: World, value: Any, status: int = 200) -> HttpResponse:
 
 def list_items(world: World, call: Call, items: Sequence[Json]) -> HttpResponse:
     """A page of a list."""
-    shown, following = page(items, call, world.base_url, PAGE_SIZE)
+    shown, following = page(items, call, world.base_url, world.behaviour.page_size)
     value: Json = {"value": list(shown)}
     return answer(world, value if following is None else {**value, "nextLink": following})
 

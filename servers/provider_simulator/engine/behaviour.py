@@ -7,6 +7,7 @@
      "write_conflict": seconds,                changes of one object within this time of each other: 409
      "upsert": null, 400 or 501,               the answer of a cloud without the alternate key `uniqueName` and upsert
      "replay_conflict": bool,                  an equal role assignment that is put again: 409 instead of 200
+     "page_size": number,                      entries on a page of the resource manager's lists
      "quotas": {"applications", "passwords", "assignments": number},
      "throttle": {bucket: [burst, per second] or null}}
 
@@ -27,7 +28,7 @@ one application or principal, role assignments in one subscription.
 
 Buckets: `arm_reads` and `arm_writes` (one for each caller and subscription), `graph_reads` and `graph_writes` (one for
 each caller), `login` (one for all). A bucket holds `burst` requests and is refilled steadily; an empty one answers 429
-with `Retry-After`.
+with `Retry-After`. The resource manager says in `x-ms-ratelimit-remaining-subscription-reads` how many are left.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from .shapes import NOTHING, NUMBER, Shape, bad_request, require_object
 
 MAX_DELAY: Final = 86_400.0
 MAX_FRONT_ENDS: Final = 100
+MAX_PAGE_SIZE: Final = 1000
 
 Span: TypeAlias = tuple[float, float]
 Rate: TypeAlias = tuple[float, float]
@@ -74,6 +76,8 @@ class Behaviour(Immutable):
     write_conflict: float = 0.0
     upsert: int | None = None
     replay_conflict: bool = False
+    page_size: int = 3
+    """Small, so that a client that ignores the next page is noticed."""
     quotas: Mapping[str, int] = QUOTAS
     throttle: Mapping[str, Rate | None] = dict.fromkeys(BUCKETS)
     settled_after: float = field(init=False)
@@ -101,6 +105,7 @@ PRESETS: Final[Mapping[str, Behaviour]] = {
         front_ends=4,
         name_reuse=60.0,
         write_conflict=0.2,
+        page_size=100,
         quotas={**QUOTAS, "passwords": 200},
         throttle={
             "arm_reads": (250.0, 25.0),
@@ -120,6 +125,7 @@ BEHAVIOUR: Final[Shape] = {
     "write_conflict": NUMBER,
     "upsert": (int, NOTHING),
     "replay_conflict": (bool,),
+    "page_size": (int,),
     "quotas": (dict,),
     "throttle": (dict,),
 }
@@ -147,6 +153,8 @@ def read_behaviour(value: Any, current: Behaviour) -> Behaviour:
     )
     if not 1 <= behaviour.front_ends <= MAX_FRONT_ENDS:
         raise bad_request(f"'front_ends' must be 1 to {MAX_FRONT_ENDS}.")
+    if not 1 <= behaviour.page_size <= MAX_PAGE_SIZE:
+        raise bad_request(f"'page_size' must be 1 to {MAX_PAGE_SIZE}.")
     if behaviour.upsert not in (None, 400, 501):
         raise bad_request("'upsert' must be null, 400 or 501.")
     if min(behaviour.name_reuse, behaviour.write_conflict, *behaviour.quotas.values()) < 0:

@@ -59,6 +59,8 @@ class World:
         self.resource_groups: dict[tuple[str, str], str] = {}
         self.replication = Replication(self.seed, self.now)
         self.buckets = Throttle(self.now)
+        self.requests_left = 0
+        """How many the bucket of the last request would still admit."""
         self.ledger = Ledger()
         self.directory = Directory(self.replication, self.randomness, self.ledger)
         self.role_definitions: dict[str, RoleDefinition] = {}
@@ -107,7 +109,8 @@ class World:
 
     def throttle(self, service: str, call: Call) -> None:
         """Count the request; `Refusal` 429 if there are too many."""
-        self.buckets.take(self.behaviour.throttle, service, call)
+        self.requests_left = 0
+        self.requests_left = self.buckets.take(self.behaviour.throttle, service, call)
 
 
 @lru_cache(maxsize=4096)

@@ -174,5 +174,19 @@ def test_a_token_outlives_the_removal_of_its_key(cloud: Cloud) -> None:
 
 
 def test_answers_have_the_remaining_quota(cloud: Cloud) -> None:
-    headers = cloud.arm(cloud.machine("web")["resource_id"]).headers
-    assert {"x-ms-request-id", "x-ms-ratelimit-remaining-subscription-reads"} <= headers.keys()
+    cloud.behave(throttle={"arm_reads": [3, 0.001]})
+    answers = [cloud.arm(cloud.machine("web")["resource_id"]) for _ in range(4)]
+    assert all("x-ms-request-id" in answer.headers for answer in answers)
+    left = [answer.headers["x-ms-ratelimit-remaining-subscription-reads"] for answer in answers]
+    assert (left, answers[-1].status) == (["2", "1", "0", "0"], 429)
+    counted = cloud.json("GET", "/simulator/requests")
+    assert counted["arm_reads"] == {"admitted": 3, "throttled": 1}
+
+
+def test_pages_of_lists_are_as_long_as_the_behaviour_says(cloud: Cloud) -> None:
+    where = f"{cloud.subscription}/providers"
+    short = read(cloud.arm(where), 200)
+    cloud.behave(page_size=100)
+    whole = read(cloud.arm(where), 200)
+    assert ("nextLink" in short, "nextLink" in whole) == (True, False)
+    assert len(short["value"]) < len(whole["value"])

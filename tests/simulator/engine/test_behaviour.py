@@ -53,6 +53,8 @@ def test_fields_change_the_present_behaviour_and_a_preset_replaces_it(cloud: Clo
         {"throttle": {"arm_reads": [0, 1]}},
         {"throttle": {"arm_reads": [1, 0]}},
         {"throttle": {"disk": None}},
+        {"page_size": 0},
+        {"page_size": 1001},
     ],
 )
 def test_invalid_behaviour_is_explained_and_changes_nothing(cloud: Cloud, fields: Any) -> None:
