@@ -156,6 +156,7 @@ class Code(Enum):
     REVOCATION_PENDING = 503, "the revocation is not complete yet; it goes on in the background"
     LEASES_ALIVE = 409, "leases, intents or roles still need this to remove what they have at the provider"
     SELF_TARGET = 403, "a role may not point at an application that this service proves itself with"
+    CEILING_EXCEEDED = 403, "a role may not hand out more than the configuration of its mount allows"
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
     ROOT_SECRETS_LEFT = 503, "too many earlier root secrets of this mount have not been removed yet"

@@ -15,12 +15,16 @@ from ..errors import Code, Refused
 from ..forms import Terms
 from ..health import Node
 from ..mounts import Mount
-from ..provider import Client
+from ..provider import Client, Provisioned
 from ..settings import Settings
 from ..store import Found, Records
 
 
 async def _no_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
+    return None
+
+
+async def _no_lease_terms(context: Context, mount: Mount, role: str, provisioned: Provisioned) -> Found[Terms] | None:
     return None
 
 
@@ -46,8 +50,9 @@ class Mountable:
 
     token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
     """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
-    lease_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
-    """What now limits the leases of a role, at the role's place in the store. `None`: the role is gone."""
+    lease_terms: Callable[[Context, Mount, str, Provisioned], Program[Found[Terms] | None]] = _no_lease_terms
+    """What now limits a lease of a role, at the role's place in the store. `None`: the role is gone. Refused when the
+    mount no longer allows what was provisioned."""
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
     """The client for the mount's calls to the provider. Refuses with `CONFIG_MISSING` without a configuration."""
     release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _nothing_to_release

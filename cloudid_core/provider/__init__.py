@@ -15,7 +15,7 @@ from .applications import (
     remove_password,
 )
 from .assertions import Assertions, Source, federated_token_file
-from .assignments import assign, assignment_path, scope
+from .assignments import assign, assignment_path, scope, scope_of_assignment
 from .client import PROVIDER_FAILURES, Client, Credentials, ProviderFailure, refusal_of
 from .codes import PROVIDER_CODES
 from .compute import Machine
@@ -88,6 +88,7 @@ __all__ = [
     "remove_password",
     "retry_while_propagating",
     "scope",
+    "scope_of_assignment",
     "select",
     "usable_keys",
     "wait_until_accepted",

@@ -36,14 +36,20 @@ _NOT_A_DEFINITION: Final = "must be the id of a role definition: [scope]/provide
 
 @frozen
 class RoleDefinition:
-    """A role definition: its full id, and the name that people know it by."""
+    """A role definition: its full id, the name that people know it by, and the actions it allows; `*` is any text."""
 
     id: str
     name: str
+    actions: tuple[str, ...] = ()
+
+
+class _Permission(msgspec.Struct):
+    actions: tuple[str, ...] = ()
 
 
 class _Properties(msgspec.Struct, rename="camel"):
     role_name: str
+    permissions: tuple[_Permission, ...] = ()
 
 
 class _Definition(msgspec.Struct):
@@ -110,6 +116,11 @@ def assignment_path(scope: str, assignment_id: str) -> str:
     return f"{_prefix(scope)}{_AUTHORIZATION}/roleAssignments/{assignment_id}"
 
 
+def scope_of_assignment(path: str) -> str:
+    """The scope of a role assignment, by the path that `assignment_path` made."""
+    return path.rpartition(f"{_AUTHORIZATION}/roleAssignments/")[0] or "/"
+
+
 def _prefix(scope: str) -> str:
     """How the paths of what is at a scope start."""
     return scope.removesuffix("/")
@@ -158,4 +169,5 @@ def _address(client: Client, path: str, **query: str) -> str:
 
 
 def _definition(form: _Definition) -> RoleDefinition:
-    return RoleDefinition(form.id, form.properties.role_name)
+    actions = tuple(action for permission in form.properties.permissions for action in permission.actions)
+    return RoleDefinition(form.id, form.properties.role_name, actions)

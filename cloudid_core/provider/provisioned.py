@@ -48,6 +48,8 @@ class Provisioned:
     member_id: str = ""
     """The principal that is a member of `groups`. It is removed only if it is also `principal_id`."""
     assignments: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    """The ids of the role definitions that `assignments` were made with, in their order."""
     groups: tuple[str, ...] = ()
     password_on: str = ""
     """The object id of the application that has the password: `application_id`, or one that is not removed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from attrs import evolve, frozen
+from msgspec.structs import replace
 
 from ..background import IntentGuard
 from ..clouds import DEFAULT_ENVIRONMENT, environment_name
@@ -27,13 +28,14 @@ from ..provider import Client
 from ..rotation import commit_config, read_warnings, root_password_expiration
 from ..routing import Call
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
+from .ceiling import Ceiling, is_of_ceiling, resolved
 
 MOST_NAMED: Final = 5
 """How many leases and how many intents a refusal names."""
 
 
 @frozen(kw_only=True)
-class Config(RootCredential):
+class Config(RootCredential, Ceiling):
     """What is stored for a mount. Fields that were never set have the defaults of this table."""
 
     subscription_id: str = setting(GUID, "", "Subscription of the service.", env="SUBSCRIPTION_ID", required=True)
@@ -86,9 +88,15 @@ async def write_config(call: Call) -> Answer:
     config = with_default_token_ttl(evolve(found.record if found else Config(), **given))
     new = effective(config, environment)
     root_credential.check(config, environment)
+    if config.has_names:
+        client = client_of(context, call.mount, new, version_of(found), call.deadline)
+        config = await resolved(
+            replace(client, owner=f"{call.mount.id}:{call.request_id}"), config, new.subscription_id
+        )
     if found is not None and effective(found.record, environment).place != new.place:
         expects |= await _refuse_to_strand(call)
-    return await commit_config(call, Changes(expects, {key: config}), config)
+    answer = await commit_config(call, Changes(expects, {key: config}), config)
+    return replace(answer, warnings=(*answer.warnings, *config.warnings)) if any(map(is_of_ceiling, given)) else answer
 
 
 async def read_config(call: Call) -> Answer:

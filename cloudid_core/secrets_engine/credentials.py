@@ -24,6 +24,7 @@ from ..quotas import room_for_lease
 from ..routing import Call, capture_name
 from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
 from ..tokens import new_id, owner_of, tie
+from .ceiling import check_ceiling
 from .config import Config, find_config
 from .provisioning import (
     PlannedAssignment,
@@ -34,7 +35,7 @@ from .provisioning import (
     paths_of,
     plan_assignments,
 )
-from .roles import Role, find_role
+from .roles import Role, find_role, grants_of, require_within_ceiling
 
 SECRET_MARGIN: Final = 3600
 """Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
@@ -101,6 +102,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     client = client_of(context, mount, config, version_of(found_config), call.deadline)
     if role.record.existing_id:
         await lending(context.records, role.record.existing_client_id)
+    await require_within_ceiling(client, config, role.record)
     plan = await _plan(call, client, role.record, name)
     intent = await open_intent(
         context,
@@ -130,7 +132,11 @@ async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
     else:
         planned = await plan_assignments(role.azure_roles)
         provisioned = evolve(
-            provisioned, unique_name=mark, assignments=paths_of(planned), purge=role.permanently_delete
+            provisioned,
+            unique_name=mark,
+            assignments=paths_of(planned),
+            definitions=tuple(one.role_id for one in planned),
+            purge=role.permanently_delete,
         )
     return Plan(
         id=intent_id,
@@ -197,6 +203,9 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
     role = await find_role(context, mount, plan.role_name)
     if role is None or mount.id not in mounts.record.by_id:
         raise Refused(Code.NOT_FOUND, NO_ROLE)
+    config = await find_config(context, mount)
+    if config is not None:
+        check_ceiling(config.record, grants_of(plan.role))
     owner = await owner_of(context, mounts.record, token, now)
     lease = Lease(
         id=lease_id,
@@ -210,7 +219,8 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         due_at=now + ttl,
         batch_mount_id="" if owner else token.mount_id,
     )
-    changes = Changes({**mounts.expected, **role.expected}) | lease.creation | closing(intent)
+    expects = {**mounts.expected, **role.expected, **expected(config, keys.config(mount.id))}
+    changes = Changes(expects) | lease.creation | closing(intent)
     if plan.role.existing_id:
         changes |= await lending(context.records, made.provisioned.client_id)
     changes |= call.tied_to_wrapping(lease_id=lease.id)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, Final
 
 from attrs import evolve, frozen
 
 from ..context import Context
 from ..credentials import client_of, effective_config
-from ..effects import Instant
+from ..effects import Instant, give_way
 from ..errors import Code, EntryDamaged, Problem, Refused
 from ..forms import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, Terms, bounded, effective, one_of, setting, show
 from ..messages import Answer
 from ..mounts import Mount, require_live
-from ..provider import Client, applications, lending
+from ..provider import Client, Provisioned, applications, lending, scope_of_assignment
 from ..routing import Call, capture_name
 from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
 from ..values import coercion, listing
+from .ceiling import Grants, check_ceiling, check_privileges, exceeded
 from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persistent_app import PersistentApp, forget, persist, pointing
@@ -26,6 +28,9 @@ from .sign_in import SIGN_IN_AUDIENCES
 
 MOST_EXAMINED: Final = 1000
 """How many roles are read to find the scopes that they name."""
+
+AT_ONCE: Final = 100
+"""So many roles are read before other programs go on."""
 
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
 TAG_LIMIT: Final = 256
@@ -127,6 +132,7 @@ async def write_role(call: Call) -> Answer:
     if role.persist_app and stored.persistent_app:
         await lending(context.records, stored.existing_client_id)
     role = await _resolved(client, role)
+    await require_within_ceiling(client, config, role)
     expects |= expected(found_config, keys.config(mount.id))
     grounds = Changes(expects, deletes=_index_keys(mount, name, stored))
     if role.persist_app:
@@ -164,6 +170,23 @@ async def _resolved(client: Client, role: Role) -> Role:
         azure_roles=await resolve_roles(client, role.azure_roles),
         azure_groups=await resolve_groups(client, role.azure_groups),
     )
+
+
+def grants_of(role: Role) -> Grants:
+    """What a role with everything resolved hands out."""
+    if role.application_object_id:
+        return Grants(application=(role.application_object_id, role.client_id))
+    return Grants(
+        assignments=tuple((one.scope, one.role_id) for one in role.normal.azure_roles),
+        groups=tuple(one.object_id for one in role.azure_groups),
+    )
+
+
+async def require_within_ceiling(client: Client, config: Config, role: Role) -> None:
+    """Refuse with `CEILING_EXCEEDED` a role that would hand out more than the configuration allows."""
+    grants = grants_of(role)
+    check_ceiling(config, grants)
+    await check_privileges(client, config, (definition for _, definition in grants.assignments))
 
 
 def _index_keys(mount: Mount, name: str, role: Role) -> tuple[str, ...]:
@@ -244,7 +267,39 @@ async def granted_scopes(call: Call) -> set[str]:
     return {f"/subscriptions/{config.subscription_id}"} if config.subscription_id else set()
 
 
-async def lease_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
-    """What now limits the leases of a role; `None` when it is gone."""
+async def stopped_by_ceiling(call: Call) -> Answer:
+    """The roles that give nothing under the present ceiling, and why; what only the provider knows is not asked."""
+    config = await find_config(call.context, call.mount)
+    ceiling = config.record if config else Config()
+    names = await call.context.records.names(keys.roles(call.mount.id))
+    stopped: dict[str, list[str]] = {}
+    for start in range(0, len(names), AT_ONCE):
+        page = [keys.role(call.mount.id, name) for name in names[start : start + AT_ONCE]]
+        for found in await call.context.records.find_undamaged(page, Role):
+            if problems := exceeded(ceiling, grants_of(found.record)):
+                name = found.key.removeprefix(keys.roles(call.mount.id))
+                stopped[name] = [problem.detail for problem in problems]
+        await give_way()
+    shown = dict(list(stopped.items())[:MOST_EXAMINED])
+    return Answer(data={"stopped": shown, "count": len(stopped)})
+
+
+async def lease_terms(context: Context, mount: Mount, role: str, provisioned: Provisioned) -> Found[Terms] | None:
+    """What now limits a lease of a role; `None` when that is gone. `CEILING_EXCEEDED` for what is no longer allowed."""
     found = await find_role(context, mount, role)
-    return found.with_record(found.record.terms(context, mount)) if found else None
+    if found is None:
+        return None
+    config = await find_config(context, mount)
+    if config is not None:
+        check_ceiling(config.record, _handed_out(provisioned, found.record))
+    return found.with_record(found.record.terms(context, mount))
+
+
+def _handed_out(provisioned: Provisioned, role: Role) -> Grants:
+    """What a lease has. On an application that several leases share, that is what the role gives it."""
+    if not provisioned.application_id:
+        return grants_of(role)
+    scopes = map(scope_of_assignment, provisioned.assignments)
+    return Grants(
+        assignments=tuple(zip_longest(scopes, provisioned.definitions, fillvalue="")), groups=provisioned.groups
+    )

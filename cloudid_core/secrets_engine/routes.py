@@ -37,6 +37,12 @@ ROUTES: Final = RouteTable(
             doc="Removes the configuration and its credentials.",
         ),
         Route(
+            path="ceiling",
+            operation=Operation.READ,
+            program=roles.stopped_by_ceiling,
+            doc="Lists the roles that give nothing under the present ceiling, and why.",
+        ),
+        Route(
             path="roles/:name",
             operation=Operation.WRITE,
             program=roles.write_role,

@@ -138,7 +138,7 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
     elif lease.batch_mount_id and lease.batch_mount_id not in mounts.record.by_id:
         raise Refused(Code.LEASE_EXPIRED)
     mount = mounts.record.by_id.get(lease.mount_id)
-    terms = mount and await context.components.of(mount).lease_terms(context, mount, lease.role)
+    terms = mount and await context.components.of(mount).lease_terms(context, mount, lease.role, lease.provisioned)
     if not terms:
         raise Refused(Code.LEASE_NOT_RENEWABLE, "its role is gone")
     return terms.record, expects | terms.expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cloudid_core.auth_method.routes import COMPONENT, ROUTES
+from cloudid_core.context import Mountable
 from cloudid_core.messages.operations import Operation
 
 READ, LIST, WRITE, DELETE = Operation.READ, Operation.LIST, Operation.WRITE, Operation.DELETE
@@ -33,4 +34,4 @@ def test_every_route_says_what_it_does() -> None:
 
 def test_the_method_answers_for_the_terms_of_its_tokens() -> None:
     assert (COMPONENT.kind, COMPONENT.type) == ("auth", "cloud")
-    assert COMPONENT.token_terms is not COMPONENT.lease_terms
+    assert COMPONENT.token_terms is not Mountable().token_terms

@@ -1,0 +1,259 @@
+"""The ceiling of a secrets engine: what its roles can hand out at the most, whoever writes them.
+
+It is part of the configuration, so an operator sets it and the writers of roles cannot. It is checked when a role is
+written, when credentials are issued, once more by the commit that gives out a lease, and when a lease is renewed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, Final
+
+from attrs import evolve, fields, frozen
+
+from ..errors import Code, Problem, Refused
+from ..forms import BOOLEAN, FieldType, Json, setting
+from ..provider import Client, assignments, groups
+from ..values import GUID, comma_list, fold
+
+MOST_ALLOWED: Final = 1000
+"""Elements of one list."""
+
+LONGEST_NAME: Final = 512
+_PRIVILEGED: Final = "microsoft.authorization/*/write"
+"""To write here is to hand out rights."""
+
+_ONLY_BY_NAME: Final = re.compile(r"/|/providers/microsoft\.management/managementgroups/[^/]*")
+"""Scopes in lower case that allow themselves alone: too much lies below them to be meant by the way."""
+
+
+@frozen
+class Allowed:
+    """What roles may use of one kind: as it was written, and by ids that can be compared. `None`: everything."""
+
+    written: tuple[str, ...] | None = ()
+    ids: tuple[str, ...] = ()
+    is_set: bool = False
+
+    def __bool__(self) -> bool:
+        return self.is_set
+
+    @property
+    def allows_nothing(self) -> bool:
+        return self.written == ()
+
+    def admits(self, found: str) -> bool:
+        """Whether an id is among those that are allowed."""
+        return self.written is None or fold(found) in self.ids
+
+
+def _listed(kind: Callable[[str], str]) -> Callable[[object], Allowed]:
+    def parse(raw: object) -> Allowed:
+        if raw is None:
+            return Allowed(None, (), True)
+        written = comma_list(raw)
+        if len(written) > MOST_ALLOWED:
+            raise ValueError(f"must have at most {MOST_ALLOWED} elements")
+        return Allowed(written, tuple(kind(each) for each in written), True)
+
+    return parse
+
+
+def _scope(text: str) -> str:
+    return fold(assignments.scope(text))
+
+
+def _guid(text: str) -> str:
+    if not GUID.fullmatch(text):
+        raise ValueError("must list object ids or client ids, which are GUIDs")
+    return fold(text)
+
+
+def _id_or_name(text: str) -> str:
+    """The GUID of an id; the empty text for a name, whose id only the provider knows."""
+    if not text or len(text) > LONGEST_NAME or not text.isprintable():
+        raise ValueError(f"must list ids or names of 1 to {LONGEST_NAME} printable characters")
+    last = text.rsplit("/", 1)[-1]
+    return fold(last) if GUID.fullmatch(last) else ""
+
+
+def _show(allowed: Allowed) -> Json:
+    return None if allowed.written is None else list(allowed.written)
+
+
+SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show)
+IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show)
+NAMES: Final = FieldType("list of ids or names, or null", _listed(_id_or_name), _show)
+
+
+@frozen(kw_only=True, slots=False)  # a configuration has two bases, of which one may have slots
+class Ceiling:
+    """The part of a configuration that limits roles.
+
+    While no list is set there is no ceiling. As soon as one is, a kind whose list is empty or was never set allows
+    nothing; null allows everything of its kind.
+    """
+
+    allowed_scopes: Allowed = setting(
+        SCOPES,
+        Allowed(),
+        "Scopes at and below which roles may make assignments. The root and management groups allow themselves alone.",
+        shown_empty=False,
+    )
+    allowed_role_definitions: Allowed = setting(
+        NAMES, Allowed(), "Role definitions that roles may assign, by id or name.", shown_empty=False
+    )
+    allowed_application_ids: Allowed = setting(
+        IDS, Allowed(), "Existing applications that roles may lend, by object id or client id.", shown_empty=False
+    )
+    allowed_group_ids: Allowed = setting(
+        NAMES, Allowed(), "Groups that roles may have principals join, by id or name.", shown_empty=False
+    )
+    deny_privileged_roles: bool = setting(
+        BOOLEAN,
+        False,
+        "Refuse role definitions that may do everything, or hand out rights. They are read anew for each issue.",
+        shown_empty=False,
+    )
+
+    @property
+    def is_limited(self) -> bool:
+        return any(getattr(self, name) for name in LISTS)
+
+    @property
+    def has_names(self) -> bool:
+        """Whether something is listed by a name whose id is not known yet."""
+        return "" in (*self.allowed_role_definitions.ids, *self.allowed_group_ids.ids)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a ceiling forbids altogether, which an operator may not have meant, and where it tells what it stops."""
+        nothing = [name for name in LISTS if getattr(self, name).allows_nothing]
+        forbids = (f"nothing is allowed of: {', '.join(nothing)}",) if self.is_limited and nothing else ()
+        return (*forbids, "ceiling lists the roles that give nothing any more")
+
+
+FIELDS: Final = tuple(field.name for field in fields(Ceiling))
+LISTS: Final = FIELDS[:-1]
+
+
+def is_of_ceiling(field: str) -> bool:
+    """Whether a field of a configuration belongs to the ceiling."""
+    return field in FIELDS
+
+
+@frozen(kw_only=True)
+class Grants:
+    """What a role hands out: assignments as pairs of scope and id of a definition, groups, an existing application."""
+
+    assignments: tuple[tuple[str, str], ...] = ()
+    groups: tuple[str, ...] = ()
+    application: tuple[str, ...] = ()
+    """Its object id and its client id, where it is not one that the service makes."""
+
+
+def check_ceiling(ceiling: Ceiling, grants: Grants) -> None:
+    """Refuse with `CEILING_EXCEEDED` what is not within a ceiling."""
+    if problems := exceeded(ceiling, grants):
+        raise Refused.because(problems)
+
+
+def exceeded(ceiling: Ceiling, grants: Grants) -> list[Problem]:
+    """What of these grants is not within a ceiling, by the fields of a role. Nothing that a role says is repeated."""
+    if not ceiling.is_limited:
+        return []
+    return [Problem(Code.CEILING_EXCEEDED, where) for where in _excesses(ceiling, grants)]
+
+
+def _excesses(ceiling: Ceiling, grants: Grants) -> Iterator[str]:
+    application = grants.application
+    if application and not any(ceiling.allowed_application_ids.admits(each) for each in application if each):
+        yield '"application_object_id" is not among "allowed_application_ids"'
+    for number, (scope, definition) in enumerate(grants.assignments):
+        if not _is_within(scope, ceiling.allowed_scopes):
+            yield f'"azure_roles", element {number}: the scope is not within "allowed_scopes"'
+        if not ceiling.allowed_role_definitions.admits(definition.rsplit("/", 1)[-1]):
+            yield f'"azure_roles", element {number}: the role is not among "allowed_role_definitions"'
+    for number, group in enumerate(grants.groups):
+        if not ceiling.allowed_group_ids.admits(group):
+            yield f'"azure_groups", element {number} is not among "allowed_group_ids"'
+
+
+def _is_within(scope: str, allowed: Allowed) -> bool:
+    """Whether a scope is an allowed one or lies below one, segment by segment."""
+    wanted = fold(scope)
+    return allowed.written is None or any(
+        wanted == each or (not _ONLY_BY_NAME.fullmatch(each) and wanted.startswith(f"{each}/")) for each in allowed.ids
+    )
+
+
+async def resolved(client: Client, ceiling: Any, subscription_id: str) -> Any:
+    """A configuration whose ceiling has ids in place of names; refused when a name means nothing, or several things."""
+
+    async def definitions(name: str) -> list[str]:
+        found = await assignments.definitions_by_name(client, f"/subscriptions/{subscription_id}", name)
+        return [each.id.rsplit("/", 1)[-1] for each in found]
+
+    async def group_ids(name: str) -> list[str]:
+        return [group.object_id for group in await groups.groups_by_name(client, name)]
+
+    return evolve(
+        ceiling,
+        allowed_role_definitions=await _with_ids("allowed_role_definitions", ceiling, definitions),
+        allowed_group_ids=await _with_ids("allowed_group_ids", ceiling, group_ids),
+    )
+
+
+async def _with_ids(field: str, ceiling: Ceiling, look_up: Callable[[str], Awaitable[list[str]]]) -> Allowed:
+    allowed: Allowed = getattr(ceiling, field)
+    ids: list[str] = []
+    for number, (written, known) in enumerate(zip(allowed.written or (), allowed.ids, strict=True)):
+        found = [known] if known else await look_up(written)
+        if len(found) != 1:
+            code = Code.REFERENCE_AMBIGUOUS if found else Code.REFERENCE_NOT_FOUND
+            raise Refused(code, f'"{field}", element {number}')
+        ids.append(fold(found[0]))
+    return evolve(allowed, ids=tuple(ids))
+
+
+async def check_privileges(client: Client, ceiling: Ceiling, definition_ids: Iterable[str]) -> None:
+    """Refuse role definitions that may do everything or hand out rights, if the ceiling says so: they are read anew."""
+    if not ceiling.deny_privileged_roles:
+        return
+    for number, definition_id in enumerate(definition_ids):
+        definition = await assignments.definition_by_id(client, definition_id)
+        if definition is None:
+            raise Refused(Code.REFERENCE_NOT_FOUND, f'"azure_roles", element {number}')
+        if any(is_privileged(action) for action in definition.actions):
+            detail = f'"azure_roles", element {number}: "deny_privileged_roles" refuses the role'
+            raise Refused(Code.CEILING_EXCEEDED, detail)
+
+
+def is_privileged(pattern: str) -> bool:
+    """Whether an action, in which `*` is any text, can be one that hands out rights."""
+    return have_common(fold(pattern), _PRIVILEGED)
+
+
+def have_common(first: str, second: str) -> bool:
+    """Whether some text matches both of two patterns in which `*` is any text."""
+    reached = {0}
+    for letter in first:
+        after: set[int] = set()
+        for place in reached:
+            rest = range(place, len(second) + 1)
+            if letter == "*":
+                after.update(rest)
+            else:
+                after.update(_steps(second, place, letter))
+        reached = after
+    return any(set(second[place:]) <= {"*"} for place in reached)
+
+
+def _steps(pattern: str, place: int, letter: str) -> Iterator[int]:
+    """Where a pattern can stand after a letter: its own `*` may take the letter, or be passed over."""
+    while place < len(pattern) and pattern[place] == "*":
+        yield place
+        place += 1
+    if place < len(pattern) and pattern[place] == letter:
+        yield place + 1
