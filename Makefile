@@ -95,6 +95,7 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/simulator.md
 	@$(BIN)/python -m cloudid_servers.logs.documents > docs/log.md
 	@$(BIN)/python -m cloudid_servers.command.documents
+	@$(BIN)/python -m cloudid_servers.cli.documents > docs/commands.md
 
 bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 	@$(BIN)/python -m benchmarks.login_verification

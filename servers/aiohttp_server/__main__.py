@@ -1,11 +1,14 @@
-"""`python -m cloudid_servers.aiohttp_server`: see `cloudid_servers.command.options`."""
+"""`python -m cloudid_servers.aiohttp_server`: see `cloudid_servers.command.program`."""
 
 from __future__ import annotations
 
 import sys
 
-from ..command.cli import main
-from .serve import perform, serve
+from .. import extras
 
 if __name__ == "__main__":
-    sys.exit(main("aiohttp_server", serve, perform))
+    with extras.required():
+        from ..command.commands import Server
+        from ..command.program import main
+        from .serve import perform, serve
+    sys.exit(main("aiohttp_server", Server(serve, perform)))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from attrs import frozen
@@ -14,6 +13,9 @@ from click.shell_completion import CompletionItem, shell_complete
 from cloudid_core.version import VERSION
 
 from ..terminal import run as run_command
+
+if TYPE_CHECKING:
+    from ..command.commands import Server
 
 PROGRAM: Final = "cloudid"
 COMPLETE: Final = "_CLOUDID_COMPLETE"
@@ -43,6 +45,34 @@ class Listed:
 
 
 COMMANDS: Final = (
+    Listed(SERVE, "serve", "Serve requests until SIGTERM", "cli.servers", "serve"),
+    Listed(SERVE, "dev", "Serve a first try: all in memory, on a simulated cloud", "cli.servers", "dev"),
+    Listed(
+        SERVE, "simulate", "Serve a simulated cloud, until a signal stops it", "provider_simulator.command", "simulate"
+    ),
+    Listed(
+        OPERATE, "init", "Prepare a store and its key file, and print the root token, once", "command.commands", "init"
+    ),
+    Listed(
+        OPERATE, "check", "Look at settings and what they name, without starting a server", "command.check", "check"
+    ),
+    Listed(
+        OPERATE,
+        "backup",
+        "Write a consistent copy of the store to TARGET, also while it is served",
+        "command.commands",
+        "backup",
+    ),
+    Listed(OPERATE, "rekey", "Change the master key, in two steps", "command.commands", "rekey"),
+    Listed(
+        OPERATE,
+        "copy-store",
+        "Copy the store into another, empty one, and compare both",
+        "command.commands",
+        "copy_store",
+    ),
+    Listed(OPERATE, "audit", "Verify audit logs, offline", "audit.program", "audit"),
+    Listed(OPERATE, "roles", "Test roles, on a server or without one", "role_tests.program", "roles"),
     Listed(USE, "login", "Log in as this machine", "cli.login", "login"),
     Listed(USE, "creds", "Lend credentials of the cloud", "cli.creds", "creds"),
     Listed(USE, "why", "Explain why a login is refused", "cli.why", "why"),
@@ -85,8 +115,15 @@ def commands() -> None:
     pass
 
 
+def _load() -> Server:
+    """The server of commands that do not choose one."""
+    from .servers import load  # not needed by those who only use the service
+
+    return load()
+
+
 def run() -> int:
     """Do what the command line of this process says, and answer the exit code."""
     if instruction := os.environ.get(COMPLETE):
         return shell_complete(commands, {}, PROGRAM, COMPLETE, instruction)
-    return run_command(commands, PROGRAM, sys.argv[1:])
+    return run_command(commands, PROGRAM, obj=_load)

@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from attrs import Factory, evolve, field, frozen
@@ -41,6 +42,9 @@ from ..stores.memory import InMemory
 from ..stores.sqlite import SqliteStore
 from . import next_commands
 from .options import Options
+
+if TYPE_CHECKING:
+    from ..stores.postgres import Address
 
 
 @frozen(kw_only=True)
@@ -251,12 +255,19 @@ def open_store(server: ServerSettings, *, is_new: bool = False, is_exclusive: bo
     """
     if not server.is_in_database:
         return GroupCommit(SqliteStore(Path(server.store), server.store_name))
+    address = database_of(server)
+    from ..stores.postgres import Mode, PostgresStore
+
+    return PostgresStore(address, Mode(server.store_mode) if is_new else None, is_exclusive=is_exclusive)
+
+
+def database_of(server: ServerSettings) -> Address:
+    """Where the store is that is in a database. Raises `SettingsError` or `StoreFailed`."""
     try:
-        from ..stores.postgres import Address, Mode, PostgresStore  # psycopg is optional
+        from ..stores.postgres import Address  # psycopg is optional
     except ImportError:
         raise SettingsError("a store in a database needs libpq: pip install 'cloudid[postgres]'") from None
-    address, makes = Address.parse(server.store, _password(server)), Mode(server.store_mode) if is_new else None
-    return PostgresStore(address, makes, is_exclusive=is_exclusive)
+    return Address.parse(server.store, _password(server))
 
 
 def _password(server: ServerSettings) -> Secret | None:

@@ -14,7 +14,7 @@ START: Final = """\
 A cloud in one process, to try the service out and to test it: it signs machines' identities, answers as the provider
 does, and has faults and delays to switch on.
 
-    python -m cloudid_servers.provider_simulator [--listen HOST:PORT] [--seed N] [--tls] [--allow-remote]
+    cloudid simulate [--listen HOST:PORT] [--seed N] [--tls] [--allow-remote]
 
 One address serves the whole cloud: the login service below `/login`, the resource manager below `/arm`, the directory
 below `/graph`, each machine's metadata service below `/machines/NAME/metadata`, and the control API below `/simulator`.

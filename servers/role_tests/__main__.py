@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from ..runtime.interrupts import until_interrupted
-from .program import main
+from .. import extras
 
 if __name__ == "__main__":
-    sys.exit(until_interrupted(main))
+    with extras.required():
+        from ..terminal import run
+        from .program import test
+    sys.exit(run(test, "python -m cloudid_servers.role_tests"))

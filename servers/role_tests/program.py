@@ -1,27 +1,25 @@
-"""The program: `python -m cloudid_servers.role_tests FILE …`, also `test-roles` of both servers."""
+"""The program: `cloudid roles test FILE …`, `python -m cloudid_servers.role_tests`, and `test-roles` of a server."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
+
+import click
 
 from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
 from cloudid_core.values.secret import Secret
 
+from ..terminal import Exit, Format, Output, Unusable, table, with_output
 from .cases import Case, read_suite
 from .offline import Offline
 from .online import Online, ServerError
 from .verdict import Verdict
 
-AS_EXPECTED: Final = 0
-OTHERWISE: Final = 1
-BROKEN: Final = 2
 TOKEN: Final = "CLOUDID_TOKEN"
 """The environment variable that holds the token for a server."""
 HEADS: Final = ("result", "case", "role", "expected", "got")
@@ -31,34 +29,44 @@ class Decider(Protocol):
     def decide(self, case: Case) -> Verdict: ...
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "python -m cloudid_servers.role_tests") -> int:
-    """Run all cases, print a table, and answer the exit code: 0, 1 when a verdict is another than expected, or 2."""
-    options = _parser(program).parse_args(arguments)
+@click.group()
+def roles() -> None:
+    """Test roles, on a server or without one."""
+
+
+@roles.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--server", default="", metavar="URL", help=f"Use the roles of this server; its token is in {TOKEN}.")
+@click.option("--mount", default="auth/cloud", metavar="PATH", help="Default: auth/cloud.")
+@click.option("--ca", default="", metavar="FILE", help="Certificates that the server's must be signed by.")
+@with_output(Format.TABLE)
+def test(files: Sequence[Path], server: str, mount: str, ca: str, output: Output) -> int:
+    """Test which logins roles admit, and why not.
+
+    FILE is TOML or JSON with roles, cases or both. Exit code 1: a verdict is another than expected.
+    """
     try:
-        suite = read_suite(options.files)
+        suite = read_suite(files)
         decider: Decider = Offline(suite, time.time())
-        if options.server:
+        if server:
             if TOKEN not in os.environ:
                 raise ServerError(f"--server needs a token in the environment variable {TOKEN}")
-            decider = Online(options.server, options.mount, Secret(os.environ[TOKEN]), options.ca)
+            decider = Online(server, mount, Secret(os.environ[TOKEN]), ca)
         results = [(case, decider.decide(case)) for case in suite.cases]
     except CloudidError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return BROKEN
-    sys.stdout.write(report(results))
-    return AS_EXPECTED if all(verdict.meets(case) for case, verdict in results) else OTHERWISE
+        raise Unusable(str(error)) from error
+    output.text(report(results), [_record(case, verdict) for case, verdict in results])
+    return Exit.DONE if all(verdict.meets(case) for case, verdict in results) else Exit.FAILED
 
 
 def report(results: Sequence[tuple[Case, Verdict]]) -> str:
     """The table of all cases, the reasons of those that went otherwise, and a count."""
-    rows = [HEADS, *(_row(case, verdict) for case, verdict in results)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [table([_row(case, verdict) for case, verdict in results], HEADS)]
     otherwise = [(case, verdict) for case, verdict in results if not verdict.meets(case)]
     for case, verdict in otherwise:
         lines += ["", f"{case.file}: {case.written.name}", *(f"  {reason}" for reason in verdict.reasons)]
     lines += ["", f"{len(results)} cases, {len(otherwise)} otherwise than expected"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _row(case: Case, verdict: Verdict) -> tuple[str, ...]:
@@ -66,14 +74,15 @@ def _row(case: Case, verdict: Verdict) -> tuple[str, ...]:
     return result, case.written.name, case.written.role, ", ".join(case.expected) or ADMITTED, verdict.shown
 
 
-def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=program, description="Test which logins roles admit, and why not.", allow_abbrev=False
-    )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="TOML or JSON with roles, cases or both")
-    parser.add_argument(
-        "--server", default="", metavar="URL", help=f"use the roles of this server; its token is in {TOKEN}"
-    )
-    parser.add_argument("--mount", default="auth/cloud", metavar="PATH", help="default: auth/cloud")
-    parser.add_argument("--ca", default="", metavar="FILE", help="certificates that the server's must be signed by")
-    return parser
+def _record(case: Case, verdict: Verdict) -> dict[str, Any]:
+    """A case for a program: codes as lists, and the reasons."""
+    return {
+        "ok": verdict.meets(case),
+        "file": str(case.file),
+        "case": case.written.name,
+        "role": case.written.role,
+        "expected": case.expected,
+        "verdict": verdict.verdict,
+        "codes": verdict.codes,
+        "reasons": verdict.reasons,
+    }

@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 from cloudid_core.errors import StoreFailed
 
 from .sqlite import APPLICATION_ID
 
+BETWEEN_REPORTS: Final = 10**5
+"""Instructions of SQLite's virtual machine."""
 
-def back_up(store: Path, target: Path, name: str = "") -> None:
+
+def back_up(store: Path, target: Path, name: str = "", report: Callable[[str], None] = lambda text: None) -> None:
     """Write everything that was committed when the copy began to a new file, for its owner only.
 
-    `name` is what messages call the store; its path, if there is none.
+    `name` is what messages call the store; its path, if there is none. `report` is told how far it has come, and an
+    empty text at the end.
 
     `VACUUM INTO` reads one state of the store and holds up no writer. The target appears whole and on disk, or not at
     all. Raises `StoreFailed`, also when the target exists.
@@ -26,7 +32,7 @@ def back_up(store: Path, target: Path, name: str = "") -> None:
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            _copy(store, draft, name or str(store))
+            _copy(store, draft, name or str(store), report)
             _sync(draft)
             os.link(draft, target)
         finally:
@@ -38,13 +44,24 @@ def back_up(store: Path, target: Path, name: str = "") -> None:
         raise StoreFailed(f"{name or store} cannot be copied to {target}: {error}") from error
 
 
-def _copy(store: Path, draft: Path, name: str) -> None:
+def _copy(store: Path, draft: Path, name: str, report: Callable[[str], None]) -> None:
     uri = f"file:{quote(str(store.absolute()))}?mode=rw"  # a new file is never made, and the log can be read
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
         [application] = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION_ID:
             raise StoreFailed(f"{name} is not a store of this service")
-        connection.execute("VACUUM INTO ?", (str(draft),))
+        [whole] = connection.execute(
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        ).fetchone()
+
+        def look() -> None:
+            report(f"copied: {draft.stat().st_size >> 20} of {whole >> 20} MiB")
+
+        connection.set_progress_handler(look, BETWEEN_REPORTS)
+        try:
+            connection.execute("VACUUM INTO ?", (str(draft),))
+        finally:
+            report("")
 
 
 def _sync(path: Path) -> None:

@@ -1,7 +1,20 @@
 """What all commands share towards a person or a script: output, exit codes, and errors of one line."""
 
 from .exits import EXITS, Exit
-from .output import Format, Output, printable, table, with_output
-from .program import Failed, run
+from .output import Format, Output, printable, show_progress, table, with_output
+from .program import Failed, Unusable, run, with_reasons
 
-__all__ = ["EXITS", "Exit", "Failed", "Format", "Output", "printable", "run", "table", "with_output"]
+__all__ = [
+    "EXITS",
+    "Exit",
+    "Failed",
+    "Format",
+    "Output",
+    "Unusable",
+    "printable",
+    "run",
+    "show_progress",
+    "table",
+    "with_output",
+    "with_reasons",
+]

@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar
 import click
 from attrs import frozen
 
+from ..machine import streams
+
 GAP: Final = "  "
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,6 +79,12 @@ def with_output(default: Format | None = None) -> Callable[[F], F]:
         return decorated  # type: ignore[return-value]
 
     return decorate
+
+
+def show_progress(text: str) -> None:
+    """For a person who waits: the line is written anew each time, and goes with an empty text."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        streams.write(streams.STDERR, f"\r{text}\033[K")
 
 
 def printable(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from traceback import extract_tb
 from typing import Final
 
 import click
@@ -23,6 +25,14 @@ TRACEBACK: Final = "CLOUDID_TRACEBACK"
 
 class Failed(click.ClickException):
     """A command cannot do what it should; the text says why, and what to do."""
+
+    exit_code = Exit.FAILED
+
+
+class Unusable(Failed):
+    """What a command is to test or to verify cannot be read."""
+
+    exit_code = Exit.UNUSABLE
 
 
 def run(command: click.Command, program: str, arguments: Sequence[str] | None = None, obj: object = None) -> int:
@@ -59,8 +69,9 @@ def with_reasons(work: Callable[[], int | None]) -> int:
     except Exception as bug:  # whatever it is, a person gets one line
         if os.environ.get(TRACEBACK):
             raise
-        text = f"a bug of cloudid ({type(bug).__name__}): set {TRACEBACK}=1, run it again, and report what it prints"
-        return _complain(text, Exit.FAILED)
+        return _complain(
+            f"a bug of cloudid ({_place(bug)}): set {TRACEBACK}=1 and report what it prints then", Exit.FAILED
+        )
 
 
 def _invoke(command: click.Command, program: str, words: list[str], obj: object) -> int:
@@ -72,6 +83,15 @@ def _invoke(command: click.Command, program: str, words: list[str], obj: object)
 def _usage(error: click.UsageError) -> str:
     where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
     return f"{' '.join(error.format_message().split()).rstrip('.')}{where}"
+
+
+def _place(bug: BaseException) -> str:
+    """The type of an exception, and where it was raised; its text may hold a secret."""
+    while isinstance(bug, BaseExceptionGroup):
+        bug = bug.exceptions[0]
+    frames = extract_tb(bug.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(bug).__name__}{where}"
 
 
 def _complain(text: str, code: int) -> int:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(host: str) -> tuple[bytes, bytes]:
+def self_signed(host: str, lasts: timedelta = timedelta(hours=1)) -> tuple[bytes, bytes]:
     """A fresh key and its own certificate for a host, which is a name or an address, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
@@ -24,8 +24,8 @@ def self_signed(host: str) -> tuple[bytes, bytes]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
+        .not_valid_before(now - timedelta(days=2))
+        .not_valid_after(now + lasts)
         .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -33,9 +33,9 @@ def self_signed(host: str) -> tuple[bytes, bytes]:
     return pem, certificate.public_bytes(Encoding.PEM)
 
 
-def write_certificate(folder: Path, host: str) -> None:
+def write_certificate(folder: Path, host: str, lasts: timedelta = timedelta(hours=1)) -> None:
     """The files `key.pem` and `cert.pem` in a folder, with what `self_signed` makes."""
-    key, certificate = self_signed(host)
+    key, certificate = self_signed(host, lasts)
     (folder / "key.pem").write_bytes(key)
     (folder / "cert.pem").write_bytes(certificate)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import threading
 from collections.abc import Iterator
@@ -192,6 +193,15 @@ def test_a_copy_is_for_its_owner_only_and_overwrites_nothing(tmp_path: Path) -> 
     with pytest.raises(StoreFailed, match="exists"):
         back_up(path, target)
     assert not list(tmp_path.glob("*.new"))
+
+
+def test_a_person_who_waits_is_told_how_far_the_copy_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudid_servers.stores.backup.BETWEEN_REPORTS", 10)
+    told: list[str] = []
+    written(tmp_path / "store.db", 50)
+    back_up(tmp_path / "store.db", tmp_path / "copy", report=told.append)
+    assert re.fullmatch(r"copied: \d+ of \d+ MiB", told[0])
+    assert told[-1] == ""
 
 
 def test_what_cannot_be_copied_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:

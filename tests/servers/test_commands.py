@@ -15,7 +15,8 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.values.secret import Secret
-from cloudid_servers.command.options import Options, read_options
+from cloudid_servers.command import commands
+from cloudid_servers.command.program import COMMANDS, main
 from cloudid_servers.runtime.interrupts import until_interrupted
 
 from .running import PATIENCE, ROOT, Running, wait_until
@@ -331,50 +332,68 @@ def test_ctrl_c_is_an_exit_code_whichever_runtime_raises_it(kind: Callable[[], B
     assert until_interrupted(lambda: 1) == 1
 
 
-def test_options_are_read() -> None:
-    assert read_options("server", ["--dev", "--root-token", "t", "--listen", "[::1]:0"]) == Options(
-        is_dev=True, root_token=Secret("t"), listen="[::1]:0"
-    )
-    for first in ([], ["serve"]):
-        assert read_options("server", [*first, "--settings", "a.toml", "--provider", "http://p"]) == Options(
-            settings=Path("a.toml"), provider="http://p"
-        )
-    assert read_options("server", ["init", "--settings", "a.toml"]) == Options(command="init", settings=Path("a.toml"))
-    assert read_options("server", ["init", "--new-root-token", "--settings", "a.toml"]) == Options(
-        command="init", settings=Path("a.toml"), new_root_token=True
-    )
-    assert read_options("server", ["backup", "--settings", "a.toml", "copy"]) == Options(
-        command="backup", settings=Path("a.toml"), target=Path("copy")
-    )
-    assert read_options("server", ["rekey", "--settings", "a.toml", "--new-key-file", "b"]) == Options(
-        command="rekey", settings=Path("a.toml"), new_key_file=Path("b")
-    )
-    assert read_options("server", ["rekey", "--settings", "a.toml", "--finish"]) == Options(
-        command="rekey", settings=Path("a.toml")
-    )
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (
+            ["serve", "--dev", "--root-token", "t", "--listen", "[::1]:0"],
+            {"root_token": Secret("t"), "listen": "[::1]:0"},
+        ),
+        (
+            ["serve", "--settings", "a.toml", "--provider", "http://p"],
+            {"settings": Path("a.toml"), "provider": "http://p"},
+        ),
+        (["serve", "--settings", "a.toml"], {"workers": 1, "listen": None, "is_dev": False}),
+        (["init", "--settings", "a.toml"], {"settings": Path("a.toml"), "new_root_token": False}),
+        (["init", "--new-root-token", "--settings", "a.toml"], {"new_root_token": True}),
+        (["backup", "--settings", "a.toml", "copy"], {"settings": Path("a.toml"), "target": Path("copy")}),
+        (["copy-store", "--settings", "a.toml", "b.toml"], {"target": Path("b.toml")}),
+        (["rekey", "--settings", "a.toml", "--new-key-file", "b"], {"new_key_file": Path("b"), "finish": False}),
+        (["rekey", "--settings", "a.toml", "--finish"], {"new_key_file": None, "finish": True}),
+    ],
+)
+def test_options_are_read(words: list[str], expected: dict[str, Any]) -> None:
+    [command] = [command for command in (*COMMANDS, commands.dev) if command.name == words[0]]
+    read = command.make_context(words[0], words[1:]).params
+    assert {name: read[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
     "arguments, reason",
     [
-        ([], "one of --dev and --settings"),
-        (["init"], "required: --settings"),
-        (["init", "--dev", "--settings", "a.toml"], "unrecognized arguments: --dev"),
-        (["backup", "copy"], "required: --settings"),
-        (["backup", "--settings", "a.toml"], "required: TARGET"),
-        (["rekey", "--settings", "a.toml"], "one of the arguments --new-key-file --new-key-variable"),
-        (["rekey", "--settings", "a.toml", "--finish", "--new-key-file", "b"], "not allowed with argument --finish"),
+        ([], "--settings FILE is needed; to try things out without, use dev"),
+        (["init"], "Missing option '--settings'"),
+        (["init", "--dev", "--settings", "a.toml"], "No such option '--dev'"),
+        (["backup", "copy"], "Missing option '--settings'"),
+        (["backup", "--settings", "a.toml"], "Missing argument 'TARGET'"),
+        (["rekey", "--settings", "a.toml"], "give one of --new-key-file, --new-key-variable"),
+        (["rekey", "--settings", "a.toml", "--finish", "--new-key-file", "b"], "give one of --new-key-file"),
+        (["rekey", "--settings", "a.toml", "--finish", "--new-key-variable", ""], "give one of --new-key-file"),
         (["--settings", "a.toml", "--root-token", "t"], "--root-token is for --dev only"),
+        (["--dev", "--workers", "2"], "--workers needs a store that processes share"),
+        (["--settings", "a.toml", "--workers", "65"], "65 is not in the range 1<=x<=64"),
         (["--dev", "--listen", "here"], "here is not HOST:PORT"),
         (["--dev", "--provider", "127.0.0.1:8400"], "127.0.0.1:8400 must be an address such as http://HOST:PORT"),
         (["--settings", "a.toml", "--provider", ""], "must be an address such as http://HOST:PORT"),
-        (["--settings", "a.toml", "stop"], "unrecognized arguments: stop"),
+        (["--settings", "a.toml", "stop"], "Got unexpected extra argument (stop)"),
     ],
 )
 def test_options_that_make_no_sense_are_explained(
-    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], reason: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as exited:
-        read_options("server", arguments)
-    assert exited.value.code == 2
-    assert reason in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["server", *arguments])
+    assert main("trio_server", commands.Server(serve=unreachable, perform=unreachable)) == 2
+    stderr = capfd.readouterr().err
+    assert reason in stderr
+    assert stderr.count("\n") == 1
+
+
+def unreachable(*given: object) -> None:
+    raise AssertionError("it must not come to that")
+
+
+def test_a_key_of_an_empty_name_does_not_finish_the_change(settings: Path) -> None:
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    for option in ("--new-key-variable", "--new-key-command"):
+        failed = rekey(SERVERS[0], settings, option, "")
+        assert (failed.returncode, failed.stdout) == (1, "")

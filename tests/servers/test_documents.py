@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import click
 import pytest
 
 from cloudid_core.documents import reference
 from cloudid_core.errors import Code
+from cloudid_servers.cli.main import COMMANDS as LISTED
+from cloudid_servers.cli.main import USE, commands
 from cloudid_servers.command.documents import DOCS, PAGES, PARTS, printed
-from cloudid_servers.command.options import COMMANDS, read_options
 from cloudid_servers.provider_simulator.documents import page
 
 TEXT: Final = PAGES[0].read_text()
@@ -33,14 +35,22 @@ def test_the_printed_parts_are_those_of_the_code() -> None:
     assert sorted(name for text in texts for name in re.findall(r"<!-- printed: (\w+) -->", text)) == sorted(PARTS)
 
 
-@pytest.mark.parametrize("command", re.findall(r"^\| `python -m cloudid_servers\.SERVER (.*?)` \|", TEXT, re.MULTILINE))
+COMMANDS: Final = re.findall(r"^\| `cloudid (.*?)` \|", TEXT, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_commands_can_be_given(command: str) -> None:
-    read_options("server", command.split())
+    words = command.split()
+    found = commands.get_command(click.Context(commands), words.pop(0))
+    while isinstance(found, click.Group):
+        found = found.commands[words.pop(0)]
+    assert found is not None
+    found.make_context("cloudid", words)
 
 
-def test_every_command_is_shown() -> None:
-    for command in COMMANDS:
-        assert re.search(rf"servers\.SERVER {command} ", TEXT) or command == "serve"
+def test_every_command_of_an_operator_is_shown() -> None:
+    shown = {command.split()[0] for command in COMMANDS}
+    assert {listed.name for listed in LISTED if listed.section != USE} <= shown
 
 
 def test_the_error_codes_exist() -> None:

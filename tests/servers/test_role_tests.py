@@ -12,7 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from cloudid_servers.role_tests.program import TOKEN, main
+from cloudid_servers.role_tests.program import TOKEN
+from cloudid_servers.role_tests.program import test as command
+from cloudid_servers.terminal import run
 from tests.pages.blocks import blocks_of
 from tests.waiting import PATIENCE, PATIENT
 
@@ -53,28 +55,32 @@ CASES = [
 ROLES = {"web": {"bound_locations": ["westus2"], "bound_subscription_ids": SUBSCRIPTION}}
 
 
+def main(arguments: list[str]) -> int:
+    return run(command, "role_tests", arguments)
+
+
 def write(path: Path, **content: object) -> str:
     path.write_text(json.dumps(content))
     return str(path)
 
 
 def test_the_example_of_the_page_is_what_the_program_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     [source], [printed] = blocks_of("docs/role-tests.md", "toml"), blocks_of("docs/role-tests.md", "text")
     (tmp_path / "roles.toml").write_text(source.text)
     monkeypatch.chdir(tmp_path)
     assert main(["roles.toml"]) == 0
-    assert capsys.readouterr().out == printed.text
+    assert capfd.readouterr().out == printed.text
 
 
-def test_cases_that_go_as_expected_end_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cases_that_go_as_expected_end_with_0(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([write(tmp_path / "cases.json", cases=CASES), write(tmp_path / "roles.json", roles=ROLES)]) == 0
-    assert capsys.readouterr().out.endswith("6 cases, 0 otherwise than expected\n")
+    assert capfd.readouterr().out.endswith("6 cases, 0 otherwise than expected\n")
 
 
 def test_roles_of_a_file_need_no_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*given: object, **options: object) -> None:
         raise AssertionError("a socket")
@@ -82,7 +88,7 @@ def test_roles_of_a_file_need_no_network(
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     assert main([write(tmp_path / "all.json", cases=CASES, roles=ROLES)]) == 0
-    assert capsys.readouterr().err == ""
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -96,10 +102,10 @@ def test_roles_of_a_file_need_no_network(
     ],
 )
 def test_a_case_that_goes_otherwise_ends_with_1_and_says_why(
-    wrong: dict[str, Any], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    wrong: dict[str, Any], shown: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([write(tmp_path / "all.json", cases=[*CASES, wrong], roles=ROLES)]) == 1
-    told = capsys.readouterr().out
+    told = capfd.readouterr().out
     assert shown in told
     assert told.endswith("7 cases, 1 otherwise than expected\n")
 
@@ -109,24 +115,24 @@ def test_a_case_that_goes_otherwise_ends_with_1_and_says_why(
     [{}, {"cases": [{}]}, {"cases": CASES, "rolls": {}}, {"cases": [case("admitted", vmname="web")]}, {"roles": ROLES}],
 )
 def test_a_file_of_another_shape_ends_with_2(
-    content: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    content: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([write(tmp_path / "all.json", **content)]) == 2
-    assert capsys.readouterr().err.startswith("error: ")
+    assert capfd.readouterr().err.startswith("error: ")
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "nowhere.toml")]) == 2
-    assert "nowhere.toml" in capsys.readouterr().err
+    assert "nowhere.toml" in capfd.readouterr().err
     (tmp_path / "broken.toml").write_text("[")
     assert main([str(tmp_path / "broken.toml")]) == 2
-    assert "broken.toml" in capsys.readouterr().err
+    assert "broken.toml" in capfd.readouterr().err
 
 
-def test_a_role_stands_in_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_role_stands_in_one_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = [write(tmp_path / name, cases=CASES, roles=ROLES) for name in ("one.json", "two.json")]
     assert main(files) == 2
-    assert "defined twice" in capsys.readouterr().err
+    assert "defined twice" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("role", [{}, {"bound_locations": "westus2", "token_tll": 1}, {"bound_locations": "*"}])
@@ -136,7 +142,7 @@ def test_a_role_that_no_server_would_take_admits_nothing(role: dict[str, Any], t
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_the_roles_of_a_server_give_the_same_verdicts(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     files = [write(tmp_path / "all.json", cases=CASES, roles={})]
     with Running(server, "--dev", "--root-token", "hunter2", "--listen", "127.0.0.1:0") as running:
@@ -148,24 +154,24 @@ def test_the_roles_of_a_server_give_the_same_verdicts(
             client.post("auth/cloud/config", json=config).raise_for_status()
             client.post("auth/cloud/role/web", json=ROLES["web"]).raise_for_status()
         assert main([*files, "--server", running.url]) == 2
-        assert TOKEN in capsys.readouterr().err
+        assert TOKEN in capfd.readouterr().err
         monkeypatch.setenv(TOKEN, "wrong")
         assert main([*files, "--server", running.url]) == 2
-        assert "permission denied" in capsys.readouterr().err
+        assert "permission denied" in capfd.readouterr().err
         monkeypatch.setenv(TOKEN, "hunter2")
-        assert main([*files, "--server", running.url]) == 0, capsys.readouterr().out
+        assert main([*files, "--server", running.url]) == 0, capfd.readouterr().out
         assert main([*files, "--server", running.url, "--mount", "auth/nowhere"]) == 2
     assert main([*files, "--server", running.url]) == 2
-    assert "hunter2" not in "".join(capsys.readouterr())
+    assert "hunter2" not in "".join(capfd.readouterr())
 
 
 def test_a_server_that_is_no_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(TOKEN, "hunter2")
     for address in ("nowhere", "ftp://nowhere", "http://127.0.0.1:port"):
         assert main([write(tmp_path / "all.json", cases=CASES), "--server", address]) == 2
-        assert capsys.readouterr().err.startswith("error: ")
+        assert capfd.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.parametrize("module", [("cloudid_servers.role_tests",), *((server, "test-roles") for server in SERVERS)])

@@ -9,8 +9,9 @@ import pytest
 
 from cloudid_core.audit.chain import CLOSED, Chain
 from cloudid_core.audit.device import Device
-from cloudid_servers.audit.__main__ import main
+from cloudid_servers.audit.program import audit
 from cloudid_servers.audit.verify import Report, verify
+from cloudid_servers.terminal import run
 
 DEVICE = Device(name="file", type="file", key="5a" * 32)
 OTHER = Device(name="file", type="file", key="a5" * 32)
@@ -164,16 +165,20 @@ def test_forged_checkpoints_are_found() -> None:
     assert verify([("a.log", log())], checkpoints=[("anchor.log", [*kept, b"rubbish\n"])]).problems
 
 
-def test_the_command_tells_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def main(arguments: list[str]) -> int:
+    return run(audit, "audit", arguments)
+
+
+def test_the_command_tells_what_it_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "audit.log"
     path.write_bytes(b"".join(log()))
     assert main(["verify", str(path)]) == 0
-    told = capsys.readouterr().out
+    told = capfd.readouterr().out
     assert DEVICE.public_key in told
     assert "9 lines in 1 chains, 0 problems" in told
     path.write_bytes(b"".join(log()[:-1]))
     assert main(["verify", str(path), "--key", DEVICE.public_key.upper()]) == 1
-    assert "PROBLEM" in capsys.readouterr().out
+    assert "PROBLEM" in capfd.readouterr().out
     assert main(["verify", str(path), "--open-end"]) == 0
     assert main(["verify", str(tmp_path / "none")]) == 2
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cloudid_core.version import VERSION
+from cloudid_servers.cli.documents import page
 from cloudid_servers.cli.main import COMMANDS, SECTIONS, Listed, commands
 from cloudid_servers.terminal import Exit, Failed, run
 
@@ -48,6 +49,11 @@ def test_the_version_is_that_of_the_core() -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"cloudid {VERSION}\n", "")
 
 
+def test_the_page_is_what_the_commands_say() -> None:
+    """`make docs` prints it."""
+    assert (ROOT / "docs" / "commands.md").read_text() == page()
+
+
 def test_help_without_a_command_is_no_success() -> None:
     shown = cloudid()
     assert (shown.returncode, shown.stdout) == (Exit.UNUSABLE, "")
@@ -84,7 +90,7 @@ def test_what_is_not_understood_is_one_line(arguments: list[str], line: str, cap
         (Failed("do this"), Exit.FAILED, "error: do this\n"),
         (OSError(2, "No such file", "a"), Exit.FAILED, "error: [Errno 2] No such file: 'a'\n"),
         (ModuleNotFoundError("x", name="trio.abc"), Exit.FAILED, "pip install 'cloudid[trio]'\n"),
-        (KeyError("secret"), Exit.FAILED, "error: a bug of cloudid (KeyError): set CLOUDID_TRACEBACK=1"),
+        (KeyError("secret"), Exit.FAILED, "error: a bug of cloudid (KeyError at test_main.py:"),
         (BrokenPipeError(), Exit.FAILED, ""),
         (KeyboardInterrupt(), Exit.INTERRUPTED, ""),
     ],

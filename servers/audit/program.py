@@ -1,0 +1,73 @@
+"""The program: `python -m cloudid_servers.audit verify FILE …` and `cloudid audit verify FILE …`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import attrs
+import click
+
+from ..terminal import Exit, Format, Output, Unusable, with_output
+from .verify import Report
+from .verify import verify as judge
+
+
+@click.group()
+def audit() -> None:
+    """Verify audit logs, offline."""
+
+
+@audit.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--key", default="", metavar="HEX", help="The device's checkpoint_key, from GET sys/audit.")
+@click.option("--checkpoints", multiple=True, metavar="FILE", help="Checkpoints that were kept elsewhere.")
+@click.option("--open-end", is_flag=True, help="Accept a chain without an end: its process still runs, or was killed.")
+@with_output(Format.TABLE)
+def verify(files: Sequence[str], key: str, checkpoints: Sequence[str], open_end: bool, output: Output) -> int:
+    """Say whether audit logs are whole.
+
+    FILE: audit logs, in the order in which they were written. Exit code 1: a line was changed, added or removed.
+    """
+    try:
+        with ExitStack() as opened:
+            logs = [(name, opened.enter_context(open(name, "rb"))) for name in files]
+            anchors = [(name, opened.enter_context(open(name, "rb"))) for name in checkpoints]
+            report = judge(logs, key=key, checkpoints=anchors, accepts_open_end=open_end)
+    except OSError as error:
+        raise Unusable(str(error)) from None
+    output.text("\n".join(_lines(report, key)), _record(report))
+    return Exit.FAILED if report.problems else Exit.DONE
+
+
+def _lines(report: Report, key: str) -> list[str]:
+    lines = [f"PROBLEM {problem}" for problem in report.problems]
+    lines += [f"note {note}" for note in report.notes]
+    for chain in report.chains.values():
+        end = "closed" if chain.is_closed else "no end"
+        lines.append(f"chain {chain.id}: {chain.last} lines, {end}, {chain.process}")
+    keys = {chain.key for chain in report.chains.values() if chain.key}
+    if not key and keys:
+        shown = ", ".join(sorted(keys))
+        lines.append(f"signed with {shown}: compare it with checkpoint_key of GET sys/audit, or give --key")
+    lines.append(f"{report.lines} lines in {len(report.chains)} chains, {len(report.problems)} problems")
+    return lines
+
+
+def _record(report: Report) -> dict[str, object]:
+    """The report for a program."""
+    return {
+        "lines": report.lines,
+        "problems": [attrs.asdict(problem) for problem in report.problems],
+        "notes": [attrs.asdict(note) for note in report.notes],
+        "chains": [
+            {
+                "id": chain.id,
+                "lines": chain.last,
+                "closed": chain.is_closed,
+                "key": chain.key,
+                "process": chain.process,
+            }
+            for chain in report.chains.values()
+        ],
+    }

@@ -1,0 +1,206 @@
+"""`check`: looks at settings and at what they name, and starts nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from stat import S_IMODE
+from typing import Final, TypeAlias
+
+import attrs
+import click
+from attrs import frozen
+from cryptography import x509
+
+from cloudid_core.auth_method import config as auth_method
+from cloudid_core.errors import CloudidError
+from cloudid_core.forms.environment import FALLBACK, OVERRIDE, effective
+from cloudid_core.forms.fields import fields_of
+from cloudid_core.secrets_engine import config as secrets_engine
+from cloudid_core.values.secret import Secret
+
+from ..host.proxies import Proxies
+from ..machine.platform_identity import Platform
+from ..processes.listeners import bind
+from ..settings import master_key
+from ..settings.safety import OTHERS, doubts
+from ..settings.settings import MASTER_KEY_VARIABLE, SettingsError, SettingsFile, read_settings
+from ..terminal import Exit, Format, Output, table, with_output
+from .bootstrap import database_of, tls_context
+
+OK: Final = "ok"
+NOTE: Final = "note"
+UNSAFE: Final = "UNSAFE"
+WRONG: Final = "WRONG"
+FORMS: Final = (auth_method.Config, secrets_engine.Config)
+EXPIRES_SOON: Final = timedelta(days=14)
+Found: TypeAlias = Iterator[tuple[str, str]]
+"""Results, each with what was found."""
+
+LIKE: Final = 0.85
+"""How like a variable must be to one of ours to be taken for it; 1: equal."""
+HEADS: Final = ("result", "check", "found")
+
+
+@frozen
+class Finding:
+    """What one look found. `found` holds no secret, and says what mends it where something is to be mended."""
+
+    result: str
+    check: str
+    found: str
+
+
+@click.command()
+@click.option(
+    "--settings", type=click.Path(path_type=Path), metavar="FILE", required=True, help="TOML file with settings."
+)
+@with_output(Format.TABLE)
+def check(settings: Path, output: Output) -> int:
+    """Look at settings and what they name, without starting a server.
+
+    Exit code 1: a server would not start, or would be unsafe. The store is not opened, and a database is not asked.
+    """
+    found = list(findings(settings))
+    rows = [(finding.result, finding.check, finding.found) for finding in found]
+    output.text(table(rows, HEADS), [attrs.asdict(finding) for finding in found])
+    return Exit.FAILED if any(finding.result in (UNSAFE, WRONG) for finding in found) else Exit.DONE
+
+
+def findings(path: Path) -> Iterator[Finding]:
+    """All looks at a settings file, the first first. They end with a file that cannot be read."""
+    try:
+        file = read_settings(path)
+    except SettingsError as error:
+        yield Finding(WRONG, "settings", str(error))
+        return
+    yield Finding(OK, "settings", str(path))
+    for name, look in LOOKS.items():
+        try:
+            for result, found in look(file):
+                yield Finding(result, name, found)
+        except (SettingsError, CloudidError, OSError) as error:
+            yield Finding(WRONG, name, str(error))
+    for problem, occurrence in doubts(file.server).items():
+        yield Finding(UNSAFE, problem.name.lower(), f"{problem.text(occurrence)}: {problem.remedy(occurrence)}")
+
+
+def _environment(file: SettingsFile) -> Found:
+    """The variables that change the configurations of mounts."""
+    given = {
+        name: Secret(value) for name, value in os.environ.items() if name.startswith((OVERRIDE, FALLBACK)) and value
+    }
+    known = {
+        prefix + row.env for form in FORMS for row in fields_of(form) if row.env for prefix in (OVERRIDE, FALLBACK)
+    }
+    for form in FORMS:
+        effective(form(), given)
+    used = sorted(known & set(given))
+    yield OK, f"configurations take {', '.join(used)}" if used else "no variable changes a configuration"
+    for name in sorted(set(given) - known):
+        for meant in get_close_matches(name, known, 1, LIKE):
+            yield NOTE, f"{name} has no effect: is {meant} meant?"
+    Proxies.of(file.server, Platform.of(file.server.metadata_address, os.environ).addresses)
+
+
+def _listen(file: SettingsFile) -> Found:
+    for listener in bind(file.server):
+        listener.close()
+    yield OK, f"{file.server.scheme}://{file.server.listen}"
+
+
+def _store(file: SettingsFile) -> Found:
+    server = file.server
+    if server.is_in_database:
+        yield OK, f"{database_of(server)}; it was not asked"
+        return
+    store = Path(server.store)
+    if not store.parent.is_dir():
+        yield WRONG, f"the folder {store.parent} does not exist: make it, for the server's user only"
+    elif not os.access(store.parent, os.W_OK | os.X_OK):
+        yield WRONG, f"the folder {store.parent} cannot be written: SQLite makes files beside the store"
+    elif not store.exists():
+        yield NOTE, f"{server.store_name} does not exist yet: run init"
+    elif not os.access(store, os.R_OK | os.W_OK):
+        yield WRONG, f"{server.store_name} cannot be read and written by this user"
+    else:
+        yield OK, server.store_name
+
+
+def _master_key(file: SettingsFile) -> Found:
+    server, store = file.server, Path(file.server.store)
+    is_from_file = not (os.environ.get(MASTER_KEY_VARIABLE) or server.master_key_command)
+    if is_from_file and not Path(server.key_file).exists() and not server.is_in_database and not store.exists():
+        yield NOTE, f"{server.key_file} does not exist yet: init makes it"
+        return
+    master_key.find(server)
+    yield OK, server.key_file if is_from_file else "given by the environment or a command"
+
+
+def _certificate(file: SettingsFile) -> Found:
+    server = file.server
+    if not server.tls_certificate:
+        yield OK, "none: plain HTTP"
+        return
+    tls_context(server)
+    leaf = x509.load_pem_x509_certificates(Path(server.tls_certificate).read_bytes())[0]
+    ends, now = leaf.not_valid_after_utc, datetime.now(UTC)
+    text = f"{server.tls_certificate}, until {ends:%Y-%m-%d %H:%M} UTC"
+    if ends < now or leaf.not_valid_before_utc > now:
+        yield WRONG, f"{text}: it is not valid now"
+    else:
+        yield (NOTE, f"{text}: renew it, SIGHUP loads it") if ends - now < EXPIRES_SOON else (OK, text)
+    yield from _only_for_owner(server.tls_key)
+
+
+def _permissions(file: SettingsFile) -> Found:
+    """Files and folders whose contents or names others could change or read."""
+    server = file.server
+    folders = {
+        str(Path(path).parent) for path in (server.key_file, *(() if server.is_in_database else (server.store,)))
+    }
+    for folder in sorted(folders):
+        mode = _mode(folder)
+        if mode & 0o022 and not mode & 0o1000:
+            yield UNSAFE, f"others may replace files in {folder} (mode {mode:04o}): run chmod go-w {folder}"
+    if server.store_password_file:
+        yield from _only_for_owner(server.store_password_file)
+
+
+def _audit(file: SettingsFile) -> Found:
+    for device in file.audit:
+        path = device.options.get("file_path", "")
+        if path.startswith("/") and not os.access(Path(path).parent, os.W_OK | os.X_OK):
+            yield WRONG, f"the folder of {path} does not exist or cannot be written"
+        else:
+            yield OK, f"{device.name} of type {device.type}"
+    if not file.audit:
+        yield NOTE, "the settings declare no device: GET sys/audit lists those that requests made"
+    command = file.server.audit_checkpoint_command
+    if command and not shutil.which(command[0]):
+        yield WRONG, f"the program {command[0]} of audit_checkpoint_command cannot be found"
+
+
+def _only_for_owner(path: str) -> Found:
+    if mode := _mode(path) & OTHERS:
+        yield UNSAFE, f"others may read or write {path} (mode {mode:04o}): run chmod 600 {path}"
+
+
+def _mode(path: str) -> int:
+    """Raises `OSError`."""
+    return S_IMODE(os.stat(path).st_mode)
+
+
+LOOKS: Final[Mapping[str, Callable[[SettingsFile], Found]]] = {
+    "environment": _environment,
+    "listen": _listen,
+    "store": _store,
+    "master key": _master_key,
+    "certificate": _certificate,
+    "permissions": _permissions,
+    "audit": _audit,
+}

@@ -1,0 +1,309 @@
+"""The commands that run a server and keep its store: each has its options and its help here, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import click
+from attrs import frozen
+
+from cloudid_core.context.keyring import add_master_key, drop_other_master_keys
+from cloudid_core.initialise import (
+    confirm_root_token,
+    initialise,
+    is_initialised,
+    make_root_token,
+    was_root_token_shown,
+)
+from cloudid_core.run import run
+from cloudid_core.values.secret import Secret
+
+from ..audit.files import make_folder
+from ..host.host import Host
+from ..logs.logs import open_log
+from ..machine import streams
+from ..machine.service_manager import ServiceManager
+from ..processes.listeners import bind
+from ..processes.workers import Supervisor, Worker
+from ..settings import master_key
+from ..settings.safety import refuse_doubts
+from ..settings.settings import (
+    ServerSettings,
+    SettingsError,
+    SettingsFile,
+    http_address,
+    parse_address,
+    read_file,
+    read_settings,
+)
+from ..stores import Store
+from ..stores.backup import back_up
+from ..stores.copying import copy_store as copy
+from ..terminal import show_progress, with_reasons
+from .bootstrap import Setup, file_of, open_store, set_up, url_of
+from .options import Options
+
+MOST_WORKERS: Final = 64
+
+Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
+"""Does some work on a host over a store."""
+
+
+@frozen
+class Server:
+    """A server that the commands run. `serve` returns when it was told to stop."""
+
+    serve: Callable[[Setup], None]
+    perform: Perform
+
+
+Load: TypeAlias = Callable[[], Server]
+"""The object of a command's context: imports the server."""
+
+
+def _server() -> Server:
+    load: Load = click.get_current_context().obj
+    return load()
+
+
+def _listen(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    try:
+        if value is not None:
+            parse_address(value)
+    except SettingsError as error:
+        raise click.BadParameter(str(error)) from None
+    return value
+
+
+def _provider(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else http_address(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value} {error}") from None
+
+
+FILE: Final = click.Path(path_type=Path)
+SETTINGS: Final = partial(click.option, "--settings", type=FILE, metavar="FILE", help="TOML file with settings.")
+LISTEN: Final = click.option(
+    "--listen", callback=_listen, metavar="HOST:PORT", help="Address to listen on. Default: 127.0.0.1:8200."
+)
+PROVIDER: Final = click.option(
+    "--provider",
+    callback=_provider,
+    metavar="URL",
+    help="Address of a provider simulator that stands for every environment.",
+)
+ROOT_TOKEN: Final = partial(
+    click.option, "--root-token", type=Secret, metavar="TOKEN", help="The root token. Default: random."
+)
+
+
+@click.command()
+@SETTINGS()
+@LISTEN
+@PROVIDER
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MOST_WORKERS),
+    metavar="N",
+    default=1,
+    help=f"Processes that serve together, 1 to {MOST_WORKERS}; more than one needs a store in PostgreSQL.",
+)
+@click.option("--dev", "is_dev", is_flag=True, hidden=True)
+@ROOT_TOKEN(hidden=True)
+def serve(settings: Path | None, workers: int, is_dev: bool, root_token: Secret | None, **given: str | None) -> int:
+    """Serve requests until SIGTERM.
+
+    SIGHUP reloads certificate, log level and audit files. For trying things out there is `dev`, or here `--dev`
+    [--root-token TOKEN], which sets nothing up.
+    """
+    if not is_dev and settings is None:
+        raise click.UsageError("--settings FILE is needed; to try things out without, use dev")
+    if root_token and not is_dev:
+        raise click.UsageError("--root-token is for --dev only")
+    if workers > 1 and is_dev:
+        raise click.UsageError("--workers needs a store that processes share, which --dev does not have")
+    options = Options(is_dev=is_dev, settings=settings, root_token=root_token or Secret(), **_texts(given))
+    if workers > 1:
+        return _serve_with_workers(options, workers, _server())
+    _serve(options, _server())
+    return 0
+
+
+@click.command()
+@SETTINGS()
+@LISTEN
+@PROVIDER
+@ROOT_TOKEN()
+def dev(settings: Path | None, root_token: Secret | None, **given: str | None) -> None:
+    """Serve a first try: all in memory, on a simulated cloud.
+
+    Nothing has to be installed or written before, and nothing is left behind. It prints what to type next.
+    """
+    _serve(Options(is_dev=True, settings=settings, root_token=root_token or Secret(), **_texts(given)), _server())
+
+
+def _texts(given: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _serve(
+    options: Options,
+    server: Server,
+    worker: Worker | None = None,
+) -> None:
+    """Signals that come before the server handles them, or when it has ended, do no harm."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with set_up(options, worker) as setup:
+        server.serve(setup)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _serve_with_workers(options: Options, count: int, program: Server) -> int:
+    """Everything that is opened is opened by the workers: two processes cannot share a connection."""
+    file = file_of(options)
+    server = file.server
+    if not server.is_in_database:
+        raise SettingsError(
+            "several workers need a store that processes can share: a PostgreSQL database, as in "
+            '[server] store = "postgresql://USER@HOST/DATABASE"'
+        )
+    sockets = bind(server)
+    url = url_of(server, *sockets[0].getsockname()[:2])
+
+    def work(worker: Worker) -> int:
+        return with_reasons(lambda: _serve(options, program, worker))
+
+    def announce() -> None:
+        streams.write(streams.STDOUT, f"listening on {url}\n")
+
+    log = open_log(server.log_level, log_format=server.log_format)
+    return Supervisor(count, sockets, work, announce, log, ServiceManager(os.environ)).run()
+
+
+@click.command()
+@SETTINGS(required=True)
+@click.option(
+    "--new-root-token",
+    is_flag=True,
+    help="Print another root token for a store that is initialised: the first was lost or never shown.",
+)
+def init(settings: Path, new_root_token: bool) -> None:
+    """Prepare a store and its key file, and print the root token, once."""
+    file = read_settings(settings)
+    if not new_root_token:
+        refuse_doubts(file.server)
+    with closing(open_store(file.server, is_new=not new_root_token)) as store:
+        for folder in file.server.audit_folders:
+            make_folder(folder)
+        _server().perform(lambda host: run(_show_root_token(file, is_new=new_root_token), host), store)
+
+
+async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:
+    """Prepare the store, or make another root token for it; print the token, and note that it was printed."""
+    if is_new:
+        root_token = await make_root_token(file.settings(master_key.find(file.server)))
+    elif not await is_initialised():
+        root_token = await initialise(file.settings(master_key.find_or_make(file.server)))
+    elif await was_root_token_shown():
+        raise SettingsError(
+            f"{file.server.store_name} is already initialised; for a lost root token: init --new-root-token"
+        )
+    else:
+        raise SettingsError(
+            f"{file.server.store_name} is initialised, but its root token was never shown: run init --new-root-token"
+        )
+    if not streams.write(streams.STDOUT, f"root token: {root_token.reveal()}\n"):
+        raise SettingsError("the root token cannot be written to stdout: run init --new-root-token")
+    await confirm_root_token()
+
+
+@click.command()
+@SETTINGS(required=True)
+@click.argument("target", type=FILE)
+def backup(settings: Path, target: Path) -> None:
+    """Write a consistent copy of the store to TARGET, also while it is served.
+
+    TARGET must not exist. For SQLite stores; a database has tools of its own.
+    """
+    server = read_settings(settings).server
+    if server.is_in_database:
+        raise SettingsError("backup is for SQLite stores; back up a database with its own tools, such as pg_dump")
+    back_up(Path(server.store), target, server.store_name, show_progress)
+
+
+@click.command()
+@SETTINGS(required=True)
+@click.option("--new-key-file", type=FILE, metavar="FILE", help="File with the new key; made if there is none.")
+@click.option("--new-key-variable", metavar="NAME", help="Environment variable with the new key.")
+@click.option("--new-key-command", metavar="COMMAND", help="Command that prints the new key.")
+@click.option("--finish", is_flag=True, help="Let only the key of the settings open the store from now on.")
+def rekey(
+    settings: Path, new_key_file: Path | None, new_key_variable: str | None, new_key_command: str | None, finish: bool
+) -> None:
+    """Change the master key, in two steps.
+
+    The first lets a new key open the store too. When the settings name it and servers were restarted, --finish lets no
+    other open it: at every instant a known key opens the store.
+    """
+    if sum(given is not None for given in (new_key_file, new_key_variable, new_key_command)) + finish != 1:
+        raise click.UsageError("give one of --new-key-file, --new-key-variable, --new-key-command and --finish")
+    file = read_settings(settings)
+    known = file.settings(master_key.find(file.server))
+    new = _new_master_key(new_key_file, new_key_variable, new_key_command)
+    if new == known.master_key:
+        raise SettingsError("this is the master key of the settings already: name another")
+    if new is None:
+        told = "only this master key opens the store now; older copies of the store still need the old one"
+    else:
+        told = "both master keys open the store; name the new one in the settings, restart, then run rekey --finish"
+    with closing(open_store(file.server)) as store:
+        program = drop_other_master_keys(known) if new is None else add_master_key(known, new)
+        _server().perform(lambda host: run(program, host), store)
+    streams.write(streams.STDOUT, f"{told}\n")
+
+
+def _new_master_key(file: Path | None, variable: str | None, command: str | None) -> Secret | None:
+    """The key that is named; `None` if none is. Raises `SettingsError`."""
+    if file is not None:
+        master_key.make_file(file)
+        return master_key.from_file(file)
+    if variable is not None:
+        return master_key.from_variable(variable)
+    return None if command is None else master_key.from_command(command)
+
+
+@click.command("copy-store")
+@SETTINGS(required=True)
+@click.argument("target", type=FILE)
+def copy_store(settings: Path, target: Path) -> None:
+    """Copy the store into another, empty one, and compare both.
+
+    TARGET is the settings file of the other store. No server may use either of them.
+    """
+    files = (read_settings(settings), read_file(target))
+    if len({_place_of(file.server) for file in files}) == 1:
+        raise SettingsError("both settings files name the same store")
+    try:
+        master_keys = {master_key.find(file.server).reveal() for file in files}
+    except SettingsError:
+        master_keys = set()
+    if len(master_keys) != 1:
+        raise SettingsError("both settings files must name the same master key: it opens what is copied")
+    with (
+        closing(open_store(files[0].server, is_exclusive=True)) as source,
+        closing(open_store(files[1].server, is_new=True, is_exclusive=True)) as other,
+    ):
+        count = _server().perform(lambda host: copy(host, source, other, show_progress), other)
+    streams.write(streams.STDOUT, f"copied and compared: {count} entries\n")
+
+
+def _place_of(server: ServerSettings) -> str:
+    return server.store if server.is_in_database else os.path.realpath(server.store)

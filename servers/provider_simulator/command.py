@@ -1,0 +1,62 @@
+"""The command: `python -m cloudid_servers.provider_simulator` and `cloudid simulate`."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+
+from .server import start
+from .simulator import Simulator
+
+STOP_SIGNALS: Final = {signal.SIGINT, signal.SIGTERM}
+
+
+def _address(ctx: click.Context, option: click.Parameter, text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise click.BadParameter(f"{text!r} is not HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+@click.command()
+@click.option(
+    "--listen",
+    callback=_address,
+    default="127.0.0.1:8400",
+    metavar="HOST:PORT",
+    help="Default: 127.0.0.1:8400; port 0: any free port.",
+)
+@click.option("--seed", type=int, default=0, metavar="N", help="The same seed makes the same cloud.")
+@click.option("--tls", is_flag=True, help="Serve over TLS with a new certificate, whose path is printed.")
+@click.option("--allow-remote", is_flag=True, help="Listen on an address that other machines can reach.")
+def simulate(listen: tuple[str, int], seed: int, tls: bool, allow_remote: bool) -> None:
+    """Serve a simulated cloud, until a signal stops it."""
+    host, port = listen
+    if not (allow_remote or _is_loopback(host)):
+        raise click.UsageError(
+            f"Other machines can reach {host}, and the simulator requires no sign-in. To allow that: --allow-remote"
+        )
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # before any thread starts: they inherit it
+    with ExitStack() as opened:
+        certificate = Path(opened.enter_context(TemporaryDirectory()), "certificate.pem") if tls else None
+        try:
+            running = opened.enter_context(start(Simulator(seed), host, port, certificate))
+        except OSError as error:
+            raise click.ClickException(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        if certificate:
+            click.echo(f"certificate: {certificate}")
+        click.echo(f"listening on {running.url}")
+        signal.sigwait(STOP_SIGNALS)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

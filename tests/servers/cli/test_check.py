@@ -1,0 +1,148 @@
+"""`check`: each look at the settings, with what it finds good, unsafe and wrong; and nothing is made or opened."""
+
+from __future__ import annotations
+
+import json
+import socket
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cloudid_servers.cli.main import commands
+from cloudid_servers.terminal import Exit
+
+from ..certificates import write_certificate
+
+KEY = "ab" * 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings that are good, of a store that was prepared."""
+    for name in ("cloudid.sqlite", "cloudid.key"):
+        path = tmp_path / name
+        path.write_text(KEY)
+        path.chmod(0o600)
+    monkeypatch.delenv("CLOUDID_MASTER_KEY", raising=False)
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+def checked(folder: Path, server: str = "", rest: str = "") -> tuple[int, dict[str, list[tuple[str, str]]]]:
+    """The exit code, and the results and texts of each check."""
+    path = folder / "cloudid.toml"
+    listen = "" if "listen" in server else 'listen = "127.0.0.1:0"\n'
+    path.write_text(f"[server]\n{listen}{server}\n{rest}")
+    before = sorted(folder.iterdir())
+    ran = CliRunner().invoke(commands, ["check", "--settings", str(path), "--format", "json"], standalone_mode=False)
+    assert sorted(folder.iterdir()) == before
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in json.loads(ran.stdout):
+        found.setdefault(row["check"], []).append((row["result"], row["found"]))
+    code: Any = ran.return_value
+    return code, found
+
+
+def test_good_settings_end_with_0(folder: Path) -> None:
+    code, found = checked(folder)
+    assert code == Exit.DONE
+    assert {result for rows in found.values() for result, _ in rows} <= {"ok", "note"}
+    assert list(found) == ["settings", "environment", "listen", "store", "master key", "certificate", "audit"]
+
+
+def test_people_get_a_table(folder: Path) -> None:
+    (folder / "cloudid.toml").write_text('[server]\nlisten = "127.0.0.1:0"\n')
+    ran = CliRunner().invoke(commands, ["check", "--settings", str(folder / "cloudid.toml")])
+    assert ran.stdout.splitlines()[0].split() == ["result", "check", "found"]
+
+
+def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
+    for name in ("cloudid.sqlite", "cloudid.key"):
+        (folder / name).unlink()
+    code, found = checked(folder)
+    assert code == Exit.DONE
+    assert [found[name][0][0] for name in ("store", "master key")] == ["note", "note"]
+
+
+@pytest.mark.parametrize(
+    "server, rest, check, result, text",
+    [
+        ('listen = "nowhere"', "", "settings", "WRONG", "nowhere is not HOST:PORT"),
+        ("color = 1", "", "settings", "WRONG", '"color" is unknown'),
+        ('listen = "203.0.113.1:0"', "", "listen", "WRONG", "cannot listen on 203.0.113.1:0"),
+        ('store = "away/s.sqlite"', "", "store", "WRONG", "does not exist: make it"),
+        ('key_file = "missing.key"', "", "master key", "WRONG", "restore it"),
+        ('key_file = "short.key"', "", "master key", "WRONG", "does not hold 64"),
+        ('tls_certificate = "c.pem"\ntls_key = "c.pem"', "", "certificate", "WRONG", "cannot be used"),
+        ('audit_checkpoint_command = ["no-such-program"]', "", "audit", "WRONG", "no-such-program"),
+        ("", '[audit.a]\ntype = "file"\nfile_path = "away/a.log"', "audit", "WRONG", "does not exist"),
+        ('store = "postgresql://u:hunter2@h/d@"', "", "store", "WRONG", "address"),
+        ('listen = "0.0.0.0:0"', "", "plain_http", "UNSAFE", "tls_certificate"),
+    ],
+)
+def test_what_is_wrong_is_found(folder: Path, server: str, rest: str, check: str, result: str, text: str) -> None:
+    (folder / "short.key").write_text("ab")
+    (folder / "short.key").chmod(0o600)
+    code, found = checked(folder, server, rest)
+    assert code == Exit.FAILED
+    assert [row for row in found[check] if row[0] == result and text in row[1]], found
+    assert "hunter2" not in str(found)
+
+
+def test_what_others_can_use_is_unsafe(folder: Path) -> None:
+    (folder / "cloudid.sqlite").chmod(0o640)
+    (folder / "password").write_text("hunter2")
+    (folder / "password").chmod(0o644)
+    folder.chmod(0o777)
+    code, found = checked(folder, 'store_password_file = "password"')
+    folder.chmod(0o700)
+    assert code == Exit.FAILED
+    assert {name for name, rows in found.items() for result, _ in rows if result == "UNSAFE"} == {
+        "permissions",
+        "store_shared",
+    }
+    assert [text.partition("run ")[2] for _, text in found["permissions"]] == [
+        f"chmod go-w {folder}",
+        f"chmod 600 {folder / 'password'}",
+    ]
+
+
+def test_a_database_is_named_without_its_password(folder: Path) -> None:
+    code, found = checked(folder, 'store = "postgresql://u:hunter2@127.0.0.1:1/d"')
+    assert (code, found["store"]) == (Exit.DONE, [("ok", "postgresql://u@127.0.0.1:1/d; it was not asked")])
+
+
+def test_variables_are_read_as_a_server_reads_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUD_TENANT_ID", "not a tenant")
+    monkeypatch.setenv("CLOUD_TENANTID", "x")
+    code, found = checked(folder)
+    assert (code, "CLOUD_TENANT_ID" in found["environment"][0][1]) == (Exit.FAILED, True)
+    monkeypatch.setenv("CLOUD_TENANT_ID", "6b2d7a3e-0f2c-4a71-9d54-8a2b8f0c1d11")
+    code, found = checked(folder)
+    assert code == Exit.DONE
+    assert found["environment"] == [
+        ("ok", "configurations take CLOUD_TENANT_ID"),
+        ("note", "CLOUD_TENANTID has no effect: is CLOUD_TENANT_ID meant?"),
+    ]
+
+
+@pytest.mark.parametrize("days, result", [(-1, "WRONG"), (1, "note"), (100, "ok")])
+def test_a_certificate_is_told_with_its_end(folder: Path, days: int, result: str) -> None:
+    write_certificate(folder, "localhost", timedelta(days=days))
+    (folder / "key.pem").chmod(0o600)
+    tls = 'tls_certificate = "cert.pem"\ntls_key = "key.pem"'
+    code, found = checked(folder, tls)
+    assert (code, found["certificate"][0][0]) == (Exit.FAILED if result == "WRONG" else Exit.DONE, result)
+    (folder / "key.pem").chmod(0o644)
+    code, found = checked(folder, tls)
+    assert (code, found["certificate"][1][0]) == (Exit.FAILED, "UNSAFE")
+
+
+def test_an_address_that_is_taken_is_found(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, found = checked(folder, f'listen = "127.0.0.1:{port}"')
+    assert (code, found["listen"][0][0]) == (Exit.FAILED, "WRONG")
