@@ -32,6 +32,14 @@ RUN_TESTS = $(BIN)/python -m pytest -n auto --dist worksteal
 # $(call quietly,command): prints the command's output only when it fails.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; echo 'failed: $(1)' >&2; exit 1; }
 
+# $(call told,command,count): a line for each package that pip gets, and all that it says when it fails.
+told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log | { n=0; while read -r word name rest; do \
+	case $$word in \
+		Collecting) n=$$((n + 1)); echo "  $$n of $(2): $$name" >&2;; \
+		Installing) echo '  installing them ...' >&2;; \
+		exit) [ "$$name" -eq 0 ] || { cat $(VENV)/pip.log >&2; exit 1; };; \
+	esac; done; }
+
 .DEFAULT_GOAL := help
 .PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak terraform docs bench \
 	figures wheel dist release lock clean
@@ -134,6 +142,6 @@ $(VENV)/.ready-%: requirements/%.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
 	@echo 'Setting up $(VENV) ...' >&2
 	@$(call quietly,$(PYTHON) -m venv $(VENV))
-	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $<)
+	@$(call told,$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $<,$$(grep -c == $<))
 	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .)
 	@touch $@

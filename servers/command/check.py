@@ -28,7 +28,7 @@ from ..machine.platform_identity import Platform
 from ..processes.listeners import bind
 from ..settings import master_key
 from ..settings.safety import OTHERS, doubts
-from ..settings.settings import MASTER_KEY_VARIABLE, SettingsError, SettingsFile, read_settings
+from ..settings.settings import SettingsError, SettingsFile, read_settings
 from ..terminal import Exit, Format, Output, table, with_output
 from .bootstrap import database_of, tls_context
 
@@ -132,13 +132,12 @@ def _store(file: SettingsFile) -> Found:
 
 
 def _master_key(file: SettingsFile) -> Found:
-    server, store = file.server, Path(file.server.store)
-    is_from_file = not (os.environ.get(MASTER_KEY_VARIABLE) or server.master_key_command)
-    if is_from_file and not Path(server.key_file).exists() and not server.is_in_database and not store.exists():
-        yield NOTE, f"{server.key_file} does not exist yet: init makes it"
+    server, key_file = file.server, master_key.key_file(file.server)
+    if key_file and not (key_file.exists() or server.is_in_database or Path(server.store).exists()):
+        yield NOTE, f"{key_file} does not exist yet: init makes it"
         return
     master_key.find(server)
-    yield OK, server.key_file if is_from_file else "given by the environment or a command"
+    yield OK, str(key_file or "given by the environment, a command or the service manager")
 
 
 def _certificate(file: SettingsFile) -> Found:

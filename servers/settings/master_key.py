@@ -43,9 +43,15 @@ def find(server: ServerSettings) -> Secret:
 
 def find_or_make(server: ServerSettings) -> Secret:
     """The key of a store that is to be initialised: the one that is there, or a new one in a new key file."""
-    if not (os.environ.get(MASTER_KEY_VARIABLE) or server.master_key_command or _credential()):
-        make_file(Path(server.key_file))
+    if (file := key_file(server)) is not None:
+        make_file(file)
     return find(server)
+
+
+def key_file(server: ServerSettings) -> Path | None:
+    """The file of the settings that the key is in; `None` where environment, command or credential have it."""
+    is_elsewhere = os.environ.get(MASTER_KEY_VARIABLE) or server.master_key_command or _credential()
+    return None if is_elsewhere else Path(server.key_file)
 
 
 def _credential() -> Path | None:
