@@ -12,12 +12,12 @@ import click
 
 from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
-from cloudid_core.values.secret import Secret
 
+from ..client import Address, Service, find_token
 from ..terminal import Exit, Format, Output, Unusable, table, with_output
 from .cases import Case, read_suite
 from .offline import Offline
-from .online import Online, ServerError
+from .online import Online
 from .verdict import Verdict
 
 TOKEN: Final = "CLOUDID_TOKEN"
@@ -49,9 +49,11 @@ def test(files: Sequence[Path], server: str, mount: str, ca: str, output: Output
         suite = read_suite(files)
         decider: Decider = Offline(suite, time.time())
         if server:
-            if TOKEN not in os.environ:
-                raise ServerError(f"--server needs a token in the environment variable {TOKEN}")
-            decider = Online(server, mount, Secret(os.environ[TOKEN]), ca)
+            token = find_token(os.environ)
+            if not token:
+                raise Unusable(f"--server needs a token, in the environment variable {TOKEN} or from cloudid login")
+            trusted = {"CLOUDID_CACERT": ca} if ca else {}
+            decider = Online(Service(Address.of({**os.environ, **trusted}, server), token), mount)
         results = [(case, decider.decide(case)) for case in suite.cases]
     except CloudidError as error:
         raise Unusable(str(error)) from error
