@@ -50,9 +50,3 @@ def parse(text: str) -> list[Block]:
         )
         for found in _BLOCK.finditer(text)
     ]
-
-
-def shown_below(page: str, command: str) -> str:
-    """What a page shows below a command."""
-    [shown] = [block.text for block in blocks_of(page, "console") if block.text.startswith(f"$ {command} ")]
-    return shown.partition("\n")[2]

@@ -102,6 +102,7 @@ class Place:
             "VAULT_TOKEN": self.root_token,
             "SIMULATOR": self.simulator,
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": self.machine,
+            "PYTHONPATH": str(ROOT),
         }
 
     @property
@@ -150,7 +151,7 @@ def _steps(block: Block) -> Iterator[Step]:
     elif "the server" in block.marks:
         yield Shown("\n".join(line for line in block.text.splitlines() if not line.startswith("$ ")), block.line)
     elif block.language == "console":
-        yield from _commands(block)
+        yield from commands(block)
     elif block.language not in SHOWN:
         raise PageIsWrong(f"line {block.line}: a block of {block.language} needs a mark that says what becomes of it")
 
@@ -162,7 +163,8 @@ def _require_test(name: str) -> None:
         raise PageIsWrong(f"there is no test {name}")
 
 
-def _commands(block: Block) -> Iterator[Command]:
+def commands(block: Block) -> Iterator[Command]:
+    """The commands of a block of `console`, with what it shows below each."""
     lines = block.text.splitlines()
     starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
     if starts[:1] != [0]:
@@ -201,7 +203,7 @@ def script_of(steps: list[Step]) -> str:
 def outputs(steps: list[Step], folder: Path, environment: Mapping[str, str]) -> list[tuple[str, int]]:
     """What each command of a page prints to a terminal when all are run in a folder, and its status."""
     programs = (str(PROGRAMS), str(Path(sys.executable).parent), os.environ["PATH"])
-    reader = {"PATH": os.pathsep.join(programs), "HOME": str(folder), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
+    reader = {"PATH": os.pathsep.join(programs), "HOME": str(folder), "LANG": "C.UTF-8"}
     *pairs, rest = _on_terminal(script_of(steps), folder, {**reader, "TERM": "dumb", **environment}).split(_END)
     if len(pairs) != 2 * sum(isinstance(step, Command) for step in steps):
         raise PageIsWrong(f"the shell ended after {len(pairs) // 2} commands: {rest}")

@@ -9,8 +9,8 @@ import pytest
 
 from tests.servers.running import SERVERS
 
-from .blocks import ROOT
-from .runner import check, missing_programs, place
+from .blocks import ROOT, blocks_of
+from .runner import Command, check, commands, missing_programs, place, steps_of
 
 pytestmark = pytest.mark.one_server
 
@@ -27,3 +27,10 @@ def test_the_page_shows_what_comes(page: str, server: str, tmp_path: Path) -> No
         pytest.skip(f"needs {', '.join(missing)}")
     with place(server) as at:
         check(text, at, tmp_path)
+
+
+def test_the_readme_shows_what_pages_show() -> None:
+    """The commands of its block, and what it shows below them, are on pages that are executed."""
+    [block] = [block for block in blocks_of("README.md", "console") if "cloudid login" in block.text]
+    steps = [step for page in PAGES for step in steps_of((ROOT / page).read_text()) if isinstance(step, Command)]
+    assert {(each.text, each.shown) for each in commands(block)} <= {(step.text, step.shown) for step in steps}
