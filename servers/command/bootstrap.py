@@ -12,13 +12,14 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 from attrs import Factory, evolve, field, frozen
 from structlog.typing import FilteringBoundLogger
 
-from cloudid_core.effects import Program
+from cloudid_core.effects import HttpRequest, Program
 from cloudid_core.service import initialise, open_service
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
@@ -40,7 +41,7 @@ from ..stores import Store
 from ..stores.group_commit import GroupCommit
 from ..stores.memory import InMemory
 from ..stores.sqlite import SqliteStore
-from . import next_commands
+from . import first_steps
 from .options import Options
 
 if TYPE_CHECKING:
@@ -218,11 +219,14 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
 
 def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload) -> Setup:
     refuse_exposed_dev(file.server)
-    provider = options.provider
+    provider, world = options.provider, dict[str, Any]()
     if not provider:
         from ..provider_simulator import Simulator, start  # no server in earnest loads it
 
-        provider = opened.enter_context(start(Simulator())).url
+        simulator = Simulator()
+        answer = simulator.handle(HttpRequest("GET", "/simulator/world")).response
+        world = msgspec.json.decode(answer.body) if options.is_prepared else {}
+        provider = opened.enter_context(start(simulator)).url
         file = evolve(file, clouds=clouds_at(provider))
     named = file.server.audit_folders if file.server.audit_directory else ()
     settings = evolve(file.settings(master_key.make()), audit_folders=(*named, os.path.abspath(tempfile.gettempdir())))
@@ -230,8 +234,12 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
 
     async def open_initialised(url: str) -> Service:
         await initialise(settings, root_token)
-        return await open_service(with_issuer(settings, url))
+        service = await open_service(with_issuer(settings, url))
+        if world:
+            await first_steps.prepare(service, root_token, world)
+        return service
 
+    guide = first_steps.guide if world else first_steps.addresses
     introduction = f"root token: {root_token.reveal()}\n"
     if not options.provider:
         introduction += f"provider simulator: {provider}\n"
@@ -241,7 +249,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
         open=open_initialised,
         trusted_proxies=settings.trusted_proxies,
         introduction=introduction,
-        next_commands=lambda url: next_commands.text(url, root_token, provider),
+        next_commands=lambda url: guide(url, root_token, provider),
         reload=reload,
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from cloudid_core.context.keyring import add_master_key, drop_other_master_keys
 from cloudid_core.initialise import (
@@ -72,18 +72,18 @@ def _server() -> Server:
     return load()
 
 
-def _listen(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _listen(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
     try:
         if value is not None:
             parse_address(value)
     except SettingsError as error:
         raise click.BadParameter(str(error)) from None
-    return value
+    return value or ""
 
 
-def _provider(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _provider(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
     try:
-        return None if value is None else http_address(value)
+        return "" if value is None else http_address(value)
     except ValueError as error:
         raise click.BadParameter(f"{value} {error}") from None
 
@@ -117,7 +117,9 @@ ROOT_TOKEN: Final = partial(
 )
 @click.option("--dev", "is_dev", is_flag=True, hidden=True)
 @ROOT_TOKEN(hidden=True)
-def serve(settings: Path | None, workers: int, is_dev: bool, root_token: Secret | None, **given: str | None) -> int:
+def serve(
+    settings: Path | None, workers: int, is_dev: bool, root_token: Secret | None, listen: str, provider: str
+) -> int:
     """Serve requests until SIGTERM.
 
     SIGHUP reloads certificate, log level and audit files. For trying things out there is `dev`, or here `--dev`
@@ -129,7 +131,8 @@ def serve(settings: Path | None, workers: int, is_dev: bool, root_token: Secret 
         raise click.UsageError("--root-token is for --dev only")
     if workers > 1 and is_dev:
         raise click.UsageError("--workers needs a store that processes share, which --dev does not have")
-    options = Options(is_dev=is_dev, settings=settings, root_token=root_token or Secret(), **_texts(given))
+    token = root_token or Secret()
+    options = Options(is_dev=is_dev, settings=settings, root_token=token, listen=listen, provider=provider)
     if workers > 1:
         return _serve_with_workers(options, workers, _server())
     _serve(options, _server())
@@ -141,16 +144,15 @@ def serve(settings: Path | None, workers: int, is_dev: bool, root_token: Secret 
 @LISTEN
 @PROVIDER
 @ROOT_TOKEN()
-def dev(settings: Path | None, root_token: Secret | None, **given: str | None) -> None:
+def dev(settings: Path | None, root_token: Secret | None, listen: str, provider: str) -> None:
     """Serve a first try: all in memory, on a simulated cloud.
 
-    Nothing has to be installed or written before, and nothing is left behind. It prints what to type next.
+    The cloud's machine `web` may log in and lend credentials; it prints what to type next. Nothing is left behind. With
+    --provider nothing is prepared.
     """
-    _serve(Options(is_dev=True, settings=settings, root_token=root_token or Secret(), **_texts(given)), _server())
-
-
-def _texts(given: dict[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in given.items() if value is not None}
+    token = root_token or Secret()
+    options = Options(is_dev=True, settings=settings, root_token=token, listen=listen, provider=provider)
+    _serve(evolve(options, is_prepared=not provider), _server())
 
 
 def _serve(

@@ -16,6 +16,8 @@ class Options:
     """What the command line says, or another application in its place."""
 
     is_dev: bool = False
+    is_prepared: bool = False
+    """With `is_dev` and without `provider`: connect the service to its simulated cloud."""
     settings: Path | Mapping[str, Any] | None = None
     """A TOML file; the command line knows nothing else. Other applications may give its tables."""
     listen: str = ""

@@ -98,7 +98,7 @@ def test_dev_needs_nothing_and_keeps_nothing(server: str) -> None:
             assert json.loads(world.read())["tenant"]
         code, log = running.stop()
     assert code == 0
-    assert f"export CLOUDID={running.url} TOKEN=hunter2 SIMULATOR={url}" in log
+    assert f"export CLOUDID_ADDR={running.url} CLOUDID_TOKEN=hunter2 SIMULATOR={url}" in log
 
 
 def test_dev_takes_any_provider_and_makes_up_a_token() -> None:
@@ -343,7 +343,7 @@ def test_ctrl_c_is_an_exit_code_whichever_runtime_raises_it(kind: Callable[[], B
             ["serve", "--settings", "a.toml", "--provider", "http://p"],
             {"settings": Path("a.toml"), "provider": "http://p"},
         ),
-        (["serve", "--settings", "a.toml"], {"workers": 1, "listen": None, "is_dev": False}),
+        (["serve", "--settings", "a.toml"], {"workers": 1, "listen": "", "is_dev": False}),
         (["init", "--settings", "a.toml"], {"settings": Path("a.toml"), "new_root_token": False}),
         (["init", "--new-root-token", "--settings", "a.toml"], {"new_root_token": True}),
         (["backup", "--settings", "a.toml", "copy"], {"settings": Path("a.toml"), "target": Path("copy")}),

@@ -1,0 +1,90 @@
+"""First steps: what `dev` prepares on the simulated cloud, and what a person types next."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from cloudid_core import Request
+from cloudid_core.values.secret import Secret
+
+from ..host.app import Service
+from ..settings.settings import SettingsError
+
+RESOURCE: Final = "https://management.azure.com/"
+MACHINE: Final = "web"
+STRANGER: Final = "web-evil"
+"""A machine of the same name in another resource group."""
+METADATA: Final = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
+"""The variable that tells clients where a machine's metadata service is."""
+LEASE_SECONDS: Final = 60
+POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }\npath "sys/leases/*" { capabilities = ["update"] }'
+
+
+async def prepare(service: Service, root_token: Secret, world: Mapping[str, Any]) -> None:
+    """Connect a new service to the simulated cloud: a role for its machines, and one to lend. Raises `SettingsError`.
+
+    `world`: what the simulator answers to `GET /simulator/world`.
+    """
+    headers = {"x-service-token": root_token.reveal(), "content-type": "application/json"}
+    for path, body in _writes(world):
+        response = await service.handle(Request("POST", f"/v1/{path}", headers, msgspec.json.encode(body)))
+        if response.status >= 400:
+            raise SettingsError(f"{path} cannot be written with these settings: status {response.status}")
+
+
+def _writes(world: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    application = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
+    config = {**application, "tenant_id": world["tenant"]}
+    [machine] = [machine for machine in world["machines"] if machine["name"] == MACHINE]
+    subscription = machine["subscription"]
+    yield "auth/cloud/config", {**config, "resource": RESOURCE}
+    yield "sys/policies/acl/app", {"policy": POLICY}
+    bounds = {"bound_subscription_ids": [subscription], "bound_resource_groups": [machine["resource_group"]]}
+    yield f"auth/cloud/role/{MACHINE}", {**bounds, "token_policies": ["app"], "token_ttl": "1h"}
+    yield "cloud/config", {**config, "subscription_id": subscription}
+    reader = [{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}]
+    yield "cloud/roles/reader", {"azure_roles": msgspec.json.encode(reader).decode(), "ttl": LEASE_SECONDS}
+
+
+def guide(url: str, root_token: Secret, provider: str) -> str:
+    """What to type next where `prepare` has run: a login, credentials and their end, a refusal. For a POSIX shell."""
+    identity = f"{METADATA}={provider}/machines"
+    return f"""
+The role {MACHINE} admits the machines of one resource group, the role reader lends credentials. In another terminal:
+
+{_definition()}  export CLOUDID_ADDR={url} {identity}/{MACHINE}
+  cloudid status
+  cloudid login --role {MACHINE}
+  cloudid creds reader
+  cloudid creds reader --exec sh -c 'echo "lent to this command alone: $AZURE_CLIENT_ID"'
+  curl -s {provider}/simulator/ledger
+  export CLOUDID_TOKEN={root_token.reveal()}
+  {identity}/{STRANGER} cloudid why --role {MACHINE}
+
+The machine {MACHINE} logs in. Credentials live {LEASE_SECONDS} s, or as long as the command that they are lent to; the
+ledger shows that all of them are removed from the cloud. The last line says why another machine of the same name is
+refused.
+"""
+
+
+def addresses(url: str, root_token: Secret, provider: str) -> str:
+    """What to type next where nothing was prepared. For a POSIX shell."""
+    return f"""
+Next, in another terminal:
+
+{_definition()}  export CLOUDID_ADDR={url} CLOUDID_TOKEN={root_token.reveal()} SIMULATOR={provider}
+  cloudid status
+
+"""
+
+
+def _definition() -> str:
+    """The line that makes `cloudid` known to a shell that does not know it."""
+    if shutil.which("cloudid"):
+        return ""
+    return f'  cloudid() {{ {sys.executable} -m cloudid_servers.cli "$@"; }}\n'
