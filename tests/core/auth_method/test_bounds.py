@@ -70,8 +70,8 @@ def test_an_asterisk_means_nothing_elsewhere(name: str) -> None:
 def test_a_list_of_roles_without_a_row_is_noticed() -> None:
     """A role with such a field would accept, store and show it, and admit every login."""
     require_rows(Role)
-    forgetful = make_class("Role", {"bound_vm_names": setting(IDENTIFIERS, (), "Names.")}, bases=(Role,), kw_only=True)
-    with pytest.raises(TypeError, match="bound_vm_names"):
+    forgetful = make_class("Role", {"bound_forgotten": setting(IDENTIFIERS, (), "Names.")}, bases=(Role,), kw_only=True)
+    with pytest.raises(TypeError, match="bound_forgotten"):
         require_rows(forgetful)
 
 

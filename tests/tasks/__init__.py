@@ -1,0 +1,1 @@
+"""Tasks that a maintainer meets, each as a patch with its tests."""
