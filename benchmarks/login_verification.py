@@ -174,7 +174,7 @@ def request(fleet: Fleet) -> Contender:
 
     def answer_all() -> None:
         for member in fleet.members:
-            answer = run_now(service.handle(member.request), host)
+            answer = run_now(service.work_on(service.begin(member.request)), host)
             assert answer.status == 200, answer.body
 
     return Contender(answer_all, service.context.caches.signatures.clear)

@@ -12,7 +12,8 @@ Rules, kept by tests:
    of an exception that is being handled (CPython issue 108668).
 3. Cancellation is a crash: the program is closed on the spot. Nothing awaits in a `finally`.
 4. Provider writes never run inside `Within`, and inside `Together` only as background work that cannot fail: what those
-   cut short must be harmless.
+   cut short must be harmless. The one around a whole request strikes after its deadline, when its calls to the provider
+   have ended by themselves; what it cuts short is a crash of that request alone.
 """
 
 from __future__ import annotations

@@ -20,12 +20,13 @@ from .catalog import CATALOG, HANDLERS
 from .context import Context, open_keyring, read_keyring
 from .dispatch import KEY_SIZE, UNASKED, Exchange, RequestIds, respond, response_entries
 from .dispatch.body_limit import body_limit
-from .effects import Instant, Now, Program, RandomBytes, Record
-from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused
+from .effects import Instant, Now, Program, RandomBytes, Record, within
+from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused, TimeIsUp
 from .health import Node
 from .initialise import initialise
 from .leases import end_lease
-from .messages import Request, Response, render_refusal, with_headers
+from .messages import Request, Response, patience, render_refusal, with_headers
+from .mounts import SYSTEM
 from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
 from .quotas import count_failed_login
 from .rotation import ensure_first, keep_identities, keep_plans
@@ -35,6 +36,18 @@ from .system import TROUBLES, declare_devices, stored_rules, try_devices_again
 from .tokens import Sweep, hierarchy
 
 REFRESH_PAUSE: Final = 60.0
+GRACE: Final = 0.3
+"""Seconds beyond its deadline in which a request may say itself why it was not in time."""
+
+LATE_SECONDS: Final = 0.4
+STATE_SECONDS: Final = 1.0
+"""How long a request for the state of this node waits for the store."""
+
+SYSTEM_START: Final = f"/v1/{SYSTEM.path}/"
+STATE_TARGETS: Final = frozenset(
+    f"{SYSTEM_START}{route.path}" for route in CATALOG.of(SYSTEM).routes.routes if not route.audited
+)
+
 FORM: Final = frozenset({Code.MALFORMED_REQUEST.status, Code.BODY_TOO_LARGE.status})
 """Statuses of requests that are refused for their form."""
 
@@ -64,16 +77,51 @@ class Service:
         self._look_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request, whatever it is. Only a bug of ours is answered with 500."""
-        exchange = Exchange(
-            request=request if request.is_folded else request.folded,
-            request_id=self._request_ids.next(),
-            time=await Now(),
-        )
+        """Answer one request, whatever it is and whatever hangs, at most a second after its deadline.
+
+        Only a bug of ours is answered with 500.
+        """
+        exchange = self.begin(request)
+        try:
+            return await within(exchange.seconds + GRACE, self.work_on(exchange))
+        except TimeIsUp:
+            return await self.answer_late(exchange)
+
+    def begin(self, request: Request) -> Exchange:
+        """The beginning of `handle`, for a host that looks at the time of all its requests itself.
+
+        It runs `work_on`, closes that `GRACE` after `Exchange.seconds`, and runs `answer_late` then.
+        """
+        folded = request if request.is_folded else request.folded
+        seconds = patience(folded.headers, self.context.settings.request_deadline)
+        exchange = Exchange(request=folded, request_id=self._request_ids.next(), seconds=seconds)
+        if folded.target.startswith(SYSTEM_START) and folded.target.partition("?")[0] in STATE_TARGETS:
+            exchange.tells_state, exchange.seconds = True, min(seconds, STATE_SECONDS)
+        return exchange
+
+    async def answer_late(self, exchange: Exchange) -> Response:
+        """The response to a request that was not worked off in its time. Takes `LATE_SECONDS` at most."""
+        exchange.is_late = True
+        try:
+            return await within(LATE_SECONDS, self._answer_late(exchange))
+        except TimeIsUp:
+            self.context.node.last_record_failed = exchange.trail is not None
+            return render_refusal(Refused(Code.DEADLINE_PASSED), None, exchange.request_id)
+
+    async def _answer_late(self, exchange: Exchange) -> Response:
+        if exchange.tells_state:
+            return await self.work_on(exchange)
+        if exchange.response is not None:  # it could not be recorded
+            await self._take_back(exchange.response, exchange)
+        return await self._refused(Refused(Code.DEADLINE_PASSED), None, exchange)
+
+    async def work_on(self, exchange: Exchange) -> Response:
+        """The response to a request, however long that takes."""
+        exchange.time = await Now()
         refusal: Refused
         failure: Exception | None = None
         try:
-            response = await respond(self.context, CATALOG, exchange)
+            response = exchange.response = await respond(self.context, CATALOG, exchange)
             try:
                 await Record(exchange.answered(response, response_entries(exchange)))
             except RecordFailed:
@@ -102,9 +150,14 @@ class Service:
         """How many bytes the body of a request may have, by its head alone: it is longest behind a good token.
 
         Hosts ask before they read more than `UNASKED` bytes of a body. One that is longer is handed in cut off.
+        Refuses with `DEADLINE_PASSED` when the store does not answer in time.
         """
+        folded = head.folded
+        seconds = patience(folded.headers, self.context.settings.request_deadline)
         try:
-            return await body_limit(self.context, CATALOG, head.folded, await Now())
+            return await within(seconds, body_limit(self.context, CATALOG, folded, await Now()))
+        except TimeIsUp:
+            raise Refused(Code.DEADLINE_PASSED) from None
         except CloudidError:  # `handle` says what is wrong
             return UNASKED
 

@@ -79,7 +79,9 @@ class Embedded:
             body = await self.host.in_time(self._server.body_timeout, partial(self._read, head, peer, receive))
         except TimeIsUp:
             return self._app.refuse(Refused(Code.CLIENT_TOO_SLOW), peer)
-        return await self._app.answer(head, body, peer)
+        except Refused as refusal:
+            return self._app.refuse(refusal, peer)
+        return await self._app.answer_in_time(self._app.begin(head, body, peer))
 
     async def _read(self, head: Head, peer: str, receive: Callable[[], Awaitable[bytes]]) -> bytes | None:
         """The body of a request; `None`: it is longer than it may be, and was not read to its end."""

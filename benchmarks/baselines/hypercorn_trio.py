@@ -59,7 +59,8 @@ def application(app: App) -> Any:
         query = scope["query_string"]
         target = (scope["raw_path"] + (b"?" + query if query else b"")).decode("ascii")
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        response = await app.answer(Head(scope["method"], target, headers, closes=False), body, scope["client"][0])
+        head = Head(scope["method"], target, headers, closes=False)
+        response = await app.answer_in_time(app.begin(head, body, scope["client"][0]))
         fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
         fields.append((b"content-length", str(len(response.body)).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": fields})

@@ -19,7 +19,7 @@ from ..audit import AuditContext
 from ..context import Context
 from ..deadline import Deadline
 from ..effects import Now, Record
-from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused
+from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused, StoreFailed
 from ..forms import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of, without_not_offered
 from ..messages import (
     Answer,
@@ -35,7 +35,7 @@ from ..messages import (
 )
 from ..mounts import MountTable, last_mount_table, mount_table
 from ..policies import DENY
-from ..quotas import Quotas, RateLimit, known_quotas, read_quotas, take_request
+from ..quotas import Quotas, RateLimit, known_quotas, last_quotas, read_quotas, take_request
 from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
 from ..store import Found
 from ..tokens import Caller, Issue, accessor_of
@@ -52,6 +52,8 @@ CREATE: Final = "create"
 
 async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Response:
     """The response to a request. Raises `Refused` where there is none. `exchange` gets what becomes known."""
+    if exchange.is_late:
+        return await respond_without_store(StoreFailed("it did not answer in time"), context, catalog, exchange)
     table, found = remembered(context, exchange.request)
     while True:
         try:
@@ -106,7 +108,9 @@ async def respond_by(
     exchange.trail = (
         AuditContext(mounts.devices, mounts.entry_devices, mounts.recorded_headers) if mounts.entry_devices else None
     )
-    quotas = known_quotas(context, now) or await read_quotas(context, now)
+    quotas = last_quotas(context) if exchange.is_late else known_quotas(context, now)
+    if quotas is None:
+        quotas = await read_quotas(context, now)
     try:
         found = found or destination_of(request, catalog, table, context.caches.destinations)
     except Refused:
@@ -179,7 +183,7 @@ async def identify_if_possible(
 
     A route that is not audited tells the state of this node, even if the store cannot tell whose the token is.
     """
-    if parsed.token:
+    if parsed.token and not exchange.is_late:
         try:
             return await identify(context, mounts, parsed, exchange)
         except Refused:

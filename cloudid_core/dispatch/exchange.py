@@ -23,7 +23,13 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     request: Request
     request_id: str
-    time: Instant
+    seconds: float = 0.0
+    """How long it may take."""
+    tells_state: bool = False
+    """Whether it asks for the state of this node, which is told without the store where the store does not answer."""
+    is_late: bool = False
+    """Whether its time is over: from here on nothing is asked of the store."""
+    time: Instant = 0.0
     """When it came."""
     target: Target | None = None
     """What it asks for; unknown while its method or target has not been understood."""
@@ -53,6 +59,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     """What the program answered."""
     answer: Answer | None = None
     """What is sent: the program's answer, or what stands for it where it is wrapped."""
+    response: Response | None = None
+    """What will be sent, once it is recorded."""
     trail: AuditContext | None = None
     """What audit devices get, where the request is audited."""
 

@@ -10,6 +10,7 @@ from .request import (
     parse_head,
     parse_request,
     parse_target,
+    patience,
     token_in,
 )
 from .response import (
@@ -46,6 +47,7 @@ __all__ = [
     "parse_head",
     "parse_request",
     "parse_target",
+    "patience",
     "rate_limit_headers",
     "render",
     "render_refusal",

@@ -238,6 +238,14 @@ def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
     return min(seconds, most)
 
 
+def patience(headers: Mapping[str, str], most: float) -> float:
+    """As `deadline_seconds`, but for whoever waits: a header that will be refused counts as none."""
+    try:
+        return deadline_seconds(headers, most)
+    except Refused:
+        return most
+
+
 def wrap_ttl_in(headers: Mapping[str, str], most: int) -> int:
     """For how many seconds a request wants its answer wrapped; of several headers the first one counts."""
     for name in WRAP_HEADERS:

@@ -97,8 +97,11 @@ async def _join(key: str, limit: float, work: Callable[[Deadline], Program[T]]) 
 
 
 async def _run(limit: float, work: Callable[[Deadline], Program[T]]) -> T:
-    deadline = Deadline(await Now() + limit)
-    return await within(limit + GRACE, work(deadline))
+    return await within(limit + GRACE, _begin(limit, work))
+
+
+async def _begin(limit: float, work: Callable[[Deadline], Program[T]]) -> T:
+    return await work(Deadline(await Now() + limit))
 
 
 def _latest_pause(caches: Caches, key: str) -> Pause | None:

@@ -2,7 +2,7 @@
 
 from .failed_logins import count_failed_login
 from .lease_count import room_for_lease
-from .rate_limit import READ_AGAIN, forget_quotas, known_quotas, read_quotas, take_request
+from .rate_limit import READ_AGAIN, forget_quotas, known_quotas, last_quotas, read_quotas, take_request
 from .record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "count_failed_login",
     "forget_quotas",
     "known_quotas",
+    "last_quotas",
     "quota_named",
     "read_quotas",
     "room_for_lease",

@@ -49,11 +49,16 @@ async def read_quotas(context: Context, now: Instant) -> Quotas:
     try:
         found, _ = await context.records.find_for_writing(keys.QUOTAS, Quotas)
     except HostFailure:
-        last: _Read | None = context.caches.quotas.peek(keys.QUOTAS)
-        return last.quotas if last else Quotas()
+        return last_quotas(context)
     quotas = found.record if found else Quotas()
     context.caches.quotas.put(keys.QUOTAS, _Read(quotas, now))
     return quotas
+
+
+def last_quotas(context: Context) -> Quotas:
+    """The quotas as they were when they were read last."""
+    last: _Read | None = context.caches.quotas.peek(keys.QUOTAS)
+    return last.quotas if last else Quotas()
 
 
 def forget_quotas(context: Context) -> None:

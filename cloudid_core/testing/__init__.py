@@ -14,7 +14,7 @@ from .conformance import (
     shared_store_checks,
 )
 from .exhaustive import count_effects, every_fault
-from .faults import Crashed, Fault, FaultKind
+from .faults import Crashed, Fault, FaultKind, Stall
 from .turns import Task
 from .world import Answer, Provider, World
 
@@ -27,6 +27,7 @@ __all__ = [
     "FaultKind",
     "NotConforming",
     "Provider",
+    "Stall",
     "Task",
     "World",
     "check_host",

@@ -56,6 +56,13 @@ class FaultKind(Enum):
     CRASH_AFTER = "it is performed, and the host is killed"
 
 
+class Stall(Enum):
+    """An effect that is never answered; a call to the provider fails when its time is over."""
+
+    BEFORE = "it is not performed"
+    AFTER = "it is performed"
+
+
 @frozen
 class Fault:
     """Something goes wrong at the n-th effect of a world, counted from 0: `at` is its place in `World.trace`."""

@@ -10,9 +10,10 @@ same seed tells the same story. What happened is in `trace`; what is to go wrong
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from hashlib import shake_128
 from math import inf
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
 from ..audit import NULL, Device
 from ..effects import (
@@ -43,12 +44,12 @@ from ..effects import (
     Within,
     name_of,
 )
-from ..errors import PlatformTokenUnavailable, ProviderUnreachable, RecordFailed, TimeIsUp
+from ..errors import HostFailure, PlatformTokenUnavailable, ProviderUnreachable, RecordFailed, TimeIsUp
 from ..events import Event
 from ..run import run
 from ..store import MemoryStore
 from ..values import Secret
-from .faults import Fault, FaultKind, inflict
+from .faults import Fault, FaultKind, Stall, inflict
 from .rsa_keys import private_key_pem
 from .turns import Task, Turns
 
@@ -252,13 +253,30 @@ class World(Turns, Host):
         """What goes wrong at the effect that comes next. A world of your own may decide otherwise."""
         return self._faults.get(len(self.trace))
 
+    def stall_for(self, effect: Effect[Any]) -> Stall | None:
+        """Whether the effect that comes next is never answered. A world of your own may decide so."""
+        return None
+
     async def _perform(self, effect: Effect[Any], perform: Callable[[], T]) -> T:
         """Wait for this task's turn; then perform the effect, or what a fault makes of it."""
         me = self._running_task()
         await self._next_turn(me)
         fault = self.fault_for(effect)
+        stall = self.stall_for(effect)
         self.trace.append((me.name, effect))
+        if stall is not None:
+            await self._stall(stall, effect, perform)
         return perform() if fault is None else inflict(fault, effect, perform)
+
+    async def _stall(self, stall: Stall, effect: Effect[Any], perform: Callable[[], object]) -> NoReturn:
+        if stall is Stall.AFTER:
+            with suppress(HostFailure):
+                perform()
+        if isinstance(effect, CallProvider):
+            await self._wait_until(self.clock + effect.timeout)
+            raise ProviderUnreachable("no answer in time", sent=True)
+        while True:
+            await self._park(self._running_task())
 
     def _ask_provider(self, request: HttpRequest) -> HttpResponse | Answer:
         if self.provider is None:

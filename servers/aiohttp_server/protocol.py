@@ -27,13 +27,14 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 
 from cloudid_core.errors import Code, Refused
+from cloudid_core.service import GRACE
 
 from ..host.app import App
 from ..http1 import wire
 from ..http1.bodies import Bodies
-from ..http1.connections import Admission, Connections, source_of, timeouts
+from ..http1.connections import Admission, Connections, look_pause, source_of, timeouts
 from ..http1.heads import Head, Heads
-from ..http1.reader import ANSWER, HANDSHAKE, HEAD, IDLE, Reader, Stage, no_room
+from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
 from ..settings.settings import ServerSettings
 
 BACKLOG: Final = 65_536
@@ -86,6 +87,13 @@ class Server(web.Server):
         self.bodies: Bodies[Protocol] = Bodies(settings.body_memory)
         self.outbox = Outbox()
 
+    async def end_late(self) -> None:
+        """Look at all connections again and again, and end those whose stage has taken too long."""
+        loop, pause = asyncio.get_running_loop(), look_pause(self.timeouts)
+        while True:
+            await asyncio.sleep(pause)
+            self.admitted.end_late(loop.time())
+
     def __call__(self) -> RequestHandler:
         return Protocol(self)
 
@@ -100,15 +108,15 @@ class Protocol(RequestHandler):
 
     __slots__ = (
         "_answered_size",
-        "_due",
         "_has_ended",
         "_is_deaf",
+        "_is_late",
         "_is_paused",
         "_reader",
         "_refusal",
         "_server",
         "_stage",
-        "_timer",
+        "due",
         "source",
     )
 
@@ -128,8 +136,11 @@ class Protocol(RequestHandler):
         """What is said at the end, if it is not the client's."""
 
         self.source: Hashable = ""
-        self._due = inf
-        self._timer: asyncio.TimerHandle | None = None
+        self.due = inf
+        """When the stage has taken too long, by the clock of the loop."""
+
+        self._is_late = False
+        """Whether the time of the request that is being answered is over."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A socket was accepted. With TLS, the handshake comes first."""
@@ -150,8 +161,6 @@ class Protocol(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._server.admitted.remove(self)
         self._server.bodies.remove(self)
-        if self._timer is not None:
-            self._timer.cancel()
         self._has_ended = True
         super().connection_lost(exc)
 
@@ -243,8 +252,16 @@ class Protocol(RequestHandler):
             await self._linger()
             return False
         self._server.requests_count += 1
-        response = await app.answer(head, body, self._peer_address())
-        closes = head.closes or body is None or app.is_draining or self._reader.is_health_only
+        exchange = app.begin(head, body, self._peer_address())
+        self.due = self._loop.time() + exchange.seconds + GRACE
+        try:
+            response = await app.answer(exchange)
+        except asyncio.CancelledError:
+            if not self._is_late:
+                raise
+            response = await app.answer_late(exchange)
+        self.due = inf
+        closes = head.closes or body is None or app.is_draining or self._reader.is_health_only or self._is_late
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         is_brief = len(data) <= PIECE and not self.writing_paused
         if is_brief and not (response.holds or closes or self.transport is None):
@@ -266,7 +283,9 @@ class Protocol(RequestHandler):
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
             if reader.asks_limit is not None:
+                self.due = inf  # the client waits for this server
                 reader.allow(await self._server.app.body_limit(reader.asks_limit, self._peer_address()))
+                self.due = self._loop.time() + self._server.timeouts[self._stage]
             elif reader.wants_continue:
                 reader.wants_continue = False
                 await self._write(wire.CONTINUE)
@@ -313,30 +332,19 @@ class Protocol(RequestHandler):
         if stage is self._stage:
             return
         self._stage = stage
-        self._due = self._loop.time() + self._server.timeouts[stage]
-        if self._due < (self._timer.when() if self._timer else inf):
-            self._set_timer()
+        self.due = self._loop.time() + self._server.timeouts[stage]
         self._server.admitted.mark(self, stage)
         if stage is IDLE and self._server.app.is_draining and not self._has_unread():
             raise _Gone
 
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(self._due, self._look_at_clock)
-
-    def _look_at_clock(self) -> None:
-        """The stage whose time this was may be over, and another one have begun."""
-        self._timer = None
-        if self._loop.time() < self._due:
-            if self._due < inf:
-                self._set_timer()
+    def end_late(self) -> None:
+        """See `Connections.end_late`."""
+        if self._stage is ANSWER and self._task_handler is not None:
+            self.due, self._is_late = inf, True
+            self._task_handler.cancel()
         elif self.is_idle:
             self.end()
-        elif self._stage is IDLE:  # a request that came in time lies unread, because this server was busy
-            self._due = self._loop.time() + self._server.timeouts[HEAD]
-            self._set_timer()
-        else:
+        elif self._stage not in (HANDSHAKE, IDLE):
             self.refuse(Refused(Code.CLIENT_TOO_SLOW))
 
     async def _write(self, data: bytes) -> None:

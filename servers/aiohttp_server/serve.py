@@ -57,6 +57,7 @@ async def _serve(setup: Setup) -> None:
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
         app = App(service, host, log, setup.trusted_proxies)
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
+        looking = asyncio.ensure_future(server.end_late())
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()
         try:
@@ -84,6 +85,7 @@ async def _serve(setup: Setup) -> None:
                 await asyncio.wait((draining,))
                 await server.shutdown(AT_ONCE)
             ending.cancel()
+            looking.cancel()
             await app.finish()
 
 

@@ -10,10 +10,12 @@ from typing import Final, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
+from cloudid_core.dispatch import Exchange
 from cloudid_core.effects import Instant, Program, within
-from cloudid_core.errors import Code, Refused
+from cloudid_core.errors import Code, Refused, TimeIsUp
 from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.run import run
+from cloudid_core.service import GRACE
 
 from ..http1 import wire
 from ..http1.heads import Head
@@ -34,7 +36,11 @@ _NOTHING_HELD: Final = nullcontext()
 class Service(Protocol):
     """What `cloudid_core.service.Service` offers to a host."""
 
-    def handle(self, request: Request) -> Program[Response]: ...
+    def begin(self, request: Request) -> Exchange: ...
+
+    def work_on(self, exchange: Exchange) -> Program[Response]: ...
+
+    def answer_late(self, exchange: Exchange) -> Program[Response]: ...
 
     def body_limit(self, head: Request) -> Program[int]: ...
 
@@ -68,9 +74,11 @@ class App:
         self._upkeep = Periodic("upkeep", service.upkeep, host, log)
 
     async def body_limit(self, head: Head, peer: str) -> int:
-        """How many bytes the body of the request with this head may have."""
+        """How many bytes the body of the request with this head may have. Raises `Refused` if that takes too long."""
         try:
             return await run(self._service.body_limit(self._request(head, peer)), self._host)
+        except Refused:
+            raise
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
             self._log.error("request failed", **describe_error(bug))
             return 0
@@ -79,21 +87,43 @@ class App:
         address = wire.remote_address(peer, head.headers, self.trusted_proxies)
         return Request(head.method, head.target, head.headers, body or b"", address, body is None, is_folded=True)
 
-    async def answer(self, head: Head, body: bytes | None, peer: str) -> Response:
-        """The service's answer to a request. No body: it is longer than `body_limit`, and was not read.
+    def begin(self, head: Head, body: bytes | None, peer: str) -> Exchange:
+        """The beginning of a request. No body: it is longer than `body_limit`, and was not read.
+
+        Whoever cancels `answer` once `Exchange.seconds` and `GRACE` are over sends `answer_late` in its place.
+        """
+        return self._service.begin(self._request(head, peer, body))
+
+    async def answer(self, exchange: Exchange) -> Response:
+        """The service's answer to a request, however long that takes.
 
         Answers that are ready in one turn of the loop are best written right after each other, in the next one: to
         write to a client that is awake costs half as much as to wake it up. But only `delivering` gives back what an
         answer holds, so nothing may wait before that.
         """
         try:
-            response = await run(self._service.handle(self._request(head, peer, body)), self._host)
+            response = await run(self._service.work_on(exchange), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
             self._log.error("request failed", **describe_error(bug))
             response = render_refusal(Refused(Code.INTERNAL_ERROR), bug)
         if response.wake_at is not None:
             self._ticks.wake_by(response.wake_at)
         return response
+
+    async def answer_late(self, exchange: Exchange) -> Response:
+        """The answer to a request whose time is over."""
+        try:
+            return await run(self._service.answer_late(exchange), self._host)
+        except Exception as bug:  # noqa: BLE001  # the connection is not to blame
+            self._log.error("request failed", **describe_error(bug))
+            return render_refusal(Refused(Code.DEADLINE_PASSED), bug)
+
+    async def answer_in_time(self, exchange: Exchange) -> Response:
+        """The one or the other, for a caller that looks at no time itself."""
+        try:
+            return await self._host.in_time(exchange.seconds + GRACE, partial(self.answer, exchange))
+        except TimeIsUp:
+            return await self.answer_late(exchange)
 
     @property
     def is_audited(self) -> bool:

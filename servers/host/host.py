@@ -70,10 +70,15 @@ def _generate_key(bits: int) -> Secret:
 class _Flight:
     """A shared program on its way, and in the end its answer or failure."""
 
-    program: Program[Any]
     landed: runtime.Event
+    program: Program[Any] | None = None
     answer: Any = None
     failure: Exception | None = Factory(lambda: TimeIsUp("the host was closed"))
+
+    def result(self) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        return self.answer
 
 
 @define(eq=False)
@@ -205,10 +210,26 @@ class Host(effects.Host):
         return Ready(os.urandom(count))
 
     async def generate_key(self) -> Secret:
-        return await self.in_thread(_generate_key, KEY_BITS)
+        return await self._beside(_generate_key, KEY_BITS)
 
     async def read_federated_token(self, path: str) -> Secret:
-        return await self.in_thread(platform_identity.read_file, path)
+        return await self._beside(platform_identity.read_file, path)
+
+    async def _beside(self, work: Callable[[A], T], argument: A) -> T:
+        """The result of work in a thread. Whoever is cancelled does not wait for the end of the thread."""
+        flight = _Flight(self.new_event())
+        self.start(partial(self._work_beside, flight, work, argument))
+        await flight.landed.wait()
+        result: T = flight.result()
+        return result
+
+    async def _work_beside(self, flight: _Flight, work: Callable[[A], T], argument: A) -> None:
+        try:
+            flight.answer, flight.failure = await self.in_thread(work, argument), None
+        except Exception as error:  # noqa: BLE001  # every failure belongs to who waits
+            flight.failure = error
+        finally:
+            flight.landed.set()
 
     def record(self, event: Event) -> Awaitable[None]:
         if event.audit is not None:
@@ -228,18 +249,16 @@ class Host(effects.Host):
     async def shared(self, key: str, program: Program[Any]) -> Any:
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = _Flight(program, self.new_event())
-            self.start(partial(self._fly, key, flight))
+            flight = self._flights[key] = _Flight(self.new_event(), program)
+            self.start(partial(self._fly, key, flight, program))
         else:
             program.close()
         await flight.landed.wait()
-        if flight.failure is not None:
-            raise flight.failure
-        return flight.answer
+        return flight.result()
 
-    async def _fly(self, key: str, flight: _Flight) -> None:
+    async def _fly(self, key: str, flight: _Flight, program: Program[Any]) -> None:
         try:
-            flight.answer = await self.within(SHARED_SECONDS, flight.program)
+            flight.answer = await self.within(SHARED_SECONDS, program)
             flight.failure = None
         except Exception as error:  # noqa: BLE001  # every failure belongs to those who wait
             flight.failure = error
@@ -250,6 +269,7 @@ class Host(effects.Host):
     def abandon(self) -> None:
         """The runtime is closed: end what it did not even start."""
         for flight in self._flights.values():
-            flight.program.close()
+            if flight.program is not None:
+                flight.program.close()
             flight.landed.set()
         self._flights.clear()

@@ -36,6 +36,13 @@ RESERVE: Final = 512
 about to be refused."""
 
 
+LONGEST_PAUSE: Final = 0.25
+"""Seconds between two looks at all connections for those that are late."""
+
+PAUSE_SHARE: Final = 1 / 8
+"""The same as a share of the shortest timeout: no connection is ended later than that after its time."""
+
+
 class Admission(Enum):
     """What becomes of a new connection."""
 
@@ -58,6 +65,18 @@ class Connection(Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether nothing of a request has come, not even bytes that nobody has read yet."""
+        ...
+
+    @property
+    def due(self) -> float:
+        """When its stage has taken too long."""
+        ...
+
+    def end_late(self) -> None:
+        """Its time is over: close it, with a word if a part of a request has come.
+
+        The bytes of a request that came in time and lie unread, because this server was busy, are read first.
+        """
         ...
 
     def end(self) -> None:
@@ -201,6 +220,12 @@ class Connections(Generic[C]):
         self._surplus.remove(connection)
         self._lingering.discard(connection)
 
+    def end_late(self, now: float) -> None:
+        """End those whose stage has taken too long, by the clock that their `due` is of."""
+        for connection in self:
+            if connection.due <= now:
+                connection.end_late()
+
     def end_idle(self) -> None:
         """Close all that are idle."""
         for connection in self:
@@ -224,6 +249,11 @@ def timeouts(settings: ServerSettings) -> Mapping[Stage, float]:
         BODY: settings.body_timeout,
         ANSWER: inf,
     }
+
+
+def look_pause(timeouts: Mapping[Stage, float]) -> float:
+    """Seconds between two looks at all connections for those that are late."""
+    return min(LONGEST_PAUSE, min(timeouts.values()) * PAUSE_SHARE)
 
 
 def affordable(limit: int, log: FilteringBoundLogger) -> int:

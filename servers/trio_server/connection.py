@@ -9,26 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 from math import inf
-from typing import Final
 
 import trio
 
+from cloudid_core.dispatch import Exchange
 from cloudid_core.errors import Code, Refused
+from cloudid_core.service import GRACE
 
 from ..host.app import App
 from ..http1 import wire
 from ..http1.bodies import Bodies
-from ..http1.connections import Admission, Connections, source_of, timeouts
+from ..http1.connections import Admission, Connections, look_pause, source_of, timeouts
 from ..http1.heads import Head, Heads
 from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
 from ..settings.settings import ServerSettings
 from .streams import Stream
-
-LONGEST_PAUSE: Final = 1.0
-"""Seconds between two looks at all connections."""
-
-PAUSE_SHARE: Final = 1 / 8
-"""The pause as a share of the shortest timeout: no connection is ended later than that after its time."""
 
 
 class _Gone(Exception):
@@ -48,13 +43,10 @@ class Shared:
 
     async def end_late(self) -> None:
         """Look at all connections again and again, and end those whose stage has taken too long."""
-        pause = min(LONGEST_PAUSE, min(self.timeouts.values()) * PAUSE_SHARE)
+        pause = look_pause(self.timeouts)
         while True:
             await trio.sleep(pause)
-            now = time.monotonic()
-            for connection in self.connections:
-                if connection.due <= now:
-                    connection.end_late()
+            self.connections.end_late(time.monotonic())
 
 
 class Connection:
@@ -66,6 +58,9 @@ class Connection:
         self._reader = Reader(shared.heads)
         self._scope = trio.CancelScope()
         self._stage = HANDSHAKE
+        self._asked: Exchange | None = None
+        """The last request."""
+
         self.source: Hashable = ""
         self._is_ended = False
         self._refusal: Refused | None = None
@@ -73,6 +68,9 @@ class Connection:
 
         self.due = inf
         """When the stage has taken too long, by the monotonic clock."""
+
+        self._unanswered: Exchange | None = None
+        """The request whose time is over."""
 
     async def serve(self) -> None:
         """Until one side ends it."""
@@ -88,7 +86,9 @@ class Connection:
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
-            if self._refusal is not None and self._stage is not HANDSHAKE:
+            if self._unanswered is not None:
+                await self._answer_late(self._unanswered)
+            elif self._refusal is not None and self._stage is not HANDSHAKE:
                 await self._refuse(self._refusal)
         except (_Gone, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass
@@ -117,11 +117,11 @@ class Connection:
         self.end()
 
     def end_late(self) -> None:
-        """Its time is over: close it, with a word if a part of a request has come.
-
-        The bytes of a request that came in time and lie unread, because this server was busy, are read first.
-        """
-        if self.is_idle:
+        """See `Connections.end_late`."""
+        if self._stage is ANSWER:
+            self.due, self._unanswered = inf, self._asked
+            self.end()
+        elif self.is_idle:
             self.end()
         elif self._stage not in (HANDSHAKE, IDLE):
             self.refuse(Refused(Code.CLIENT_TOO_SLOW))
@@ -133,7 +133,10 @@ class Connection:
         except Refused as refusal:
             await self._refuse(refusal)
             return False
-        response = await self._shared.app.answer(head, body, self._peer)
+        exchange = self._asked = self._shared.app.begin(head, body, self._peer)
+        self.due = time.monotonic() + exchange.seconds + GRACE
+        response = await self._shared.app.answer(exchange)
+        self.due, self._unanswered = inf, None
         if not (response.holds or self._shared.app.is_audited):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
         closes = head.closes or body is None or self._shared.app.is_draining or self._reader.is_health_only
@@ -157,7 +160,9 @@ class Connection:
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
             if reader.asks_limit is not None:
+                self.due = inf  # the client waits for this server
                 reader.allow(await self._shared.app.body_limit(reader.asks_limit, self._peer))
+                self.due = time.monotonic() + self._shared.timeouts[self._stage]
                 continue
             if reader.wants_continue:
                 reader.wants_continue = False
@@ -188,6 +193,11 @@ class Connection:
         self._enter(ANSWER)
         response = self._shared.app.refuse(refusal, self._peer)
         await self._send(wire.write(response, is_head=self._reader.answers_head, closes=True))
+        await self._linger()
+
+    async def _answer_late(self, exchange: Exchange) -> None:
+        response = await self._shared.app.answer_late(exchange)
+        await self._send(wire.write(response, is_head=exchange.request.method == "HEAD", closes=True))
         await self._linger()
 
     async def _send(self, data: bytes) -> None:

@@ -22,6 +22,8 @@ from cloudid_servers.settings.settings import ServerSettings
 from cloudid_servers.stores import Store
 from cloudid_servers.stores.memory import InMemory
 
+from .handling import Handling
+
 BODY_LIMIT: Final = 2 * UNASKED
 FAR: Final = 3600.0
 STEP: Final = 0.01
@@ -31,7 +33,7 @@ NOTE: Final = "NOTE"
 """Environment variable: a file that says that an answer was not delivered."""
 
 
-class FakeService:
+class FakeService(Handling):
     """Echoes, waits, fails, and counts what its host asks of it."""
 
     async def handle(self, request: Request) -> Response:

@@ -19,13 +19,15 @@ from cloudid_servers.logs.logs import open_log
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import until
 
+from .handling import Handling
+
 pytestmark = pytest.mark.parametrize("runtime", RUNTIMES)
 FAR: Final = 3600.0
 STEP: Final = 0.01
 HOLDING: Final = Response(200, b"{}\n", holds="a lease")
 
 
-class Lending:
+class Lending(Handling):
     """A service whose answers hold a lease. It notes what it was asked for."""
 
     def __init__(self, failure: Exception | None = None, pause: float = 0.0) -> None:
@@ -176,6 +178,6 @@ def test_a_request_is_answered_though_its_log_line_cannot_be_written(
 
     async def scenario(app: App, host: Host) -> None:
         head = Head("GET", "/v1/cloud/creds/app", {}, closes=False)
-        assert (await app.answer(head, b"", "127.0.0.1")).status == status
+        assert (await app.answer(app.begin(head, b"", "127.0.0.1"))).status == status
 
     run_app(runtime, service, scenario)

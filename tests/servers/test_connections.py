@@ -11,6 +11,7 @@ import ssl
 import time
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from math import inf
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -19,8 +20,9 @@ import structlog
 import trio
 import trio.testing
 
+from cloudid_core.dispatch import Exchange
 from cloudid_core.errors import Refused
-from cloudid_core.messages.response import Response
+from cloudid_core.messages.response import Request, Response
 from cloudid_servers.aiohttp_server.protocol import Server as AiohttpServer
 from cloudid_servers.host.app import App
 from cloudid_servers.http1.connections import (
@@ -57,6 +59,7 @@ class FakeConnection:
     def __init__(self, source: Hashable = "somebody") -> None:
         self.source = source
         self.is_idle = True
+        self.due = inf
         self.ending: str | None = None
 
     def end(self) -> None:
@@ -64,6 +67,9 @@ class FakeConnection:
 
     def refuse(self, refusal: Refused) -> None:
         self.ending = refusal.code.wire
+
+    def end_late(self) -> None:
+        self.ending = "late"
 
 
 def answer(held: Connections[FakeConnection], *connections: FakeConnection) -> None:
@@ -441,7 +447,10 @@ class FakeApp:
     is_draining = is_audited = False
     asked = 0
 
-    async def answer(self, head: Head, body: bytes, peer: str) -> Response:
+    def begin(self, head: Head, body: bytes, peer: str) -> Exchange:
+        return Exchange(request=Request(head.method, head.target), request_id="", seconds=60.0)
+
+    async def answer(self, exchange: Exchange) -> Response:
         self.asked += 1
         return Response(204)
 

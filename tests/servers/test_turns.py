@@ -24,6 +24,7 @@ from cloudid_servers.trio_server.serve import _Server
 from cloudid_servers.trio_server.streams import Plain
 from tests.hosts.opened import on
 
+from .handling import Handling
 from .running import PATIENCE
 
 FAR: Final = 3600.0
@@ -36,7 +37,7 @@ CASES: Final = [
 ]
 
 
-class Noting:
+class Noting(Handling):
     """A service that always gives one answer, and notes when."""
 
     def __init__(self, response: Response) -> None:

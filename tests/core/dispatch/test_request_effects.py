@@ -24,7 +24,7 @@ def _text(effect: Effect[Any]) -> str:
 
 
 def test_the_state_of_the_service_takes_one_read() -> None:
-    expected = ["Now", "ReadEntry mounts", "Record"]
+    expected = ["Within", "Now", "ReadEntry mounts", "Record"]
     assert effects_of(Installation(), "GET", "sys/health") == expected
 
 
@@ -32,6 +32,7 @@ def test_a_token_that_looks_itself_up_is_read_once() -> None:
     world = Installation()
     token = new_token(world, policies=["default"], no_parent=True)
     assert effects_of(world, "GET", "auth/token/lookup-self", token) == [
+        "Within",
         "Now",
         "ReadEntry mounts",
         "ReadEntry token",
@@ -44,6 +45,7 @@ def test_a_login_reads_nothing() -> None:
     world = Installation()
     body = login_form(world, configure_logins(world))
     assert effects_of(world, "POST", "auth/cloud/login", body=body) == [
+        "Within",
         "Now",
         "RandomBytes",
         "Commit",
@@ -58,6 +60,7 @@ def test_a_login_that_is_refused_reads_once_what_the_refusal_rests_on() -> None:
     start = len(world.trace)
     world.refused("POST", "auth/cloud/login", body | {"vm_name": "other"}, "")
     assert [_text(effect) for _, effect in world.trace[start:]] == [
+        "Within",
         "Now",
         "ReadEntry mounts",
         "ReadEntry mount",
