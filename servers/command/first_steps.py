@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from cloudid_core import Request
+from cloudid_core.service import Service
 from cloudid_core.values.secret import Secret
 
-from ..host.app import Service
 from ..settings.settings import SettingsError
 
 RESOURCE: Final = "https://management.azure.com/"
