@@ -60,6 +60,14 @@ def local_path(lease_id: str) -> str:
     return "/".join(lease_id.split("/")[-LOCAL_SEGMENTS:])
 
 
+async def count_leases(scope: Scope, enough: int) -> int:
+    """How many leases a scope has, counted until there are `enough`."""
+    count, after = 0, ""
+    while count < enough and (page := await ListKeys(scope.index, after)):
+        count, after = count + len(scope.select(page)), page[-1]
+    return min(count, enough)
+
+
 async def next_level(scope: Scope, path: str) -> set[str]:
     """The next segments of the paths of a scope's leases below `path`.
 

@@ -8,13 +8,15 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from attrs import evolve, frozen
+from msgspec.structs import replace
 
 from ..context import Context
 from ..credentials import client_of, effective_config
 from ..effects import Instant, give_way
 from ..errors import Code, EntryDamaged, Problem, Refused
 from ..forms import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, Terms, bounded, effective, one_of, setting, show
-from ..messages import Answer
+from ..leases import Progress, Scope, answer_for_many, count_leases, due_after, mark, work_off
+from ..messages import NOTHING, Answer
 from ..mounts import Mount, require_live
 from ..provider import Client, Provisioned, applications, lending, scope_of_assignment
 from ..routing import Call, capture_name
@@ -25,6 +27,9 @@ from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persistent_app import PersistentApp, forget, persist, pointing
 from .sign_in import SIGN_IN_AUDIENCES
+
+MOST_COUNTED: Final = 1000
+"""Leases that live on, at the most, whose number an answer tells."""
 
 MOST_EXAMINED: Final = 1000
 """How many roles are read to find the scopes that they name."""
@@ -89,6 +94,13 @@ class Role(AsWritten):
             max_ttl=self.max_ttl,
             explicit_max_ttl=self.cap,
         )
+
+
+@frozen(kw_only=True)
+class DeleteRoleForm:
+    """A removal of a role."""
+
+    revoke_leases: bool = setting(BOOLEAN, False, "End its leases too.")
 
 
 def check(role: Role) -> None:
@@ -210,16 +222,48 @@ async def list_roles(call: Call) -> Answer:
     return Answer(data={"keys": await call.context.records.names(keys.roles(call.mount.id))})
 
 
-@retry_on_conflict
 async def delete_role(call: Call) -> Answer:
-    """Delete a role, and what it kept at the provider. Its leases live on until they end."""
+    """Delete a role, and what it kept at the provider. Its leases live on until they end, or end with it if asked to.
+
+    Nothing is issued for a role that is gone, so its leases are looked for afterwards. A request that was interrupted
+    can be repeated for them.
+    """
+    leases = Scope(call.mount, f"creds/{capture_name(call)}")
+    is_last = call.form(DeleteRoleForm).revoke_leases
+    answer = await _delete(call)
+    living = await count_leases(leases, MOST_COUNTED)
+    if answer is None and not (is_last and living):
+        raise Refused(Code.NOT_FOUND, "the role does not exist")
+    answer = answer or NOTHING
+    if is_last and living:
+        return await _end_leases(call, leases, answer.warnings)
+    if living:
+        more = " or more" if living == MOST_COUNTED else ""
+        warning = f"leases that live on until they end: {living}{more}; revoke_leases=true ends them"
+        return replace(answer, warnings=(*answer.warnings, warning))
+    return answer
+
+
+async def _end_leases(call: Call, leases: Scope, warnings: tuple[str, ...]) -> Answer:
+    """As a revocation by prefix does: all are marked, then the request itself removes what it can in its time."""
+    due_at = due_after(call.context, call.deadline)
+    progress = Progress(await mark(call.context, leases, due_at, call.deadline))
+    await work_off(call.context, leases, call.now, call.deadline, progress)
+    path = f"sys/leases/lookup/{call.mount.path}/{leases.path}"
+    answer = await answer_for_many(progress, call.deadline, path=path, wake_at=due_at)
+    return replace(answer, warnings=(*answer.warnings, *warnings))
+
+
+@retry_on_conflict
+async def _delete(call: Call) -> Answer | None:
+    """`None`: there is no such role."""
     try:
         found = await find_role(call.context, call.mount, capture_name(call))
     except EntryDamaged as damaged:
         await call.context.records.commit(Changes({damaged.key: damaged.version}, deletes=(damaged.key,)))
         return Answer(warnings=("the role was damaged; an application that it kept is left at the provider",))
     if found is None:
-        raise Refused(Code.NOT_FOUND, "the role does not exist")
+        return None
     changes = Changes(found.expected, deletes=(found.key, *_index_keys(call.mount, capture_name(call), found.record)))
     kept = found.record.persistent_app
     if kept:

@@ -51,7 +51,13 @@ ROUTES: Final = RouteTable(
             doc="Registers or updates a role; what it refers to must exist.",
         ),
         Route(path="roles/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
-        Route(path="roles/:name", operation=Operation.DELETE, program=roles.delete_role, doc="Removes a role."),
+        Route(
+            path="roles/:name",
+            operation=Operation.DELETE,
+            program=roles.delete_role,
+            form=roles.DeleteRoleForm,
+            doc="Removes a role; its leases live on, unless they are to end too.",
+        ),
         Route(path="roles", operation=Operation.LIST, program=roles.list_roles, doc="Lists the names of all roles."),
         Route(
             path="creds/:name",

@@ -111,6 +111,41 @@ def test_roles_are_listed_and_deleted(engine: SecretsEngine) -> None:
     assert engine.ask("GET", "cloud/roles/a").body == {"errors": []}
 
 
+def test_a_role_is_deleted_and_its_answer_says_which_leases_live_on(engine: SecretsEngine) -> None:
+    engine.role()
+    engine.must("GET", CREDS)
+    engine.must("GET", CREDS)
+    reply = engine.must("DELETE", ROLE)
+    assert reply.body["warnings"] == ["leases that live on until they end: 2; revoke_leases=true ends them"]
+    engine.converge()
+    assert len(engine.must("LIST", f"sys/leases/lookup/{CREDS}").data["keys"]) == 2
+
+
+@pytest.mark.parametrize("persist_app", [False, True])
+def test_a_role_can_be_deleted_with_its_leases(engine: SecretsEngine, persist_app: bool) -> None:
+    engine.role(persist_app=persist_app)
+    engine.must("POST", "cloud/roles/web-2", {"azure_roles": engine.grants()})
+    engine.must("GET", "cloud/creds/web-2")
+    data = engine.must("GET", CREDS).data
+    assert engine.must("DELETE", f"{ROLE}?revoke_leases=true").status == 204
+    assert not engine.signs_in(data["client_id"], data["client_secret"])
+    engine.converge()
+    assert len(engine.alive("application")) == 1
+    assert engine.ask("DELETE", f"{ROLE}?revoke_leases=true").status == 404
+
+
+def test_a_deletion_that_cannot_end_all_leases_says_where_they_are_and_can_be_repeated(engine: SecretsEngine) -> None:
+    engine.role()
+    engine.must("GET", CREDS)
+    engine.fail(path="/graph/.*", status=503, code="ServiceUnavailable")
+    assert engine.ask("DELETE", f"{ROLE}?revoke_leases=true").codes[0] == "revocation_pending"
+    assert engine.ask("GET", ROLE).status == 404
+    engine.heal()
+    assert engine.must("DELETE", f"{ROLE}?revoke_leases=true").status == 204
+    engine.converge()
+    assert not engine.alive()
+
+
 @pytest.mark.parametrize(
     "first, second, problems",
     [
