@@ -75,7 +75,7 @@ demo-cluster: $(READY) ## Show two servers over one PostgreSQL, and what happens
 	@$(BIN)/python -m cloudid_servers.demo_cluster
 
 dev: $(READY_FOR_DEMO) ## Leave a server with a simulated cloud running
-	@$(BIN)/cloudid dev
+	@$(BIN)/python -m cloudid_servers.cli dev
 
 prove: test-all test-tools-all ## Run all tests at length, all pairs of faults, thousands of random lives (two hours)
 	@$(BIN)/python -m tests.simulation.prove

@@ -1,31 +1,46 @@
 """A machine of a simulated cloud logs in and borrows credentials: `python -m cloudid_servers.demo [--server NAME]`
 
-It starts a server of its own with everything in memory, and ends it: nothing is left behind, however it ends.
+It starts `cloudid dev`, types what a person would, and ends it: nothing is left behind, however it ends.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import os
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import click
 import httpx
 from attrs import field, frozen
 
+from .command.first_steps import METADATA, STRANGER
+from .terminal import Failed, run
+
 RESOURCE: Final = "https://management.azure.com/"
 AUDIENCE: Final = "api://AzureADTokenExchange"
+MACHINE: Final = "web"
 PERIOD_SECONDS: Final = 5
-SERVERS: Final = ("trio_server", "aiohttp_server")
+SERVERS: Final = ("trio", "aiohttp")
 PATIENCE: Final = 30.0
-LEASE_SECONDS: Final = 4
+LEASE_SECONDS: Final = 8
+WIDTH: Final = 140
+NEXT: Final = """
+Next, by yourself:
+
+  make dev                                # the same server stays; it says what to type
+  .venv/bin/cloudid --help                # all commands
+  docs/README.md                          # which page is for whom
+"""
 
 
-class DemoFailed(Exception):
+class DemoFailed(Failed):
     """A step did not do what it shows."""
 
 
@@ -41,7 +56,7 @@ class Started:
 @contextmanager
 def server(name: str) -> Iterator[Started]:
     """A server with everything in memory and a simulated cloud, for as long as the block lasts."""
-    command = [sys.executable, "-m", f"cloudid_servers.{name}", "--dev", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "cloudid_servers.cli", "dev", "--server", name, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with stopping(process):
         assert process.stdout is not None  # it was asked for
@@ -68,6 +83,44 @@ def stopping(process: subprocess.Popen[str]) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
+
+
+@frozen
+class Typist:
+    """Types commands as a person at a machine of the simulated cloud would, and shows what they print."""
+
+    story: Storyteller
+    home: Path
+    """Where the machine keeps its token."""
+
+    def type(self, *words: str, machine: str = MACHINE, token: str = "", code: int = 0) -> None:
+        """Run `cloudid`, which has to end with this exit code. Without a token, it uses the one that it keeps."""
+        sys.stdout.write(f"    $ {shlex.join(('cloudid', *words))}\n")
+        sys.stdout.flush()
+        started, (name, *rest) = self.story.started, words
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.home),
+            "CLOUDID_ADDR": started.url,
+            "CLOUDID_TOKEN": token,
+            METADATA: f"{started.simulator}/machines/{machine}",
+        }
+        ran = subprocess.run(
+            [sys.executable, "-m", "cloudid_servers.cli", name, "--format", "table", *rest],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        sys.stdout.write("".join(f"    {shortened(line)}\n" for line in ran.stdout.splitlines()))
+        if ran.returncode != code:
+            raise DemoFailed(f"cloudid {name} ended with {ran.returncode}")
+
+
+def shortened(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
 class Storyteller:
@@ -115,97 +168,29 @@ def _json(response: httpx.Response) -> Any:
     return response.json() if response.content else None
 
 
-def log_in(story: Storyteller) -> str:
-    """From a machine's metadata service to a service token that works; answers the token."""
-    root = story.started.root_token
-    world = story.cloud("GET", "/simulator/world")
-    application, machine = world["applications"][0], world["machines"][0]
+def log_in(typist: Typist) -> None:
+    """A machine logs in, and another one is refused."""
+    story = typist.story
+    story.tell("Is all well?")
+    typist.type("status")
 
-    story.tell("The operator tells the authentication method which tenant it serves, and with which credentials.")
-    config = {name: application[name] for name in ("client_id", "client_secret")}
-    story.ask(
-        "POST", "auth/cloud/config", token=root, body={**config, "tenant_id": world["tenant"], "resource": RESOURCE}
-    )
+    story.tell(f"The machine {MACHINE} logs in: the command finds its identity, and keeps the service token.")
+    typist.type("login", "--role", MACHINE)
 
-    story.tell("A role admits the machines of one resource group at one location.")
-    role = {
-        "bound_subscription_ids": [machine["subscription"]],
-        "bound_resource_groups": [machine["resource_group"]],
-        "bound_locations": [machine["location"]],
-        "token_policies": ["app"],
-        "token_ttl": "1h",
-    }
-    story.ask("POST", "auth/cloud/role/app", token=root, body=role)
-    policy = 'path "cloud/creds/*" { capabilities = ["read"] }\npath "sys/leases/*" { capabilities = ["update"] }'
-    story.ask("POST", "sys/policies/acl/app", token=root, body={"policy": policy})
-
-    story.tell(f"The machine {machine['name']!r} asks its metadata service for its signed identity.")
-    form = credentials(story, machine)
-    story.show(jwt=f"{form['jwt'][:24]}… ({len(form['jwt'])} characters)")
-
-    story.tell("It logs in with it.")
-    token = _log_in_with(story, form)
-
-    story.tell("The service token works.")
-    found = story.ask("GET", "auth/token/lookup-self", token=token)["data"]
-    story.show(display_name=found["display_name"], verified_facts=found["meta"])
-    return token
+    story.tell("A machine of the same name in another resource group would be refused; the operator asks why.")
+    typist.type("why", "--role", MACHINE, machine=STRANGER, token=story.started.root_token, code=1)
 
 
-def log_in_again(story: Storyteller) -> str:
-    """Another token for the same machine."""
-    return _log_in_with(story, credentials(story, story.cloud("GET", "/simulator/world")["machines"][0]))
-
-
-def _log_in_with(story: Storyteller, form: dict[str, str]) -> str:
-    auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
-    story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
-    return str(auth["client_token"])
-
-
-def credentials(story: Storyteller, machine: Any) -> dict[str, str]:
-    """The form of a machine's login, with its signed identity."""
-    query = {"api-version": "2018-02-01", "resource": RESOURCE}
-    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
-    identity = story.cloud("GET", path, params=query, headers={"Metadata": "true"})
-    return {
-        "role": "app",
-        "jwt": identity["access_token"],
-        "subscription_id": machine["subscription"],
-        "resource_group_name": machine["resource_group"],
-        "vm_name": machine["name"],
-    }
-
-
-def configure_engine(story: Storyteller) -> None:
-    """A secrets engine with a role that may read one subscription."""
-    root = story.started.root_token
-    world = story.cloud("GET", "/simulator/world")
-    application, subscription = world["applications"][0], world["subscriptions"][0]
-    story.tell("The operator configures the secrets engine, and a role that may read one subscription.")
-    config = {name: application[name] for name in ("client_id", "client_secret")}
-    config |= {"tenant_id": world["tenant"], "subscription_id": subscription}
-    story.ask("POST", "cloud/config", token=root, body=config)
-    assignments = [{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}]
-    role = {"azure_roles": json.dumps(assignments), "ttl": f"{LEASE_SECONDS}s", "max_ttl": "1h"}
-    story.ask("POST", "cloud/roles/reader", token=root, body=role)
-
-
-def borrow_credentials(story: Storyteller, token: str) -> None:
-    """Credentials of a fresh service principal, renewed and left to expire; then a new root secret."""
-    root = story.started.root_token
-    configure_engine(story)
+def borrow_credentials(typist: Typist) -> None:
+    """Credentials of a fresh service principal, left to expire, and lent to one command; then a new root secret."""
+    story, root = typist.story, typist.story.started.root_token
+    story.tell(f"The operator lets leases of the role reader live {LEASE_SECONDS} seconds.")
+    story.ask("POST", "cloud/roles/reader", token=root, body={"ttl": LEASE_SECONDS, "max_ttl": "1h"})
 
     story.tell(
         "The machine borrows credentials: an application, a principal, a password and a role assignment are made."
     )
-    lease = story.ask("GET", "cloud/creds/reader", token=token)
-    story.show(client_id=lease["data"]["client_id"], lease=lease["lease_id"], seconds=lease["lease_duration"])
-    story.show(objects_at_the_provider=len(alive(story)))
-
-    story.tell("It renews the lease.")
-    renewal = {"lease_id": lease["lease_id"], "increment": LEASE_SECONDS}
-    story.show(seconds=story.ask("POST", "sys/leases/renew", token=token, body=renewal)["lease_duration"])
+    typist.type("creds", "reader")
 
     story.tell("It forgets about it; the lease runs out, and everything that was made for it is removed.")
     story.wait_until("objects at the provider", lambda: len(alive(story)), 0)
@@ -223,9 +208,8 @@ def borrow_credentials(story: Storyteller, token: str) -> None:
     rotation = story.ask("GET", "cloud/rotation", token=root)["data"]
     story.show(phase=rotation["phase"], expires=rotation["expires"])
 
-    story.tell("Credentials still work, now with the new root secret; given back, they leave nothing behind.")
-    lease = story.ask("GET", "cloud/creds/reader", token=token)
-    story.ask("POST", "sys/leases/revoke", token=root, body={"lease_id": lease["lease_id"]})
+    story.tell("Credentials still work, now with the new root secret. Lent to one command, they end with it.")
+    typist.type("creds", "reader", "--exec", "sh", "-c", "echo I am $AZURE_CLIENT_ID")
     story.wait_until("objects at the provider", lambda: len(alive(story)), 0)
 
 
@@ -246,11 +230,13 @@ def rotate_by_itself(story: Storyteller) -> None:
     story.ask("POST", "cloud/config", token=root, body={"rotation_period": 0})
 
 
-def without_secret(story: Storyteller) -> None:
+def without_secret(typist: Typist) -> None:
     """The authentication method has no secret: the cloud trusts identity tokens that the service signs."""
+    story = typist.story
     root = story.started.root_token
     world = story.cloud("GET", "/simulator/world")
-    application, machine = world["applications"][0], world["machines"][0]
+    application = world["applications"][0]
+    [machine] = [machine for machine in world["machines"] if machine["name"] == MACHINE]
 
     story.tell("The authentication method needs no secret at all: the cloud is told to trust what the service signs.")
     document = "identity/oidc/plugins/.well-known/openid-configuration"
@@ -270,8 +256,8 @@ def without_secret(story: Storyteller) -> None:
         "A machine that was never seen logs in: to look it up, the service proves itself with an identity token."
     )
     place = {name: machine[name] for name in ("subscription", "resource_group", "location")}
-    newcomer = story.cloud("POST", "/simulator/machines", json={"name": "newcomer", **place})
-    story.ask("POST", "auth/cloud/login", body=credentials(story, newcomer))
+    story.cloud("POST", "/simulator/machines", json={"name": "newcomer", **place})
+    typist.type("login", "--role", MACHINE, machine="newcomer")
     story.show(credential_source=story.ask("GET", "auth/cloud/rotation", token=root)["data"]["credential_source"])
 
 
@@ -282,25 +268,31 @@ def alive(story: Storyteller) -> list[Any]:
     return [one for one in made if one["deleted_at"] is None and root_application not in one["of"]]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m cloudid_servers.demo", description=__doc__)
-    parser.add_argument("--server", choices=SERVERS, default=SERVERS[0])
-    options = parser.parse_args()
+@click.command()
+@click.option("--server", "name", type=click.Choice(SERVERS), default=SERVERS[0], help="Default: trio.")
+def demo(name: str) -> None:
+    """Show the whole story on a simulated cloud, then end."""
     try:
-        with server(options.server) as started, httpx.Client(trust_env=False, timeout=PATIENCE) as client:
+        with (
+            server(name) as started,
+            httpx.Client(trust_env=False, timeout=PATIENCE) as client,
+            TemporaryDirectory(prefix="cloudid-demo-") as home,
+        ):
             story = Storyteller(client, started)
-            story.tell(f"A server runs at {started.url}, a simulated cloud at {started.simulator}.")
-            borrow_credentials(story, log_in(story))
+            story.tell(
+                f"`cloudid dev` runs at {started.url}, with a simulated Azure at {started.simulator}.\n"
+                f"Its role {MACHINE} admits the machines of one resource group, its role reader lends credentials."
+            )
+            typist = Typist(story, Path(home))
+            log_in(typist)
+            borrow_credentials(typist)
             rotate_by_itself(story)
-            without_secret(story)
+            without_secret(typist)
             story.tell("That was it; the server ends now, and nothing is left of it.")
-    except (DemoFailed, httpx.HTTPError) as failure:
-        sys.stderr.write(f"error: {failure}\n")
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    except httpx.HTTPError as failure:
+        raise DemoFailed(str(failure)) from failure
+    sys.stdout.write(NEXT)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(demo, "python -m cloudid_servers.demo"))

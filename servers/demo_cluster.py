@@ -5,6 +5,7 @@ It starts everything itself, the database too, and ends it: nothing is left behi
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,26 +14,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
 from .demo import (
     LEASE_SECONDS,
     PATIENCE,
-    SERVERS,
+    RESOURCE,
     DemoFailed,
     Started,
     Storyteller,
     alive,
-    configure_engine,
-    log_in,
-    log_in_again,
     stopping,
 )
 from .provider_simulator import Simulator, start
 from .stores.postgres.temporary import NoPostgres, temporary_server
 
+SERVERS: Final = ("trio_server", "aiohttp_server")
 TAKE_OVER_SECONDS: Final = 90.0
 """Longer than a node leads without renewing it, and what is left to do after that."""
 
@@ -86,6 +85,82 @@ def share_tokens(one: Storyteller, other: Storyteller) -> str:
     one.ask("GET", "auth/token/lookup-self", token=token, refused=403)
     one.tell("The machine logs in again.")
     return log_in_again(one)
+
+
+def log_in(story: Storyteller) -> str:
+    """From a machine's metadata service to a service token that works; answers the token."""
+    root = story.started.root_token
+    world = story.cloud("GET", "/simulator/world")
+    application, machine = world["applications"][0], world["machines"][0]
+
+    story.tell("The operator tells the authentication method which tenant it serves, and with which credentials.")
+    config = {name: application[name] for name in ("client_id", "client_secret")}
+    story.ask(
+        "POST", "auth/cloud/config", token=root, body={**config, "tenant_id": world["tenant"], "resource": RESOURCE}
+    )
+
+    story.tell("A role admits the machines of one resource group at one location.")
+    role = {
+        "bound_subscription_ids": [machine["subscription"]],
+        "bound_resource_groups": [machine["resource_group"]],
+        "bound_locations": [machine["location"]],
+        "token_policies": ["app"],
+        "token_ttl": "1h",
+    }
+    story.ask("POST", "auth/cloud/role/app", token=root, body=role)
+    policy = 'path "cloud/creds/*" { capabilities = ["read"] }\npath "sys/leases/*" { capabilities = ["update"] }'
+    story.ask("POST", "sys/policies/acl/app", token=root, body={"policy": policy})
+
+    story.tell(f"The machine {machine['name']!r} asks its metadata service for its signed identity.")
+    form = credentials(story, machine)
+    story.show(jwt=f"{form['jwt'][:24]}… ({len(form['jwt'])} characters)")
+
+    story.tell("It logs in with it.")
+    token = _log_in_with(story, form)
+
+    story.tell("The service token works.")
+    found = story.ask("GET", "auth/token/lookup-self", token=token)["data"]
+    story.show(display_name=found["display_name"], verified_facts=found["meta"])
+    return token
+
+
+def log_in_again(story: Storyteller) -> str:
+    """Another token for the same machine."""
+    return _log_in_with(story, credentials(story, story.cloud("GET", "/simulator/world")["machines"][0]))
+
+
+def _log_in_with(story: Storyteller, form: dict[str, str]) -> str:
+    auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
+    story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
+    return str(auth["client_token"])
+
+
+def credentials(story: Storyteller, machine: Any) -> dict[str, str]:
+    """The form of a machine's login, with its signed identity."""
+    query = {"api-version": "2018-02-01", "resource": RESOURCE}
+    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
+    identity = story.cloud("GET", path, params=query, headers={"Metadata": "true"})
+    return {
+        "role": "app",
+        "jwt": identity["access_token"],
+        "subscription_id": machine["subscription"],
+        "resource_group_name": machine["resource_group"],
+        "vm_name": machine["name"],
+    }
+
+
+def configure_engine(story: Storyteller) -> None:
+    """A secrets engine with a role that may read one subscription."""
+    root = story.started.root_token
+    world = story.cloud("GET", "/simulator/world")
+    application, subscription = world["applications"][0], world["subscriptions"][0]
+    story.tell("The operator configures the secrets engine, and a role that may read one subscription.")
+    config = {name: application[name] for name in ("client_id", "client_secret")}
+    config |= {"tenant_id": world["tenant"], "subscription_id": subscription}
+    story.ask("POST", "cloud/config", token=root, body=config)
+    assignments = [{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}]
+    role = {"azure_roles": json.dumps(assignments), "ttl": f"{LEASE_SECONDS}s", "max_ttl": "1h"}
+    story.ask("POST", "cloud/roles/reader", token=root, body=role)
 
 
 def leader_of(stories: dict[str, Storyteller]) -> str:

@@ -22,7 +22,11 @@ STRANGER: Final = "web-evil"
 METADATA: Final = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
 """The variable that tells clients where a machine's metadata service is."""
 LEASE_SECONDS: Final = 60
-POLICY: Final = 'path "cloud/creds/*" { capabilities = ["read"] }\npath "sys/leases/*" { capabilities = ["update"] }'
+POLICY: Final = """
+path "cloud/creds/*" { capabilities = ["read"] }
+path "cloud/config" { capabilities = ["read"] }
+path "sys/leases/*" { capabilities = ["update"] }
+"""
 
 
 async def prepare(service: Service, root_token: Secret, world: Mapping[str, Any]) -> None:
