@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from ..client import Address, Service, ServiceRefused, Unreachable, run_command
-from ..terminal import Format, Output, with_output
+from ..terminal import Format, Output, printable, with_output
 from .connection import Executing, executing, service_with_token, told, with_address
 
 VARIABLES: Final = {
@@ -58,9 +58,9 @@ def creds(
         found = {"tenant_id": tenant or _tenant_of(service, mount)}
         lent = service.read(f"{mount}/creds/{role}")
         lease, seconds = str(lent.get("lease_id") or ""), lent.get("lease_duration")
-        click.echo(f"lease {lease}: {seconds} seconds", err=True)
+        _tell(f"lease {lease}: {seconds} seconds")
         if not found["tenant_id"]:
-            click.echo("the tenant is not known: give --tenant, or set AZURE_TENANT_ID", err=True)
+            _tell("the tenant is not known: give --tenant, or set AZURE_TENANT_ID")
         data = dict(lent.get("data") or {})
         variables = _variables(data | found)
         if command:
@@ -91,6 +91,11 @@ def _end(service: Service, lease: str) -> None:
     try:
         service.write("sys/leases/revoke", {"lease_id": lease})
     except (ServiceRefused, Unreachable) as failure:
-        click.echo(f"warning: the lease {lease} is not ended yet: {failure}", err=True)
+        _tell(f"warning: the lease {lease} is not ended yet: {failure}")
     else:
-        click.echo(f"lease {lease} is ended", err=True)
+        _tell(f"lease {lease} is ended")
+
+
+def _tell(text: str) -> None:
+    """Beside the answer, which a script reads."""
+    click.echo(printable(text), err=True)

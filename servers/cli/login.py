@@ -59,6 +59,8 @@ def login(
                 "file": str(store_token(token, os.environ)),
             }
         )
+        for name in filter(os.environ.get, VARIABLES):
+            click.echo(f"{name} is set: it counts before the file", err=True)
 
 
 def _become(command: tuple[str, ...], token: Secret) -> None:

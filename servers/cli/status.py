@@ -8,12 +8,14 @@ from typing import Any, Final
 
 import click
 
-from ..client import Address, Service, ServiceRefused
+from ..client import Address, Service, ServiceRefused, Unreachable
 from ..terminal import Exit, Output, table, with_output
 from .connection import service_of, told, with_address
 
 NOT_HEALTHY: Final = 2
 WIDTH: Final = 11
+INITIALIZED: Final = "initialized"
+"""A member that every answer of health has."""
 
 
 class State(StrEnum):
@@ -54,14 +56,18 @@ def status(address: Address, output: Output) -> int:
 
 
 def _health(service: Service) -> tuple[Mapping[str, Any], State]:
-    """What health says, and what that means. Raises `ServiceRefused` if it is not health that answers."""
+    """What health says, and what that means. Raises what the service does if it is not health that answers."""
+    health: Mapping[str, Any]
     try:
         health = service.read("sys/health")
+        state = State.TROUBLED if health.get("problems") else State.HEALTHY
     except ServiceRefused as refusal:
-        if "initialized" not in refusal.document:
+        health, state = refusal.document, State.FAILING
+        if INITIALIZED not in health:
             raise
-        return refusal.document, State.FAILING
-    return health, State.TROUBLED if health.get("problems") else State.HEALTHY
+    if INITIALIZED not in health:
+        raise Unreachable("what answers there is another service")
+    return health, state
 
 
 def _nodes(service: Service) -> list[Mapping[str, Any]]:

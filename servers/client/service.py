@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import ssl
 import time
@@ -10,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
+import msgspec
 from attrs import field, frozen
 
 from cloudid_core.effects import HttpRequest, HttpResponse
@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT: Final = 100.0
 """Seconds: longer than the service works on a request, 90 by default, so that its answer is not missed."""
 RETRIES: Final = 2
 RETRIED: Final = frozenset({429, 503})
-"""Definite refusals: nothing was done, so that any request may be sent again."""
+"""Answers of a service that is too busy. What it began for a request that it then refused, it undoes by itself."""
 SHORTEST_PAUSE: Final = 1.0
 ROOT_NAMESPACES: Final = frozenset({"", "root", "root/", "/"})
 
@@ -71,8 +71,7 @@ class Address:
         if said("NAMESPACE") not in ROOT_NAMESPACES:
             raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
         url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+        if not _is_address(url):
             raise SettingsRefused("the address of the service looks like https://cloudid.example:8200")
         try:
             skips, timeout = coercion.boolean(said("SKIP_VERIFY") or False), said("CLIENT_TIMEOUT")
@@ -88,6 +87,14 @@ class Address:
         insecure = "its certificate is not verified" if skips else "" if web.is_private(url) else "it is not https"
         warnings = (f"tokens are not safe on their way to the service: {insecure}",) if insecure else ()
         return cls(url, tls, seconds or DEFAULT_TIMEOUT, warnings)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.username
+    except ValueError:
+        return False
 
 
 @frozen
@@ -115,7 +122,7 @@ class Service:
         """
         url = f"{self.address.url}/v1/{quote(path.strip('/'))}" + (f"?{urlencode(query)}" if query else "")
         headers = {"x-service-token": self.token.reveal()} if self.token else {}
-        content = b"" if body is None else json.dumps(body).encode()
+        content = b"" if body is None else msgspec.json.encode(body)
         request = HttpRequest(method, url, headers, content)
         for _ in range(RETRIES):
             response = self._send(request)
@@ -140,6 +147,8 @@ def _retry_after(response: HttpResponse) -> float:
 def _read(response: HttpResponse) -> dict[str, Any]:
     document = web.document(response)
     if 200 <= response.status < 300:
+        if response.body and not document:
+            raise web.Unreachable("what answers there is another service")
         return document
     errors, codes = (tuple(map(str, document.get(name) or ())) for name in ("errors", "codes"))
     code = response.headers.get("x-service-error-code", "")

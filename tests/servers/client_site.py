@@ -112,7 +112,7 @@ class Site:
 
 
 @contextmanager
-def client_site(*, configured: bool = True) -> Iterator[Site]:
+def client_site() -> Iterator[Site]:
     """Both, with the roles `all` for machines, `anybody` for any workload, and `reader`, whose credentials are lent."""
     cluster = Cluster()
     with start(Simulator(fetch=cluster.fetch)) as cloud:
@@ -120,8 +120,7 @@ def client_site(*, configured: bool = True) -> Iterator[Site]:
         with Running("cloudid_servers.trio_server", *arguments) as server:
             world = httpx.get(f"{cloud.url}/simulator/world", **PATIENT).json()
             site = Site(cloud, server, cluster, world)
-            if configured:
-                _configure(site)
+            _configure(site)
             yield site
 
 

@@ -127,6 +127,11 @@ def test_an_identity_is_picked(site: Site, cloudid: Shell) -> None:
     assert cloudid("login", "--role", "all", "--identity", "mainframe").code == 2
 
 
+def test_a_token_of_the_environment_that_counts_before_the_file_is_told(site: Site, cloudid: Shell) -> None:
+    cloudid.set(**site.of_vm(), VAULT_TOKEN="other")
+    assert cloudid("login", "--role", "all").err == "VAULT_TOKEN is set: it counts before the file\n"
+
+
 def test_a_token_is_printed_if_that_is_asked_for(site: Site, cloudid: Shell, tmp_path: Path) -> None:
     cloudid.set(**site.of_vm())
     shown = cloudid("login", "--role", "all", "--print")
@@ -351,7 +356,7 @@ def test_a_healthy_service(site: Site, cloudid: Shell) -> None:
 
 
 def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> None:
-    """What they are everybody sees; what mends them, those who may read health."""
+    """What they are everybody sees; what mends them, those who may read health. Without its store it cannot serve."""
     troubled = Deployment.prepare("trio_server", tmp_path, site.cloud.url, {})
     (tmp_path / "store.sqlite").chmod(0o644)
     with troubled.serving() as server:
@@ -363,6 +368,11 @@ def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> 
         shown = cloudid("status", "--format", "table")
         assert shown.code == 2
         assert "run chmod 600 on it" in shown.out
+        (tmp_path / "store.sqlite").unlink()
+        wait_until(lambda: httpx.get(f"{server.url}/v1/sys/health", **PATIENT).status_code == 503)
+        shown = cloudid("status")
+        assert (shown.code, shown.json["state"]) == (2, "cannot serve")
+        assert "store_unavailable" in [problem["code"] for problem in shown.json["problems"]]
 
 
 def test_a_service_that_does_not_answer(cloudid: Shell) -> None:
@@ -371,6 +381,12 @@ def test_a_service_that_does_not_answer(cloudid: Shell) -> None:
     shown = cloudid("status", "--address", f"http://127.0.0.1:{port}")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith("error: the service cannot be reached: Connection refused\nwhat to do: ")
+
+
+def test_another_service_is_not_healthy(site: Site, cloudid: Shell) -> None:
+    shown = cloudid("status", "--address", site.cloud.url)
+    assert (shown.code, shown.out) == (1, "")
+    assert "404" in shown.err
 
 
 def test_an_old_token_does_not_hide_the_state(cloudid: Shell) -> None:

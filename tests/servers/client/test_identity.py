@@ -97,7 +97,7 @@ def test_a_server_in_arc_answers_the_challenge(site: Site, tmp_path: Path) -> No
     identity = find_identity(here)
     assert identity.kind == "arc"
     assert identity.place["resource_id"].endswith("/Microsoft.HybridCompute/machines/edge")
-    assert log_in(site, identity, "anybody")
+    assert log_in(site, identity, "all")
 
 
 def test_a_challenge_for_a_file_elsewhere_is_not_answered(site: Site, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_request_has_path_query_body_and_token() -> None:
         assert client.ask("LIST", "auth/cloud/role") == {"data": {"answer": 42}}
     assert [(method, path, body) for method, path, _, body in fake.requests] == [
         ("GET", "/v1/sys/health?activecode=200", b""),
-        ("POST", "/v1/auth/cloud/role/a%20b", b'{"x": 1}'),
+        ("POST", "/v1/auth/cloud/role/a%20b", b'{"x":1}'),
         ("LIST", "/v1/auth/cloud/role", b""),
     ]
     assert {headers["x-service-token"] for _, _, headers, _ in fake.requests} == {CANARY}
@@ -144,6 +144,12 @@ def test_the_code_of_a_404_is_in_a_header() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"errors": null}'])
 def test_what_stands_in_between_may_answer_anything(body: bytes) -> None:
     with Fake([(502, {}, body)]).serving() as fake, pytest.raises(ServiceRefused, match="it answered 502"):
+        service(fake).read("x")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"null", b"1"])
+def test_another_service_is_not_taken_for_this_one(body: bytes) -> None:
+    with Fake([(200, {}, body)]).serving() as fake, pytest.raises(Unreachable, match="another service"):
         service(fake).read("x")
 
 
@@ -204,6 +210,7 @@ def test_where_the_service_is() -> None:
     [
         ({"VAULT_ADDR": "vault.test:8200"}, "looks like"),
         ({"VAULT_ADDR": "unix:///run/agent.sock"}, "looks like"),
+        ({"VAULT_ADDR": "http://127.0.0.1:port"}, "looks like"),
         ({"VAULT_ADDR": "file:///etc/passwd"}, "looks like"),
         ({"VAULT_ADDR": f"https://user:{CANARY}@vault.test"}, "looks like"),
         ({"VAULT_NAMESPACE": "team"}, "no namespaces: unset VAULT_NAMESPACE"),
