@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import dedent
 from typing import Final
 
 from attrs import frozen
@@ -12,7 +13,8 @@ from attrs import frozen
 ROOT: Final = Path(__file__).parents[2]
 
 _BLOCK: Final = re.compile(
-    r"(?P<marks>(?:^<!-- [^\n]* -->\n)*)^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"(?P<marks>(?:^ *<!-- [^\n]* -->\n)*)^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
+    re.DOTALL | re.MULTILINE,
 )
 _MARK: Final = re.compile(r"<!-- ([^:\n]+?)(?:: (.*?))? -->")
 
@@ -44,7 +46,7 @@ def parse(text: str) -> list[Block]:
     return [
         Block(
             found["language"],
-            found["text"],
+            dedent(found["text"]) if found["indent"] else found["text"],
             {name: value or "" for name, value in _MARK.findall(found["marks"])},
             text.count("\n", 0, found.start("text")) + 1,
         )

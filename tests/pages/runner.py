@@ -41,7 +41,8 @@ from .blocks import ROOT, Block, parse
 PROGRAMS: Final = Path(__file__).parent / "programs"
 """Programs of others that pages call, which here talk to the simulated cloud."""
 CONNECTED: Final = "<!-- given: a connected tenant -->\n"
-ADDRESS: Final = "http://127.0.0.1:8200"
+ADDRESSES: Final = ("http://127.0.0.1:8200", "https://id.example.com")
+"""Of the service, as pages write it."""
 METADATA: Final = "http://169.254.169.254"
 SHOWN: Final = ("text", "json", "hcl", "toml", "python", "")
 """Languages of blocks that need no mark: nothing runs in them."""
@@ -123,7 +124,9 @@ class Place:
 
     def put_into(self, text: str) -> str:
         """A text of a page with the addresses of this place."""
-        return text.replace(ADDRESS, self.url).replace(METADATA, self.machine)
+        for address in ADDRESSES:
+            text = text.replace(address, self.url)
+        return text.replace(METADATA, self.machine)
 
 
 @contextmanager

@@ -14,8 +14,10 @@ from .runner import Command, check, commands, missing_programs, place, steps_of
 
 pytestmark = pytest.mark.one_server
 
-PAGES: Final = sorted(
-    str(path.relative_to(ROOT)) for folder in ("start", "how-to") for path in (ROOT / "docs" / folder).glob("*.md")
+FOLDERS: Final = ("docs/start", "docs/how-to")
+PAGES: Final = (
+    *sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).glob("*.md")),
+    "docs/workload-identity.md",
 )
 
 

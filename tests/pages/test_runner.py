@@ -93,6 +93,11 @@ def test_marks_say_what_becomes_of_a_block(text: str, tmp_path: Path) -> None:
     check(text, PLACE, tmp_path)
 
 
+def test_a_block_in_a_list_is_a_block() -> None:
+    [block] = parse("1. Do this:\n\n   <!-- fails -->\n   ```console\n   $ cat 'a\n       b'\n   ```\n")
+    assert (block.text, block.marks) == ("$ cat 'a\n    b'\n", {"fails": ""})
+
+
 def test_a_block_knows_its_line_and_its_marks() -> None:
     [block] = parse("# Title\n\n" + page("$ true", "fails", "file: a b"))
     assert (block.line, block.marks) == (6, {"fails": "", "file": "a b"})
