@@ -22,7 +22,7 @@ STRANGER: Final = "web-evil"
 METADATA: Final = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
 """The variable that tells clients where a machine's metadata service is."""
 LEASE_SECONDS: Final = 60
-POLICY: Final = """
+POLICY: Final = """\
 path "cloud/creds/*" { capabilities = ["read"] }
 path "cloud/config" { capabilities = ["read"] }
 path "sys/leases/*" { capabilities = ["update"] }

@@ -6,7 +6,7 @@ whatever varies there, and alone on a line for any number of lines. Marks above 
 
     <!-- file: NAME -->       the block is written to this file
     <!-- fails -->            the last command of the block fails
-    <!-- the server -->       the output is that of the page's own server, which runs already
+    <!-- the server -->       the command starts the page's own server, which goes on while the others run
     <!-- needs WHAT: TEST --> nothing of the block runs here, since WHAT is not there; TEST looks after it
 
 With `<!-- given: a connected tenant -->` at the top of a page both mounts are configured for the simulated cloud first.
@@ -96,15 +96,16 @@ class Place:
     introduction: str
     """What the server printed at its start."""
 
+    is_started_by_page: bool = False
+    """Its readers then have set `ROOT_TOKEN` and `SIMULATOR`, and nothing else."""
+
     @property
     def environment(self) -> dict[str, str]:
-        return {
-            "VAULT_ADDR": self.url,
-            "VAULT_TOKEN": self.root_token,
-            "SIMULATOR": self.simulator,
-            "AZURE_POD_IDENTITY_AUTHORITY_HOST": self.machine,
-            "PYTHONPATH": str(ROOT),
-        }
+        found = {"SIMULATOR": self.simulator, "PYTHONPATH": str(ROOT)}
+        if self.is_started_by_page:
+            return {**found, "ROOT_TOKEN": self.root_token}
+        token, machine = {"VAULT_TOKEN": self.root_token}, {"AZURE_POD_IDENTITY_AUTHORITY_HOST": self.machine}
+        return {**found, "VAULT_ADDR": self.url, **token, **machine}
 
     @property
     def machine(self) -> str:
@@ -130,12 +131,17 @@ class Place:
 
 
 @contextmanager
-def place(server: str) -> Iterator[Place]:
-    """A new server with everything in memory, and a simulated cloud of its own."""
-    with Running(f"cloudid_servers.{server}", "--dev", "--listen", "127.0.0.1:0") as running:
+def place(server: str, text: str) -> Iterator[Place]:
+    """What a page runs against: the server that it starts, or one with everything in memory; and a simulated cloud."""
+    starts = [command for block in parse(text) if "the server" in block.marks for command in commands(block)]
+    program, options = f"cloudid_servers.{server}", ["--dev"]
+    if starts:
+        program = "cloudid_servers.cli"
+        options = [*shlex.split(starts[0].text)[1:], "--server", server.removesuffix("_server")]
+    with Running(program, *options, "--listen", "127.0.0.1:0") as running:
         said = dict(line.partition(": ")[::2] for line in running.introduction)
         introduction = "\n".join((*running.introduction, f"listening on {running.url}"))
-        yield Place(running.url, said["root token"], said["provider simulator"], introduction)
+        yield Place(running.url, said["root token"], said["provider simulator"], introduction, bool(starts))
 
 
 def steps_of(text: str) -> list[Step]:
@@ -152,7 +158,7 @@ def _steps(block: Block) -> Iterator[Step]:
     elif "file" in block.marks:
         yield File(block.marks["file"], block.text)
     elif "the server" in block.marks:
-        yield Shown("\n".join(line for line in block.text.splitlines() if not line.startswith("$ ")), block.line)
+        yield from (Shown(command.shown, command.line) for command in commands(block))
     elif block.language == "console":
         yield from commands(block)
     elif block.language not in SHOWN:
@@ -272,8 +278,8 @@ def missing_programs(text: str, *known: str) -> list[str]:
 
 def show(page: str) -> None:
     """Print what each command of a page prints."""
-    with place("trio_server") as at, tempfile.TemporaryDirectory() as folder:
-        text = (ROOT / page).read_text()
+    text = (ROOT / page).read_text()
+    with place("trio_server", text) as at, tempfile.TemporaryDirectory() as folder:
         prepare(text, at)
         steps = steps_of(at.put_into(text))
         commands = [step for step in steps if isinstance(step, Command)]

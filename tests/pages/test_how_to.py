@@ -27,7 +27,7 @@ def test_the_page_shows_what_comes(page: str, server: str, tmp_path: Path) -> No
     text = (ROOT / page).read_text()
     if missing := missing_programs(text, "curl", "jq", "bash"):
         pytest.skip(f"needs {', '.join(missing)}")
-    with place(server) as at:
+    with place(server, text) as at:
         check(text, at, tmp_path)
 
 

@@ -101,4 +101,4 @@ def test_a_block_in_a_list_is_a_block() -> None:
 def test_a_block_knows_its_line_and_its_marks() -> None:
     [block] = parse("# Title\n\n" + page("$ true", "fails", "file: a b"))
     assert (block.line, block.marks) == (6, {"fails": "", "file": "a b"})
-    assert isinstance(steps_of(page("x", "the server"))[0], Shown)
+    assert isinstance(steps_of(page("$ x", "the server"))[0], Shown)
