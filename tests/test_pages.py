@@ -80,6 +80,13 @@ def test_other_links_pass(text: str) -> None:
     assert broken_links(ROOT / "README.md", text) == []
 
 
+def test_the_index_has_every_page() -> None:
+    """Each page of `docs` has an entrance in `docs/README.md`; decisions are in a list of their own."""
+    listed = {(Path("docs") / target.partition("#")[0]) for target in links((ROOT / "docs/README.md").read_text())}
+    pages = {page for page in PAGES if page.parts[0] == "docs" and page.parts[1] != "decisions"}
+    assert sorted(pages - listed - {Path("docs/README.md")}) == []
+
+
 def named(text: str) -> dict[str, str]:
     """The files of the code names that a page refers to: ``[`name`]: path``."""
     return {label.strip("`"): path for label, path in _DEFINITION.findall(text) if label.startswith("`")}
