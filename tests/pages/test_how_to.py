@@ -17,6 +17,7 @@ pytestmark = pytest.mark.one_server
 FOLDERS: Final = ("docs/start", "docs/how-to")
 PAGES: Final = (
     *sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).glob("*.md")),
+    "docs/role-tests.md",
     "docs/workload-identity.md",
 )
 

@@ -15,14 +15,12 @@ import pytest
 from cloudid_servers.role_tests.program import TOKEN
 from cloudid_servers.role_tests.program import test as command
 from cloudid_servers.terminal import run
-from tests.pages.blocks import blocks_of
 from tests.waiting import PATIENCE, PATIENT
 
 from .running import ROOT, Running
 
 pytestmark = pytest.mark.one_server
 
-PAGE = (ROOT / "docs" / "role-tests.md").read_text()
 SUBSCRIPTION = "50b50000-0000-4000-8000-00000000000a"
 PRINCIPAL = "0b1ec700-0000-4000-8000-000000000001"
 VM = f"/subscriptions/{SUBSCRIPTION}/resourcegroups/prod/providers/Microsoft.Compute/virtualMachines/web"
@@ -62,16 +60,6 @@ def main(arguments: list[str]) -> int:
 def write(path: Path, **content: object) -> str:
     path.write_text(json.dumps(content))
     return str(path)
-
-
-def test_the_example_of_the_page_is_what_the_program_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    [source], [printed] = blocks_of("docs/role-tests.md", "toml"), blocks_of("docs/role-tests.md", "text")
-    (tmp_path / "roles.toml").write_text(source.text)
-    monkeypatch.chdir(tmp_path)
-    assert main(["roles.toml"]) == 0
-    assert capfd.readouterr().out == printed.text
 
 
 def test_cases_that_go_as_expected_end_with_0(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
