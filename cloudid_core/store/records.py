@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from attrs import fields
 
 from ..caches import Bounded
 from ..effects import (
@@ -49,8 +50,14 @@ def _hidden(form: type, text: str) -> Secret:
     raise TypeError(f"{form.__name__} has no place in a record")
 
 
-encode: Final = msgspec.json.Encoder(enc_hook=_revealed).encode
-"""The bytes of a record."""
+_encode: Final = msgspec.json.Encoder(enc_hook=_revealed).encode
+
+
+def encode(record: Any) -> bytes:
+    """The bytes of a record: its fields. What was computed of them and is remembered beside them is left out."""
+    if isinstance(record, msgspec.Struct):
+        return _encode(record)
+    return _encode({field.name: getattr(record, field.name) for field in fields(type(record))})
 
 
 def decode(raw: bytes, form: type[T]) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cached_property
 
 import msgspec
 import pytest
@@ -26,6 +27,17 @@ class Note:
     text: str
     number: int = 0
     secret: Secret = Secret()
+
+
+@frozen
+class Remembering:
+    """A record that computes something of its field."""
+
+    text: str
+
+    @cached_property
+    def letters(self) -> tuple[str, ...]:
+        return tuple(self.text)
 
 
 RING = Keyring(
@@ -174,6 +186,14 @@ def test_secrets_are_converted_to_text_and_back() -> None:
     dumped = encode(note)
     assert msgspec.json.decode(dumped) == {"text": "x", "number": 1, "secret": "s"}
     assert decode(dumped, Note) == note
+
+
+def test_what_a_record_has_computed_is_not_stored() -> None:
+    """A record that was looked at took twice the room. Such records are still there."""
+    record = Remembering("ab")
+    assert record.letters == ("a", "b")
+    assert encode(record) == b'{"text":"ab"}'
+    assert decode(b'{"text":"ab","letters":["z"]}', Remembering).letters == ("a", "b")
 
 
 def test_what_a_decision_rests_on_can_be_expected(world: World, records: Records) -> None:
