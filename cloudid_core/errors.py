@@ -64,7 +64,7 @@ class Code(Enum):
     PROVIDER_FAILED = 503, "the cloud provider answered with an error"
     PLATFORM_IDENTITY_UNAVAILABLE = 503, "the mount has no client secret, and the platform gives no identity"
     CREDENTIAL_UNUSABLE = 503, "the configured credential cannot be used"
-    PROVIDER_THROTTLED = 503, "the cloud provider is still throttling us"
+    PROVIDER_THROTTLED = 503, "the cloud provider limits how often it is asked"
     STORE_UNAVAILABLE = 503, "the store could not be reached"
     STORE_CONTENDED = 503, "the store was too busy with concurrent changes"
     COMMIT_UNRESOLVED = 503, "the outcome of a write could not be determined"

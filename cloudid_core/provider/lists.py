@@ -12,19 +12,28 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
+from msgspec.structs import replace
 
+from ..deadline import Deadline
 from ..effects import Instant, Now
-from ..errors import ProviderProblem
+from ..errors import ProviderProblem, Refused
 from ..values import SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE, ResourceId, fold
 from .api_versions import KNOWN
-from .client import MOST_PAGES, Client
+from .client import MOST_PAGES, PROVIDER_FAILURES, Client
 from .compute import Machine, machines_page
+from .retry import RETRIED
 
 COUNTED_SECONDS: Final = 60.0
 """For how long look-ups count as a reason to read a list."""
 
 REFUSED_SECONDS: Final = 300.0
 """For how long a list is not asked for that the provider refused."""
+
+FAILED_SECONDS: Final = 30.0
+"""The same after trouble that may be over soon."""
+
+PAGE_SECONDS: Final = 15.0
+"""How long a page may take, with all retries: those who wait for it must still have time to be asked for alone."""
 
 Learn: TypeAlias = Callable[[Machine, Instant], None]
 """Takes a machine of a list, and when the list was asked for."""
@@ -102,18 +111,21 @@ def _list(client: Client, scope: Scope, resource_id: ResourceId, path: str) -> M
 async def read_list(client: Client, read: MachineList, learn: Learn) -> None:
     """Read a list, as far as it is worth it, and learn of its machines. A list that is refused teaches nothing.
 
-    Raises what a look-up would, but no `ProviderProblem`. Machines are as old as the first page.
+    `PROVIDER_THROTTLED` if it is not its turn in time. Machines are as old as the first page.
     """
     await client.line(read.path).begin(is_first=read.scope.goes_first)
-    asked_at, pages = await Now(), 0
-    link = f"{client.cloud.resource_manager}{read.path}?api-version={read.version}"
+    asked_at = now = await Now()
+    link, pages = f"{client.cloud.resource_manager}{read.path}?api-version={read.version}", 0
     try:
         while link and pages < read.most_pages:
-            machines, link = await machines_page(client, link)
+            deadline = Deadline(min(client.deadline.at, now + PAGE_SECONDS))
+            machines, link = await machines_page(replace(client, deadline=deadline), link)
             pages += 1
             for machine in machines:
                 learn(machine, asked_at)
-    except ProviderProblem:
-        read.refused_until = await Now() + REFUSED_SECONDS
+            now = await Now()
+    except (Refused, *PROVIDER_FAILURES) as failure:
+        is_refused = isinstance(failure, ProviderProblem) and failure.status not in RETRIED
+        read.refused_until = await Now() + (REFUSED_SECONDS if is_refused else FAILED_SECONDS)
     read.wanted.clear()
     read.fewest = max(read.scope.fewest, 2 * pages * read.scope.for_a_page)

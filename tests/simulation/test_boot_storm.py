@@ -101,15 +101,18 @@ class Storm:
     cloud: Cloud
     settings: dict[str, Any]
     patience: float = 240.0
+    nodes: int = 1
     done: list[tuple[int, float]] = field(factory=list[tuple[int, float]])
     refused: list[tuple[int, float, Refused]] = field(factory=list[tuple[int, float, Refused]])
 
     def break_loose(self, arrivals: Sequence[tuple[float, str]]) -> None:
         """Let them all come, and wait for the last."""
-        context = new_context(request_deadline=240, **self.settings)
-        asker = client(context)
+        contexts = [new_context(request_deadline=240, **self.settings) for _ in range(self.nodes)]
+        for context in contexts:
+            context.caches.nodes = self.nodes
+        askers = [client(context, owner=f"node {number}") for number, context in enumerate(contexts)]
         for number, (at, path) in enumerate(arrivals):
-            self.cloud.world.spawn(self._log_in(number, at, path, asker))
+            self.cloud.world.spawn(self._log_in(number, at, path, askers[number % self.nodes]))
         self.cloud.world.settle()
 
     async def _log_in(self, number: int, at: float, path: str, asker: Client) -> None:
@@ -205,6 +208,16 @@ def test_machines_that_lists_do_not_show_yet_are_asked_for_alone() -> None:
     storm.break_loose(arrivals)
     assert len(storm.done) == len(arrivals)
     assert cloud.missing <= set(cloud.admitted)
+    assert not cloud.throttled
+
+
+def test_nodes_that_share_the_bucket_are_as_fast_as_one_and_never_use_more_than_there_is() -> None:
+    machines = 1000
+    cloud, arrivals = storm_of_strangers(machines)
+    storm = Storm(cloud, {"fact_max_age": 600}, nodes=4)
+    storm.break_loose(arrivals)
+    assert len(storm.done) == machines
+    assert storm.last <= (machines - BURST) / RATE + 1
     assert not cloud.throttled
 
 

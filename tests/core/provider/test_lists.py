@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import frozen
 from msgspec.structs import replace
 
-from cloudid_core.errors import ProviderUnreachable
+from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.provider.compute import Machine
 from cloudid_core.provider.facts import machine_facts
-from cloudid_core.provider.lists import COUNTED_SECONDS, GROUP, REFUSED_SECONDS
+from cloudid_core.provider.lists import (
+    COUNTED_SECONDS,
+    FAILED_SECONDS,
+    GROUP,
+    PAGE_SECONDS,
+    REFUSED_SECONDS,
+)
 from cloudid_core.provider.read_budget import BURST_SECONDS
 from cloudid_core.values.resource_id import (
     SCALE_SET,
@@ -20,7 +27,7 @@ from cloudid_core.values.resource_id import (
     parse,
 )
 
-from .cloud import ARM, Reply, Setting, error, reply, token, unreachable
+from .cloud import ARM, START, Reply, Setting, error, reply, token, unreachable
 
 HEAD = "/subscriptions/aaaaaaaa-0000-0000-0000-000000000001"
 MACHINES = f"{HEAD}/resourceGroups/rg/providers/{VIRTUAL_MACHINE}"
@@ -37,6 +44,15 @@ def show(where: str, **changes: Any) -> Any:
 
 def page(*documents: Any, following: str | None = None) -> Reply:
     return reply(200, {"value": documents, "nextLink": following} if following else {"value": documents})
+
+
+@frozen
+class Hanging:
+    """An answer that comes after an hour."""
+
+    response: HttpResponse
+    delay: float = 3600.0
+    drop: bool = False
 
 
 def fleet(*lists: Reply, size: int = 20, **settings: Any) -> Setting:
@@ -153,11 +169,32 @@ def test_a_list_that_is_refused_is_not_asked_for_again_for_a_while(refusal: Repl
     assert lists(setting) == 2
 
 
-def test_a_list_that_cannot_be_reached_fails_as_a_look_up_does() -> None:
-    setting = fleet(unreachable())
-    ask(setting, 0, 1)
-    with pytest.raises(ProviderUnreachable):
-        ask(setting, 2)
+@pytest.mark.parametrize("trouble", [unreachable(), error(500), error(429, retry_after="1200")])
+def test_a_list_that_fails_leaves_time_to_ask_for_each_alone_and_is_tried_again_sooner(trouble: Reply) -> None:
+    setting = fleet(trouble, page(), fact_max_age=0)
+    setting.cloud.script(f"GET {MACHINES}", trouble)
+    began = setting.world.clock
+    assert all(ask(setting, 0, 1, 2))
+    assert setting.world.clock - began <= PAGE_SECONDS
+    before = lists(setting)
+    assert all(ask(setting, *range(20)))
+    assert lists(setting) == before
+    setting.later(FAILED_SECONDS)
+    assert all(ask(setting, *range(20)))
+    assert lists(setting) > before
+
+
+def test_a_list_that_hangs_leaves_time_to_ask_for_each_alone() -> None:
+    setting = fleet()
+    answer = setting.cloud
+
+    def hang(request: HttpRequest) -> HttpResponse | Hanging:
+        response = answer(request)
+        return Hanging(response) if setting.cloud.paths[-1] == MACHINES else response
+
+    setting.world.provider = hang
+    assert all(ask(setting, 0, 1, 2))
+    assert setting.world.clock - START <= PAGE_SECONDS
 
 
 def test_facts_of_a_list_are_as_old_as_its_answer() -> None:
