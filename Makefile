@@ -102,6 +102,7 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m tests.contract.rows > docs/contract.md
 	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/simulator.md
 	@$(BIN)/python -m cloudid_servers.logs.documents > docs/log.md
+	@$(BIN)/python -m cloudid_servers.metrics.documents > docs/metrics.md
 	@$(BIN)/python -m cloudid_servers.command.documents
 	@$(BIN)/python -m cloudid_servers.cli.documents > docs/commands.md
 

@@ -20,7 +20,7 @@ class Bounded(Generic[K, V]):
     """A map of limited size that forgets what was not used for longest."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self.size = size
         self._items: OrderedDict[K, V] = OrderedDict()
         self.peek: Callable[[K], V | None] = self._items.get
         """As `get`, but it does not count as a use: for what is as cheap to make anew as to keep in order."""
@@ -34,7 +34,7 @@ class Bounded(Generic[K, V]):
     def put(self, key: K, value: V) -> None:
         self._items[key] = value
         self._items.move_to_end(key)
-        while len(self._items) > self._size:
+        while len(self._items) > self.size:
             self._items.popitem(last=False)
 
     def drop(self, key: K) -> None:

@@ -26,6 +26,7 @@ import msgspec
 from attrs import field, frozen
 
 from .events import Event
+from .metrics import Numbers
 from .values import Secret
 
 T = TypeVar("T")
@@ -175,6 +176,10 @@ class Host(ABC):
 
     @abstractmethod
     def shared(self, key: str, program: Program[Any]) -> Awaitable[Any]: ...
+
+    def show_metrics(self, numbers: Numbers, output: str) -> Awaitable[str | None]:
+        """A host that counts nothing leaves this as it is: `sys/metrics` is 404 then."""
+        return Ready(None)
 
 
 class ReadEntry(Effect["Entry | None"], frozen=True):
@@ -329,6 +334,22 @@ class Record(Effect[None], frozen=True):
 
     def perform_on(self, host: Host) -> Awaitable[None]:
         return host.record(self.event)
+
+
+class ShowMetrics(Effect["str | None"], frozen=True):
+    """All metrics of this machine as a text, `prometheus` or `json`: what the host counted, and `numbers` besides.
+
+    `None`: the host counts nothing.
+    """
+
+    numbers: Numbers
+    output: str
+
+    def __repr__(self) -> str:
+        return f"ShowMetrics({self.output!r})"
+
+    def perform_on(self, host: Host) -> Awaitable[str | None]:
+        return host.show_metrics(self.numbers, self.output)
 
 
 class Together(Effect[tuple[Any, ...]], frozen=True):

@@ -26,13 +26,14 @@ from .health import Node
 from .initialise import initialise
 from .leases import end_lease
 from .messages import Request, Response, patience, render_refusal, with_headers
+from .metrics import Numbers
 from .mounts import SYSTEM
 from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
 from .quotas import count_failed_login
 from .rotation import ensure_first, keep_identities, keep_plans
 from .settings import Settings
 from .store import Records, Sealer
-from .system import TROUBLES, declare_devices, stored_rules, try_devices_again
+from .system import TROUBLES, declare_devices, node_numbers, stored_rules, try_devices_again
 from .tokens import Sweep, hierarchy
 
 REFRESH_PAUSE: Final = 60.0
@@ -145,6 +146,10 @@ class Service:
         except Exception as bug:  # noqa: BLE001  # its text may hold a secret: no event has it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
         return await self._refused(refusal, failure, exchange)
+
+    def numbers(self, now: Instant) -> Numbers:
+        """What this node knows of itself, for metrics that a host shows together with those of others."""
+        return node_numbers(self.context, now)
 
     async def body_limit(self, head: Request) -> int:
         """How many bytes the body of a request may have, by its head alone: it is longest behind a good token.

@@ -221,6 +221,7 @@ def effects_with_secrets() -> tuple[Effect[Any], ...]:
         effects.GenerateKey(),
         effects.ReadFederatedToken("/path"),
         effects.Record(MountChanged(mount_accessor=CANARY, path=CANARY, state=CANARY)),
+        effects.ShowMetrics({CANARY: {(CANARY,): [1]}}, "json"),
         effects.Together(()),
         effects.Within(1.0, program()),
         effects.Shared("key", program()),

@@ -112,7 +112,7 @@ class Loop:
         chosen = sorted(backlogs, key=lambda backlog: backlog.next_at)[:MOST_LANES]
         bugs = await self._work_off(chosen, fence, now + ROUND_SECONDS)
         if self._is_sweep_due(now):
-            self._swept_at = now
+            self._swept_at = self._context.node.swept_at = now
             if await self._sweep(self._context, fence, await Now()):
                 self._swept_at = 0.0
         if bugs:

@@ -41,6 +41,7 @@ OWN: Final = frozenset(
         "environment",
         "clouds",
         "body_limit",
+        "metrics_access",
         "jwt_limit",
         "trusted_proxies",
         "signature_cache_size",

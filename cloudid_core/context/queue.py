@@ -29,6 +29,7 @@ MOUNT: Final = "mount"
 ROTATION_PLAN: Final = "rotation-plan"
 SIGNING_KEY: Final = "signing-key"
 TIDY: Final = "tidy"
+KINDS: Final = (LEASE, INTENT, TOKEN, ROTATION, MOUNT, ROTATION_PLAN, SIGNING_KEY, TIDY)
 
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 """What a commit of a request expects of the leadership: nothing."""

@@ -8,6 +8,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from ..effects import ClockReading, Instant
+from ..metrics import Numbers
 from .problems import Consequence, HealthProblem, Occurrence
 
 SEVERAL: Final = 3
@@ -56,6 +57,15 @@ class Node:
     """Seconds that the last read of the store took."""
 
     clock: ClockReading | None = None
+    swept_at: Instant = 0.0
+    """When it last removed dead tokens."""
+
+    stored_numbers: Numbers = field(factory=dict)
+    """What it last counted in the store, for metrics."""
+
+    count_again_at: Instant = 0.0
+    """Until when that is good enough."""
+
     last_look_failed: bool = False
     """Whether the last look at the store failed, which also writes to it."""
 

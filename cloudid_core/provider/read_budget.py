@@ -94,6 +94,11 @@ class ReadBudget:
         """When it is the turn of who comes next."""
         return self.opens_at(self._taken)
 
+    def left(self, now: Instant) -> float:
+        """How many reads may be sent at once; below 0: so many wait."""
+        self.flow(self._rate, now)
+        return self._flowed + len(self._given_up) - self._taken
+
     def take(self) -> int:
         """The next number."""
         self._taken += 1

@@ -17,7 +17,8 @@ from . import issuer_routes, routes
 from .automation import follow_plan, keep_plans
 from .configure import commit_config, credential_risks, read_warnings, root_password_expiration
 from .identities import keep_identities, self_targets
-from .record import Rotation
+from .plan import find_undamaged_plan
+from .record import Rotation, find_undamaged_rotation
 from .root import HINT_LENGTH, find_root
 from .signing_keys import begin_key, ensure_first, make_first, roll_over
 
@@ -29,6 +30,8 @@ __all__ = [
     "credential_risks",
     "ensure_first",
     "find_root",
+    "find_undamaged_plan",
+    "find_undamaged_rotation",
     "follow_plan",
     "issuer_routes",
     "keep_identities",

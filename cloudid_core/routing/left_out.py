@@ -55,7 +55,6 @@ LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
         "sys/locked-users": "there are no passwords to guess, and nobody is locked out",
         "sys/loggers": "log_level in the settings, which SIGHUP reloads",
         "sys/managed-keys": _KEYS,
-        "sys/metrics": "there are no metrics yet: sys/health tells the state of a node, and the log has the events",
         "sys/mfa": "there is no second factor for machines",
         "sys/monitor": _PROCESS,
         "sys/namespaces": _NAMESPACES,

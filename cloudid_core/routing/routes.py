@@ -77,6 +77,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation = Operation.WRITE
     trail: AuditContext | None = None
     """Takes the checks of a decision, where the request is audited."""
+    accept: str = ""
+    """The header `Accept`."""
     proven: Proven = msgspec.field(default_factory=Proven)
     """Takes whom a login's JWT is about."""
     shown_token: str = ""

@@ -2,11 +2,14 @@
 
 from . import routes, stored_rules
 from .audit import declare_devices, try_devices_again
+from .metrics import metrics_answer, node_numbers
 from .troubles import TROUBLES
 
 __all__ = [
     "TROUBLES",
     "declare_devices",
+    "metrics_answer",
+    "node_numbers",
     "routes",
     "stored_rules",
     "try_devices_again",

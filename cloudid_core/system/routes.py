@@ -13,6 +13,7 @@ from . import (
     health,
     keys,
     leases,
+    metrics,
     mounts,
     policies,
     quotas,
@@ -25,6 +26,7 @@ from . import (
 ROUTES: Final = RouteTable(
     (
         *health.ROUTES,
+        *metrics.ROUTES,
         *keys.ROUTES,
         *policies.ROUTES,
         *capabilities.ROUTES,

@@ -127,7 +127,7 @@ class AiohttpHost(host.Host):
             raise failures[min(failures)]
         return tuple(answers)
 
-    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
+    async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
         progress = _Progress()
         try:
             async with (

@@ -16,6 +16,7 @@ from attrs import Factory, define
 from cloudid_core.audit.chain import CLOSED, EVERY_SECONDS, OPENED, Chain, Head, Lines
 from cloudid_core.audit.device import STDOUT, Device, Entries
 from cloudid_core.errors import RecordFailed
+from cloudid_core.metrics import Numbers, put
 
 from ..runtime.runtime import Event, Runtime
 from .files import File
@@ -322,6 +323,11 @@ class Devices:
                 self._note(opened.device, None)
             else:
                 turn.tickets.append((opened, ticket))
+
+    def put_gauges(self, numbers: Numbers) -> None:
+        """Which devices are enabled, and which of them fail."""
+        for device in self._enabled:
+            put(numbers, "cloudid_audit_device_failing", device.name in self._failing, (device.name,))
 
     def close(self) -> None:
         """End all chains, and close all files and connections. The next entries open them again."""

@@ -7,7 +7,8 @@ import secrets
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from ipaddress import ip_address
@@ -19,7 +20,10 @@ import msgspec
 from attrs import Factory, evolve, field, frozen
 from structlog.typing import FilteringBoundLogger
 
+from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import HttpRequest, Program
+from cloudid_core.metrics import merged
+from cloudid_core.service import Service as OpenedService
 from cloudid_core.service import initialise, open_service
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
@@ -31,6 +35,7 @@ from ..logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from ..machine import streams
 from ..machine.platform_identity import Platform
 from ..machine.service_manager import Overseer, ServiceManager
+from ..metrics.slots import WRITE_PAUSE, Slots, WorkerSlot
 from ..processes.listeners import bind
 from ..processes.reload import Reload
 from ..processes.workers import Worker
@@ -64,6 +69,11 @@ class Setup:
 
     worker: Worker | None = None
     """Which of several processes this is; `None`: the only one."""
+
+    metrics: Slots | None = None
+    """Where workers leave their numbers for each other."""
+
+    clouds: Mapping[str, Cloud] = CLOUDS
 
     reload: Reload = field(default=Factory(lambda setup: _reload_of(setup.server), takes_self=True))
 
@@ -117,10 +127,26 @@ class Setup:
         """
         host.report = log.error
         host.sinks.append(log_event)
+        host.measures.know(self.clouds.values())
+        host.measures.gauges.append(host.audit.put_gauges)
         host.audit.report = log.warning
         host.audit.checkpoint_command = self.server.audit_checkpoint_command
         host.start(partial(self.overseer.keep_alive, host.sleep))
         self.reload.add(lambda server: host.audit.close())
+
+    def share_metrics(self, host: Host, service: Service) -> None:
+        """Let the other workers of this machine know this one's numbers, and the other way round."""
+        if self.worker is None or self.metrics is None:
+            return
+        slot = host.slots = WorkerSlot(self.metrics, self.worker.number)
+
+        async def write() -> None:
+            while True:
+                known = service.numbers(time.time()) if isinstance(service, OpenedService) else {}
+                slot.write(merged([known, host.measures.numbers]))
+                await host.sleep(WRITE_PAUSE)
+
+        host.start(write)
 
     def listen(self) -> Sequence[socket.socket]:
         """The sockets to accept connections from. Raises `SettingsError`."""
@@ -187,13 +213,13 @@ def _reload_of(server: ServerSettings) -> Reload:
 
 
 @contextmanager
-def set_up(options: Options, worker: Worker | None = None) -> Iterator[Setup]:
+def set_up(options: Options, worker: Worker | None = None, metrics: Slots | None = None) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
     file = file_of(options)
     reload = Reload(file, lambda: file_of(options))
     with ExitStack() as opened:
         setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
-        yield evolve(setup, worker=worker)
+        yield evolve(setup, worker=worker, metrics=metrics)
 
 
 def file_of(options: Options) -> SettingsFile:
@@ -213,6 +239,7 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
         store=store,
         open=lambda url: open_with_doubts(with_issuer(settings, url), file.server),
         trusted_proxies=settings.trusted_proxies,
+        clouds=file.clouds,
         reload=reload,
     )
 
@@ -248,6 +275,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
         store=InMemory(),
         open=open_initialised,
         trusted_proxies=settings.trusted_proxies,
+        clouds=file.clouds,
         introduction=introduction,
         next_commands=lambda url: guide(url, root_token, provider),
         reload=reload,

@@ -29,6 +29,7 @@ from ..host.host import Host
 from ..logs.logs import open_log
 from ..machine import streams
 from ..machine.service_manager import ServiceManager
+from ..metrics.slots import Slots
 from ..processes.listeners import bind
 from ..processes.workers import Supervisor, Worker
 from ..settings import master_key
@@ -159,10 +160,11 @@ def _serve(
     options: Options,
     server: Server,
     worker: Worker | None = None,
+    metrics: Slots | None = None,
 ) -> None:
     """Signals that come before the server handles them, or when it has ended, do no harm."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with set_up(options, worker) as setup:
+    with set_up(options, worker, metrics) as setup:
         server.serve(setup)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -181,13 +183,14 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
     url = url_of(server, *sockets[0].getsockname()[:2])
 
     def work(worker: Worker) -> int:
-        return with_reasons(lambda: _serve(options, program, worker))
+        return with_reasons(lambda: _serve(options, program, worker, metrics))
 
     def announce() -> None:
         streams.write(streams.STDOUT, f"listening on {url}\n")
 
     log = open_log(server.log_level, log_format=server.log_format)
-    return Supervisor(count, sockets, work, announce, log, ServiceManager(os.environ)).run()
+    with closing(Slots(count)) as metrics:
+        return Supervisor(count, sockets, work, announce, log, ServiceManager(os.environ)).run()
 
 
 @click.command()

@@ -173,5 +173,6 @@ class App:
 
     def refuse(self, refusal: Refused, peer: str) -> Response:
         """The answer to what cannot be read as a request; `peer` is the address that it comes from."""
+        self._host.measures.note_unreadable(refusal.code.wire)
         self._log.info("refused", status=refusal.status, code=refusal.code.wire, remote_address=peer)
         return render_refusal(refusal)

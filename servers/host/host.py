@@ -30,6 +30,7 @@ from cloudid_core.effects import (
 )
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
 from cloudid_core.events import Event
+from cloudid_core.metrics import Numbers, merged
 from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
@@ -37,6 +38,8 @@ from ..audit.devices import Devices, Report
 from ..logs.logs import describe_error, open_log
 from ..machine import platform_identity
 from ..machine.platform_identity import Platform
+from ..metrics.measures import Measures
+from ..metrics.slots import WorkerSlot
 from ..runtime import runtime
 from ..stores import Store
 
@@ -101,6 +104,11 @@ class Host(effects.Host):
         self._platform = platform
         self._flights: dict[str, _Flight] = {}
         self._lanes: dict[Hashable, Lane] = {}
+        self.measures = Measures()
+        """What is counted in this process."""
+        self.slots: WorkerSlot | None = None
+        """Where the numbers of the other workers of this machine are."""
+
         self.sinks: list[Callable[[Event], None]] = []
         """Who learns of the core's events."""
         self.audit = Devices(self)
@@ -142,7 +150,8 @@ class Host(effects.Host):
     # The effects that need more of it
 
     @abstractmethod
-    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse: ...
+    async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
+        """As `call_provider`, which measures it."""
 
     @abstractmethod
     async def sleep(self, seconds: float) -> None: ...
@@ -151,6 +160,26 @@ class Host(effects.Host):
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]: ...
 
     # The rest
+
+    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
+        measures, started, status = self.measures, time.monotonic(), None
+        measures.open_calls += 1
+        try:
+            response = await self.fetch(request, timeout)
+            status = response.status
+            return response
+        finally:
+            measures.open_calls -= 1
+            measures.note_call(request.url, status, time.monotonic() - started)
+
+    def note_batch(self, size: int, seconds: float) -> None:
+        self.measures.note_batch(size, seconds)
+
+    async def show_metrics(self, numbers: Numbers, output: str) -> str:
+        from ..metrics.showing import show  # only a scrape waits for its library
+
+        own = merged([numbers, self.measures.numbers])
+        return show(merged([own, *self.slots.others]) if self.slots else own, output)
 
     def within(self, seconds: float, program: Program[Any]) -> Awaitable[Any]:
         return self.in_time(seconds, partial(run, program, self))
@@ -243,6 +272,7 @@ class Host(effects.Host):
         self._tell_sinks(event)
 
     def _tell_sinks(self, event: Event) -> None:
+        self.measures.count(event)
         for sink in self.sinks:
             sink(event)
 

@@ -13,6 +13,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import Code, Refused
+from cloudid_core.metrics import Numbers, put
 from cloudid_core.values import network
 
 from ..settings.settings import ServerSettings
@@ -184,6 +185,12 @@ class Connections(Generic[C]):
         self._surplus: _Places[C] = _Places(SURPLUS)
         self._lingering: set[C] = set()
         self._lingering_limit = min(LINGERING, limit)
+        self._limit = limit
+
+    def put_gauges(self, numbers: Numbers) -> None:
+        """How many there are, and how many there may be."""
+        put(numbers, "cloudid_connections", len(self))
+        put(numbers, "cloudid_connection_limit", self._limit)
 
     def admit(self, connection: C) -> Admission:
         """Count a new connection."""

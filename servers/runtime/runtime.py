@@ -25,6 +25,10 @@ class Runtime(Protocol):
 
     def new_event(self) -> Event: ...
 
+    def note_batch(self, size: int, seconds: float) -> None:
+        """A batch of commits was written: metrics have it."""
+        ...
+
     async def next_turn(self) -> None:
         """Until everything that is ready now has run."""
         ...

@@ -6,6 +6,7 @@ of the loop brings no further request: those whose callers were ready to run tak
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -20,6 +21,10 @@ A = TypeVar("A")
 
 ENOUGH: Final = 64
 """A batch of so many requests waits for no further ones."""
+
+
+def _silent(size: int, seconds: float) -> None:
+    """For batches that nobody measures."""
 
 
 @define(eq=False)
@@ -55,10 +60,13 @@ class Batches(Generic[Q, A]):
         runtime: Runtime,
         work: Callable[[Sequence[Ticket[Q, A]]], Coroutine[Any, Any, Sequence[Ticket[Q, A]]]],
         failure: type[OutcomeUnknown | StoreFailed] = OutcomeUnknown,
+        note: Callable[[int, float], None] = _silent,
     ) -> None:
+        """`note` is called with the size of each batch, and how many seconds it took."""
         self._runtime = runtime
         self._work = work
         self._failure = failure
+        self._note = note
         self._waiting: list[Ticket[Q, A]] = []
         self._done = runtime.new_event()
         """The end of the next batch. All of its tickets share it, since an event for each is not free."""
@@ -93,8 +101,10 @@ class Batches(Generic[Q, A]):
         batch, self._waiting = self._waiting, []
         done, self._done = self._done, self._runtime.new_event()
         left: Sequence[Ticket[Q, A]] = ()
+        started = time.monotonic()
         try:
             left = await self._work(batch)
+            self._note(len(batch) - len(left), time.monotonic() - started)
         except Exception:  # noqa: BLE001  # a bug here must leave no caller waiting
             pass
         finally:

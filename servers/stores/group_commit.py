@@ -35,7 +35,7 @@ class GroupCommit:
         self._store = store
 
     async def open(self, runtime: Runtime) -> None:
-        self._batches = Batches(runtime, self._write)
+        self._batches = Batches(runtime, self._write, note=runtime.note_batch)
         self._disk = Disk(runtime, min(self._commit_all(())[1] for _ in range(TRIALS)))
 
     def read(self, key: str) -> Ready[Entry | None]:

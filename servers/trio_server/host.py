@@ -134,7 +134,7 @@ class TrioHost(host.Host):
             raise failures[min(failures)]
         return tuple(answers)
 
-    async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
+    async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
         sent = False
 
         async def trace(event: str, info: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import trio
 from structlog.typing import FilteringBoundLogger
 
+from cloudid_core.metrics import Numbers
 from cloudid_core.run import run
 
 from ..command.bootstrap import Setup
@@ -54,7 +55,10 @@ async def _serve(setup: Setup) -> None:
             listeners = setup.listen()
             service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
             app = App(service, host, log, setup.trusted_proxies)
-            await _Server(setup, app, listeners, log, signals).run()
+            setup.share_metrics(host, service)
+            server = _Server(setup, app, listeners, log, signals)
+            host.measures.gauges.append(server.put_gauges)
+            await server.run()
             await app.finish()
 
 
@@ -77,6 +81,10 @@ class _Server:
         self._tls = setup.tls()
         self._shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
         self._warn_of_accepting = Seldom(log.warning)
+
+    def put_gauges(self, numbers: Numbers) -> None:
+        """The gauges of its connections."""
+        self._shared.connections.put_gauges(numbers)
 
     async def run(self) -> None:
         async with trio.open_nursery() as watching:

@@ -96,7 +96,7 @@ class PostgresStore:
     async def open(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._reads = Batches(runtime, self._read_batch, StoreFailed)
-        self._commits = Batches(runtime, self._write_batch)
+        self._commits = Batches(runtime, self._write_batch, note=runtime.note_batch)
         if self._makes is not None:
             await prepare(runtime, self._address, self._makes)
         await self._connector.open(runtime)

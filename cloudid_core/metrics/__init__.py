@@ -1,0 +1,23 @@
+"""Metrics: what is counted and measured, by one table. Numbers only: whoever asks for them chooses their form."""
+
+from .numbers import HISTOGRAM_TAIL, Labels, Numbers, Series, add, merged, observe, put
+from .table import BY_NAME, METRICS, Kind, Merge, Metric, Source
+from .tally import Tally
+
+__all__ = [
+    "BY_NAME",
+    "HISTOGRAM_TAIL",
+    "METRICS",
+    "Kind",
+    "Labels",
+    "Merge",
+    "Metric",
+    "Numbers",
+    "Series",
+    "Source",
+    "Tally",
+    "add",
+    "merged",
+    "observe",
+    "put",
+]

@@ -1,0 +1,114 @@
+"""The tally: counts events. It has no clock: whoever hands it an event says what time it is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from ..errors import Code
+from ..events import (
+    Event,
+    IntentChanged,
+    JobFailed,
+    LeaseChanged,
+    MachineClaimIgnored,
+    Progress,
+    RequestAnswered,
+    RootSecretAtRisk,
+    RotationChanged,
+)
+from .numbers import HISTOGRAM_TAIL, THE_REST, Numbers, add, add_histogram, merged
+from .table import REQUEST_BUCKETS
+
+LOGIN: Final = "login"
+ADMITTED: Final = "admitted"
+UPDATE: Final = "update"
+AUTH: Final = "auth/"
+MOST_KINDS: Final = 10_000
+"""Most kinds of requests that are counted by role; and as many more by mount."""
+
+_Request: TypeAlias = tuple[str, str, int, tuple[str, ...], str, bool]
+"""Mount, operation, status, codes, role, and whether the path ends as that of a login."""
+_ROLE_NOT_FOUND: Final = Code.ROLE_NOT_FOUND.wire
+_FAILED: Final = ("false", "true")
+
+
+class Tally:
+    """Counts and measures by the stream of events, from the start of the process on."""
+
+    def __init__(self) -> None:
+        self._numbers: Numbers = {}
+        self._requests: dict[_Request, list[float]] = {}
+        """For each kind of request that was answered a histogram of their times; all metrics of requests are made of
+        these, only when they are asked for: every login is counted."""
+        self._counts: dict[type[Event], Callable[..., None]] = {
+            RequestAnswered: self._request,
+            MachineClaimIgnored: self._machine_claim,
+            LeaseChanged: self._lease,
+            IntentChanged: self._intent,
+            RotationChanged: self._rotation,
+            RootSecretAtRisk: self._root_secret,
+            JobFailed: self._job,
+        }
+
+    def __call__(self, event: Event, now: float) -> None:
+        """Count an event that happened now: seconds since 1970, by the clock of the event's own times."""
+        count = self._counts.get(type(event))
+        if count is not None:
+            count(event, now)
+
+    @property
+    def numbers(self) -> Numbers:
+        """What was counted so far, for the caller to keep."""
+        numbers = merged([self._numbers])
+        for (mount, operation, status, codes, role, is_at_login), row in self._requests.items():
+            times, code, count = row, codes[0] if codes else ADMITTED, sum(row[:-1])
+            if is_at_login and operation == UPDATE and mount.startswith(AUTH):
+                operation = LOGIN
+                role = "" if _ROLE_NOT_FOUND in codes else role.lower()
+                add(numbers, "cloudid_logins_total", (mount, role, code), count)
+            if codes:
+                add(numbers, "cloudid_refusals_total", (code,), count)
+            add(numbers, "cloudid_requests_total", (mount, operation, str(status)), count)
+            add_histogram(numbers, "cloudid_request_seconds", times, (operation,))
+        return numbers
+
+    def _request(self, event: RequestAnswered, now: float) -> None:
+        role = event.role if event.principal_id else ""  # before that, a client can make up any
+        kind = event.mount, event.operation, event.status, event.codes, role, event.path[-6:] == "/login"
+        row = self._requests.get(kind)
+        if row is None:
+            row = self._new_kind(kind)
+        seconds = now - event.time
+        row[bisect_left(REQUEST_BUCKETS, seconds)] += 1
+        row[-1] += seconds if seconds > 0 else 0.0
+
+    def _new_kind(self, kind: _Request) -> list[float]:
+        if len(self._requests) >= MOST_KINDS:
+            mount, operation, status, codes, _, is_at_login = kind
+            kind = mount, operation, status, codes[:1], THE_REST, is_at_login
+            if len(self._requests) >= 2 * MOST_KINDS:
+                kind = THE_REST, operation, status, (), "", False
+        return self._requests.setdefault(kind, [0] * (len(REQUEST_BUCKETS) + HISTOGRAM_TAIL))
+
+    def _machine_claim(self, event: MachineClaimIgnored, now: float) -> None:
+        add(self._numbers, "cloudid_machine_claims_ignored_total")
+
+    def _lease(self, event: LeaseChanged, now: float) -> None:
+        self._progress("cloudid_lease_changes_total", event, event.state)
+
+    def _intent(self, event: IntentChanged, now: float) -> None:
+        self._progress("cloudid_intent_changes_total", event, event.state)
+
+    def _rotation(self, event: RotationChanged, now: float) -> None:
+        self._progress("cloudid_rotation_changes_total", event, event.phase)
+
+    def _progress(self, name: str, event: Progress, state: str) -> None:
+        add(self._numbers, name, (state, _FAILED[bool(event.reason)]))
+
+    def _root_secret(self, event: RootSecretAtRisk, now: float) -> None:
+        add(self._numbers, "cloudid_root_secret_warnings_total")
+
+    def _job(self, event: JobFailed, now: float) -> None:
+        add(self._numbers, "cloudid_background_failures_total", (event.job,))

@@ -1,0 +1,250 @@
+"""Metrics: what this node knows and what the store holds, together with what the host counted.
+
+What is read from the store is remembered for a while: to ask often, or at all nodes, costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from attrs import frozen
+
+from ..caches import Bounded
+from ..context import Context, queue
+from ..credentials import owner_of
+from ..effects import Instant, ListKeys, Now, ShowMetrics, give_way, shared
+from ..errors import CloudidError, Code, Refused
+from ..forms import TEXT, setting
+from ..health import HealthProblem
+from ..leases import find_undamaged_leases
+from ..messages import HEADERS, Answer, Operation
+from ..metrics import Numbers, put
+from ..mounts import SYSTEM, Mount, MountTable, mount_table
+from ..quotas import read_quotas
+from ..rotation import find_root, find_undamaged_plan, find_undamaged_rotation
+from ..routing import Call, Route
+from ..store import keys, version_of
+from ..version import VERSION
+
+PROMETHEUS: Final = "prometheus"
+JSON: Final = "json"
+CONTENT_TYPES: Final[Mapping[str, str]] = {
+    PROMETHEUS: "text/plain; version=0.0.4; charset=utf-8",
+    JSON: "application/json",
+}
+TEXT_TYPES: Final = ("text/plain", "openmetrics", "prometheus/telemetry")
+"""Where `Accept` has one of these, the answer is text."""
+
+ANYBODY: Final = "anybody"
+
+PAUSE: Final = 10.0
+"""For how many seconds what the store holds is remembered at least."""
+MOST_OF_THE_TIME: Final = 0.01
+"""The share of the time that may be spent on counting what the store holds."""
+MOST_COUNTED: Final = 100_000
+"""How many entries of one kind are counted."""
+MOST_STUCK: Final = 1000
+"""How many stuck leases are read to find the oldest."""
+PAGE: Final = 1000
+
+CACHES: Final = (
+    "access_tokens",
+    "acls",
+    "destinations",
+    "facts",
+    "failed_logins",
+    "flights",
+    "lists",
+    "records",
+    "requests",
+    "signatures",
+    "signing_keys",
+    "snapshots",
+    "tokens",
+)
+
+
+@frozen(kw_only=True)
+class MetricsForm:
+    """How to show them."""
+
+    format: str = setting(
+        TEXT, "", "`prometheus`: Prometheus text; anything else: JSON, unless `Accept` asks for text."
+    )
+
+
+async def read_metrics(call: Call) -> Answer:
+    """All metrics of the machine, for a token that may read them, or for anybody where a setting says so."""
+    if call.context.settings.metrics_access != ANYBODY:
+        caller = call.caller
+        if caller is None or not caller.acl.allows(Operation.READ.value, f"{SYSTEM.path}/metrics"):
+            raise Refused(Code.PERMISSION_DENIED)
+    wants_text = call.form(MetricsForm).format == PROMETHEUS or any(each in call.accept for each in TEXT_TYPES)
+    return await metrics_answer(call.context, PROMETHEUS if wants_text else JSON)
+
+
+async def metrics_answer(context: Context, output: str) -> Answer:
+    """The answer with all metrics in a form. What cannot be read from the store is left out."""
+    now = await Now()
+    text = await ShowMetrics({**node_numbers(context, now), **await _stored_numbers(context, now)}, output)
+    if text is None:
+        raise Refused(Code.UNSUPPORTED_PATH, "this host counts nothing")
+    return Answer(rendered=text, headers={**HEADERS, "content-type": CONTENT_TYPES[output]})
+
+
+def node_numbers(context: Context, now: Instant) -> Numbers:
+    """What the node knows of itself, without a look at the store."""
+    node, numbers = context.node, Numbers()
+    put(numbers, "cloudid_info", 1, (VERSION, node.id))
+    put(numbers, "cloudid_can_serve", node.can_serve)
+    put(numbers, "cloudid_leads", node.leader == node.id)
+    put(numbers, "cloudid_nodes", len(node.others) + 1)
+    put(numbers, "cloudid_start_timestamp_seconds", node.started_at)
+    put(numbers, "cloudid_swept_timestamp_seconds", node.swept_at)
+    put(numbers, "cloudid_store_read_seconds", node.latency)
+    if node.clock is not None:
+        put(numbers, "cloudid_clock_skew_seconds", abs(node.clock.offset))
+    budgets = [context.caches.read_budgets.get(key) for key in context.caches.read_budgets]
+    if budgets:
+        left = min(budget.left(now) for budget in budgets if budget is not None)
+        put(numbers, "cloudid_provider_reads_left", left)
+    problems = node.problems
+    for problem in HealthProblem:
+        put(numbers, "cloudid_problems", len(problems.get(problem, ())), (problem.code,))
+    for name in CACHES:
+        cache: Bounded[object, object] = getattr(context.caches, name)
+        put(numbers, "cloudid_cache_entries", len(cache), (name,))
+        put(numbers, "cloudid_cache_size", cache.size, (name,))
+    return numbers
+
+
+async def _stored_numbers(context: Context, now: Instant) -> Numbers:
+    """What the store holds, as it was counted a short time ago; nothing while the store cannot be read."""
+    node = context.node
+    if now >= node.count_again_at:
+        try:
+            await shared(f"metrics of {node.id}", _count(context))
+        except CloudidError:
+            return {}
+    return node.stored_numbers
+
+
+async def _count(context: Context) -> None:
+    started = await Now()
+    numbers = await stored_numbers(context, started)
+    now = await Now()
+    context.node.stored_numbers = numbers
+    context.node.count_again_at = now + max(PAUSE, (now - started) / MOST_OF_THE_TIME)
+
+
+async def stored_numbers(context: Context, now: Instant) -> Numbers:
+    """What the store holds."""
+    numbers, table = Numbers(), (await mount_table(context.records)).record
+    _mounts(numbers, table)
+    quotas = await read_quotas(context, now)
+    put(numbers, "cloudid_quotas", len(quotas.rate_limits), ("rate-limit",))
+    put(numbers, "cloudid_quotas", len(quotas.lease_counts), ("lease-count",))
+    await _due(numbers, context, now)
+    for mount in table.live:
+        await _credential(numbers, context, mount)
+    put(numbers, "cloudid_intents", sum([await _count_keys(keys.intents(mount.id)) for mount in table.mounts]))
+    return numbers
+
+
+def _mounts(numbers: Numbers, table: MountTable) -> None:
+    types = [mount.shown_type for mount in table.live]
+    for name in types:
+        put(numbers, "cloudid_mounts", types.count(name), (name,))
+    put(numbers, "cloudid_mounts_retiring", len(table.retired))
+
+
+async def _due(numbers: Numbers, context: Context, now: Instant) -> None:
+    """How late background work is, and where the leases stand."""
+    late = dict.fromkeys(queue.KINDS, 0.0)
+    ending, after, due_by = 0, "", keys.due_time(now)
+    while first := await ListKeys(keys.DUE, after, 1):
+        if not queue.is_named(first[0]):
+            after = first[0]
+            continue
+        at, kind, mount_id, _ = queue.parse(first[0])
+        prefix = keys.due_queue(mount_id, kind)
+        if kind in late:
+            late[kind] = max(late[kind], now - at)
+        if kind == queue.LEASE and at <= now:
+            ending += await _count_keys(prefix, until=f"{prefix}{due_by}")
+        after = f"{prefix}:"  # sorts after all digits
+    for kind, seconds in late.items():
+        put(numbers, "cloudid_background_late_seconds", seconds, (kind,))
+    every, stuck = await _count_keys(keys.LEASES), await _count_keys(keys.STUCK)
+    put(numbers, "cloudid_leases", max(0, every - ending - stuck), ("alive",))
+    put(numbers, "cloudid_leases", ending, ("ending",))
+    put(numbers, "cloudid_leases", stuck, ("stuck",))
+    put(numbers, "cloudid_lease_stuck_oldest_seconds", await _oldest_stuck(context, now) if stuck else 0.0)
+
+
+async def _count_keys(prefix: str, until: str = "") -> int:
+    """How many keys start with a prefix, and sort before `until` if it is given; `MOST_COUNTED` if there are more."""
+    count, after = 0, ""
+    while count < MOST_COUNTED and (page := await ListKeys(prefix, after, PAGE)):
+        listed = [key for key in page if key < until] if until else page
+        count, after = count + len(listed), page[-1]
+        if len(listed) < PAGE:
+            break
+        await give_way()
+    return min(count, MOST_COUNTED)
+
+
+async def _oldest_stuck(context: Context, now: Instant) -> float:
+    listed = await ListKeys(keys.STUCK, "", MOST_STUCK)
+    lease_ids = [key.removeprefix(keys.STUCK).partition("/")[2] for key in listed]
+    leases = await find_undamaged_leases(context, lease_ids)
+    return max((now - lease.record.expires_at for lease in leases if lease.record.expires_at < now), default=0.0)
+
+
+async def _credential(numbers: Numbers, context: Context, mount: Mount) -> None:
+    """How a mount stands with what it proves itself with."""
+    root = await _root_version(context, mount)
+    if root is None:
+        return
+    labels = (mount.path,)
+    is_failing = context.caches.credential_failures.get(owner_of(mount, root)) is not None
+    put(numbers, "cloudid_credential_failing", is_failing, labels)
+    for name, value in await _rotation(context, mount):
+        put(numbers, name, value, labels)
+
+
+async def _root_version(context: Context, mount: Mount) -> int | None:
+    try:
+        root = await find_root(context, mount)
+    except Refused:  # damaged: health tells
+        return None
+    return version_of(root) if root is not None else None
+
+
+async def _rotation(context: Context, mount: Mount) -> Iterator[tuple[str, float]]:
+    found, planned = await find_undamaged_rotation(context, mount.id), await find_undamaged_plan(context, mount.id)
+    rotation, plan = found.record if found else None, planned.record if planned else None
+    is_failing = bool(rotation and rotation.error) or bool(plan and plan.error)
+    told = [("cloudid_rotation_failing", float(is_failing))]
+    if rotation is not None and rotation.rotated_at is not None:
+        told.append(("cloudid_root_secret_rotated_timestamp_seconds", rotation.rotated_at))
+    if rotation is not None and rotation.current is not None and rotation.current.expires_at is not None:
+        told.append(("cloudid_root_secret_ends_timestamp_seconds", rotation.current.expires_at))
+    if plan is not None and plan.rotate_at is not None:
+        told.append(("cloudid_root_secret_next_rotation_timestamp_seconds", plan.rotate_at))
+    return iter(told)
+
+
+ROUTES: Final = (
+    Route(
+        path="metrics",
+        operation=Operation.READ,
+        program=read_metrics,
+        form=MetricsForm,
+        public=True,
+        optional_token=True,
+        audited=False,
+        doc="Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so.",
+    ),
+)

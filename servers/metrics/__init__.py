@@ -1,0 +1,1 @@
+"""What the servers measure themselves, and how metrics are shown: as one machine's, whatever its processes."""
