@@ -179,7 +179,10 @@ class Host(effects.Host):
         from ..metrics.showing import show  # only a scrape waits for its library
 
         own = merged([numbers, self.measures.numbers])
-        return show(merged([own, *self.slots.others]) if self.slots else own, output)
+        if self.slots is None:
+            return show(own, output)
+        self.slots.write(own)  # what was told once is known to whoever takes this worker's place
+        return show(merged([own, *self.slots.others]), output)
 
     def within(self, seconds: float, program: Program[Any]) -> Awaitable[Any]:
         return self.in_time(seconds, partial(run, program, self))

@@ -188,3 +188,28 @@ def test_the_parent_tells_the_service_manager_of_all_workers(server: str, settin
 def told_next(manager: FakeManager) -> list[str]:
     """What is told next, but for signs of life."""
     return next(names for names in map(list, iter(manager.hear, {})) if names != ["WATCHDOG"])
+
+
+def numbers_of(running: Running, name: str) -> float:
+    """The sum of a metric, whichever worker answers."""
+    text = ask(running.url, "GET", "sys/metrics?format=prometheus").text
+    lines = [line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} "))]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_workers_answer_as_one_and_no_counter_goes_back(server: str, settings: Path, cloud: str) -> None:
+    """Also when one is killed: who takes its place goes on with its numbers."""
+    with workers(server, settings, cloud) as running:
+        form = configured(running.url, cloud)
+        for _ in range(20):
+            assert ask(running.url, "POST", "auth/cloud/login", token="", body=form).status_code == 200
+        wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [20] * 8)
+        assert numbers_of(running, "cloudid_processes") == 2
+        for victim in children(running):
+            os.kill(victim, signal.SIGKILL)
+            wait_until(lambda victim=victim: victim not in children(running) and len(children(running)) == 2)
+        wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [20] * 8)
+        assert ask(running.url, "POST", "auth/cloud/login", token="", body=form).status_code == 200
+        wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [21] * 8)
+        wait_until(lambda: numbers_of(running, "cloudid_processes") == 2)
