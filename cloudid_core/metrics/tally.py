@@ -23,6 +23,7 @@ from .table import REQUEST_BUCKETS
 
 LOGIN: Final = "login"
 ADMITTED: Final = "admitted"
+LOGIN_PATH: Final = "/login"
 UPDATE: Final = "update"
 AUTH: Final = "auth/"
 MOST_KINDS: Final = 10_000
@@ -43,7 +44,6 @@ class Tally:
         """For each kind of request that was answered a histogram of their times; all metrics of requests are made of
         these, only when they are asked for: every login is counted."""
         self._counts: dict[type[Event], Callable[..., None]] = {
-            RequestAnswered: self._request,
             MachineClaimIgnored: self._machine_claim,
             LeaseChanged: self._lease,
             IntentChanged: self._intent,
@@ -54,9 +54,17 @@ class Tally:
 
     def __call__(self, event: Event, now: float) -> None:
         """Count an event that happened now: seconds since 1970, by the clock of the event's own times."""
-        count = self._counts.get(type(event))
-        if count is not None:
-            count(event, now)
+        if type(event) is RequestAnswered:  # of every login: no call and no look-up more than this
+            role = event.role if event.principal_id else ""  # before that, a client can make up any
+            kind = event.mount, event.operation, event.status, event.codes, role, event.path[-6:] == LOGIN_PATH
+            row = self._requests.get(kind)
+            if row is None:
+                row = self._new_kind(kind)
+            seconds = now - event.time
+            row[bisect_left(REQUEST_BUCKETS, seconds)] += 1
+            row[-1] += seconds if seconds > 0 else 0.0
+        elif type(event) in self._counts:
+            self._counts[type(event)](event)
 
     @property
     def numbers(self) -> Numbers:
@@ -74,16 +82,6 @@ class Tally:
             add_histogram(numbers, "cloudid_request_seconds", times, (operation,))
         return numbers
 
-    def _request(self, event: RequestAnswered, now: float) -> None:
-        role = event.role if event.principal_id else ""  # before that, a client can make up any
-        kind = event.mount, event.operation, event.status, event.codes, role, event.path[-6:] == "/login"
-        row = self._requests.get(kind)
-        if row is None:
-            row = self._new_kind(kind)
-        seconds = now - event.time
-        row[bisect_left(REQUEST_BUCKETS, seconds)] += 1
-        row[-1] += seconds if seconds > 0 else 0.0
-
     def _new_kind(self, kind: _Request) -> list[float]:
         if len(self._requests) >= MOST_KINDS:
             mount, operation, status, codes, _, is_at_login = kind
@@ -92,23 +90,23 @@ class Tally:
                 kind = THE_REST, operation, status, (), "", False
         return self._requests.setdefault(kind, [0] * (len(REQUEST_BUCKETS) + HISTOGRAM_TAIL))
 
-    def _machine_claim(self, event: MachineClaimIgnored, now: float) -> None:
+    def _machine_claim(self, event: MachineClaimIgnored) -> None:
         add(self._numbers, "cloudid_machine_claims_ignored_total")
 
-    def _lease(self, event: LeaseChanged, now: float) -> None:
+    def _lease(self, event: LeaseChanged) -> None:
         self._progress("cloudid_lease_changes_total", event, event.state)
 
-    def _intent(self, event: IntentChanged, now: float) -> None:
+    def _intent(self, event: IntentChanged) -> None:
         self._progress("cloudid_intent_changes_total", event, event.state)
 
-    def _rotation(self, event: RotationChanged, now: float) -> None:
+    def _rotation(self, event: RotationChanged) -> None:
         self._progress("cloudid_rotation_changes_total", event, event.phase)
 
     def _progress(self, name: str, event: Progress, state: str) -> None:
         add(self._numbers, name, (state, _FAILED[bool(event.reason)]))
 
-    def _root_secret(self, event: RootSecretAtRisk, now: float) -> None:
+    def _root_secret(self, event: RootSecretAtRisk) -> None:
         add(self._numbers, "cloudid_root_secret_warnings_total")
 
-    def _job(self, event: JobFailed, now: float) -> None:
+    def _job(self, event: JobFailed) -> None:
         add(self._numbers, "cloudid_background_failures_total", (event.job,))

@@ -275,7 +275,7 @@ class Host(effects.Host):
         self._tell_sinks(event)
 
     def _tell_sinks(self, event: Event) -> None:
-        self.measures.count(event)
+        self.measures.tally(event, time.time())
         for sink in self.sinks:
             sink(event)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from cloudid_core.clouds import Cloud
-from cloudid_core.events import Event
 from cloudid_core.metrics import Numbers, Tally, add, merged, observe, put
 
 from .process import process_numbers
@@ -30,7 +28,8 @@ class Measures:
         """What is asked at each scrape."""
         self.open_calls = 0
         """Calls to the provider that are under way."""
-        self._tally = Tally()
+        self.tally = Tally()
+        """Counts the events of the core."""
         self._numbers: Numbers = {}
         self.know(clouds)
 
@@ -45,10 +44,6 @@ class Measures:
                 (cloud.directory, DIRECTORY),
             )
         ]
-
-    def count(self, event: Event) -> None:
-        """Count an event of the core."""
-        self._tally(event, time.time())
 
     def note_call(self, url: str, status: int | None, seconds: float) -> None:
         """A call to the provider has ended. `None`: there was no answer."""
@@ -68,7 +63,7 @@ class Measures:
     @property
     def numbers(self) -> Numbers:
         """All numbers as they are now."""
-        now = merged([self._numbers, self._tally.numbers, process_numbers()])
+        now = merged([self._numbers, self.tally.numbers, process_numbers()])
         put(now, "cloudid_provider_calls_open", self.open_calls)
         put(now, "cloudid_processes", 1)
         for gauges in self.gauges:

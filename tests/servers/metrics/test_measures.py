@@ -38,7 +38,7 @@ def test_batches_events_and_gauges_are_told_together() -> None:
     measures = Measures()
     measures.note_batch(3, 0.01)
     measures.note_unreadable("malformed_request")
-    measures.count(LeaseChanged(lease_id="l", mount_id="m", state="issued"))
+    measures.tally(LeaseChanged(lease_id="l", mount_id="m", state="issued"), 0.0)
     measures.gauges.append(lambda numbers: put(numbers, "cloudid_connections", 7))
     told = measures.numbers
     assert told["cloudid_store_batch_commits"][()][-1] == 3
