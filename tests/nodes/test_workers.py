@@ -9,6 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -197,6 +198,11 @@ def numbers_of(running: Running, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
+def is_replaced(running: Running, victim: int) -> bool:
+    workers_now = children(running)
+    return victim not in workers_now and len(workers_now) == 2
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_workers_answer_as_one_and_no_counter_goes_back(server: str, settings: Path, cloud: str) -> None:
     """Also when one is killed: who takes its place goes on with its numbers."""
@@ -208,7 +214,7 @@ def test_workers_answer_as_one_and_no_counter_goes_back(server: str, settings: P
         assert numbers_of(running, "cloudid_processes") == 2
         for victim in children(running):
             os.kill(victim, signal.SIGKILL)
-            wait_until(lambda victim=victim: victim not in children(running) and len(children(running)) == 2)
+            wait_until(partial(is_replaced, running, victim))
         wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [20] * 8)
         assert ask(running.url, "POST", "auth/cloud/login", token="", body=form).status_code == 200
         wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [21] * 8)
