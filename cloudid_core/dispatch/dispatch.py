@@ -151,7 +151,7 @@ async def respond_by(
         operation=route.operation,
         trail=exchange.trail,
         proven=exchange.proven,
-        accept=request.headers.get("accept", ""),
+        headers=request.headers,
     )
     return await execute(call, route, parsed, quotas, exchange)
 

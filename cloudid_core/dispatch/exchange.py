@@ -36,11 +36,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     parsed: ParsedRequest | None = None
     """Unknown while its body and headers have not been understood."""
     mount: Mount | None = None
-    fields: Container[str] = ()
-    """The names that the form of its route knows."""
-    is_login: bool = False
-    names_provider_codes: bool = False
-    """Whether its route tells the provider's codes to those who may know them."""
+    route: Route | None = None
     proven: Proven = msgspec.field(default_factory=Proven)
     """Whom the JWT of a login is about, once its signature has held."""
     role: str = ""
@@ -77,15 +73,22 @@ class Exchange(msgspec.Struct, kw_only=True):
         return self.target.shown_path if self.target is not None else ""
 
     @property
+    def fields(self) -> Container[str]:
+        """The names that the form of its route knows."""
+        return spellings_of(self.route.form) if self.route is not None else ()
+
+    @property
+    def is_login(self) -> bool:
+        return self.route is not None and self.route.gives_token
+
+    @property
     def may_know_provider_codes(self) -> bool:
-        return self.names_provider_codes and may_read_config(self.caller, self.mount)
+        is_told = self.route is not None and self.route.names_provider_codes
+        return is_told and may_read_config(self.caller, self.mount)
 
     def leads_to(self, target: Target, mount: Mount | None, route: Route | None) -> None:
         """Method and target were understood, and this is where they lead."""
-        self.target, self.mount = target, mount
-        self.is_login = route is not None and route.gives_token
-        self.names_provider_codes = route is not None and route.names_provider_codes
-        self.fields = spellings_of(route.form) if route is not None else ()
+        self.target, self.mount, self.route = target, mount, route
         if route is not None and not route.audited:
             self.trail = None
 

@@ -20,7 +20,7 @@ from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused
 from ..forms import INTEGER, TEXT, ParsedFields, bounded, defaults_of, setting
-from ..messages import METHODS, Answer, Operation
+from ..messages import METHODS, NO_HEADERS, Answer, Operation
 from ..mounts import Mount
 from ..store import NO_CHANGES, Changes
 from ..tokens import Caller, Token
@@ -77,8 +77,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation = Operation.WRITE
     trail: AuditContext | None = None
     """Takes the checks of a decision, where the request is audited."""
-    accept: str = ""
-    """The header `Accept`."""
+    headers: Mapping[str, str] = NO_HEADERS
+    """Of the request, with names in lower case."""
     proven: Proven = msgspec.field(default_factory=Proven)
     """Takes whom a login's JWT is about."""
     shown_token: str = ""

@@ -80,7 +80,9 @@ async def read_metrics(call: Call) -> Answer:
         caller = call.caller
         if caller is None or not caller.acl.allows(Operation.READ.value, f"{SYSTEM.path}/metrics"):
             raise Refused(Code.PERMISSION_DENIED)
-    wants_text = call.form(MetricsForm).format == PROMETHEUS or any(each in call.accept for each in TEXT_TYPES)
+    wants_text = call.form(MetricsForm).format == PROMETHEUS or any(
+        each in call.headers.get("accept", "") for each in TEXT_TYPES
+    )
     return await metrics_answer(call.context, PROMETHEUS if wants_text else JSON)
 
 
