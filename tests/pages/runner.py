@@ -2,7 +2,9 @@
 
 A page is executed as it stands. In a block of `console`, a line that begins with `$ ` is a command, which goes on in
 the next lines while a quote or a backslash is open; the lines below it are all that it prints. `…` in a line stands for
-whatever varies there, and alone on a line for any number of lines. Marks above a block say what else there is to know:
+whatever varies there, and alone on a line for any number of lines. Every command of a pipe has to succeed. Addresses of
+the service and of the metadata service become those of the server and the simulated cloud that run beside it. Marks
+above a block say what else there is to know:
 
     <!-- file: NAME -->       the block is written to this file
     <!-- fails -->            the last command of the block fails
@@ -39,7 +41,7 @@ from tests.waiting import PATIENT
 from .blocks import ROOT, Block, parse
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
-"""Programs of others that pages call, which here talk to the simulated cloud."""
+"""Programs that pages call and this machine may lack. Azure's talks to the simulated cloud here."""
 CONNECTED: Final = "<!-- given: a connected tenant -->\n"
 ADDRESSES: Final = ("http://127.0.0.1:8200", "https://id.example.com")
 """Of the service, as pages write it."""
@@ -223,7 +225,7 @@ def _on_terminal(script: str, folder: Path, environment: Mapping[str, str]) -> s
     """What a script prints to a terminal, where programs write for people; without colours."""
     reading, terminal = pty.openpty()
     with subprocess.Popen(
-        ["bash", "-c", script],
+        ["bash", "-o", "pipefail", "-c", script],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -282,8 +284,8 @@ def show(page: str) -> None:
     with place("trio_server", text) as at, tempfile.TemporaryDirectory() as folder:
         prepare(text, at)
         steps = steps_of(at.put_into(text))
-        commands = [step for step in steps if isinstance(step, Command)]
-        for command, (output, status) in zip(commands, outputs(steps, Path(folder), at.environment), strict=True):
+        told = [step for step in steps if isinstance(step, Command)]
+        for command, (output, status) in zip(told, outputs(steps, Path(folder), at.environment), strict=True):
             sys.stdout.write(f"$ {command.text}\n{output}" + (f"[{status}]\n" if status else ""))
 
 
