@@ -17,7 +17,9 @@ from cloudid_servers.client.commands import NoSuchCommand
 from ..running import PATIENCE, ROOT, wait_until
 
 PROGRAM = """
-import os, sys
+import os, signal, sys
+for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(stop, signal.SIG_DFL)  # a shell cannot trap what was ignored when it began, as in a background job
 from cloudid_servers.client import run_command
 sys.exit(run_command(sys.argv[1:], os.environ, lambda: print("given back", flush=True)))
 """
