@@ -24,9 +24,9 @@ from .responses import problem_of
 from .retry import SHORTEST_TRY
 from .single_flight import BaseClient, Flight
 
-BURST_SECONDS: Final = 9.8
-"""A full bucket holds what flows into it in this time: a little less than the provider's ten seconds, so that reads
-that come closer together than they were sent find a token too."""
+BURST_SECONDS: Final = 9.0
+"""A full bucket holds what flows into it in this time: a second's tokens less than the provider's, so that reads
+find one too that come closer together than they were sent."""
 
 NO_HINT: Final = 1.0
 """Seconds for which nobody reads after an answer 429 that does not say for how long."""

@@ -166,13 +166,13 @@ def test_fleets_that_start_at_once_are_in_within_a_second_and_cost_a_read_for_ma
 
 
 def test_machines_that_have_nothing_in_common_are_in_as_fast_as_the_provider_admits_reads() -> None:
-    """And in the order in which they came, but for those that came in the same tenth of a second."""
+    """And in the order in which they came, but for those that came within the time of two answers."""
     machines = 5_000
     cloud, arrivals = storm_of_strangers(machines)
     storm = Storm(cloud, {"fact_max_age": 600})
     storm.break_loose(arrivals)
-    assert max(abs(place - number) for place, (number, _) in enumerate(storm.done)) * 0.012 <= LATENCY
-    assert storm.last <= (machines - BURST) / RATE + 1
+    assert max(abs(place - number) for place, (number, _) in enumerate(storm.done)) * 0.012 <= 2 * LATENCY
+    assert storm.last <= (machines - BURST) / RATE + 2
     assert len(cloud.admitted) <= machines + 1
     assert not cloud.throttled
 
@@ -217,7 +217,7 @@ def test_nodes_that_share_the_bucket_are_as_fast_as_one_and_never_use_more_than_
     storm = Storm(cloud, {"fact_max_age": 600}, nodes=4)
     storm.break_loose(arrivals)
     assert len(storm.done) == machines
-    assert storm.last <= (machines - BURST) / RATE + 1
+    assert storm.last <= (machines - BURST) / RATE + 2
     assert not cloud.throttled
 
 
