@@ -25,7 +25,7 @@ from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed,
 from .health import Node
 from .initialise import initialise
 from .leases import end_lease
-from .messages import Request, Response, patience, render_refusal, with_headers
+from .messages import Request, Response, patience, render, render_refusal, with_headers
 from .metrics import Numbers
 from .mounts import SYSTEM
 from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
@@ -33,7 +33,7 @@ from .quotas import count_failed_login
 from .rotation import ensure_first, keep_identities, keep_plans
 from .settings import Settings
 from .store import Records, Sealer
-from .system import TROUBLES, declare_devices, node_numbers, stored_rules, try_devices_again
+from .system import TROUBLES, declare_devices, metrics_answer, node_numbers, stored_rules, try_devices_again
 from .tokens import Sweep, hierarchy
 
 REFRESH_PAUSE: Final = 60.0
@@ -150,6 +150,10 @@ class Service:
     def numbers(self, now: Instant) -> Numbers:
         """What this node knows of itself, for metrics that a host shows together with those of others."""
         return node_numbers(self.context, now)
+
+    async def metrics(self, output: str) -> Response:
+        """All metrics, `prometheus` or `json`, for a host that lets somebody read them who has no token."""
+        return render(await metrics_answer(self.context, output), request_id="", mount_type="")
 
     async def body_limit(self, head: Request) -> int:
         """How many bytes the body of a request may have, by its head alone: it is longest behind a good token.

@@ -58,7 +58,7 @@ async def _serve(setup: Setup) -> None:
         app = App(service, host, log, setup.trusted_proxies)
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         looking = asyncio.ensure_future(server.end_late())
-        setup.share_metrics(host, service)
+        setup.serve_metrics(host, service)
         host.measures.gauges.append(server.admitted.put_gauges)
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()

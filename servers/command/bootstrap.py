@@ -30,13 +30,14 @@ from cloudid_core.values.secret import Secret
 
 from ..host.app import Service
 from ..host.host import Host
+from ..host.metrics_listener import MetricsListener
 from ..host.proxies import Proxies
 from ..logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from ..machine import streams
 from ..machine.platform_identity import Platform
 from ..machine.service_manager import Overseer, ServiceManager
 from ..metrics.slots import WRITE_PAUSE, Slots, WorkerSlot
-from ..processes.listeners import bind
+from ..processes.listeners import bind, bind_for_metrics
 from ..processes.reload import Reload
 from ..processes.workers import Worker
 from ..settings import master_key
@@ -72,6 +73,9 @@ class Setup:
 
     metrics: Slots | None = None
     """Where workers leave their numbers for each other."""
+
+    metrics_sockets: Sequence[socket.socket] | None = None
+    """What answers metrics only, where the parent of several workers has bound it."""
 
     clouds: Mapping[str, Cloud] = CLOUDS
 
@@ -134,7 +138,14 @@ class Setup:
         host.start(partial(self.overseer.keep_alive, host.sleep))
         self.reload.add(lambda server: host.audit.close())
 
-    def share_metrics(self, host: Host, service: Service) -> None:
+    def serve_metrics(self, host: Host, service: Service) -> None:
+        """Answer metrics at an address of their own, if there is one, as one of the workers. Raises `SettingsError`."""
+        self._share_metrics(host, service)
+        sockets = bind_for_metrics(self.server) if self.metrics_sockets is None else self.metrics_sockets
+        if isinstance(service, OpenedService):
+            MetricsListener(host, service, sockets)
+
+    def _share_metrics(self, host: Host, service: Service) -> None:
         """Let the other workers of this machine know this one's numbers, and the other way round."""
         if self.worker is None or self.metrics is None:
             return
@@ -213,13 +224,18 @@ def _reload_of(server: ServerSettings) -> Reload:
 
 
 @contextmanager
-def set_up(options: Options, worker: Worker | None = None, metrics: Slots | None = None) -> Iterator[Setup]:
+def set_up(
+    options: Options,
+    worker: Worker | None = None,
+    metrics: Slots | None = None,
+    metrics_sockets: Sequence[socket.socket] | None = None,
+) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
     file = file_of(options)
     reload = Reload(file, lambda: file_of(options))
     with ExitStack() as opened:
         setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
-        yield evolve(setup, worker=worker, metrics=metrics)
+        yield evolve(setup, worker=worker, metrics=metrics, metrics_sockets=metrics_sockets)
 
 
 def file_of(options: Options) -> SettingsFile:

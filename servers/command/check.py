@@ -25,7 +25,7 @@ from cloudid_core.values.secret import Secret
 
 from ..host.proxies import Proxies
 from ..machine.platform_identity import Platform
-from ..processes.listeners import bind
+from ..processes.listeners import bind, bind_for_metrics
 from ..settings import master_key
 from ..settings.safety import OTHERS, doubts
 from ..settings.settings import SettingsError, SettingsFile, read_settings
@@ -108,7 +108,7 @@ def _environment(file: SettingsFile) -> Found:
 
 
 def _listen(file: SettingsFile) -> Found:
-    for listener in bind(file.server):
+    for listener in (*bind(file.server), *bind_for_metrics(file.server)):
         listener.close()
     yield OK, f"{file.server.scheme}://{file.server.listen}"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from ..logs.logs import open_log
 from ..machine import streams
 from ..machine.service_manager import ServiceManager
 from ..metrics.slots import Slots
-from ..processes.listeners import bind
+from ..processes.listeners import bind, bind_for_metrics
 from ..processes.workers import Supervisor, Worker
 from ..settings import master_key
 from ..settings.safety import refuse_doubts
@@ -161,10 +162,11 @@ def _serve(
     server: Server,
     worker: Worker | None = None,
     metrics: Slots | None = None,
+    metrics_sockets: Sequence[socket.socket] | None = None,
 ) -> None:
     """Signals that come before the server handles them, or when it has ended, do no harm."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with set_up(options, worker, metrics) as setup:
+    with set_up(options, worker, metrics, metrics_sockets) as setup:
         server.serve(setup)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -179,11 +181,11 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
             "several workers need a store that processes can share: a PostgreSQL database, as in "
             '[server] store = "postgresql://USER@HOST/DATABASE"'
         )
-    sockets = bind(server)
+    sockets, metrics_sockets = bind(server), bind_for_metrics(server)
     url = url_of(server, *sockets[0].getsockname()[:2])
 
     def work(worker: Worker) -> int:
-        return with_reasons(lambda: _serve(options, program, worker, metrics))
+        return with_reasons(lambda: _serve(options, program, worker, metrics, metrics_sockets))
 
     def announce() -> None:
         streams.write(streams.STDOUT, f"listening on {url}\n")

@@ -38,7 +38,8 @@ def page() -> str:
         "`GET sys/metrics` answers all metrics of this machine. `?format=prometheus`, or an `Accept` that has"
         " `text/plain` or OpenMetrics, gives Prometheus text (version 0.0.4), anything else JSON with the members"
         " `Timestamp`, `Gauges`, `Counters` and `Samples`, as existing services answer. It needs a token that may read"
-        " `sys/metrics`; the setting `metrics_access` opens it to anybody.",
+        " `sys/metrics`; the setting `metrics_access` opens it to anybody, and at"
+        " the address `metrics_listen` of `[server]` `GET /metrics` needs none.",
         "Workers of one machine answer as one: *together* says how. Each node is scraped by itself. Counters begin at"
         " 0 with the server; a worker that takes the place of another goes on with its counters.",
         "Labels have few values, or values that operators made: mounts, roles that exist, codes, statuses. What a"

@@ -6,7 +6,7 @@ import errno
 import socket
 from typing import Final
 
-from ..settings.settings import ServerSettings, SettingsError
+from ..settings.settings import ServerSettings, SettingsError, parse_address
 
 BACKLOG: Final = 1024
 """Connections that the kernel keeps until they are accepted."""
@@ -20,11 +20,21 @@ NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
 def bind(server: ServerSettings) -> list[socket.socket]:
-    """Sockets that listen on every address of the host that this machine has; port 0: one that is free.
+    """The sockets of a server. Raises `SettingsError`."""
+    return bind_to(server.listen)
+
+
+def bind_for_metrics(server: ServerSettings) -> list[socket.socket]:
+    """Those that answer metrics only. Raises `SettingsError`."""
+    return bind_to(server.metrics_listen) if server.metrics_listen else []
+
+
+def bind_to(listen: str) -> list[socket.socket]:
+    """Sockets that listen on every address of a host that this machine has; port 0: one that is free.
 
     Raises `SettingsError`.
     """
-    host, port = server.address
+    host, port = parse_address(listen)
     bound: list[socket.socket] = []
     missing: OSError | None = None
     try:
@@ -45,7 +55,7 @@ def bind(server: ServerSettings) -> list[socket.socket]:
         for listener in bound:
             listener.close()
         reason = error.strerror if isinstance(error, OSError) else "it is no host name"
-        raise SettingsError(f"cannot listen on {server.listen}: {reason}") from None
+        raise SettingsError(f"cannot listen on {listen}: {reason}") from None
     return bound
 
 

@@ -90,6 +90,12 @@ class ServerSettings:
     """The `[server]` table: what concerns a server and not the service behind it. Paths start at the file's folder."""
 
     listen: str = setting(TEXT, "127.0.0.1:8200", "Address to listen on, `HOST:PORT`; port 0: any that is free.")
+    metrics_listen: str = setting(
+        TEXT,
+        "",
+        "Address, `HOST:PORT`, that answers metrics without a token, and nothing else, by plain HTTP: for Prometheus "
+        "alone. Empty: none; `sys/metrics` is at `listen`.",
+    )
     tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
     tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate; may be the same file.")
     store: str = setting(
@@ -256,6 +262,8 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     audit = tuple(_device(name, table, folder) for name, table in _tables("audit", document.pop("audit", {})).items())
     _refuse_unknown("", document)
     parse_address(server.listen)
+    if server.metrics_listen:
+        parse_address(server.metrics_listen)
     if bool(server.tls_certificate) != bool(server.tls_key):
         given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
         raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')

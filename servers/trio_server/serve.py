@@ -55,7 +55,7 @@ async def _serve(setup: Setup) -> None:
             listeners = setup.listen()
             service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
             app = App(service, host, log, setup.trusted_proxies)
-            setup.share_metrics(host, service)
+            setup.serve_metrics(host, service)
             server = _Server(setup, app, listeners, log, signals)
             host.measures.gauges.append(server.put_gauges)
             await server.run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -191,9 +192,13 @@ def told_next(manager: FakeManager) -> list[str]:
     return next(names for names in map(list, iter(manager.hear, {})) if names != ["WATCHDOG"])
 
 
-def numbers_of(running: Running, name: str) -> float:
+def is_replaced(running: Running, victim: int) -> bool:
+    return victim not in children(running) and len(children(running)) == 2
+
+
+def numbers_of(port: int, name: str) -> float:
     """The sum of a metric, whichever worker answers."""
-    text = ask(running.url, "GET", "sys/metrics?format=prometheus").text
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", **PATIENT).text
     lines = [line for line in text.splitlines() if line.startswith((f"{name}{{", f"{name} "))]
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
@@ -205,17 +210,21 @@ def is_replaced(running: Running, victim: int) -> bool:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_workers_answer_as_one_and_no_counter_goes_back(server: str, settings: Path, cloud: str) -> None:
-    """Also when one is killed: who takes its place goes on with its numbers."""
+    """Also when one is killed: who takes its place goes on with its numbers. All answer at the address for metrics."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with_metrics = settings.read_text().replace("[server]\n", f'[server]\nmetrics_listen = "127.0.0.1:{port}"\n')
+    settings.write_text(with_metrics)
     with workers(server, settings, cloud) as running:
         form = configured(running.url, cloud)
         for _ in range(20):
             assert ask(running.url, "POST", "auth/cloud/login", token="", body=form).status_code == 200
-        wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [20] * 8)
-        assert numbers_of(running, "cloudid_processes") == 2
+        wait_until(lambda: [numbers_of(port, "cloudid_logins_total") for _ in range(8)] == [20] * 8)
+        assert numbers_of(port, "cloudid_processes") == 2
         for victim in children(running):
             os.kill(victim, signal.SIGKILL)
             wait_until(partial(is_replaced, running, victim))
-        wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [20] * 8)
+        wait_until(lambda: [numbers_of(port, "cloudid_logins_total") for _ in range(8)] == [20] * 8)
         assert ask(running.url, "POST", "auth/cloud/login", token="", body=form).status_code == 200
-        wait_until(lambda: [numbers_of(running, "cloudid_logins_total") for _ in range(8)] == [21] * 8)
-        wait_until(lambda: numbers_of(running, "cloudid_processes") == 2)
+        wait_until(lambda: [numbers_of(port, "cloudid_logins_total") for _ in range(8)] == [21] * 8)
+        wait_until(lambda: numbers_of(port, "cloudid_processes") == 2)
