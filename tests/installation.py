@@ -190,6 +190,10 @@ class Installation(World):
             named["x-service-token"] = token
         return Request(method, f"/v1/{path}", named, content, address)
 
+    def program(self, request: Request) -> Program[Response]:
+        """What answers a request, effect by effect: within `handle` nobody sees them."""
+        return self.service.work_on(self.service.begin(request))
+
     async def asking(
         self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME, **headers: str
     ) -> Reply:

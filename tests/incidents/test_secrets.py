@@ -33,7 +33,7 @@ NAME: Final = "C4n4ryThatIsTheNameOfAMember"
 SECRETS: Final = HIDDEN - {"accessor", "wrapped_accessor"}
 """Accessors stand clear in logs, and in entries of devices that are to show them."""
 
-TO_COPY: Final = b"  export CLOUDID="
+TO_COPY: Final = b"  export CLOUDID_"
 """How the one line begins that tells the root token on purpose, once."""
 
 DEVICES: Final = {"plain": {}, "clear": {"hmac_accessor": "false", "elide_list_responses": "true"}}

@@ -203,11 +203,6 @@ def numbers_of(port: int, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
-def is_replaced(running: Running, victim: int) -> bool:
-    workers_now = children(running)
-    return victim not in workers_now and len(workers_now) == 2
-
-
 @pytest.mark.parametrize("server", SERVERS)
 def test_workers_answer_as_one_and_no_counter_goes_back(server: str, settings: Path, cloud: str) -> None:
     """Also when one is killed: who takes its place goes on with its numbers. All answer at the address for metrics."""

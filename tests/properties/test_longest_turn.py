@@ -65,7 +65,7 @@ def longest(installation: Installation, method: str, path: str, body: object = N
     gc.collect()
     gc.freeze()
     try:
-        response, taken = turns(installation, installation.service.handle(request))
+        response, taken = turns(installation, installation.program(request))
     finally:
         gc.unfreeze()
     assert response.status in (200, 204), response.body[:300]

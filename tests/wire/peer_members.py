@@ -215,6 +215,7 @@ OURS: Final = {
     "secret identity read oidc/plugins/.well-known/keys": "RFC 7517",
     "auth cloud read permissions": "the existing services have no such path",
     "auth cloud read rotation": "the existing services have no such path",
+    "secret cloud read ceiling": "the existing services have no such path",
     "secret cloud read reconcile": "the existing services have no such path",
     "secret cloud read permissions": "the existing services have no such path",
     "secret cloud read rotation": "the existing services have no such path",

@@ -159,7 +159,7 @@ def test_no_secret_is_lent_while_the_configuration_is_written(world: Rotating, n
             happen()
             configured.append(1)
 
-        issue = world.service.handle(world.request("GET", "cloud/creds/existing"))
+        issue = world.program(world.request("GET", "cloud/creds/existing"))
         response, effects = interleaved(world, issue, {at: [change]})
         if at >= effects:
             break
@@ -172,7 +172,7 @@ def test_no_secret_is_lent_while_the_configuration_is_written(world: Rotating, n
 
 
 def test_a_lease_conflicts_with_a_configuration_that_comes_before_it(world: Rotating) -> None:
-    issue = world.service.handle(world.request("GET", "cloud/creds/existing"))
+    issue = world.program(world.request("GET", "cloud/creds/existing"))
     response, conflicts = raced(world, issue, "lease/", lambda: promote(world))
     assert (response.status, conflicts) == (403, 1)
 
@@ -180,7 +180,7 @@ def test_a_lease_conflicts_with_a_configuration_that_comes_before_it(world: Rota
 def test_a_role_and_a_configuration_do_not_overtake_each_other(world: Rotating) -> None:
     world.must("DELETE", "cloud/roles/existing")
     body = role_of(world.other_application)
-    writing = world.service.handle(world.request("POST", "cloud/roles/new", body))
+    writing = world.program(world.request("POST", "cloud/roles/new", body))
     response, conflicts = raced(world, writing, "/role/new", lambda: promote(world))
     assert (response.status, conflicts) == (403, 1)
     assert world.perform(self_targets(world.context)) == []
@@ -189,7 +189,7 @@ def test_a_role_and_a_configuration_do_not_overtake_each_other(world: Rotating) 
 def test_a_configuration_counts_a_role_that_comes_before_it(world: Rotating) -> None:
     world.must("DELETE", "cloud/roles/existing")
     given = {**world.config, **world.promoted_application()}
-    writing = world.service.handle(world.request("POST", "second/config", given))
+    writing = world.program(world.request("POST", "second/config", given))
     role = role_of(world.other_application)
     response, conflicts = raced(world, writing, "/config", lambda: world.must("POST", "cloud/roles/new", role))
     assert (response.status, conflicts) == (200, 1)

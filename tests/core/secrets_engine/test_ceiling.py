@@ -164,7 +164,7 @@ def test_leases_beyond_a_ceiling_run_out_without_renewal(engine: SecretsEngine, 
 @pytest.mark.parametrize("part", ["/intent/", "lease/"])
 def test_a_ceiling_that_shrinks_amid_an_issue_takes_it_back(engine: SecretsEngine, part: str) -> None:
     engine.role()
-    issue = engine.service.handle(engine.request("GET", CREDS))
+    issue = engine.program(engine.request("GET", CREDS))
     response, conflicts = raced(engine, issue, part, lambda: limit(engine, allowed_scopes=[]))
     assert (response.status, set(response.codes), conflicts) == (403, {EXCEEDED}, 1)
     engine.converge()

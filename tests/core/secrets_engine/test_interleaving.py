@@ -36,7 +36,7 @@ def test_nothing_is_lost_or_leaked(event: str, role: str) -> None:
     for at in count(ROLES.index(role), SPACING):
         world = copy_of(furnished())
         happen = partial(EVENTS[event], world, role)
-        issue = world.service.handle(world.request("GET", f"cloud/creds/{role}"))
+        issue = world.program(world.request("GET", f"cloud/creds/{role}"))
         response, effects = interleaved(world, issue, {at: [happen]})
         if at >= effects:
             break
@@ -79,7 +79,7 @@ def with_caller() -> RecordedInstallation:
 @pytest.mark.parametrize("race", RACES)
 def test_a_lease_is_made_only_while_all_that_it_rests_on_stands(race: str, role: str) -> None:
     world = with_caller()
-    issue = world.service.handle(world.request("GET", f"cloud/creds/{role}", token=CALLER))
+    issue = world.program(world.request("GET", f"cloud/creds/{role}", token=CALLER))
     response, conflicts = raced(world, issue, "lease/", partial(RACES[race], world, role))
     assert (response.status, conflicts) == (403 if race == "the token is revoked" else 404, 1)
     world.converge()
@@ -91,7 +91,7 @@ def test_a_lease_is_made_only_while_all_that_it_rests_on_stands(race: str, role:
 @pytest.mark.parametrize("change", CHANGES)
 def test_an_issue_begins_under_the_present_role_and_configuration(change: str, role: str) -> None:
     world = with_caller()
-    issue = world.service.handle(world.request("GET", f"cloud/creds/{role}", token=CALLER))
+    issue = world.program(world.request("GET", f"cloud/creds/{role}", token=CALLER))
     response, conflicts = raced(world, issue, "/intent/", partial(CHANGES[change], world, role))
     assert (response.status, conflicts) == (200, 1)
     hours = 2 if change == "the role is written" else 1
@@ -101,7 +101,7 @@ def test_an_issue_begins_under_the_present_role_and_configuration(change: str, r
 @pytest.mark.parametrize("role", ROLES)
 def test_an_issue_does_not_begin_in_a_mount_that_is_disabled(role: str) -> None:
     world = with_caller()
-    issue = world.service.handle(world.request("GET", f"cloud/creds/{role}", token=CALLER))
+    issue = world.program(world.request("GET", f"cloud/creds/{role}", token=CALLER))
     response, conflicts = raced(world, issue, "/intent/", partial(RACES["the mount is disabled"], world, role))
     assert (response.status, conflicts) == (404, 1)
     world.converge()
@@ -112,7 +112,7 @@ def test_an_issue_does_not_begin_in_a_mount_that_is_disabled(role: str) -> None:
 def test_a_role_is_written_under_the_present_configuration(role: str) -> None:
     """What it refers to was looked up as the configuration says."""
     world = with_caller()
-    writing = world.service.handle(world.request("POST", f"cloud/roles/{role}", {"ttl": "2h"}, CALLER))
+    writing = world.program(world.request("POST", f"cloud/roles/{role}", {"ttl": "2h"}, CALLER))
     response, conflicts = raced(
         world, writing, f"/role/{role}", partial(CHANGES["the configuration is written"], world, role)
     )

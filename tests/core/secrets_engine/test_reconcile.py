@@ -362,10 +362,10 @@ def test_what_is_revoked_meanwhile_is_not_missing(engine: SecretsEngine) -> None
         directory.replace(application)
 
     request = engine.request("GET", RECONCILE)
-    _, steps = interleaved(engine, engine.service.handle(request), {})
+    _, steps = interleaved(engine, engine.program(request), {})
     for step in range(steps):
         restore()
-        response, _ = interleaved(engine, engine.service.handle(request), {step: [revoke]})
+        response, _ = interleaved(engine, engine.program(request), {step: [revoke]})
         assert b'"missing":[]' in response.body, step
 
 
@@ -492,10 +492,10 @@ def test_records_are_read_in_pages(engine: SecretsEngine, monkeypatch: pytest.Mo
 def test_two_repairs_at_once_do_no_harm(engine: SecretsEngine) -> None:
     """Before whichever effect of the first one the second one runs."""
     request = engine.request("POST", RECONCILE)
-    _, steps = interleaved(engine, engine.service.handle(request), {})
+    _, steps = interleaved(engine, engine.program(request), {})
     for step in range(steps):
         leaked = leak(engine)
-        response, _ = interleaved(engine, engine.service.handle(request), {step: [lambda: repair(engine)]})
+        response, _ = interleaved(engine, engine.program(request), {step: [lambda: repair(engine)]})
         assert response.status in (200, 202)  # whichever has found it
         engine.converge()
         assert engine.simulator.world.directory.applications.get(leaked) is None, step
@@ -515,10 +515,10 @@ def test_a_repair_leaves_nothing_in_a_mount_that_is_gone_meanwhile(engine: Secre
         if not engine.intents():
             engine.perform(change_mounts(context.records, lambda _: without))
 
-    _, steps = interleaved(engine, engine.service.handle(request), {})
+    _, steps = interleaved(engine, engine.program(request), {})
     for step in range(steps - 8, steps):
         engine.store = before.copy()
-        interleaved(engine, engine.service.handle(request), {step: [wipe]})
+        interleaved(engine, engine.program(request), {step: [wipe]})
         is_wiped = engine.perform(mount_table(context.records)).record == without
         assert bool(engine.intents()) is not is_wiped, step
 
