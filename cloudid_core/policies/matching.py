@@ -42,8 +42,8 @@ class _Wildcard:
     segments: tuple[str, ...]
     is_open: bool
     """Whether it ends in `*`; the last segment is then where the rest of the path starts."""
-    rank: tuple[int, bool, int, int, str]
-    """What is compared to find the best of several patterns that match."""
+    rank: str
+    """What is compared to find the best of several patterns that match: numbers of fixed width, then the pattern."""
 
     @classmethod
     def of(cls, rule: Rule) -> Iterable[_Wildcard]:
@@ -56,7 +56,8 @@ class _Wildcard:
         prefix = pattern.removesuffix("*")
         if "+" in segments:
             prefix = "".join(f"{segment}/" for segment in segments[: segments.index("+")])
-        rank = (len(prefix), not is_open, -segments.count("+"), len(pattern), pattern)
+        numbers = (len(prefix), not is_open, 10**7 - segments.count("+"), len(pattern))  # no policy is as long
+        rank = "{:08}{:d}{:08}{:08}".format(*numbers) + pattern
         return (cls(rule, prefix, segments, is_open, rank),)
 
     def matches(self, path: str, given: list[str]) -> bool:
@@ -110,6 +111,11 @@ class Acl:
     def patterns(self) -> int:
         """With how many patterns a path may have to be compared."""
         return len(self._wildcards)
+
+    @property
+    def granting_patterns(self) -> int:
+        """With how many patterns `reaches` compares."""
+        return len(self._granting)
 
     def allows(
         self,
