@@ -17,6 +17,9 @@ from .test_laws import ROOT, files_of_the_repository
 
 PAGES: Final = tuple(sorted(path for path in files_of_the_repository() if path.suffix == ".md"))
 
+OF_OTHERS: Final = frozenset({"tls_config"})
+"""Words of other programs that pages show."""
+
 _CODE: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _INLINE: Final = re.compile(r"\]\(([^)\s]+)\)")
 _DEFINITION: Final = re.compile(r"^\[(.+?)\]: (\S+)$", re.MULTILINE)
@@ -126,15 +129,16 @@ def test_a_definition_is_found(source: str) -> None:
     assert not defines("name(1)", "name")
 
 
-def test_decisions_name_what_is_there() -> None:
-    """A name that a decision shows as code is a word of the code, until it is renamed there too."""
+def test_pages_name_what_is_there() -> None:
+    """A name that a decision or a how-to page shows as code is a word of the code, until it is renamed there too."""
     sources = [path for path in files_of_the_repository() if path.suffix == ".py" and path.name != "test_pages.py"]
-    words = {word for path in sources for word in re.findall(r"\w+", (ROOT / path).read_text())}
+    words = {word for path in sources for word in re.findall(r"\w+", (ROOT / path).read_text().lower())}
     wrong = [
         f"{page.name}: {name}"
-        for page in sorted((ROOT / "docs/decisions").glob("*.md"))
+        for folder in ("decisions", "how-to", "start")
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
         for name in re.findall(r"`([A-Za-z_]\w*)`", page.read_text())
-        if name not in words
+        if name.lower() not in words | OF_OTHERS
     ]
     assert not wrong, "\n".join(wrong)
 

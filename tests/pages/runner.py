@@ -48,8 +48,8 @@ ADDRESSES: Final = ("http://127.0.0.1:8200", "https://id.example.com")
 METADATA: Final = "http://169.254.169.254"
 SHOWN: Final = ("text", "json", "hcl", "toml", "python", "")
 """Languages of blocks that need no mark: nothing runs in them."""
-MARKS: Final = ("file", "fails", "the server", "printed", "end")
-"""The last two enclose what is printed from a table."""
+MARKS: Final = ("file", "fails", "the server", "given", "printed", "end")
+"""What may stand above a block. The last two enclose what is printed from a table."""
 _NEEDS: Final = re.compile(r"needs ([\w' ]+)")
 _END: Final = "\x1e"
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
