@@ -119,11 +119,11 @@ wheel: $(READY_FOR_RELEASE) ## Build the wheel and the source archive into DIST:
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --directory $(DIST) >/dev/null
 
 dist: wheel ## Besides, install the wheel in an empty environment and list its parts there (SBOM, CycloneDX)
-	@$(call quietly,deploy/container/install.sh $(DIST) requirements/container.txt $(DIST)/installed)
+	@$(call quietly,DIST=$(DIST) deploy/container/install.sh $(DIST)/installed)
 	@version=$$($(BIN)/python -m hatchling version) && \
 		sed "s/^dynamic = .*/version = \"$$version\"/" pyproject.toml > $(DIST)/installed/pyproject.toml && \
 		$(BIN)/python -m cyclonedx_py environment --pyproject $(DIST)/installed/pyproject.toml --mc-type application \
-		--output-reproducible --spec-version 1.6 --output-file $(DIST)/cloudid-$$version.cdx.json $(DIST)/installed/bin/python
+		--output-reproducible --spec-version 1.6 --output-file $(DIST)/cloudid-$$version.cdx.json $(DIST)/installed/opt/cloudid/bin/python
 	@rm -rf $(DIST)/installed
 
 release: dist ## Build what is released, check it, and go the ways of a newcomer and of an operator with it

@@ -52,6 +52,8 @@ MARKS: Final = ("file", "fails", "the server", "given", "printed", "end")
 """What may stand above a block. The last two enclose what is printed from a table."""
 _NEEDS: Final = re.compile(r"needs ([\w' ]+)")
 _END: Final = "\x1e"
+_ERASED: Final = re.compile(r"[^\n\x1e]*\r\x1b\[K")
+"""A line of progress, in whose place another text came."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -141,9 +143,14 @@ def place(server: str, text: str) -> Iterator[Place]:
         program = "cloudid_servers.cli"
         options = [*shlex.split(starts[0].text)[1:], "--server", server.removesuffix("_server")]
     with Running(program, *options, "--listen", "127.0.0.1:0") as running:
-        said = dict(line.partition(": ")[::2] for line in running.introduction)
-        introduction = "\n".join((*running.introduction, f"listening on {running.url}"))
-        yield Place(running.url, said["root token"], said["provider simulator"], introduction, bool(starts))
+        yield Place(*facts_of(running), bool(starts))
+
+
+def facts_of(running: Running) -> tuple[str, str, str, str]:
+    """What a server that has everything in memory printed: its address, root token, simulated cloud; all of it."""
+    said = dict(line.partition(": ")[::2] for line in running.introduction)
+    introduction = "\n".join((*running.introduction, f"listening on {running.url}"))
+    return running.url, said["root token"], said["provider simulator"], introduction
 
 
 def steps_of(text: str) -> list[Step]:
@@ -242,7 +249,7 @@ def _on_terminal(script: str, folder: Path, environment: Mapping[str, str]) -> s
         finally:
             os.close(reading)
             shell.kill()
-    return _COLOUR.sub("", b"".join(chunks).decode().replace("\r\n", "\n"))
+    return _COLOUR.sub("", _ERASED.sub("", b"".join(chunks).decode().replace("\r\n", "\n")))
 
 
 def is_shown(shown: str, came: str) -> bool:

@@ -33,6 +33,15 @@ def test_the_unit_fits_the_settings_of_the_server() -> None:
     assert int(setting("LimitNOFILE")) >= usual.connection_limit + 512
 
 
+def test_the_page_runs_commands_as_the_unit_does() -> None:
+    """With the same user, folder and key, and of the same installation."""
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text()
+    given = dict(re.findall(r"-p (\w+)=(\S+)", page))
+    assert given == {name: setting(name) for name in given}
+    assert {"DynamicUser", "User", "StateDirectory", "LoadCredential"} < set(given)
+    assert f'{setting("ExecStart").split()[0]} "$@"' in page
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is missing: install systemd")
 def test_the_unit_leaves_little_to_attack() -> None:
     judged = subprocess.run(

@@ -31,14 +31,20 @@ class Running:
     """A server from its ready line to its end."""
 
     def __init__(
-        self, module: str, *arguments: str, environment: Mapping[str, str] | None = None, log: Path | None = None
+        self,
+        module: str,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+        python: str | Path = sys.executable,
+        folder: Path = ROOT,
     ) -> None:
-        """`log`: the file that stderr goes to, if somebody needs to find it."""
+        """`log`: the file that stderr goes to, if somebody needs to find it. `python`: of another installation."""
         # A pipe that is not read would fill up and stop the server.
         self._log = log.open("w+") if log else tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed on exit
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            cwd=ROOT,
+            [python, "-m", module, *arguments],
+            cwd=folder,
             env={**os.environ, **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=self._log,
