@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import date
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from cloudid_core.version import VERSION
 
 ROOT: Final = Path(__file__).parent.parent
 PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
@@ -48,3 +51,11 @@ def test_the_build_backend_is_pinned() -> None:
     [backend] = project["build-system"]["requires"]
     assert pins(backend) == {"hatchling": CONSTRAINTS["hatchling"]}
     assert backend in project["dependency-groups"]["build"]
+
+
+def test_the_changelog_begins_with_what_is_not_released_and_this_version() -> None:
+    first, second, *_ = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first == "Unreleased"
+    version, _, day = second.partition(" - ")
+    assert version == VERSION
+    date.fromisoformat(day)
