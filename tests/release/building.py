@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -10,8 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 from tests.waiting import PATIENCE
 
@@ -34,8 +31,6 @@ def checkout(folder: Path) -> Path:
 
 def make(folder: Path, target: str, **environment: str) -> None:
     """`make` in a checkout, with the packages of this environment: nothing is set up anew."""
-    if importlib.util.find_spec("cyclonedx_py") is None:
-        pytest.skip("needs cyclonedx-bom: make test-tools PACKAGES=release")
     venv = Path(sys.prefix)
     ready = [word for name in ("release", "vendor-sdks") for word in ("-o", f"{venv}/.ready-{name}")]
     run(folder, "make", f"VENV={venv}", *ready, target, environment=environment)

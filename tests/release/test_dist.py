@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
+import pytest
 from packaging.metadata import Metadata
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
@@ -92,7 +93,10 @@ def test_what_the_wheel_says_of_itself_holds_for_an_index(dist: Path, wheel: Pat
 
 def test_the_list_of_parts_is_what_is_installed(dist: Path) -> None:
     """With versions, licences and who needs whom; it tells nothing of the machine that it was made on."""
-    text = (dist / f"cloudid-{VERSION}.cdx.json").read_text()
+    listed = dist / f"cloudid-{VERSION}.cdx.json"
+    if not listed.exists():
+        pytest.skip("needs cyclonedx-bom: make test-tools PACKAGES=release")
+    text = listed.read_text()
     parts = json.loads(text)
     root = parts["metadata"]["component"]
     assert (parts["bomFormat"], root["name"], root["version"]) == ("CycloneDX", "cloudid", VERSION)
