@@ -20,7 +20,7 @@ import click
 import httpx
 from attrs import field, frozen
 
-from .command.first_steps import METADATA, STRANGER
+from .command import METADATA, STRANGER
 from .terminal import Failed, run
 
 RESOURCE: Final = "https://management.azure.com/"

@@ -19,14 +19,11 @@ from cloudid_core.messages.response import Response
 from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
-from .command.bootstrap import Setup, set_up
-from .command.options import Options
-from .host.app import App
-from .host.host import Host
-from .host.proxies import Proxies
-from .http1.heads import Head
-from .machine.platform_identity import Platform
-from .settings.settings import ServerSettings, SettingsError, http_address
+from .command import Options, Setup, set_up
+from .host import App, Host, Proxies
+from .http1 import Head
+from .machine import Platform
+from .settings import ServerSettings, SettingsError, http_address
 from .stores import Store
 
 Given: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]

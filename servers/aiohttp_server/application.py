@@ -11,8 +11,7 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.response import Response
 
 from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
-from ..http1 import wire
-from ..http1.heads import Head
+from ..http1 import Head, wire
 from .host import open_host
 
 

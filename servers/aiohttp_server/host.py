@@ -16,9 +16,8 @@ from cloudid_core.effects import HttpRequest, HttpResponse, Program
 from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
-from ..host import host
-from ..host.proxies import NO_PROXIES, Proxies
-from ..machine.platform_identity import Platform
+from ..host import NO_PROXIES, Proxies, host
+from ..machine import Platform
 from ..runtime import runtime
 from ..stores import Store
 

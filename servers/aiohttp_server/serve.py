@@ -12,15 +12,13 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.run import run
 
-from ..command.bootstrap import Setup
-from ..host.app import App
-from ..host.host import Host
-from ..http1.connections import OUT_OF_RESOURCES, affordable
-from ..logs.logs import describe_error
-from ..machine.memory import settle
-from ..machine.platform_identity import Platform
-from ..processes.listeners import ACCEPTED_AT_ONCE, BACKLOG
-from ..runtime.seldom import Seldom
+from ..command import Setup
+from ..host import App, Host
+from ..http1 import OUT_OF_RESOURCES, affordable
+from ..logs import describe_error
+from ..machine import Platform, settle
+from ..processes import ACCEPTED_AT_ONCE, BACKLOG
+from ..runtime import Seldom
 from ..stores import Store
 from .host import open_host
 from .protocol import Server

@@ -12,10 +12,9 @@ from urllib.parse import quote, unquote
 from cloudid_core.messages.response import Response
 
 from ..embedding import EXPECTED, Embedded, Given, OpenHost, SetUp, embedded, head_of, set_up_of
-from ..host.host import Host
-from ..http1 import wire
-from ..http1.heads import Head
-from ..settings.settings import SettingsError
+from ..host import Host
+from ..http1 import Head, wire
+from ..settings import SettingsError
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]

@@ -18,7 +18,7 @@ from cloudid_core.audit.device import STDOUT, Device, Entries
 from cloudid_core.errors import RecordFailed
 from cloudid_core.metrics import Numbers, put
 
-from ..runtime.runtime import Event, Runtime
+from ..runtime import Event, Runtime
 from .files import File
 from .streams import Stream
 

@@ -15,9 +15,8 @@ from attrs import Factory, define
 from cloudid_core.audit.chain import Head, is_ours
 from cloudid_core.audit.device import STDOUT, Device
 
-from ..machine.disk import Disk
-from ..machine.streams import APPENDING, identity_of
-from ..runtime.runtime import Event, Runtime
+from ..machine import APPENDING, Disk, identity_of
+from ..runtime import Event, Runtime
 
 LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
 """Flags to open an audit log with, which is also read."""

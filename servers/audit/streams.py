@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from cloudid_core.audit.device import SOCKET, Device
 
-from ..runtime.runtime import Runtime
-from ..settings.settings import SettingsError, parse_address
+from ..runtime import Runtime
+from ..settings import SettingsError, parse_address
 
 CHUNK: Final = select.PIPE_BUF
 """A pipe that can be written takes so many bytes without waiting (POSIX)."""

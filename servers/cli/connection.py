@@ -16,6 +16,7 @@ from cloudid_core.values.secret import Secret
 
 from ..client import (
     KINDS,
+    RESOURCE,
     Address,
     Identity,
     NoIdentity,
@@ -28,7 +29,6 @@ from ..client import (
     find_token,
     identity_of_token,
 )
-from ..client.identity import RESOURCE
 from ..terminal import Failed, printable
 
 LONGEST_JWT: Final = 1 << 14

@@ -9,8 +9,7 @@ import click
 
 from cloudid_core.values.secret import Secret
 
-from ..client import Address, Identity, Service, store_token
-from ..client.tokens import VARIABLES
+from ..client import VARIABLES, Address, Identity, Service, store_token
 from ..terminal import Failed, Output, with_output
 from .connection import Executing, executing, told, with_address, with_identity
 

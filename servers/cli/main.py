@@ -15,7 +15,7 @@ from cloudid_core.version import VERSION
 from ..terminal import run as run_command
 
 if TYPE_CHECKING:
-    from ..command.commands import Server
+    from ..command import Server
 
 PROGRAM: Final = "cloudid"
 COMPLETE: Final = "_CLOUDID_COMPLETE"

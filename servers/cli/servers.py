@@ -10,8 +10,7 @@ from typing import Any, Final
 import click
 
 from .. import extras
-from ..command import commands
-from ..command.commands import Server
+from ..command import Server, commands
 from ..terminal import Failed
 
 SERVERS: Final = ("trio", "aiohttp")

@@ -5,14 +5,16 @@ It prints nothing; the commands that people type are elsewhere.
 
 from .commands import run_command
 from .cures import CURES, Cure, cure_of
-from .identity import KINDS, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
+from .identity import KINDS, RESOURCE, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
 from .service import Address, Service, ServiceRefused
-from .tokens import find_token, store_token
+from .tokens import VARIABLES, find_token, store_token
 from .web import Unreachable
 
 __all__ = [
     "CURES",
     "KINDS",
+    "RESOURCE",
+    "VARIABLES",
     "Address",
     "Cure",
     "Identity",

@@ -23,8 +23,7 @@ from cloudid_core.errors import CloudidError, PlatformTokenUnavailable
 from cloudid_core.values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, resource_id, without_tokens
 from cloudid_core.values.secret import Secret
 
-from ..machine import platform_identity
-from ..machine.platform_identity import METADATA_ADDRESS, Platform
+from ..machine import METADATA_ADDRESS, Platform, platform_identity
 from . import arc, web
 
 RESOURCE: Final = "https://management.azure.com/"

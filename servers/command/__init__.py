@@ -1,1 +1,17 @@
 """The command, the same for both servers: options, and everything that a server is started with."""
+
+from . import commands
+from .bootstrap import Setup, set_up
+from .commands import Server
+from .first_steps import METADATA, STRANGER
+from .options import Options
+
+__all__ = [
+    "METADATA",
+    "STRANGER",
+    "Options",
+    "Server",
+    "Setup",
+    "commands",
+    "set_up",
+]

@@ -28,25 +28,22 @@ from cloudid_core.service import initialise, open_service
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
-from ..host.app import Service
-from ..host.host import Host
-from ..host.metrics_listener import MetricsListener
-from ..host.proxies import Proxies
-from ..logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
-from ..machine import streams
-from ..machine.platform_identity import Platform
-from ..machine.service_manager import Overseer, ServiceManager
-from ..metrics.slots import WRITE_PAUSE, Slots, WorkerSlot
-from ..processes.listeners import bind, bind_for_metrics
-from ..processes.reload import Reload
-from ..processes.workers import Worker
-from ..settings import master_key
-from ..settings.safety import doubts, refuse_exposed_dev
-from ..settings.settings import ServerSettings, SettingsError, SettingsFile, clouds_at, read_settings
-from ..stores import Store
-from ..stores.group_commit import GroupCommit
-from ..stores.memory import InMemory
-from ..stores.sqlite import SqliteStore
+from ..host import Host, MetricsListener, Proxies, Service
+from ..logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
+from ..machine import Overseer, Platform, ServiceManager, streams
+from ..metrics import WRITE_PAUSE, Slots, WorkerSlot
+from ..processes import Reload, Worker, bind, bind_for_metrics
+from ..settings import (
+    ServerSettings,
+    SettingsError,
+    SettingsFile,
+    clouds_at,
+    doubts,
+    master_key,
+    read_settings,
+    refuse_exposed_dev,
+)
+from ..stores import GroupCommit, InMemory, SqliteStore, Store
 from . import first_steps
 from .options import Options
 

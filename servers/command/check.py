@@ -23,12 +23,10 @@ from cloudid_core.forms.fields import fields_of
 from cloudid_core.secrets_engine import config as secrets_engine
 from cloudid_core.values.secret import Secret
 
-from ..host.proxies import Proxies
-from ..machine.platform_identity import Platform
-from ..processes.listeners import bind, bind_for_metrics
-from ..settings import master_key
-from ..settings.safety import OTHERS, doubts
-from ..settings.settings import SettingsError, SettingsFile, read_settings
+from ..host import Proxies
+from ..machine import Platform
+from ..processes import bind, bind_for_metrics
+from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..terminal import Exit, Format, Output, table, with_output
 from .bootstrap import database_of, tls_context
 

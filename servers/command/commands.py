@@ -25,28 +25,25 @@ from cloudid_core.initialise import (
 from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
-from ..audit.files import make_folder
-from ..host.host import Host
-from ..logs.logs import open_log
-from ..machine import streams
-from ..machine.service_manager import ServiceManager
-from ..metrics.slots import Slots
-from ..processes.listeners import bind, bind_for_metrics
-from ..processes.workers import Supervisor, Worker
-from ..settings import master_key
-from ..settings.safety import refuse_doubts
-from ..settings.settings import (
+from ..audit import make_folder
+from ..host import Host
+from ..logs import open_log
+from ..machine import ServiceManager, streams
+from ..metrics import Slots
+from ..processes import Supervisor, Worker, bind, bind_for_metrics
+from ..settings import (
     ServerSettings,
     SettingsError,
     SettingsFile,
     http_address,
+    master_key,
     parse_address,
     read_file,
     read_settings,
+    refuse_doubts,
 )
-from ..stores import Store
-from ..stores.backup import back_up
-from ..stores.copying import copy_store as copy
+from ..stores import Store, back_up
+from ..stores import copy_store as copy
 from ..terminal import show_progress, with_reasons
 from .bootstrap import Setup, file_of, open_store, set_up, url_of
 from .options import Options

@@ -13,7 +13,7 @@ from cloudid_core import Request
 from cloudid_core.service import Service
 from cloudid_core.values.secret import Secret
 
-from ..settings.settings import SettingsError
+from ..settings import SettingsError
 
 RESOURCE: Final = "https://management.azure.com/"
 MACHINE: Final = "web"

@@ -1,1 +1,17 @@
 """What the hosts of both servers share, and the application between reading a request and writing its answer."""
+
+from . import host
+from .app import App, Service
+from .host import Host
+from .metrics_listener import MetricsListener
+from .proxies import NO_PROXIES, Proxies
+
+__all__ = [
+    "NO_PROXIES",
+    "App",
+    "Host",
+    "MetricsListener",
+    "Proxies",
+    "Service",
+    "host",
+]

@@ -17,9 +17,8 @@ from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.run import run
 from cloudid_core.service import GRACE
 
-from ..http1 import wire
-from ..http1.heads import Head
-from ..logs.logs import describe_error
+from ..http1 import Head, wire
+from ..logs import describe_error
 from .host import Host
 from .periodic import Periodic
 

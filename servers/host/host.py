@@ -34,12 +34,10 @@ from cloudid_core.metrics import Numbers, merged
 from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
-from ..audit.devices import Devices, Report
-from ..logs.logs import describe_error, open_log
-from ..machine import platform_identity
-from ..machine.platform_identity import Platform
-from ..metrics.measures import Measures
-from ..metrics.slots import WorkerSlot
+from ..audit import Devices, Report
+from ..logs import describe_error, open_log
+from ..machine import Platform, platform_identity
+from ..metrics import Measures, WorkerSlot
 from ..runtime import runtime
 from ..stores import Store
 

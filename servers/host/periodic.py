@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.effects import Instant, Program
 from cloudid_core.run import run
 
-from ..logs.logs import describe_error
+from ..logs import describe_error
 from .host import Host
 
 AFTER_FAILURE: Final = 1.0

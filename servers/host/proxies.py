@@ -15,7 +15,7 @@ from urllib.request import (  # type: ignore[attr-defined]  # typeshed does not 
 
 from attrs import field, frozen
 
-from ..settings.settings import ServerSettings, SettingsError, http_address
+from ..settings import ServerSettings, SettingsError, http_address
 
 DIRECT: Final = "direct"
 _ADDRESS: Final = re.compile(r"https?://(?:[!-.0-~]+@)?[\w.\-\[\]:]+:[0-9]{1,5}/?", re.ASCII)

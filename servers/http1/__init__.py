@@ -1,1 +1,27 @@
 """HTTP/1.1 for both servers: reads requests out of bytes, writes answers, limits connections (RFC 9110, RFC 9112)."""
+
+from . import wire
+from .bodies import Bodies
+from .connections import OUT_OF_RESOURCES, Admission, Connections, affordable, look_pause, source_of, timeouts
+from .heads import Head, Heads
+from .reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
+
+__all__ = [
+    "ANSWER",
+    "HANDSHAKE",
+    "IDLE",
+    "OUT_OF_RESOURCES",
+    "Admission",
+    "Bodies",
+    "Connections",
+    "Head",
+    "Heads",
+    "Reader",
+    "Stage",
+    "affordable",
+    "look_pause",
+    "no_room",
+    "source_of",
+    "timeouts",
+    "wire",
+]

@@ -16,7 +16,7 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.metrics import Numbers, put
 from cloudid_core.values import network
 
-from ..settings.settings import ServerSettings
+from ..settings import ServerSettings
 from .reader import ANSWER, BODY, HANDSHAKE, HEAD, IDLE, Stage, no_room
 
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})

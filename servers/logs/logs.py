@@ -22,7 +22,7 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.events import Event, RequestAnswered
 
 from ..machine import streams
-from ..settings.settings import ServerSettings
+from ..settings import ServerSettings
 from .form import JSON, renderer
 from .lines import name_of
 

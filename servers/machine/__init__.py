@@ -1,1 +1,21 @@
 """What the machine offers: its disk, its memory, its standard streams, its identity."""
+
+from . import platform_identity, streams
+from .disk import Disk
+from .memory import settle
+from .platform_identity import METADATA_ADDRESS, Platform
+from .service_manager import Overseer, ServiceManager
+from .streams import APPENDING, identity_of
+
+__all__ = [
+    "APPENDING",
+    "METADATA_ADDRESS",
+    "Disk",
+    "Overseer",
+    "Platform",
+    "ServiceManager",
+    "identity_of",
+    "platform_identity",
+    "settle",
+    "streams",
+]

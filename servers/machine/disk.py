@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from ..runtime.runtime import Runtime
+from ..runtime import Runtime
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -1,1 +1,11 @@
 """What the servers measure themselves, and how metrics are shown: as one machine's, whatever its processes."""
+
+from .measures import Measures
+from .slots import WRITE_PAUSE, Slots, WorkerSlot
+
+__all__ = [
+    "WRITE_PAUSE",
+    "Measures",
+    "Slots",
+    "WorkerSlot",
+]

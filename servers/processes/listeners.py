@@ -6,7 +6,7 @@ import errno
 import socket
 from typing import Final
 
-from ..settings.settings import ServerSettings, SettingsError, parse_address
+from ..settings import ServerSettings, SettingsError, parse_address
 
 BACKLOG: Final = 1024
 """Connections that the kernel keeps until they are accepted."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attrs import asdict
 from structlog.typing import FilteringBoundLogger
 
-from ..settings.settings import RELOADED, ServerSettings, SettingsError, SettingsFile
+from ..settings import RELOADED, ServerSettings, SettingsError, SettingsFile
 
 Apply = Callable[[ServerSettings], None]
 """Makes new settings count, or raises `SettingsError` and leaves everything as it is."""

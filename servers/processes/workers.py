@@ -24,8 +24,8 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.backoff import Backoff
 
-from ..logs.logs import describe_error
-from ..machine.service_manager import Overseer, ServiceManager
+from ..logs import describe_error
+from ..machine import Overseer, ServiceManager
 
 STEADY_SECONDS: Final = 10.0
 """A worker that dies sooner is replaced after a pause."""

@@ -1,1 +1,33 @@
 """The settings file of an operator, the master key, and ways to run a server that are unsafe."""
+
+from . import master_key, settings
+from .safety import OTHERS, doubts, refuse_doubts, refuse_exposed_dev
+from .settings import (
+    RELOADED,
+    ServerSettings,
+    SettingsError,
+    SettingsFile,
+    clouds_at,
+    http_address,
+    parse_address,
+    read_file,
+    read_settings,
+)
+
+__all__ = [
+    "OTHERS",
+    "RELOADED",
+    "ServerSettings",
+    "SettingsError",
+    "SettingsFile",
+    "clouds_at",
+    "doubts",
+    "http_address",
+    "master_key",
+    "parse_address",
+    "read_file",
+    "read_settings",
+    "refuse_doubts",
+    "refuse_exposed_dev",
+    "settings",
+]

@@ -44,7 +44,7 @@ from cloudid_core.values.coercion import text
 from cloudid_core.values.names import mount_path
 from cloudid_core.values.secret import Secret
 
-from ..machine.platform_identity import METADATA_ADDRESS
+from ..machine import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
 PATHS: Final = ("tls_certificate", "tls_key", "store", "store_password_file", "key_file", "audit_directory")

@@ -14,7 +14,7 @@ from attrs import define
 
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
-from ..runtime.runtime import Event, Runtime
+from ..runtime import Event, Runtime
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -9,8 +9,8 @@ from cloudid_core.effects import ABSENT, Commit
 from cloudid_core.errors import StoreFailed
 from cloudid_core.store import keys
 
-from ..runtime.runtime import Runtime
-from . import Store
+from ..runtime import Runtime
+from .store import Store
 
 PAGE: Final = 200
 """Entries that are read at once, and written by one commit."""

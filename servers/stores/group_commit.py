@@ -12,10 +12,10 @@ from typing import Final
 
 from cloudid_core.effects import ClockReading, Commit, Entry, Ready
 
-from ..machine.disk import Disk
-from ..runtime.runtime import Runtime
-from . import BlockingStore, Outcome
+from ..machine import Disk
+from ..runtime import Runtime
 from .batches import Batches, Ticket
+from .store import BlockingStore, Outcome
 
 TRIALS: Final = 3
 """Of so many waits at the start, the shortest tells how quick the disk is."""

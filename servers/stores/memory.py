@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from cloudid_core.effects import ClockReading, Commit, Entry, Ready
 from cloudid_core.store.memory import MemoryStore
 
-from ..runtime.runtime import Runtime
+from ..runtime import Runtime
 
 
 class InMemory:

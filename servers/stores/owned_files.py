@@ -14,7 +14,7 @@ from typing import Final
 
 from cloudid_core.errors import StoreFailed
 
-from ..machine.streams import identity_of
+from ..machine import identity_of
 
 CHECK_SECONDS: Final = 0.5
 """How long a look at the files counts."""

@@ -24,8 +24,8 @@ from cloudid_core.caches import Bounded
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 
-from . import Outcome
 from .owned_files import OwnedFiles
+from .store import Outcome
 
 APPLICATION_ID: Final = 0x636C6964
 SCHEMA_VERSION: Final = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from ..runtime.interrupts import INTERRUPTED
+from ..runtime import INTERRUPTED
 
 
 class Exit(IntEnum):

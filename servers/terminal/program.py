@@ -15,8 +15,8 @@ from cloudid_core.errors import CloudidError
 
 from .. import extras
 from ..machine import streams
-from ..runtime.interrupts import until_interrupted
-from ..settings.settings import SettingsError
+from ..runtime import until_interrupted
+from ..settings import SettingsError
 from .exits import Exit
 
 TRACEBACK: Final = "CLOUDID_TRACEBACK"

@@ -16,13 +16,25 @@ from cloudid_core.dispatch import Exchange
 from cloudid_core.errors import Code, Refused
 from cloudid_core.service import GRACE
 
-from ..host.app import App
-from ..http1 import wire
-from ..http1.bodies import Bodies
-from ..http1.connections import Admission, Connections, look_pause, source_of, timeouts
-from ..http1.heads import Head, Heads
-from ..http1.reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
-from ..settings.settings import ServerSettings
+from ..host import App
+from ..http1 import (
+    ANSWER,
+    HANDSHAKE,
+    IDLE,
+    Admission,
+    Bodies,
+    Connections,
+    Head,
+    Heads,
+    Reader,
+    Stage,
+    look_pause,
+    no_room,
+    source_of,
+    timeouts,
+    wire,
+)
+from ..settings import ServerSettings
 from .streams import Stream
 
 

@@ -19,7 +19,7 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format, PGconn, 
 from psycopg.pq.abc import PGconn as RawConnection
 from psycopg.pq.abc import PGresult as Result
 
-from ...runtime.runtime import Runtime
+from ...runtime import Runtime
 
 GOOD: Final = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 

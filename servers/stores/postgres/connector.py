@@ -16,7 +16,7 @@ from attrs import define
 from cloudid_core.backoff import Backoff
 from cloudid_core.errors import StoreFailed
 
-from ...runtime.runtime import Event, Runtime
+from ...runtime import Event, Runtime
 from .address import Address
 from .connection import ConnectionLost, StatementFailed
 from .session import Backend, Session, open_session

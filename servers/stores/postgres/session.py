@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 
 from cloudid_core.errors import StoreFailed
 
-from ...runtime.runtime import Runtime
+from ...runtime import Runtime
 from . import schema, statements
 from .address import Address
 from .connection import Connection, ConnectionLost, Statement, StatementFailed

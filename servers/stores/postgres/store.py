@@ -20,7 +20,7 @@ from cloudid_core.backoff import Backoff
 from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
-from ...runtime.runtime import Runtime
+from ...runtime import Runtime
 from ..batches import Batches, Ticket
 from . import schema, statements
 from .address import Address
