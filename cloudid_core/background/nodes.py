@@ -7,7 +7,9 @@ leader looks for work that other nodes left to it, and this node's part of what 
 from __future__ import annotations
 
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -119,9 +121,18 @@ def digests(settings: Settings, digest: KeyedHash) -> dict[str, str]:
     values: dict[str, object] = {
         name: value for name, value in attrs.asdict(settings, recurse=False).items() if name not in OWN
     }
+    values["issuer"] = _shared_issuer(settings.issuer)
     values |= {f"environment.{name}": value for name, value in settings.environment.items()}
     values |= {f"clouds.{name}": cloud for name, cloud in settings.clouds.items()}
     return {name: digest.hexadecimal(f"setting {name} {_text(value)}")[:16] for name, value in values.items()}
+
+
+def _shared_issuer(issuer: str) -> str:
+    """The issuer, unless it is an address on loopback: that is each node's own, and has its port."""
+    try:
+        return "" if ip_address(urlsplit(issuer).hostname or "").is_loopback else issuer
+    except ValueError:
+        return issuer
 
 
 def _text(value: object) -> str:

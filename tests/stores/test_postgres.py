@@ -14,7 +14,7 @@ from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, StoreFailed
 from cloudid_servers.host.host import Host
 from cloudid_servers.stores.postgres import Address, Mode, PostgresStore
-from cloudid_servers.stores.postgres.connection import Connection
+from cloudid_servers.stores.postgres.connection import Connection, Statement, StatementFailed
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import PATIENCE
 
@@ -43,6 +43,20 @@ def with_store(
 
 async def nothing(host: Host, store: PostgresStore) -> None:
     """Only open the store."""
+
+
+@on_both
+def test_a_pooler_that_lends_a_backend_to_others_is_named(runtime: str, database: str) -> None:
+    """It shows itself by the statements of others."""
+
+    async def scenario(host: Host, _: PostgresStore) -> None:
+        connection = await Connection.open(host, Address.parse(database).conninfo(), PATIENCE)
+        with closing(connection):
+            await connection.run("PREPARE s0 AS SELECT 1", PATIENCE)
+            with pytest.raises(StatementFailed, match="a pooler lends"):
+                await connection.ask(Statement("SELECT 2"), (), PATIENCE)
+
+    with_store(database, scenario, runtime=runtime)
 
 
 async def side_by_side(host: Host, *works: Callable[[], Awaitable[T]]) -> list[T | Exception]:

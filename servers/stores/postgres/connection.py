@@ -21,6 +21,13 @@ from psycopg.pq.abc import PGresult as Result
 
 from ...runtime import Runtime
 
+TAKEN: Final = "42P05"
+"""Somebody else has prepared a statement of this name on this connection's backend."""
+
+POOLED: Final = (
+    "a pooler lends this connection's backend to others: name the database server itself, or let the pooler keep a "
+    "backend for each session"
+)
 GOOD: Final = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 
 
@@ -93,14 +100,22 @@ class Connection:
         name = self._prepared.get(statement)
         if name is None:
             name = b"s%d" % len(self._prepared)
-            await self._exchange(
-                deadline, lambda: self._raw.send_prepare(name, statement.sql.encode(), statement.types)
-            )
+            await self._prepare(name, statement, deadline)
             self._prepared[statement] = name
         formats = [Format.BINARY] * len(parameters)
         return await self._exchange(
             deadline, lambda: self._raw.send_query_prepared(name, parameters, formats, Format.BINARY)
         )
+
+    async def _prepare(self, name: bytes, statement: Statement, deadline: float) -> None:
+        try:
+            await self._exchange(
+                deadline, lambda: self._raw.send_prepare(name, statement.sql.encode(), statement.types)
+            )
+        except StatementFailed as failure:
+            if failure.state == TAKEN:
+                raise StatementFailed(TAKEN, POOLED) from None
+            raise
 
     async def run(self, script: str, seconds: float) -> Result:
         """Run statements without parameters, all in one transaction; the answer is the last one's, as text."""

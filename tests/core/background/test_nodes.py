@@ -123,6 +123,15 @@ def test_settings_that_must_agree_are_compared_by_name(changes: dict[str, Any], 
         assert health["problems"] == (["settings_differ"] if names else [])
 
 
+def test_issuers_on_loopback_are_each_nodes_own() -> None:
+    """Their ports tell them apart. Beside an issuer that others can reach, one on loopback is a mistake."""
+    world = Installation(issuer="http://127.0.0.1:8200")
+    look(world, world.service, world.open_node(issuer="http://[::1]:8300"), world.service)
+    assert differing(world) == []
+    look(world, world.open_node(issuer="https://id.test"))
+    assert differing(world) == [("issuer",)]
+
+
 def test_settings_that_agree_again_are_reported_too() -> None:
     world = Installation()
     other = world.open_node(settle_time=1)
