@@ -90,6 +90,12 @@ class HealthProblem(Enum):
         "stop the server, rename the file and name it in the settings; change the password if the name has one",
     )
 
+    STORE_CUT_SHORT = (
+        "the store lacks the last {count} acknowledged commits: its files were cut short, or are an older copy",
+        Consequence.GOES_ON,
+        "restore the newest backup, or restart to go on with what is there",
+    )
+
     # What was stored before a rule became stricter (`system.stored_rules`)
     CONFIG_INVALID = (
         'the configuration of {mount} has a text in "{field}" that is no longer accepted',

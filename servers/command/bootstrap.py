@@ -22,6 +22,7 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import HttpRequest, Program
+from cloudid_core.health import HealthProblem, Occurrence
 from cloudid_core.metrics import merged
 from cloudid_core.service import Service as OpenedService
 from cloudid_core.service import initialise, open_service
@@ -65,6 +66,9 @@ class Setup:
     next_commands: Callable[[str], str] = field(default=lambda url: "", repr=False)
     """What a person could try next, given the server's URL; for stderr."""
 
+    doubts: Mapping[HealthProblem, Occurrence] = field(factory=dict[HealthProblem, Occurrence])
+    """What is unsafe, or was lost, for log and health."""
+
     worker: Worker | None = None
     """Which of several processes this is; `None`: the only one."""
 
@@ -102,7 +106,7 @@ class Setup:
         log = log_into(file)
         if adopts_libraries:
             adopt_libraries(log)
-        for problem, occurrence in doubts(self.server).items():
+        for problem, occurrence in self.doubts.items():
             log.warning("unsafe", code=problem.code, reason=problem.text(occurrence))
         self.reload.add(level.apply)
         return log, EventLog(file)
@@ -191,10 +195,10 @@ def with_issuer(settings: Settings, url: str) -> Settings:
     return evolve(settings, issuer=url) if host and not settings.issuer and ip_address(host).is_loopback else settings
 
 
-async def open_with_doubts(settings: Settings, server: ServerSettings) -> Service:
+async def open_with_doubts(settings: Settings, doubts: Mapping[HealthProblem, Occurrence]) -> Service:
     """The service, which tells in health what is unsafe about how it is run."""
     service = await open_service(settings)
-    for problem, occurrence in doubts(server).items():
+    for problem, occurrence in doubts.items():
         service.context.node.note(problem, [occurrence])
     return service
 
@@ -247,10 +251,12 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
     name = f"{socket.gethostname()}/{worker.number}" if worker else socket.gethostname()
     settings = evolve(file.settings(master_key.find(file.server)), node_name=name)
     store = opened.enter_context(closing(open_store(file.server)))
+    told = {**doubts(file.server), **losses(store)}
     return Setup(
         server=file.server,
         store=store,
-        open=lambda url: open_with_doubts(with_issuer(settings, url), file.server),
+        open=lambda url: open_with_doubts(with_issuer(settings, url), told),
+        doubts=told,
         trusted_proxies=settings.trusted_proxies,
         clouds=file.clouds,
         reload=reload,
@@ -303,7 +309,8 @@ def open_store(server: ServerSettings, *, is_new: bool = False, is_exclusive: bo
     Raises `SettingsError` or `StoreFailed`.
     """
     if not server.is_in_database:
-        return GroupCommit(SqliteStore(Path(server.store), server.store_name))
+        file = SqliteStore(Path(server.store), server.store_name)
+        return GroupCommit(file, file.missing)
     address = database_of(server)
     from ..stores.postgres import Mode, PostgresStore
 
@@ -317,6 +324,12 @@ def database_of(server: ServerSettings) -> Address:
     except ImportError:
         raise SettingsError("a store in a database needs libpq: pip install 'cloudid[postgres]'") from None
     return Address.parse(server.store, _password(server))
+
+
+def losses(store: Store) -> Mapping[HealthProblem, Occurrence]:
+    """What was lost of a store before it was opened, as far as it can tell."""
+    missing = store.missing if isinstance(store, GroupCommit) else 0
+    return {HealthProblem.STORE_CUT_SHORT: {"count": str(missing)}} if missing else {}
 
 
 def _password(server: ServerSettings) -> Secret | None:

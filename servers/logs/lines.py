@@ -164,8 +164,8 @@ SERVER_LINES: Final = (
         "unsafe",
         "warning",
         ("code", "reason"),
-        "`reason` says what gives secrets away to others. `init` refuses it; a store that exists is served, and "
-        "`sys/health` tells what mends or accepts it.",
+        "`reason` says what gives secrets away to others, or what was lost of the store. `init` refuses the former; a "
+        "store that exists is served, and `sys/health` tells what mends or accepts it.",
     ),
     Line(
         "worker died",

@@ -31,8 +31,10 @@ class GroupCommit:
     _disk: Disk
     _batches: Batches[Commit, int]
 
-    def __init__(self, store: BlockingStore) -> None:
+    def __init__(self, store: BlockingStore, missing: int = 0) -> None:
         self._store = store
+        self.missing = missing
+        """How many commits were acknowledged before it was opened, and are not there."""
 
     async def open(self, runtime: Runtime) -> None:
         self._batches = Batches(runtime, self._write, note=runtime.note_batch)

@@ -87,6 +87,10 @@ class SqliteStore:
             self._reader = opened.enter_context(closing(_connect(self._files.path)))
             self._revision: int = self._writer.execute(_REVISION).fetchone()[0]
             self._files.note_log()
+            self.missing = max(0, self._files.acknowledged - self._revision)
+            """How many commits were acknowledged and are not there: the files were cut short, or are an older copy."""
+
+            self._files.note_commit(self._revision)
             self._opened = opened.pop_all()
 
     def read(self, key: str) -> Entry | None:
@@ -151,6 +155,7 @@ class SqliteStore:
             changes: dict[str, Entry] = {}
             revision = self._revision
             try:
+                self._files.check_log()
                 outcomes = [self._decide(commit, changes) for commit in commits]
                 self._write(changes)
             except Exception as error:  # noqa: BLE001  # whatever it is: nothing was written
@@ -169,6 +174,8 @@ class SqliteStore:
                 unknown = OutcomeUnknown(f"the write failed at its end: {_name_of(error)}")
                 return [unknown if isinstance(outcome, int) else outcome for outcome in outcomes]
             self.waited = time.perf_counter() - started
+            with suppress(OSError):
+                self._files.note_commit(self._revision)
             for key, entry in changes.items():
                 self._remember(key, entry)
             return outcomes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -239,6 +240,58 @@ def test_a_store_whose_files_are_taken_away_stops_within_a_second(
             refused()
     [outcome] = durable.commit_all([put(b=b"1")])
     assert isinstance(outcome, StoreFailed)
+
+
+def cut(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+@pytest.mark.parametrize("name", ["log", "file"])
+def test_a_store_whose_files_are_cut_short_stops_within_a_second(durable: SqliteStore, path: Path, name: str) -> None:
+    commit(durable, put(a=b"1"))
+    if name == "file":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    time.sleep(CHECK_SECONDS)
+    assert durable.read("a") is not None
+    cut(path if name == "file" else log_of(path))
+    time.sleep(CHECK_SECONDS)
+    with pytest.raises(StoreFailed, match="cut short while it was in use"):
+        durable.read("a")
+
+
+def test_a_commit_after_the_log_was_cut_short_is_refused_at_once(durable: SqliteStore, path: Path) -> None:
+    """It would make the log as long as it was, and hide the hole."""
+    commit(durable, put(a=b"1"))
+    cut(log_of(path))
+    [outcome] = durable.commit_all([put(b=b"1")])
+    assert isinstance(outcome, StoreFailed)
+    with pytest.raises(StoreFailed, match="cut short"):
+        durable.read("a")
+
+
+def test_what_was_acknowledged_and_is_missing_is_counted_at_the_next_start(path: Path) -> None:
+    """A log that is cut short is a valid one; then the store goes on with what is there."""
+    lived = path.with_name("lived")
+    with closing(SqliteStore(path)) as store:
+        assert store.missing == 0
+        for number in range(20):
+            commit(store, put(**{f"k{number}": b"1"}))
+        lived.mkdir()
+        for part in path.parent.glob(f"{path.name}*"):  # as a kill leaves them
+            shutil.copy(part, lived / part.name)
+    cut(log_of(lived / path.name))
+    with closing(SqliteStore(lived / path.name)) as store:
+        kept = len(store.list("k", "", 100))
+        assert 0 < store.missing == 20 - kept
+        commit(store, put(a=b"1"))
+    with closing(SqliteStore(lived / path.name)) as store:
+        assert store.missing == 0
 
 
 def make_foreign(path: Path) -> None:
