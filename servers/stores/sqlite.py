@@ -23,12 +23,13 @@ from typing import Any, Final
 from cloudid_core.caches import Bounded
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
+from cloudid_core.version import VERSION
 
+from .format import FORMAT, check
 from .owned_files import OwnedFiles
 from .store import Outcome
 
 APPLICATION_ID: Final = 0x636C6964
-SCHEMA_VERSION: Final = 1
 ENTRIES_KNOWN: Final = 8192
 KEYS_AT_ONCE: Final = 500
 """How many keys one statement names: older versions of SQLite take no more than 999."""
@@ -50,9 +51,16 @@ CREATE TABLE entry (key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER N
 CREATE TABLE revision (latest INTEGER NOT NULL);
 INSERT INTO revision VALUES (0);
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
+_TAKE_OVER: Final = f"""
+BEGIN;
+CREATE TABLE IF NOT EXISTS release (format INTEGER PRIMARY KEY, name TEXT NOT NULL);
+INSERT OR IGNORE INTO release VALUES ({FORMAT}, '{VERSION}');
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+_RELEASE: Final = "SELECT name FROM release WHERE format = ?"
 _READ: Final = "SELECT value, version FROM entry WHERE key = ?"
 _READ_ALL: Final = "SELECT key, value, version FROM entry WHERE key IN ({})"
 _LIST_FROM: Final = "SELECT key FROM entry WHERE key >= ? ORDER BY key LIMIT ?"
@@ -283,7 +291,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, name: str) -> None:
-    """Make the tables of a new file; refuse a file that is not ours."""
+    """Make the tables of a new file, take over an older format, refuse a newer one and what is not ours."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
     [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -291,5 +299,15 @@ def _prepare(connection: sqlite3.Connection, name: str) -> None:
         connection.executescript(_SCHEMA)
     elif application != APPLICATION_ID:
         raise StoreFailed(f"{name} is not a store of this service")
-    elif version != SCHEMA_VERSION:
-        raise StoreFailed(f"{name} has version {version} of the store's format, not {SCHEMA_VERSION}")
+    if version < FORMAT:
+        connection.executescript(_TAKE_OVER)
+    check(name, version, _release(connection, version))
+
+
+def _release(connection: sqlite3.Connection, version: int) -> str:
+    """The release that has taken the store over, as far as it says so."""
+    try:
+        row = connection.execute(_RELEASE, (version,)).fetchone()
+    except sqlite3.OperationalError:
+        return ""
+    return str(row[0]) if row else ""

@@ -22,7 +22,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
+from cloudid_core.version import VERSION
 from cloudid_servers.stores import BlockingStore, Outcome
+from cloudid_servers.stores.format import FORMAT
 from cloudid_servers.stores.owned_files import CHECK_SECONDS
 from cloudid_servers.stores.sqlite import ENTRIES_KNOWN, FEW, LARGEST_KNOWN, SqliteStore
 
@@ -299,6 +301,19 @@ def make_foreign(path: Path) -> None:
         connection.execute("CREATE TABLE cats (name)")
 
 
+def test_a_store_of_an_older_format_is_taken_over_and_names_the_release_that_did(path: Path) -> None:
+    """Releases of the older format refuse it then, by its number; later ones name this one."""
+    with closing(SqliteStore(path)) as store:
+        commit(store, put(a=b"1"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("PRAGMA user_version = 1; DROP TABLE release;")
+    with closing(SqliteStore(path)) as store:
+        assert store.read("a") is not None
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+        assert connection.execute("SELECT * FROM release").fetchall() == [(FORMAT, VERSION)]
+
+
 def make_newer(path: Path) -> None:
     SqliteStore(path).close()
     with closing(sqlite3.connect(path)) as connection:
@@ -309,7 +324,10 @@ def make_newer(path: Path) -> None:
     "make, reason",
     [
         (make_foreign, "not a store of this service"),
-        (make_newer, "has version 99"),
+        (
+            make_newer,
+            r"was opened by a newer release and has version 99 .*; cloudid \S+ knows 2: go on with that release",
+        ),
         (lambda path: path.write_bytes(b"no database" * 100), "cannot be opened"),
         (lambda path: path.mkdir(), "cannot be opened"),
     ],

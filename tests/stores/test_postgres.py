@@ -8,15 +8,18 @@ from contextlib import closing
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import psycopg
 import pytest
 
 from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, StoreFailed
+from cloudid_core.version import VERSION
 from cloudid_servers.host.host import Host
-from cloudid_servers.stores.postgres import Address, Mode, PostgresStore
+from cloudid_servers.stores.format import FORMAT
+from cloudid_servers.stores.postgres import Address, Mode, PostgresStore, session, statements
 from cloudid_servers.stores.postgres.connection import Connection, Statement, StatementFailed
 from tests.hosts.opened import RUNTIMES, on
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 from .cluster import Databases
 
@@ -43,6 +46,37 @@ def with_store(
 
 async def nothing(host: Host, store: PostgresStore) -> None:
     """Only open the store."""
+
+
+OLDER: Final = ("UPDATE cloudid.format SET version = 1", "ALTER TABLE cloudid.format DROP COLUMN release")
+NODE_OF_OLD: Final = f"SELECT pg_try_advisory_lock_shared({statements.USE}, 0)"
+
+
+@on_both
+def test_a_store_of_an_older_format_is_taken_over_once_no_node_of_an_older_release_uses_it(
+    runtime: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newer node refuses to open before that, and says why."""
+    monkeypatch.setattr(session, "TRIALS", 2)
+    with_store(database, nothing, runtime=runtime)
+    with psycopg.connect(database, autocommit=True) as older:
+        for statement in OLDER:
+            older.execute(statement)
+        older.execute(NODE_OF_OLD.encode())
+        with pytest.raises(StoreFailed, match="nodes of an older release use the store, whose format is 1"):
+            with_store(database, nothing, makes=None, runtime=runtime)
+    wait_until(lambda: opens(database, runtime))
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT version, release FROM cloudid.format").fetchall() == [(FORMAT, VERSION)]
+
+
+def opens(database: str, runtime: str) -> bool:
+    """The backend of a connection that was closed keeps its lock for a moment."""
+    try:
+        with_store(database, nothing, makes=None, runtime=runtime)
+    except StoreFailed:
+        return False
+    return True
 
 
 @on_both
@@ -119,7 +153,7 @@ def test_all_nodes_use_the_mode_that_the_store_was_made_with(database: str, data
     [
         ("CREATE SCHEMA cloudid", "is not a store of this service"),
         ("CREATE SCHEMA cloudid; CREATE TABLE cloudid.format (cats text)", "is not a store of this service"),
-        ("UPDATE cloudid.format SET version = 99", "has version 99 of the store's format, not 1"),
+        ("UPDATE cloudid.format SET version = 99", "was opened by cloudid .* and has version 99 of the store's format"),
         ("UPDATE cloudid.format SET mode = 'other'", "a mode that is unknown"),
         ("DELETE FROM cloudid.format", "is not a store of this service"),
     ],

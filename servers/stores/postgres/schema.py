@@ -12,10 +12,11 @@ from typing import Final
 from attrs import frozen
 
 from cloudid_core.errors import StoreFailed
+from cloudid_core.version import VERSION
 
+from ..format import FORMAT, check
 from .connection import Connection, StatementFailed
 
-FORMAT: Final = 1
 BATCH_VERSIONS: Final = 256
 """How many versions one step of the sequence is worth: the most commits in one batch."""
 
@@ -40,12 +41,13 @@ class Store:
 
     id: str
     mode: Mode
+    format: int = FORMAT
 
 
 _TABLES: Final = f"""
 CREATE SCHEMA cloudid;
-CREATE TABLE cloudid.format (version int NOT NULL, mode text NOT NULL, id text NOT NULL);
-INSERT INTO cloudid.format VALUES ({FORMAT}, '{{mode}}', gen_random_uuid()::text);
+CREATE TABLE cloudid.format (version int NOT NULL, mode text NOT NULL, id text NOT NULL, release text);
+INSERT INTO cloudid.format VALUES ({FORMAT}, '{{mode}}', gen_random_uuid()::text, '{VERSION}');
 CREATE TABLE cloudid.entry (key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL);
 CREATE SEQUENCE cloudid.version INCREMENT {BATCH_VERSIONS} MINVALUE {BATCH_VERSIONS} MAXVALUE {2**TIMELINE_BIT - 1};
 CREATE TABLE cloudid.writer (
@@ -94,7 +96,13 @@ END $$;
 
 _SCRIPTS: Final = {Mode.KEYS: _TABLES.format(mode="keys") + _KEYS, Mode.PORTABLE: _TABLES.format(mode="portable")}
 _EXISTS: Final = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'cloudid'"
-_FORMAT: Final = "SELECT version, mode, id FROM cloudid.format"
+_FORMAT: Final = "SELECT version, mode, id, to_jsonb(f) ->> 'release' FROM cloudid.format f"
+"""The name of the release is missing in the first format."""
+
+_TAKE_OVER: Final = f"""
+ALTER TABLE cloudid.format ADD COLUMN IF NOT EXISTS release text;
+UPDATE cloudid.format SET version = {FORMAT}, release = '{VERSION}';
+"""
 _ALREADY_THERE: Final = frozenset({"42P06", "42P07", "23505", "40001"})
 
 
@@ -116,20 +124,25 @@ async def find(connection: Connection) -> Store:
         raise StoreFailed("the database holds no store: run init first")
     try:
         result = await connection.run(_FORMAT, SECONDS)
-        [[version, mode, identity]] = [
-            [result.get_value(row, column) for column in range(3)] for row in range(result.ntuples)
+        [[version, mode, identity, release]] = [
+            [(result.get_value(row, column) or b"").decode() for column in range(4)] for row in range(result.ntuples)
         ]
+        number = int(version)
     except (StatementFailed, ValueError) as failure:
         if isinstance(failure, StatementFailed) and failure.state == "42501":
             raise StoreFailed(f"the store cannot be read: {failure}") from None
         raise StoreFailed("the schema cloudid of the database is not a store of this service") from None
-    if version != b"%d" % FORMAT:
-        raise StoreFailed(f"the database has version {(version or b'?').decode()} of the store's format, not {FORMAT}")
-    if mode not in {known.value.encode() for known in Mode}:
+    check("the store in the database", number, release)
+    if mode not in {known.value for known in Mode}:
         raise StoreFailed("the database has a store of a mode that is unknown here")
-    store = Store((identity or b"").decode(), Mode(mode.decode()))
+    store = Store(identity, Mode(mode), number)
     _check_server(connection, store.mode)
     return store
+
+
+async def take_over(connection: Connection) -> None:
+    """Give the store the format of this release. Nobody else may have it open."""
+    await connection.run(_TAKE_OVER, SECONDS)
 
 
 def _check_server(connection: Connection, mode: Mode) -> None:

@@ -17,6 +17,7 @@ from attrs import define, field, frozen
 from cloudid_core.errors import StoreFailed
 
 from ...runtime import Runtime
+from ..format import FORMAT
 from . import schema, statements
 from .address import Address
 from .connection import Connection, ConnectionLost, Statement, StatementFailed
@@ -24,6 +25,10 @@ from .connection import Connection, ConnectionLost, Statement, StatementFailed
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 15.0
 """Longer than the database's own limit for a statement, so that it is mostly the database that gives up."""
+
+TRIALS: Final = 30
+TRIAL_PAUSE: Final = 0.1
+"""Seconds between two attempts to have a store of an older format alone."""
 
 READ_ONLY: Final = "25006"
 LAST_TIMELINE: Final = 2 ** (63 - schema.TIMELINE_BIT) - 1
@@ -109,7 +114,7 @@ async def open_session(runtime: Runtime, address: Address, *, is_exclusive: bool
 
 
 async def _with_writer(runtime: Runtime, address: Address, writer: Connection, is_exclusive: bool) -> Session:
-    store = await schema.find(writer)
+    store = await _taken_over(runtime, writer)
     await _lock(writer, store.mode, is_exclusive)
     settings = statements.settings_of(store.mode)
     await writer.run(settings, ANSWER_SECONDS)
@@ -124,23 +129,46 @@ async def _with_writer(runtime: Runtime, address: Address, writer: Connection, i
     return Session(store, timeline, writer, reader, backend)
 
 
+async def _taken_over(runtime: Runtime, connection: Connection) -> schema.Store:
+    """The store in the format of this release. Raises `StoreFailed` while nodes of an older one use it.
+
+    Other nodes of this release may be taking it over at the same time.
+    """
+    for _ in range(TRIALS):
+        store = await schema.find(connection)
+        if store.format >= FORMAT:
+            return store
+        if await _is_locked(connection, store.mode, statements.OWN):
+            await schema.take_over(connection)
+            await _is_locked(connection, store.mode, statements.DISOWN)
+        else:
+            await runtime.wait(runtime.new_event(), TRIAL_PAUSE)
+    raise StoreFailed(
+        f"nodes of an older release use the store, whose format is {store.format}; this one needs {FORMAT}: stop all "
+        "of them, then start this one"
+    )
+
+
 async def _connect(runtime: Runtime, address: Address) -> Connection:
     return await Connection.open(runtime, address.conninfo(), CONNECT_SECONDS)
 
 
 async def _lock(connection: Connection, mode: schema.Mode, is_exclusive: bool) -> None:
     """Keep commands that need the store for themselves apart from all others. Some engines have no such locks."""
-    statement = statements.OWN if is_exclusive else statements.SHARE
+    if not await _is_locked(connection, mode, statements.OWN if is_exclusive else statements.SHARE):
+        if is_exclusive:
+            raise StoreFailed("the store is in use: stop all servers and other commands that have it open")
+        raise StoreFailed("the store is being copied: wait until that has ended")
+
+
+async def _is_locked(connection: Connection, mode: schema.Mode, statement: Statement) -> bool:
     try:
         result = await connection.ask(statement, (statements.int4(statements.USE),), ANSWER_SECONDS)
     except StatementFailed:
         if mode is schema.Mode.PORTABLE:
-            return
+            return True
         raise
-    if not statements.boolean_of(result.get_value(0, 0)):
-        if is_exclusive:
-            raise StoreFailed("the store is in use: stop all servers and other commands that have it open")
-        raise StoreFailed("the store is being copied: wait until that has ended")
+    return statements.boolean_of(result.get_value(0, 0))
 
 
 async def _timeline(connection: Connection, mode: schema.Mode) -> int | None:

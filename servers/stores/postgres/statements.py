@@ -22,6 +22,7 @@ USE: Final = 0x636C6964
 
 SHARE: Final = Statement("SELECT pg_catalog.pg_try_advisory_lock_shared($1, 0)", (INT4,))
 OWN: Final = Statement("SELECT pg_catalog.pg_try_advisory_lock($1, 0)", (INT4,))
+DISOWN: Final = Statement("SELECT pg_catalog.pg_advisory_unlock($1, 0)", (INT4,))
 """-> whether the lock was granted: to this session among others, or to this one alone. It ends with the connection."""
 
 READ: Final = Statement("SELECT key, value, version FROM cloudid.entry WHERE key = ANY ($1)", (TEXTS,))
