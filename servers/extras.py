@@ -16,6 +16,7 @@ EXTRAS: Final = {
     "h11": "server",
     "httpcore": "trio",
     "httpx": "trio",
+    "prometheus_client": "server",
     "psycopg": "postgres",
     "structlog": "server",
     "trio": "trio",

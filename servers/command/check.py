@@ -106,9 +106,13 @@ def _environment(file: SettingsFile) -> Found:
 
 
 def _listen(file: SettingsFile) -> Found:
-    for listener in (*bind(file.server), *bind_for_metrics(file.server)):
+    for listener in bind(file.server):
         listener.close()
     yield OK, f"{file.server.scheme}://{file.server.listen}"
+    for listener in bind_for_metrics(file.server):
+        listener.close()
+    if file.server.metrics_listen:
+        yield OK, f"{file.server.metrics_listen}, for metrics alone"
 
 
 def _store(file: SettingsFile) -> Found:

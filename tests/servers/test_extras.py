@@ -16,11 +16,11 @@ OPTIONAL: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"
 
 
 def packages(extra: str) -> set[str]:
-    """The packages of an extra, with those of the extras that it names."""
+    """The packages of an extra, with those of the extras that it names, as they are imported."""
     found: set[str] = set()
     for requirement in OPTIONAL[extra]:
         name, _, others = re.fullmatch(r"([a-z0-9-]+)(\[([a-z,-]+)\])?.*", requirement).group(1, 2, 3)  # type: ignore[union-attr]
-        found |= {name} if name != "cloudid" else set().union(*map(packages, others.split(",")))
+        found |= {name.replace("-", "_")} if name != "cloudid" else set().union(*map(packages, others.split(",")))
     return found
 
 

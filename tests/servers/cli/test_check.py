@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def checked(folder: Path, server: str = "", rest: str = "") -> tuple[int, dict[str, list[tuple[str, str]]]]:
     """The exit code, and the results and texts of each check."""
     path = folder / "cloudid.toml"
-    listen = "" if "listen" in server else 'listen = "127.0.0.1:0"\n'
+    listen = "" if server.startswith("listen") else 'listen = "127.0.0.1:0"\n'
     path.write_text(f"[server]\n{listen}{server}\n{rest}")
     before = sorted(folder.iterdir())
     ran = CliRunner().invoke(commands, ["check", "--settings", str(path), "--format", "json"], standalone_mode=False)
@@ -144,5 +144,8 @@ def test_a_certificate_is_told_with_its_end(folder: Path, days: int, result: str
 def test_an_address_that_is_taken_is_found(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, found = checked(folder, f'listen = "127.0.0.1:{port}"')
-    assert (code, found["listen"][0][0]) == (Exit.FAILED, "WRONG")
+        for setting in ("listen", "metrics_listen"):
+            code, found = checked(folder, f'{setting} = "127.0.0.1:{port}"')
+            assert (code, found["listen"][-1][0]) == (Exit.FAILED, "WRONG")
+    code, found = checked(folder, 'metrics_listen = "127.0.0.1:0"')
+    assert (code, found["listen"][-1]) == (Exit.DONE, ("ok", "127.0.0.1:0, for metrics alone"))
