@@ -146,12 +146,13 @@ def _refusal(refusal: ServiceRefused, names: dict[str, str]) -> list[str]:
     return [*lines, *cures(refusal.codes, names)]
 
 
-def cures(codes: Sequence[str], names: dict[str, str]) -> list[str]:
-    """What is likely, and what to do, for the first code that has a cure."""
+def cures(codes: Sequence[str], names: dict[str, str], *, this: str = "") -> list[str]:
+    """What is likely, and what to do, for the first code that has a cure. `this`: the command that tells it."""
     cure = next(filter(None, map(cure_of, codes)), None)
     if cure is None:
         return []
     command = cure.command
     for placeholder, name in names.items():
         command = command.replace(placeholder.upper(), name)
-    return [f"likely: {cure.cause}", f"what to do: {cure.cure} More: {command}"]
+    more = f" More: {command}" if command != this else ""
+    return [f"likely: {cure.cause}", f"what to do: {cure.cure}{more}"]

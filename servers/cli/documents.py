@@ -25,9 +25,9 @@ Every command, with its options, as `cloudid COMMAND --help` shows them. To inst
   variable `CLOUDID_TRACEBACK=1` it shows a traceback, which may hold a secret.
 - **Completion.** `eval "$(cloudid completion bash)"`; also for zsh and fish.
 - **The servers as modules.** `python -m cloudid_servers.trio_server` and `cloudid_servers.aiohttp_server` take the
-  commands `serve` (also without its name), `init`, `check`, `backup`, `copy-store`, `rekey` and `test-roles`, with the
-  same options. `cloudid_servers.role_tests`, `cloudid_servers.audit` and `cloudid_servers.provider_simulator` are
-  `roles test`, `audit` and `simulate`.
+  commands `serve` (also without its name), `init`, `check`, `backup`, `compact`, `copy-store`, `rekey` and
+  `test-roles`, with the same options. `cloudid_servers.role_tests`, `cloudid_servers.audit` and
+  `cloudid_servers.provider_simulator` are `roles test`, `audit` and `simulate`.
 
 ## Exit codes
 

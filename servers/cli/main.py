@@ -63,6 +63,13 @@ COMMANDS: Final = (
         "command.commands",
         "backup",
     ),
+    Listed(
+        OPERATE,
+        "compact",
+        "Give the room of what was deleted back to the disk, while no server runs",
+        "command.commands",
+        "compact_store",
+    ),
     Listed(OPERATE, "rekey", "Change the master key, in two steps", "command.commands", "rekey"),
     Listed(
         OPERATE,

@@ -42,7 +42,7 @@ from ..settings import (
     read_settings,
     refuse_doubts,
 )
-from ..stores import Store, back_up
+from ..stores import Store, back_up, compact
 from ..stores import copy_store as copy
 from ..terminal import show_progress, with_reasons
 from .bootstrap import Setup, file_of, open_store, set_up, url_of
@@ -241,6 +241,21 @@ def backup(settings: Path, target: Path) -> None:
     if server.is_in_database:
         raise SettingsError("backup is for SQLite stores; back up a database with its own tools, such as pg_dump")
     back_up(Path(server.store), target, server.store_name, show_progress)
+
+
+@click.command("compact")
+@SETTINGS(required=True)
+def compact_store(settings: Path) -> None:
+    """Give the room of what was deleted back to the disk, while no server runs.
+
+    A SQLite store does not become smaller by itself. It needs as much free room as it has contents. A database has
+    tools of its own.
+    """
+    server = read_settings(settings).server
+    if server.is_in_database:
+        raise SettingsError("compact is for SQLite stores; a database does it itself, or by VACUUM")
+    before, after = compact(Path(server.store), server.store_name)
+    streams.write(streams.STDOUT, f"{server.store_name}: {before} bytes before, {after} bytes after\n")
 
 
 @click.command()

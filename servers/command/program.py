@@ -1,4 +1,4 @@
-"""The program of one server: `python -m cloudid_servers.<server> [serve|init|backup|copy-store|rekey|test-roles] …`."""
+"""The program of one server: `python -m cloudid_servers.<server> [COMMAND] …`, where no command is `serve`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ COMMANDS: Final = (
     commands.serve,
     commands.init,
     commands.backup,
+    commands.compact_store,
     commands.copy_store,
     commands.rekey,
     check,

@@ -4,7 +4,7 @@ from .backup import back_up
 from .copying import copy_store
 from .group_commit import GroupCommit
 from .memory import InMemory
-from .sqlite import SqliteStore
+from .sqlite import SqliteStore, compact
 from .store import BlockingStore, Outcome, Store
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "SqliteStore",
     "Store",
     "back_up",
+    "compact",
     "copy_store",
 ]

@@ -254,6 +254,23 @@ class SqliteStore:
             self._unsettled = False
 
 
+def compact(path: Path, name: str = "") -> tuple[int, int]:
+    """Give the room of what was deleted back to the disk: the file's bytes before and after. Nobody may use the store.
+
+    Needs as much free room as the store has contents. Raises `StoreFailed`.
+    """
+    shown = name or str(path)
+    if not path.exists():
+        raise StoreFailed(f"{shown} is not there")
+    with _failures(f"{shown} cannot be compacted"), closing(OwnedFiles(path, name)) as files:
+        with closing(_connect(files.path)) as connection:
+            before = files.path.stat().st_size
+            _prepare(connection, shown)
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return before, files.path.stat().st_size
+
+
 def _entry(connection: sqlite3.Connection, key: str) -> Entry:
     row = connection.execute(_READ, (key,)).fetchone()
     return _entry_of(*row) if row else _NOTHING

@@ -26,7 +26,7 @@ from cloudid_core.version import VERSION
 from cloudid_servers.stores import BlockingStore, Outcome
 from cloudid_servers.stores.format import FORMAT
 from cloudid_servers.stores.owned_files import CHECK_SECONDS
-from cloudid_servers.stores.sqlite import ENTRIES_KNOWN, FEW, LARGEST_KNOWN, SqliteStore
+from cloudid_servers.stores.sqlite import ENTRIES_KNOWN, FEW, LARGEST_KNOWN, SqliteStore, compact
 
 from .reference import ReferenceStore
 
@@ -294,6 +294,22 @@ def test_what_was_acknowledged_and_is_missing_is_counted_at_the_next_start(path:
         commit(store, put(a=b"1"))
     with closing(SqliteStore(lived / path.name)) as store:
         assert store.missing == 0
+
+
+def test_a_store_that_was_emptied_becomes_small_again_and_loses_nothing(path: Path) -> None:
+    keys = [f"k{number}" for number in range(300)]
+    with closing(SqliteStore(path)) as store:
+        commit(store, Commit({}, dict.fromkeys(keys, bytes(4000))))
+        commit(store, Commit({}, {"left": b"1"}, tuple(keys)))
+        assert len(store.list("", "", 10)) == 1
+        with pytest.raises(StoreFailed, match="is in use"):
+            compact(path)
+    before, after = compact(path)
+    assert after < before / 10
+    with closing(SqliteStore(path)) as store:
+        assert (store.list("", "", 10), store.missing) == (("left",), 0)
+    with pytest.raises(StoreFailed, match="is not there"):
+        compact(path.with_name("none"))
 
 
 def make_foreign(path: Path) -> None:

@@ -347,6 +347,7 @@ def test_ctrl_c_is_an_exit_code_whichever_runtime_raises_it(kind: Callable[[], B
         (["init", "--settings", "a.toml"], {"settings": Path("a.toml"), "new_root_token": False}),
         (["init", "--new-root-token", "--settings", "a.toml"], {"new_root_token": True}),
         (["backup", "--settings", "a.toml", "copy"], {"settings": Path("a.toml"), "target": Path("copy")}),
+        (["compact", "--settings", "a.toml"], {"settings": Path("a.toml")}),
         (["copy-store", "--settings", "a.toml", "b.toml"], {"target": Path("b.toml")}),
         (["rekey", "--settings", "a.toml", "--new-key-file", "b"], {"new_key_file": Path("b"), "finish": False}),
         (["rekey", "--settings", "a.toml", "--finish"], {"new_key_file": None, "finish": True}),
