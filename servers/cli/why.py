@@ -33,7 +33,7 @@ def why(identify: Callable[[], Identity], role: str, mount: str, address: Addres
     data = dict(answer.get("data") or {})
     lines = [f"{role}: {data.get('verdict')}", "", _checks(data.get("checks") or ())]
     lines += [f"warning: {warning}" for warning in answer.get("warnings") or ()]
-    remedy = cures(data.get("codes") or (), {})
+    remedy = cures(data.get("codes") or (), {"role": role}, this=f"cloudid why --role {role}")
     output.text("\n".join([*lines, *([""] if remedy else []), *remedy]), data)
     return Exit.DONE if data.get("verdict") == ADMITTED else Exit.FAILED
 
