@@ -134,10 +134,10 @@ def raise_fleet(size: int, *, own_groups: bool = False) -> Fleet:
     All are in the same groups, or each in seven of its own.
     """
     cloud = Simulator(base_url=BASE_URL)
-    subscription: str = _ask(cloud, "GET", "/simulator/world")["subscriptions"][0]
+    subscription: str = ask_cloud(cloud, "GET", "/simulator/world")["subscriptions"][0]
     names = [f"web-{number:05d}" for number in range(size)]
     members = tuple(_member(cloud, subscription, name, name if own_groups else "fleet") for name in names)
-    world = _ask(cloud, "GET", "/simulator/world")
+    world = ask_cloud(cloud, "GET", "/simulator/world")
     group_ids = {group["display_name"]: group["id"] for group in world["groups"]}
     role = {
         "bound_subscription_ids": (subscription,),
@@ -145,7 +145,7 @@ def raise_fleet(size: int, *, own_groups: bool = False) -> Fleet:
         "bound_locations": (LOCATION,),
         "bound_group_ids": (group_ids[ADMITTED],),
     }
-    published = _ask(cloud, "GET", "/login/common/discovery/keys")["keys"]
+    published = ask_cloud(cloud, "GET", "/login/common/discovery/keys")["keys"]
     keys = {key["kid"]: PyJWK(key, "RS256").key for key in published}
     return Fleet(cloud, world["tenant"], world["applications"][0], role, members, keys)
 
@@ -174,9 +174,9 @@ def open_login(fleet: Fleet, **settings: Any) -> tuple[Service, MemoryHost]:
 def _member(cloud: Simulator, subscription: str, name: str, team: str) -> Member:
     groups = [*(f"{team}-{number}" for number in range(7)), ADMITTED]
     order = {"name": name, "resource_group": RESOURCE_GROUP, "location": LOCATION, "groups": groups}
-    machine = _ask(cloud, "POST", "/simulator/machines", order)
+    machine = ask_cloud(cloud, "POST", "/simulator/machines", order)
     query = f"api-version=2018-02-01&resource={AUDIENCE}"
-    token = _ask(cloud, "GET", f"/machines/{name}/metadata/identity/oauth2/token?{query}")["access_token"]
+    token = ask_cloud(cloud, "GET", f"/machines/{name}/metadata/identity/oauth2/token?{query}")["access_token"]
     body = {
         "role": ROLE,
         "jwt": token,
@@ -193,7 +193,7 @@ def _member(cloud: Simulator, subscription: str, name: str, team: str) -> Member
     )
 
 
-def _ask(cloud: Simulator, method: str, path: str, body: object = None) -> Any:
+def ask_cloud(cloud: Simulator, method: str, path: str, body: object = None) -> Any:
     headers, content = {"metadata": "true"}, b"" if body is None else json.dumps(body).encode()
     response = cloud.handle(HttpRequest(method, BASE_URL + path, headers, content)).response
     assert response.status in (200, 201), response.body

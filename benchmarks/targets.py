@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 from attrs import define, field, frozen
 
+from cloudid_servers.provider_simulator import Simulator
 from cloudid_servers.provider_simulator import start as start_simulator
 
 from .fleet import AUDIENCE, ROLE, Fleet
@@ -92,16 +93,23 @@ def audit_settings(situation: str) -> list[str]:
 
 
 @contextmanager
-def simulated_cloud(fleet: Fleet, cpus: Cpus, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """The fleet's cloud over HTTP, for as long as the block lasts; yields its URL."""
+def cloud_of(simulator: Simulator, cpus: Cpus, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """A simulated cloud over HTTP, in a process of its own for as long as the block lasts; yields its URL."""
 
     def serve(report: Callable[[str], None]) -> None:
-        with start_simulator(fleet.cloud, host, port) as running:
+        with start_simulator(simulator, host, port) as running:
             report(running.url)
             while True:
                 sleep(3600)
 
     with background(cpus, serve) as url:
+        yield url
+
+
+@contextmanager
+def simulated_cloud(fleet: Fleet, cpus: Cpus, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """The fleet's cloud, for as long as the block lasts; yields its URL."""
+    with cloud_of(fleet.cloud, cpus, host, port) as url:
         httpx.post(f"{url}/simulator/behaviour", json={"quotas": QUOTAS}, trust_env=False).raise_for_status()
         yield url
 

@@ -88,7 +88,7 @@ class Settings:
     provider_read_rate: int = setting(
         bounded(INTEGER, 0, 10**6),
         25,
-        "Reads a second from the resource manager, for each subscription, that all nodes together may make; ten times "
+        "Reads a second from the resource manager, for each subscription, that all nodes together may make; nine times "
         "as many at once. 0: no limit.",
     )
     leeway: int = setting(

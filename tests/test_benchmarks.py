@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import audit, figures, plot, scale, servers
+from benchmarks import audit, boot_storm, figures, plot, scale, servers
 from benchmarks.figures import Figure
 from benchmarks.load import Load, Outcome, run_for, run_once
 from benchmarks.report import environment
@@ -96,6 +97,35 @@ def test_servers_prints_rows_ratios_and_environment() -> None:
     for ratio in found["ratios"]:
         others = {"of_raw", "of_hypercorn", "of_fastapi"} - {f"of_{ratio['server']}"}
         assert ratio.keys() == {"server", "workload", "connections", *others}
+
+
+def test_a_boot_storm_is_played_and_drawn(tmp_path: Path) -> None:
+    picture = tmp_path / "storm.svg"
+    small = ("--servers", "trio", "--scale", "0.004", "--alone", "1", "--plot", str(picture))
+    found = json.loads(run("boot_storm", "--json", *small).stdout)
+    assert_environment(found["environment"])
+    machines = {f"{name}, trio": int(storm.machines * 0.004) for name, storm in boot_storm.STORMS.items()}
+    assert {title: row["in"] for title, row in found["rows"].items()} == machines
+    assert all(set(row["missed"]) <= {"known >= 0.8"} for row in found["rows"].values())  # that depends on the machine
+    drawn = ElementTree.parse(picture)
+    assert len(drawn.findall(f".//{SVG}polyline")) == 2 * 5
+
+
+def test_a_storm_that_misses_its_bounds_says_which() -> None:
+    course = boot_storm.Course(1.0)
+    course.came = [0.0, 1.0, 2.0, 3.0]
+    course.went_in = [(0.0, 250.0), (3.0, 4.0), (1.0, 5.0)]
+    course.failures["503"] = 1
+    course.reads = [(1.0, 0), (9.0, 5)]
+    missed = boot_storm.summary("strangers", course, 1.0)["missed"]
+    assert missed == ["all are in", "last_in <= 90", "reads <= 4", "known >= 0.8", "overtaken <= 2"]
+
+
+def test_the_settings_on_the_page_about_storms_are_those_of_the_benchmark() -> None:
+    text = (ROOT / "docs" / "capacity.md").read_text("utf-8")
+    shown = tomllib.loads(text.partition("```toml\n")[2].partition("```")[0])
+    measured = tomllib.loads(boot_storm.CONFIGURATION)
+    assert all(shown[table].items() <= measured[table].items() for table in shown)
 
 
 @pytest.mark.long
