@@ -67,6 +67,9 @@ def http_address(raw: object) -> str:
 
 
 HTTP_ADDRESS: Final = FieldType("http address", lambda raw: http_address(raw).rstrip("/") if text(raw) else "")
+MOVED: Final = ("provider_read_rate",)
+"""Settings of the service that once stood below `[server]`."""
+
 TIMEOUT: Final = bounded(PRECISE_SECONDS, 0.1, 86_400.0)
 
 
@@ -250,6 +253,7 @@ def read_file(path: Path) -> SettingsFile:
 
 
 def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
+    _move_settings(document)
     server = ServerSettings(**_table("server", ServerSettings, document.pop("server", {})))
     service = _table("service", Settings, document.pop("service", {}))
     clouds = dict(CLOUDS)
@@ -284,6 +288,15 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
         )
     server = evolve(server, **paths, is_store_misnamed=is_misnamed)
     return SettingsFile(server=server, service=service, clouds=clouds, audit=audit)
+
+
+def _move_settings(document: dict[str, Any]) -> None:
+    """Put settings where they stand now: files that were written for an earlier version go on."""
+    server, service = document.get("server"), document.setdefault("service", {})
+    if isinstance(server, dict) and isinstance(service, dict):
+        for name in MOVED:
+            if name in server:
+                service.setdefault(name, server.pop(name))
 
 
 def _table(name: str, form: type, table: Any) -> Mapping[str, Any]:

@@ -31,6 +31,12 @@ def read(folder: Path, text: str) -> SettingsFile:
     return read_file(path)
 
 
+def test_a_setting_that_stood_elsewhere_goes_on(tmp_path: Path) -> None:
+    assert read(tmp_path, "[server]\nprovider_read_rate = 7").service["provider_read_rate"] == 7
+    both = "[server]\nprovider_read_rate = 7\n[service]\nprovider_read_rate = 8"
+    assert read(tmp_path, both).service["provider_read_rate"] == 8
+
+
 def test_everything_can_be_set(tmp_path: Path) -> None:
     file = read(
         tmp_path,
