@@ -1,10 +1,12 @@
 """Documents: the reference pages, printed from the tables that the service itself runs on.
 
-`python -m cloudid_core.documents` prints the page that is kept as `docs/reference.md`.
+`python -m cloudid_core.documents` prints the page that is kept as `docs/reference.md`, and with the argument `openapi`
+the same as an OpenAPI document.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,6 +19,7 @@ from .forms import NOT_OFFERED, Field, fields_of
 from .health import HealthProblem, Placeholders
 from .messages import Operation
 from .mounts import BUILT_IN
+from .openapi import document_of, generic_place, paths_of
 from .policies import needs_sudo
 from .provider import PROVIDER_CODES
 from .routing import LEFT_OUT, VERBS, Component, NoFields, Route
@@ -138,6 +141,7 @@ def reference() -> str:
         "# Reference",
         "Printed by `python -m cloudid_core.documents` from the tables that the service runs on; a test compares.",
         "POST and PUT are the same, and so are `LIST` and `GET ?list=true`. All paths are below `/v1/`.",
+        "For tools: `GET sys/internal/specs/openapi` answers all of it as an OpenAPI 3.1 document.",
     ]
     for component in CATALOG:
         parts += [f"## {component.kind} component `{component.type}`", component.doc, routes_table(component)]
@@ -153,5 +157,13 @@ def reference() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def openapi() -> str:
+    """The interface as an OpenAPI document, with parameters for the paths of mounts."""
+    built_in = {(mount.kind, mount.type): mount.path for mount in BUILT_IN}
+    return document_of(
+        paths_of(each, built_in.get((each.kind, each.type)) or generic_place(each.kind, each.type)) for each in CATALOG
+    )
+
+
 if __name__ == "__main__":
-    print(reference(), end="")  # noqa: T201  # that is what it is for
+    print(openapi() if sys.argv[1:] == ["openapi"] else reference(), end="")  # noqa: T201  # that is what it is for

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 import msgspec
 from attrs import asdict, evolve, field, frozen
@@ -122,6 +122,9 @@ class Reply:
 class Installation(World):
     """A service that was just initialised, unless there is a store; its host can be killed and started again."""
 
+    watchers: ClassVar[tuple[Callable[[Request, Response], None], ...]] = ()
+    """They look at each request of a client and its response."""
+
     def __init__(
         self,
         seed: int = 0,
@@ -198,7 +201,11 @@ class Installation(World):
         self, method: str, path: str, body: object = None, token: str = ROOT, address: str = HOME, **headers: str
     ) -> Reply:
         """A request under way. A bug in the service is raised."""
-        return self.receive(await self.service.handle(self.request(method, path, body, token, address, **headers)))
+        request = self.request(method, path, body, token, address, **headers)
+        response = await self.service.handle(request)
+        for watch in self.watchers:
+            watch(request, response)
+        return self.receive(response)
 
     def receive(self, response: Response) -> Reply:
         """A response as its client gets it."""

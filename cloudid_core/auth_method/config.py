@@ -22,7 +22,20 @@ from ..credentials import (
 )
 from ..deadline import Deadline
 from ..errors import Code, Problem, Refused
-from ..forms import ENVIRONMENT, INTEGER, TENANT, TEXT, FieldType, Json, bounded, lasting, setting, show
+from ..forms import (
+    ENVIRONMENT,
+    INTEGER,
+    TENANT,
+    TEXT,
+    FieldType,
+    Json,
+    bounded,
+    lasting,
+    schemas,
+    setting,
+    show,
+    shown_members,
+)
 from ..messages import Answer
 from ..mounts import Mount
 from ..provider import Client, RetryPolicy
@@ -51,7 +64,9 @@ def _delay(raw: object) -> float:
 
 _DIGITS: Final = re.compile(r"[0-9]{1,30}")
 _SECONDS: Final = lasting(LONGEST_DELAY)
-DELAY: Final = FieldType(_SECONDS.name, _delay, math.ceil, null_is_absent=True)
+DELAY: Final = FieldType(
+    _SECONDS.name, _delay, math.ceil, null_is_absent=True, schema=_SECONDS.schema, limits=_SECONDS.limits
+)
 """Whole seconds that are stored as a fraction; a stored fraction reads back rounded up."""
 
 
@@ -89,6 +104,12 @@ class Config(RootCredential):
 
 NANOSECONDS_TO_ALIASES: Final = ("retry_delay", "max_retry_delay")
 """Read back in nanoseconds where a mount was made under the other name of its type: its clients expect that."""
+
+
+CONFIG_MEMBERS: Final = schemas.joined(
+    shown_members(Config, omit=("client_secret",)),
+    optional={"client_secret": schemas.TEXT, "root_password_expiration_date": schemas.TIME},
+)
 
 
 async def find_config(context: Context, mount: Mount) -> Found[Config] | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from attrs import define
 
 from ..errors import Code, Refused, reason_of
-from ..forms import ANY, TEXT, Json, setting
+from ..forms import ANY, TEXT, Json, schemas, setting
 from ..messages import Answer
 from ..mounts import mount_table
 from ..provider import PROVIDER_FAILURES, known_keys, refusal_of
@@ -38,6 +38,14 @@ class ExplainForm(LoginForm):
     claims: Any = setting(ANY, None, "The payload of a token as data; `iss`, `aud`, `tid` and `exp` may be left out.")
     facts: Any = setting(ANY, None, "With `claims`: what the provider says of `machine` and `groups`; null: unknown.")
     remote_address: str = setting(TEXT, "", "Where the login comes from; empty: not decided.")
+
+
+CHECK: Final = schemas.members(
+    check=schemas.TEXT, verdict=schemas.TEXT, code=schemas.TEXT, expected=schemas.ANY, found=schemas.ANY
+)
+MEMBERS: Final = schemas.members(
+    role=schemas.TEXT, verdict=schemas.TEXT, codes=schemas.LIST, checks=schemas.list_of(CHECK)
+)
 
 
 @retry_on_conflict

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ..context import Context
 from ..errors import Code, Problem, Refused
-from ..forms import IDENTIFIERS, SECONDS, Terms, fields_of, setting, show, some_of
+from ..forms import IDENTIFIERS, SECONDS, Terms, fields_of, schemas, setting, show, shown_members, some_of
 from ..messages import NOTHING, Answer
 from ..mounts import Mount
 from ..routing import Call, capture_name
@@ -43,6 +43,7 @@ class Role(TokenSettings):
 
 
 require_rows(Role)
+MEMBERS: Final = schemas.joined(shown_members(Role, old_names=True), schemas.members(max_ttl=schemas.INTEGER))
 LISTS: Final = tuple(
     field.name for field in fields_of(Role) if any(bound.name == field.name and bound.suffices for bound in BOUNDS)
 )

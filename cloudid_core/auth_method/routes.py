@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..errors import Code
 from ..messages import Operation
 from ..mounts import AUTH
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
-from ..routing import Component, Route, RouteTable
+from ..routing import PROVIDER, Answers, Component, Route, RouteTable
 from . import config, explain, login, roles
 from .config import Config
 from .explain import ExplainForm
@@ -21,6 +22,7 @@ ROUTES: Final = RouteTable(
             path="login",
             operation=Operation.WRITE,
             program=login.log_in,
+            answers=Answers(token=True, refusals=(Code.LOGIN_REFUSED, *PROVIDER)),
             form=LoginForm,
             public=True,
             gives_token=True,
@@ -33,6 +35,7 @@ ROUTES: Final = RouteTable(
             path="explain",
             operation=Operation.WRITE,
             program=explain.explain_login,
+            answers=Answers(data=explain.MEMBERS, refusals=PROVIDER),
             form=ExplainForm,
             requires_all=True,
             role_field="role",
@@ -50,6 +53,7 @@ ROUTES: Final = RouteTable(
             path="config",
             operation=Operation.READ,
             program=config.read_config,
+            answers=Answers(data=config.CONFIG_MEMBERS, refusals=(Code.NOT_FOUND,)),
             doc="Reads the stored configuration, `client_secret` included.",
         ),
         Route(
@@ -66,7 +70,13 @@ ROUTES: Final = RouteTable(
             exists=roles.role_exists,
             doc="Registers or updates a role.",
         ),
-        Route(path="role/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
+        Route(
+            path="role/:name",
+            operation=Operation.READ,
+            program=roles.read_role,
+            answers=Answers(data=roles.MEMBERS),
+            doc="Reads a role.",
+        ),
         Route(path="role/:name", operation=Operation.DELETE, program=roles.delete_role, doc="Removes a role."),
         Route(path="role", operation=Operation.LIST, program=roles.list_roles, doc="Lists the names of all roles."),
         permissions_route(roles.bound_scopes),

@@ -1,5 +1,6 @@
 """Fields of requests and settings: types, defaults, rules, and what they mean together."""
 
+from . import schemas
 from .environment import effective, source_of, supplied
 from .fields import (
     ANY,
@@ -36,12 +37,14 @@ from .fields import (
     require,
     setting,
     show,
+    shown_members,
     some_of,
     spellings_of,
     without_names,
     without_not_offered,
 )
 from .lifetime import Grant, Terms, grant
+from .schemas import Schema
 
 __all__ = [
     "ANY",
@@ -67,6 +70,7 @@ __all__ = [
     "Grant",
     "Json",
     "ParsedFields",
+    "Schema",
     "Terms",
     "bounded",
     "combined",
@@ -80,8 +84,10 @@ __all__ = [
     "one_of",
     "parse",
     "require",
+    "schemas",
     "setting",
     "show",
+    "shown_members",
     "some_of",
     "source_of",
     "spellings_of",

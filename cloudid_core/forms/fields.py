@@ -25,6 +25,8 @@ from attrs import frozen
 from ..clouds import environment_name
 from ..errors import Code, Problem, Refused
 from ..values import LONGEST_LIFE, Schedule, Secret, coercion, duration, fold, guid_as_written, listing, names, network
+from . import schemas
+from .schemas import Schema
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -34,6 +36,10 @@ LONGEST_LIST: Final = 1024
 """Most characters of names that a text lists."""
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of them."""
+
+
+SHOWN: Final[Mapping[Callable[[Any], Json], Schema]] = MappingProxyType({list: schemas.LIST, dict: schemas.TEXTS})
+"""What values look like that a read shows as a list or an object."""
 
 
 def _as_is(value: Any) -> Json:
@@ -54,6 +60,18 @@ class FieldType(Generic[T]):
     null_is_absent: bool = False
     empty_is_absent: bool = False
     normal: Callable[[T], T] = _as_is
+    schema: Schema = attrs.field(
+        default=attrs.Factory(lambda kind: SHOWN.get(kind.show, schemas.TEXT), takes_self=True)
+    )
+    """What a read shows."""
+    limits: Schema = schemas.ANY
+    """What a write has to keep to besides."""
+
+    @property
+    def written(self) -> Schema:
+        """What a write should send, in the spellings that are understood best. A list may be a text with commas."""
+        written = {**self.schema, **self.limits}
+        return {**written, "type": ["array", "string"]} if written.get("type") == "array" else written
 
     def is_absent(self, raw: object) -> bool:
         """Whether a value that is given means that none is."""
@@ -68,6 +86,10 @@ class FieldType(Generic[T]):
         return True
 
 
+UNITS: Final[Schema] = MappingProxyType({"type": ["integer", "string"]})
+"""A duration is a number of seconds, or a text with units."""
+
+
 def one_of(*choices: str) -> FieldType[str]:
     """A text that is one of some choices; the empty text means the default."""
 
@@ -77,7 +99,7 @@ def one_of(*choices: str) -> FieldType[str]:
             raise ValueError("must be one of " + ", ".join(choices))
         return text
 
-    return FieldType("one of " + ", ".join(choices), parse)
+    return FieldType("one of " + ", ".join(choices), parse, limits={"enum": ["", *choices]})
 
 
 def some_of(*choices: str) -> FieldType[tuple[str, ...]]:
@@ -129,20 +151,32 @@ def bounded(kind: FieldType[N], least: N, most: N) -> FieldType[N]:
             raise ValueError("must be between {} and {}".format(*limits))
         return number
 
-    return FieldType("{} from {} to {}".format(kind.name, *limits), parse, kind.show, kind.null_is_absent)
+    return FieldType(
+        "{} from {} to {}".format(kind.name, *limits),
+        parse,
+        kind.show,
+        kind.null_is_absent,
+        schema=kind.schema,
+        limits={**kind.limits, "minimum": least, "maximum": most},
+    )
+
+
+DURATION: Final = FieldType("duration", duration.seconds, null_is_absent=True, schema=schemas.INTEGER, limits=UNITS)
 
 
 def lasting(most: int, least: int = 0) -> FieldType[int]:
     """A duration in whole seconds, at most one of `values.bounds`."""
-    return bounded(FieldType("duration", duration.seconds, null_is_absent=True), least, most)
+    return bounded(DURATION, least, most)
 
 
 TEXT: Final = FieldType("string", coercion.text)
 SECRET: Final = FieldType("string", lambda raw: Secret(coercion.text(raw)), Secret.reveal)
-INTEGER: Final = FieldType("integer", coercion.integer)
-BOOLEAN: Final = FieldType("bool", coercion.boolean)
+INTEGER: Final = FieldType("integer", coercion.integer, schema=schemas.INTEGER)
+BOOLEAN: Final = FieldType("bool", coercion.boolean, schema=schemas.BOOLEAN)
 SECONDS: Final = lasting(LONGEST_LIFE)
-PRECISE_SECONDS: Final = FieldType("duration", duration.precise_seconds, duration.show, null_is_absent=True)
+PRECISE_SECONDS: Final = FieldType(
+    "duration", duration.precise_seconds, duration.show, null_is_absent=True, limits=UNITS
+)
 TENANT: Final = FieldType("GUID or host name", _or_empty(names.tenant))
 GUID: Final = FieldType("GUID", _or_empty(guid_as_written))
 IDENTIFIER: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)))
@@ -151,7 +185,7 @@ TEXTS: Final = FieldType("list", listing.comma_list, list)
 NETWORKS: Final = FieldType("list of CIDR blocks", _networks, list, normal=network.networks)
 SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
 ENVIRONMENT: Final = FieldType("environment name", _environment)
-ANY: Final = FieldType("any JSON value", _as_is)
+ANY: Final = FieldType("any JSON value", _as_is, schema=schemas.ANY)
 
 
 @frozen
@@ -366,3 +400,13 @@ def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str]
         if field.old_name in old and shown[field.name]:
             shown[field.old_name] = shown[field.name]
     return shown
+
+
+def shown_members(form: type, *, omit: Iterable[str] = (), old_names: bool = False) -> Schema:
+    """The members that `show` makes of a record; `old_names`: with the old spellings in use."""
+    hidden = frozenset(omit)
+    fields = [field for field in fields_of(form) if field.name not in hidden]
+    optional = {field.name: field.kind.schema for field in fields if not field.shown_empty}
+    if old_names:
+        optional |= {field.old_name: field.kind.schema for field in fields if field.old_name}
+    return schemas.members(optional, **{field.name: field.kind.schema for field in fields if field.shown_empty})

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ..effects import Program, gather
 from ..errors import Code, Refused, reason_of
-from ..forms import TEXT, Json, setting
+from ..forms import TEXT, Json, schemas, setting
 from ..messages import Answer, Operation
 from ..provider import (
     PROVIDER_FAILURES,
@@ -21,7 +21,7 @@ from ..provider import (
     refusal_of,
 )
 from ..provider import scope as parse_scope
-from ..routing import Call, Route, may_read_config, mount_client
+from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client
 from .table import Api, Feature, Need, features_of
 
 MOST_SCOPES: Final = 20
@@ -90,6 +90,24 @@ def _left_out(count: int) -> str:
     return f"{count} more scopes were not looked at"
 
 
+NEED: Final = schemas.members(
+    api=schemas.TEXT,
+    any_of=schemas.LIST,
+    scope=schemas.TEXT,
+    granted=schemas.nullable(schemas.BOOLEAN),
+    reason=schemas.TEXT,
+)
+FEATURE: Final = schemas.members(
+    feature=schemas.TEXT, granted=schemas.nullable(schemas.BOOLEAN), needs=schemas.list_of(NEED)
+)
+MEMBERS: Final = schemas.members(
+    directory=schemas.nullable(schemas.LIST),
+    scopes=schemas.LIST,
+    features=schemas.list_of(FEATURE),
+    missing=schemas.list_of(schemas.joined(schemas.members(feature=schemas.TEXT), NEED)),
+)
+
+
 def permissions_route(scopes: Scopes) -> Route:
     """The route `permissions` of a component."""
 
@@ -103,6 +121,7 @@ def permissions_route(scopes: Scopes) -> Route:
         path="permissions",
         operation=Operation.READ,
         program=read_permissions,
+        answers=Answers(data=MEMBERS, refusals=PROVIDER),
         form=PermissionsForm,
         doc="Tells which provider permissions each feature needs, and which of them the credential lacks.",
     )

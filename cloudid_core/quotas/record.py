@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from attrs import field, frozen
 
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, setting
+from ..forms import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, schemas, setting
 from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
 MOST_QUOTAS: Final = 1000
@@ -27,7 +27,7 @@ def _rate(raw: object) -> float:
     return rate
 
 
-RATE: Final = FieldType(f"number from {LEAST_RATE:f} to {MOST_RATE:.0f}", _rate)
+RATE: Final = FieldType(f"number from {LEAST_RATE:f} to {MOST_RATE:.0f}", _rate, schema=schemas.NUMBER)
 
 
 def _normal_path(path: str) -> str:

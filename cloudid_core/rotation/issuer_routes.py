@@ -7,9 +7,10 @@ from typing import Final
 
 from ..credentials import find_signing_keys, issuer_of, max_age
 from ..errors import Code, Refused
+from ..forms import schemas
 from ..messages import HEADERS, Answer, Operation
 from ..mounts import SECRET
-from ..routing import Call, Component, Route, RouteTable
+from ..routing import PLAIN, Answers, Call, Component, Route, RouteTable
 
 
 async def read_configuration(call: Call) -> Answer:
@@ -38,6 +39,16 @@ def _headers(call: Call) -> Mapping[str, str]:
     return {**HEADERS, "cache-control": f"public, max-age={max_age(call.context.settings.signing_key_period)}"}
 
 
+CONFIGURATION: Final = schemas.members(
+    issuer=schemas.TEXT,
+    jwks_uri=schemas.TEXT,
+    response_types_supported=schemas.LIST,
+    subject_types_supported=schemas.LIST,
+    id_token_signing_alg_values_supported=schemas.LIST,
+)
+KEY: Final = schemas.members(
+    use=schemas.TEXT, kty=schemas.TEXT, kid=schemas.TEXT, alg=schemas.TEXT, n=schemas.TEXT, e=schemas.TEXT
+)
 COMPONENT: Final = Component(
     kind=SECRET,
     type="identity",
@@ -47,6 +58,7 @@ COMPONENT: Final = Component(
                 path="oidc/plugins/.well-known/openid-configuration",
                 operation=Operation.READ,
                 program=read_configuration,
+                answers=Answers(data=CONFIGURATION, shape=PLAIN, refusals=(Code.NOT_FOUND,)),
                 public=True,
                 doc="Describes the issuer of the service's identity tokens.",
             ),
@@ -54,6 +66,7 @@ COMPONENT: Final = Component(
                 path="oidc/plugins/.well-known/keys",
                 operation=Operation.READ,
                 program=read_keys,
+                answers=Answers(data=schemas.members(keys=schemas.list_of(KEY)), shape=PLAIN),
                 public=True,
                 doc="Lists the keys that identity tokens are verified with.",
             ),

@@ -9,9 +9,9 @@ from attrs import evolve, frozen
 from ..credentials import RootCredential, credentials_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of
-from ..forms import BOOLEAN, Json, effective, setting
+from ..forms import BOOLEAN, Json, effective, schemas, setting
 from ..messages import Answer, Operation
-from ..routing import Call, Route, mount_client
+from ..routing import PROVIDER, Answers, Call, Route, mount_client
 from ..store import Found, retry_on_conflict
 from ..values import rfc3339
 from .configure import credential_warnings, refused_access
@@ -149,14 +149,34 @@ def _time(instant: Instant | None) -> str | None:
     return None if instant is None else rfc3339.show(instant)
 
 
+MEMBERS: Final = schemas.members(
+    credential_source=schemas.nullable(schemas.TEXT),
+    phase=schemas.TEXT,
+    last_rotation=schemas.nullable(schemas.TIME),
+    next_rotation=schemas.nullable(schemas.TIME),
+    last_error=schemas.TEXT,
+    note=schemas.TEXT,
+    expires=schemas.nullable(schemas.TIME),
+)
 ROUTES: Final = (
     Route(
         path="rotate-root",
         operation=Operation.WRITE,
         program=rotate_root,
+        answers=Answers(
+            nothing=True,
+            accepted=schemas.members(rotation=schemas.TEXT),
+            refusals=(Code.ROOT_SECRET_SHARED, *PROVIDER),
+        ),
         form=RotateForm,
         names_provider_codes=True,
         doc="Replaces the root secret by one that only the service knows.",
     ),
-    Route(path="rotation", operation=Operation.READ, program=read_rotation, doc="Tells how the rotation stands."),
+    Route(
+        path="rotation",
+        operation=Operation.READ,
+        program=read_rotation,
+        answers=Answers(data=MEMBERS),
+        doc="Tells how the rotation stands.",
+    ),
 )

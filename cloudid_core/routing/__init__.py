@@ -1,5 +1,6 @@
 """Routes: which program answers what, and what it is handed."""
 
+from .answers import CHOSEN, COPIED, DONE, KEYS, LEFT, PLAIN, PROVIDER, Answers
 from .components import Catalog, Component, mount_client
 from .help import VERBS, help_about, help_about_mount
 from .left_out import LEFT_OUT, reason_of
@@ -18,8 +19,16 @@ from .routes import (
 )
 
 __all__ = [
+    "CHOSEN",
+    "COPIED",
+    "DONE",
+    "KEYS",
+    "LEFT",
     "LEFT_OUT",
+    "PLAIN",
+    "PROVIDER",
     "VERBS",
+    "Answers",
     "Call",
     "Catalog",
     "Component",

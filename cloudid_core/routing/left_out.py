@@ -47,7 +47,6 @@ LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
         "sys/in-flight-req": _PROCESS,
         "sys/internal/counters": _COUNTERS,
         "sys/internal/inspect": _PROCESS,
-        "sys/internal/specs": "add help=1 to a path, or read the reference",
         "sys/internal/ui/namespaces": _NAMESPACES,
         "sys/internal/ui/resultant-acl": "ask sys/capabilities-self about the paths that matter",
         "sys/leases/tidy": "nothing is left to tidy: leases have no indexes that could be left over",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
+import attrs
 import msgspec
 from attrs import frozen
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from ..mounts import Mount
 from ..store import NO_CHANGES, Changes
 from ..tokens import Caller, Token
 from ..values import name as parse_name
+from .answers import DONE, KEYS, Answers
 
 F = TypeVar("F")
 READ: Final = Operation.READ.value
@@ -112,7 +114,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return self.caller
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False)
 class Route:
     """One row. `path` is relative to the mount: `:name` captures one segment, `*rest` all that is left
     but for the segments that follow it."""
@@ -152,6 +154,10 @@ class Route:
     """A refusal has the provider's code, for a caller who may read the mount's configuration."""
     has_side_effect: bool = False
     """A read that changes something: not offered to HEAD."""
+    answers: Answers = attrs.field(
+        default=attrs.Factory(lambda route: KEYS if route.operation is Operation.LIST else DONE, takes_self=True)
+    )
+    """What it answers: with nothing said, a list answers its keys, and any other route nothing."""
 
     @cached_property
     def segments(self) -> tuple[str, ...]:

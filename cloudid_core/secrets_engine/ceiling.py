@@ -13,7 +13,7 @@ from typing import Any, Final
 from attrs import evolve, fields, frozen
 
 from ..errors import Code, Problem, Refused
-from ..forms import BOOLEAN, FieldType, Json, setting
+from ..forms import BOOLEAN, FieldType, Json, schemas, setting
 from ..provider import Client, assignments, groups
 from ..values import GUID, comma_list, fold
 
@@ -82,9 +82,10 @@ def _show(allowed: Allowed) -> Json:
     return None if allowed.written is None else list(allowed.written)
 
 
-SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show)
-IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show)
-NAMES: Final = FieldType("list of ids or names, or null", _listed(_id_or_name), _show)
+LIST_OR_NULL: Final = schemas.nullable(schemas.LIST)
+SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show, schema=LIST_OR_NULL)
+IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show, schema=LIST_OR_NULL)
+NAMES: Final = FieldType("list of ids or names, or null", _listed(_id_or_name), _show, schema=LIST_OR_NULL)
 
 
 @frozen(kw_only=True, slots=False)  # a configuration has two bases, of which one may have slots

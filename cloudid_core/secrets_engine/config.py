@@ -21,7 +21,7 @@ from ..credentials import (
 from ..deadline import Deadline
 from ..effects import ListKeys
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, setting, show
+from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, schemas, setting, show, shown_members
 from ..messages import Answer
 from ..mounts import Mount
 from ..provider import Client
@@ -65,6 +65,11 @@ class DeleteForm:
     """A removal of the configuration."""
 
     force: bool = setting(BOOLEAN, False, "Remove it although leases are alive; they wait until there is one again.")
+
+
+CONFIG_MEMBERS: Final = schemas.joined(
+    shown_members(Config, omit=("client_secret",)), optional={"root_password_expiration_date": schemas.TIME}
+)
 
 
 async def find_config(context: Context, mount: Mount) -> Found[Config] | None:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from attrs import evolve, frozen
 
 from ..errors import Code, Problem, Refused
-from ..forms import FieldType, Json
+from ..forms import FieldType, Json, schemas
 from ..provider import Client, assignments, groups
 from ..values import json_text
 
@@ -100,9 +100,20 @@ def _show_group_grants(grants: tuple[GroupGrant, ...]) -> Json:
 
 
 ROLE_GRANTS: Final = FieldType(
-    "JSON array of role assignments", _role_grants, _show_role_grants, normal=_normal_role_grants
+    "JSON array of role assignments",
+    _role_grants,
+    _show_role_grants,
+    normal=_normal_role_grants,
+    schema=schemas.list_of(schemas.members(role_name=schemas.TEXT, role_id=schemas.TEXT, scope=schemas.TEXT)),
+    limits={"items": schemas.members({"role_name": schemas.TEXT, "role_id": schemas.TEXT}, scope=schemas.TEXT)},
 )
-GROUP_GRANTS: Final = FieldType("JSON array of groups", _group_grants, _show_group_grants)
+GROUP_GRANTS: Final = FieldType(
+    "JSON array of groups",
+    _group_grants,
+    _show_group_grants,
+    schema=schemas.list_of(schemas.members(group_name=schemas.TEXT, object_id=schemas.TEXT)),
+    limits={"items": schemas.members({"group_name": schemas.TEXT, "object_id": schemas.TEXT})},
+)
 
 
 async def resolve_roles(client: Client, grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:

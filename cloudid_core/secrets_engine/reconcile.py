@@ -17,7 +17,7 @@ from attrs import frozen
 from ..background import Intent, abandoned_intent
 from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
-from ..forms import BOOLEAN, INTEGER, Json, bounded, setting
+from ..forms import BOOLEAN, INTEGER, Json, bounded, schemas, setting
 from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
 from ..messages import Answer
 from ..mounts import mount_table
@@ -79,6 +79,28 @@ class Findings:
     unexamined: int
     """How many more suspicions there are."""
     damaged: tuple[EntryDamaged, ...]
+
+
+OBJECT: Final = schemas.members(
+    {"application_object_id": schemas.TEXT},
+    kind=schemas.TEXT,
+    id=schemas.TEXT,
+    display_name=schemas.TEXT,
+    made_at=schemas.TIME,
+)
+HELD: Final = schemas.joined(OBJECT, optional={"lease_id": schemas.TEXT, "role": schemas.TEXT})
+DAMAGED: Final = schemas.members(kind=schemas.TEXT, entry=schemas.TEXT, id=schemas.TEXT)
+MEMBERS: Final = schemas.members(
+    unaccounted=schemas.list_of(OBJECT),
+    missing=schemas.list_of(HELD),
+    too_fresh=schemas.list_of(OBJECT),
+    unexamined=schemas.INTEGER,
+    damaged=schemas.list_of(DAMAGED),
+    not_searched=schemas.LIST,
+)
+REPAIRED: Final = schemas.members(
+    {"dropped": schemas.INTEGER, "path": schemas.TEXT}, repaired=schemas.INTEGER, left=schemas.INTEGER
+)
 
 
 async def report(call: Call) -> Answer:

@@ -14,7 +14,20 @@ from ..context import Context
 from ..credentials import client_of, effective_config
 from ..effects import Instant, give_way
 from ..errors import Code, EntryDamaged, Problem, Refused
-from ..forms import BOOLEAN, INTEGER, SECONDS, AsWritten, FieldType, Terms, bounded, effective, one_of, setting, show
+from ..forms import (
+    BOOLEAN,
+    INTEGER,
+    SECONDS,
+    AsWritten,
+    FieldType,
+    Terms,
+    bounded,
+    effective,
+    one_of,
+    setting,
+    show,
+    shown_members,
+)
 from ..leases import Progress, Scope, answer_for_many, count_leases, due_after, mark, work_off
 from ..messages import NOTHING, Answer
 from ..mounts import Mount, require_live
@@ -117,6 +130,9 @@ def check(role: Role) -> None:
             problems.append(Problem(Code.FIELDS_EXCLUSIVE, f'"application_object_id", "{flag}"'))
     if problems:
         raise Refused.because(problems)
+
+
+MEMBERS: Final = shown_members(Role)
 
 
 async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | None:

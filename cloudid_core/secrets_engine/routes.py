@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..errors import Code
+from ..forms import schemas
 from ..messages import Operation
 from ..mounts import SECRET
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
-from ..routing import Component, Route, RouteTable
+from ..routing import LEFT, PROVIDER, Answers, Component, Route, RouteTable
 from . import config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role
@@ -19,6 +21,7 @@ ROUTES: Final = RouteTable(
             path="config",
             operation=Operation.WRITE,
             program=config.write_config,
+            answers=Answers(nothing=True, refusals=(Code.LEASES_ALIVE, *PROVIDER)),
             form=ConfigForm,
             exists=config.config_exists,
             doc="Configures the engine.",
@@ -27,12 +30,14 @@ ROUTES: Final = RouteTable(
             path="config",
             operation=Operation.READ,
             program=config.read_config,
+            answers=Answers(data=config.CONFIG_MEMBERS),
             doc="Reads the stored configuration, without its client secret.",
         ),
         Route(
             path="config",
             operation=Operation.DELETE,
             program=config.delete_config,
+            answers=Answers(nothing=True, refusals=(Code.LEASES_ALIVE,)),
             form=DeleteForm,
             doc="Removes the configuration and its credentials.",
         ),
@@ -40,21 +45,30 @@ ROUTES: Final = RouteTable(
             path="ceiling",
             operation=Operation.READ,
             program=roles.stopped_by_ceiling,
+            answers=Answers(data=schemas.members(stopped=schemas.each(schemas.LIST), count=schemas.INTEGER)),
             doc="Lists the roles that give nothing under the present ceiling, and why.",
         ),
         Route(
             path="roles/:name",
             operation=Operation.WRITE,
             program=roles.write_role,
+            answers=Answers(nothing=True, refusals=PROVIDER),
             form=Role,
             exists=roles.role_exists,
             doc="Registers or updates a role; what it refers to must exist.",
         ),
-        Route(path="roles/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
+        Route(
+            path="roles/:name",
+            operation=Operation.READ,
+            program=roles.read_role,
+            answers=Answers(data=roles.MEMBERS),
+            doc="Reads a role.",
+        ),
         Route(
             path="roles/:name",
             operation=Operation.DELETE,
             program=roles.delete_role,
+            answers=Answers(nothing=True, accepted=LEFT, refusals=(Code.NOT_FOUND, *PROVIDER)),
             form=roles.DeleteRoleForm,
             doc="Removes a role; its leases live on, unless they are to end too.",
         ),
@@ -63,6 +77,9 @@ ROUTES: Final = RouteTable(
             path="creds/:name",
             operation=Operation.READ,
             program=credentials.generate_credentials,
+            answers=Answers(
+                data=schemas.members(client_id=schemas.TEXT, client_secret=schemas.TEXT), lease=True, refusals=PROVIDER
+            ),
             has_side_effect=True,
             doc="Gives the client id and secret of a service principal, under a lease.",
         ),
@@ -70,12 +87,14 @@ ROUTES: Final = RouteTable(
             path="reconcile",
             operation=Operation.READ,
             program=reconcile.report,
+            answers=Answers(data=reconcile.MEMBERS, refusals=PROVIDER),
             doc="Lists objects at the provider that no record lists, and objects in records that are gone.",
         ),
         Route(
             path="reconcile",
             operation=Operation.WRITE,
             program=reconcile.repair,
+            answers=Answers(data=reconcile.REPAIRED, accepted=reconcile.REPAIRED, refusals=PROVIDER),
             form=reconcile.RepairForm,
             doc="Removes objects that no record lists, and ends leases whose objects are gone.",
         ),

@@ -25,12 +25,13 @@ from ..forms import (
     one_of,
     parse,
     require,
+    schemas,
     setting,
     spellings_of,
 )
 from ..messages import NOTHING, Answer, Operation
 from ..mounts import MountTable, change_mounts, mount_table
-from ..routing import Call, Route, captured
+from ..routing import COPIED, Answers, Call, Route, captured
 from ..values import listing, mount_path, text, uuid_text
 
 MOST_DEVICES: Final = 16
@@ -90,7 +91,7 @@ class CommonOptions:
     )
     hmac_accessor: bool = setting(BOOLEAN, True, "Hash the accessors of tokens too.")
     format: str = setting(one_of("json"), "json", "One JSON object for each line.")
-    log_raw: bool = setting(FieldType("false", _false), False, "Refused when true.")
+    log_raw: bool = setting(FieldType("false", _false, schema=BOOLEAN.schema), False, "Refused when true.")
     prefix: str = setting(FieldType("empty string", _empty), "", "Refused unless empty.")
     elide_list_responses: bool = setting(BOOLEAN, False, "The entry of a list has the number of its members only.")
     skip_test: bool = setting(BOOLEAN, False, "Enable the device without a test entry.")
@@ -341,12 +342,27 @@ def _shown(device: Device) -> dict[str, Any]:
     }
 
 
+DEVICE: Final = schemas.members(
+    type=schemas.TEXT,
+    description=schemas.TEXT,
+    options=schemas.TEXTS,
+    local=schemas.BOOLEAN,
+    path=schemas.TEXT,
+    checkpoint_key=schemas.TEXT,
+)
 ROUTES: Final = (
-    Route(path="audit", operation=Operation.READ, program=list_devices, doc="Lists the audit devices."),
+    Route(
+        path="audit",
+        operation=Operation.READ,
+        program=list_devices,
+        answers=Answers(data=schemas.each(DEVICE), shape=COPIED),
+        doc="Lists the audit devices.",
+    ),
     Route(
         path="audit/*path",
         operation=Operation.WRITE,
         program=enable,
+        answers=Answers(nothing=True, refusals=(Code.MOUNT_PATH_IN_USE,)),
         form=DeviceForm,
         requires_all=True,
         doc="Enables an audit device, once a test entry could be written to it.",
@@ -356,6 +372,7 @@ ROUTES: Final = (
         path="audit-hash/*path",
         operation=Operation.WRITE,
         program=hash_text,
+        answers=Answers(data=schemas.members(hash=schemas.TEXT), shape=COPIED),
         form=HashForm,
         requires_all=True,
         doc="Hashes a text as the entries of an audit device do, to look for it.",

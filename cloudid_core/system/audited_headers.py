@@ -8,10 +8,10 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, Json, setting
+from ..forms import BOOLEAN, Json, schemas, setting
 from ..messages import NOTHING, UNAUDITED_HEADERS, Answer, Operation
 from ..mounts import MountTable, change_mounts, mount_table
-from ..routing import Call, Route, captured
+from ..routing import COPIED, Answers, Call, Route, captured
 from ..values import are_same
 
 PATH: Final = "config/auditing/request-headers"
@@ -95,9 +95,22 @@ def _shown(is_hashed: bool) -> Json:
     return {"hmac": is_hashed}
 
 
+BY_NAME: Final = schemas.each(schemas.members(hmac=schemas.BOOLEAN))
 ROUTES: Final = (
-    Route(path=PATH, operation=Operation.READ, program=list_headers, doc="Lists the request headers in audit entries."),
-    Route(path=f"{PATH}/:header", operation=Operation.READ, program=read_header, doc="Tells how a header is audited."),
+    Route(
+        path=PATH,
+        operation=Operation.READ,
+        program=list_headers,
+        answers=Answers(data=schemas.members(headers=BY_NAME), shape=COPIED),
+        doc="Lists the request headers in audit entries.",
+    ),
+    Route(
+        path=f"{PATH}/:header",
+        operation=Operation.READ,
+        program=read_header,
+        answers=Answers(data=BY_NAME, shape=COPIED),
+        doc="Tells how a header is audited.",
+    ),
     Route(
         path=f"{PATH}/:header",
         operation=Operation.WRITE,

@@ -8,11 +8,11 @@ from attrs import frozen
 
 from ..effects import give_way
 from ..errors import Code, Refused
-from ..forms import TEXT, TEXTS, Json, setting
+from ..forms import TEXT, TEXTS, Json, schemas, setting
 from ..messages import Answer, Operation
 from ..mounts import mount_table
 from ..policies import Acl, load_acl
-from ..routing import Call, Route
+from ..routing import COPIED, Answers, Call, Route
 from ..tokens import Token, find_by_accessor, find_by_text, is_valid
 
 MOST_PATHS: Final = 1000
@@ -93,11 +93,13 @@ async def _answer(acl: Acl, paths: tuple[str, ...]) -> Answer:
     return Answer(data=data, copy_up=True)
 
 
+BY_PATH: Final = Answers(data=schemas.each(schemas.LIST), shape=COPIED)
 ROUTES: Final = (
     Route(
         path="capabilities-self",
         operation=Operation.WRITE,
         program=capabilities_of_self,
+        answers=BY_PATH,
         form=PathsForm,
         doc="Tells what the caller's token may do at some paths.",
     ),
@@ -105,6 +107,7 @@ ROUTES: Final = (
         path="capabilities",
         operation=Operation.WRITE,
         program=capabilities_of_token,
+        answers=BY_PATH,
         form=TokenForm,
         requires_all=True,
         doc="Tells what a token may do at some paths.",
@@ -113,6 +116,7 @@ ROUTES: Final = (
         path="capabilities-accessor",
         operation=Operation.WRITE,
         program=capabilities_of_accessor,
+        answers=BY_PATH,
         form=AccessorForm,
         requires_all=True,
         doc="Tells what the token of an accessor may do at some paths.",

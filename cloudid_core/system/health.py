@@ -10,11 +10,11 @@ from typing import Final
 from attrs import frozen
 
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, FieldType, Json, setting
+from ..forms import BOOLEAN, FieldType, Json, schemas, setting
 from ..health import Node
 from ..messages import Answer, Operation
 from ..mounts import SYSTEM
-from ..routing import Call, Route
+from ..routing import CHOSEN, PLAIN, Answers, Call, Route
 from ..values import coercion, rfc3339
 from ..version import VERSION
 
@@ -30,7 +30,7 @@ def _status(raw: object) -> int:
     return status
 
 
-STATUS: Final = FieldType("status from 200 to 299 or from 400 to 599", _status)
+STATUS: Final = FieldType("status from 200 to 299 or from 400 to 599", _status, schema=schemas.INTEGER)
 
 
 @frozen(kw_only=True)
@@ -164,11 +164,72 @@ async def refuse_init(call: Call) -> Answer:
     raise Refused(Code.MALFORMED_REQUEST, "the service is already initialised")
 
 
+COMMON: Final = schemas.members(
+    initialized=schemas.BOOLEAN, sealed=schemas.BOOLEAN, version=schemas.TEXT, cloudid_version=schemas.TEXT
+)
+PROBLEM: Final = schemas.members(code=schemas.TEXT, text=schemas.TEXT, consequence=schemas.TEXT, remedy=schemas.TEXT)
+HEALTH: Final = schemas.joined(
+    COMMON,
+    schemas.members(
+        {
+            "node_name": schemas.TEXT,
+            "settings_that_differ": schemas.LIST,
+            "problem_count": schemas.INTEGER,
+            "problem_details": schemas.list_of(PROBLEM),
+        },
+        standby=schemas.BOOLEAN,
+        performance_standby=schemas.BOOLEAN,
+        replication_performance_mode=schemas.TEXT,
+        replication_dr_mode=schemas.TEXT,
+        server_time_utc=schemas.INTEGER,
+        node_id=schemas.TEXT,
+        problems=schemas.LIST,
+        store_latency_ms=schemas.INTEGER,
+        clock_skew_ms=schemas.nullable(schemas.INTEGER),
+    ),
+)
+SEAL_STATUS: Final = schemas.joined(
+    COMMON,
+    schemas.members(
+        type=schemas.TEXT,
+        t=schemas.INTEGER,
+        n=schemas.INTEGER,
+        progress=schemas.INTEGER,
+        nonce=schemas.TEXT,
+        build_date=schemas.TEXT,
+        migration=schemas.BOOLEAN,
+        recovery_seal=schemas.BOOLEAN,
+        storage_type=schemas.TEXT,
+    ),
+)
+LEADER: Final = schemas.members(
+    ha_enabled=schemas.BOOLEAN,
+    is_self=schemas.BOOLEAN,
+    active_time=schemas.TIME,
+    leader_address=schemas.TEXT,
+    leader_cluster_address=schemas.TEXT,
+    performance_standby=schemas.BOOLEAN,
+    performance_standby_last_remote_wal=schemas.INTEGER,
+    node_id=schemas.TEXT,
+    background_node_id=schemas.TEXT,
+)
+NODE: Final = schemas.members(
+    node_id=schemas.TEXT,
+    hostname=schemas.TEXT,
+    api_address=schemas.TEXT,
+    cluster_address=schemas.TEXT,
+    active_node=schemas.BOOLEAN,
+    background_node=schemas.BOOLEAN,
+    version=schemas.TEXT,
+    started_at=schemas.TIME,
+    last_echo=schemas.TIME,
+)
 ROUTES: Final = (
     Route(
         path="health",
         operation=Operation.READ,
         program=health,
+        answers=Answers(data=HEALTH, shape=CHOSEN),
         form=HealthForm,
         public=True,
         optional_token=True,
@@ -179,6 +240,7 @@ ROUTES: Final = (
         path="seal-status",
         operation=Operation.READ,
         program=seal_status,
+        answers=Answers(data=SEAL_STATUS, shape=PLAIN),
         public=True,
         audited=False,
         doc="Tells that the service is open; the master key comes from the host.",
@@ -187,6 +249,7 @@ ROUTES: Final = (
         path="leader",
         operation=Operation.READ,
         program=leader,
+        answers=Answers(data=LEADER, shape=PLAIN),
         public=True,
         audited=False,
         doc="Tells which node leads.",
@@ -195,12 +258,14 @@ ROUTES: Final = (
         path="ha-status",
         operation=Operation.READ,
         program=ha_status,
+        answers=Answers(data=schemas.members(nodes=schemas.list_of(NODE))),
         doc="Lists the nodes that serve the store, and which of them does the background work.",
     ),
     Route(
         path="init",
         operation=Operation.READ,
         program=init_status,
+        answers=Answers(data=schemas.members(initialized=schemas.BOOLEAN), shape=PLAIN),
         public=True,
         audited=False,
         doc="Tells that the store is in use.",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ..context import begin_data_key, begin_token_keys
+from ..forms import schemas
 from ..messages import NOTHING, Answer, Operation
 from ..rotation import begin_key
-from ..routing import Call, Route
+from ..routing import COPIED, Answers, Call, Route
 from ..values import rfc3339
 from .key_retirement import retire_data_keys, retire_token_keys
 
@@ -46,6 +47,10 @@ ROUTES: Final = (
         path="key-status",
         operation=Operation.READ,
         program=read_key_status,
+        answers=Answers(
+            data=schemas.members(term=schemas.INTEGER, install_time=schemas.TIME, encryptions=schemas.INTEGER),
+            shape=COPIED,
+        ),
         doc="Tells the term of the newest data key, since when it is in use, and how often at most.",
     ),
     *(
@@ -61,12 +66,14 @@ ROUTES: Final = (
         path="rotate/tokens",
         operation=Operation.WRITE,
         program=rotate_token_keys,
+        answers=Answers(data=schemas.members(term=schemas.INTEGER, serves_from=schemas.TIME)),
         doc="Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on.",
     ),
     Route(
         path="rotate/signing-keys",
         operation=Operation.WRITE,
         program=rotate_signing_keys,
+        answers=Answers(data=schemas.members(signs_from=schemas.TIME)),
         doc="Publishes a new key for identity tokens, which signs one period later. It replaces keys that are damaged.",
     ),
 )

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of
-from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, setting
+from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, schemas, setting
 from ..leases import (
     ACCEPTED,
     Lease,
@@ -34,7 +34,7 @@ from ..leases import (
 from ..messages import NOTHING, Answer, Operation
 from ..mounts import AUTH, SYSTEM, mount_table
 from ..policies import load_acl, without_default
-from ..routing import Call, Route
+from ..routing import DONE, LEFT, PROVIDER, Answers, Call, Route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_token, lineage
 from ..tokens import revoke as revoke_token
@@ -302,14 +302,37 @@ def _stuck_lease(name: str) -> tuple[str, str]:
     return mount_id, lease_id
 
 
+LEASE: Final = schemas.members(
+    {"revoking": schemas.BOOLEAN, "revoke_attempts": schemas.INTEGER, "revoke_error": schemas.TEXT},
+    id=schemas.TEXT,
+    issue_time=schemas.TIME,
+    expire_time=schemas.TIME,
+    last_renewal=schemas.nullable(schemas.TIME),
+    renewable=schemas.BOOLEAN,
+    ttl=schemas.INTEGER,
+)
+STUCK: Final = schemas.members(
+    lease_count=schemas.INTEGER,
+    leases=schemas.list_of(
+        schemas.members(lease_id=schemas.TEXT, mount_id=schemas.TEXT, error=schemas.TEXT),
+    ),
+)
+RENEWED: Final = Answers(lease=True)
+ENDED: Final = Answers(nothing=True, accepted=LEFT, refusals=PROVIDER)
 ROUTES: Final = (
     Route(
-        path="leases", operation=Operation.READ, program=list_stuck, form=StuckForm, doc="Lists leases that are stuck."
+        path="leases",
+        operation=Operation.READ,
+        program=list_stuck,
+        form=StuckForm,
+        answers=Answers(data=STUCK),
+        doc="Lists leases that are stuck.",
     ),
     Route(
         path="leases/count",
         operation=Operation.READ,
         program=count_stuck,
+        answers=Answers(data=schemas.members(lease_count=schemas.INTEGER, counts=schemas.each(schemas.INTEGER))),
         form=StuckForm,
         doc="Counts leases that are stuck, for each mount.",
     ),
@@ -317,6 +340,7 @@ ROUTES: Final = (
         path="leases/lookup",
         operation=Operation.WRITE,
         program=look_up,
+        answers=Answers(data=LEASE),
         form=LeaseForm,
         doc="Reads a lease.",
     ),
@@ -325,20 +349,29 @@ ROUTES: Final = (
         path="leases/lookup/*prefix", operation=Operation.LIST, program=list_leases, doc="Lists leases below a path."
     ),
     *(
-        Route(path=f"{place}{rest}", operation=Operation.WRITE, program=program, form=LeaseForm, doc=doc)
-        for place, program, doc in (
-            ("leases/renew", partial(renew, "leases/renew"), "Gives a lease more time."),
-            ("renew", partial(renew, "renew"), "Gives a lease more time."),
-            ("leases/revoke", revoke, "Ends a lease."),
-            ("revoke", revoke, "Ends a lease."),
+        Route(
+            path=f"{place}{rest}", operation=Operation.WRITE, program=program, form=LeaseForm, answers=answers, doc=doc
+        )
+        for place, program, answers, doc in (
+            ("leases/renew", partial(renew, "leases/renew"), RENEWED, "Gives a lease more time."),
+            ("renew", partial(renew, "renew"), RENEWED, "Gives a lease more time."),
+            ("leases/revoke", revoke, ENDED, "Ends a lease."),
+            ("revoke", revoke, ENDED, "Ends a lease."),
         )
         for rest in ("", "/*lease_id")
     ),
     *(
-        Route(path=f"{place}{action}/*prefix", operation=Operation.WRITE, program=program, form=PrefixForm, doc=doc)
-        for action, program, doc in (
-            ("revoke-prefix", revoke_prefix, "Ends all leases below a path."),
-            ("revoke-force", revoke_force, "Drops all leases below a path at once."),
+        Route(
+            path=f"{place}{action}/*prefix",
+            operation=Operation.WRITE,
+            program=program,
+            form=PrefixForm,
+            answers=answers,
+            doc=doc,
+        )
+        for action, program, answers, doc in (
+            ("revoke-prefix", revoke_prefix, ENDED, "Ends all leases below a path."),
+            ("revoke-force", revoke_force, DONE, "Drops all leases below a path at once."),
         )
         for place in ("leases/", "")
     ),

@@ -15,7 +15,7 @@ from ..context import Context, queue
 from ..credentials import owner_of
 from ..effects import Instant, ListKeys, Now, ShowMetrics, give_way, shared
 from ..errors import CloudidError, Code, Refused
-from ..forms import TEXT, setting
+from ..forms import TEXT, schemas, setting
 from ..health import HealthProblem
 from ..leases import find_undamaged_leases
 from ..messages import HEADERS, Answer, Operation
@@ -23,7 +23,7 @@ from ..metrics import Numbers, put
 from ..mounts import SYSTEM, Mount, MountTable, mount_table
 from ..quotas import read_quotas
 from ..rotation import find_root, find_undamaged_plan, find_undamaged_rotation
-from ..routing import Call, Route
+from ..routing import PLAIN, Answers, Call, Route
 from ..store import keys, version_of
 from ..version import VERSION
 
@@ -243,6 +243,9 @@ ROUTES: Final = (
         path="metrics",
         operation=Operation.READ,
         program=read_metrics,
+        answers=Answers(
+            data=schemas.each(schemas.ANY), shape=PLAIN, refusals=(Code.PERMISSION_DENIED, Code.UNSUPPORTED_PATH)
+        ),
         form=MetricsForm,
         public=True,
         optional_token=True,

@@ -25,7 +25,9 @@ from ..forms import (
     listed,
     one_of,
     parse,
+    schemas,
     setting,
+    spellings_of,
 )
 from ..leases import ACCEPTED, REASONS, due_after, remove_now, retire, what_remains
 from ..messages import NOTHING, Answer, Operation
@@ -42,7 +44,7 @@ from ..mounts import (
     mount_table,
     new_mount,
 )
-from ..routing import Call, Route
+from ..routing import COPIED, LEFT, Answers, Call, Route
 from ..settings import Settings
 from ..values import listing, mount_path
 from ..version import VERSION
@@ -52,7 +54,14 @@ def _lease_ttl(raw: object) -> int:
     return 0 if raw == "system" else SECONDS.parse(raw)
 
 
-LEASE_TTL: Final = FieldType(f'"system", or {SECONDS.name}', _lease_ttl, null_is_absent=True, empty_is_absent=True)
+LEASE_TTL: Final = FieldType(
+    f'"system", or {SECONDS.name}',
+    _lease_ttl,
+    null_is_absent=True,
+    empty_is_absent=True,
+    schema=SECONDS.schema,
+    limits=SECONDS.limits,
+)
 """Existing clients write "" for a lifetime that is to stay as it is, and "system" to clear it."""
 
 
@@ -62,8 +71,10 @@ def _object(raw: object) -> Mapping[str, Any]:
     return raw
 
 
-OPTIONS: Final[FieldType[Mapping[str, str] | None]] = FieldType("object", listing.key_values, null_is_absent=True)
-CONFIG: Final = FieldType("object", _object, null_is_absent=True)
+OPTIONS: Final[FieldType[Mapping[str, str] | None]] = FieldType(
+    "object", listing.key_values, null_is_absent=True, schema=schemas.TEXTS
+)
+CONFIG: Final = FieldType("object", _object, null_is_absent=True, schema=schemas.each(schemas.ANY))
 
 
 @frozen(kw_only=True)
@@ -329,12 +340,43 @@ def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 READS: Final = "Reads a mount."
+IN_USE: Final = Answers(nothing=True, refusals=(Code.MOUNT_PATH_IN_USE,))
+CONFIG_MEMBERS: Final = schemas.members(
+    {name: spellings_of(TuneForm)[name].kind.schema for name in (*SHOWN_WHEN_SET, "token_type")},
+    default_lease_ttl=schemas.INTEGER,
+    max_lease_ttl=schemas.INTEGER,
+    force_no_cache=schemas.BOOLEAN,
+)
+MOUNT: Final = schemas.members(
+    type=schemas.TEXT,
+    description=schemas.TEXT,
+    accessor=schemas.TEXT,
+    uuid=schemas.TEXT,
+    local=schemas.BOOLEAN,
+    seal_wrap=schemas.BOOLEAN,
+    external_entropy_access=schemas.BOOLEAN,
+    options=schemas.nullable(schemas.TEXTS),
+    plugin_version=schemas.TEXT,
+    running_plugin_version=schemas.TEXT,
+    running_sha256=schemas.TEXT,
+    deprecation_status=schemas.TEXT,
+    config=CONFIG_MEMBERS,
+)
+TUNED: Final = schemas.joined(
+    CONFIG_MEMBERS, schemas.members(description=schemas.TEXT, options=schemas.nullable(schemas.TEXTS))
+)
 
 
 def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
     bases = (base, f"mounts/{AUTH}") if kind == AUTH else (base,)
     return (
-        Route(path=base, operation=Operation.READ, program=partial(list_mounts, kind), doc=f"Lists all {what}s."),
+        Route(
+            path=base,
+            operation=Operation.READ,
+            program=partial(list_mounts, kind),
+            answers=Answers(data=schemas.each(MOUNT), shape=COPIED),
+            doc=f"Lists all {what}s.",
+        ),
         *(
             route
             for path in bases
@@ -343,6 +385,7 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
                     path=f"{path}/*path/tune",
                     operation=Operation.READ,
                     program=partial(read_tuning, kind),
+                    answers=Answers(data=TUNED, shape=COPIED),
                     doc="Reads the lifetimes in effect, and everything else that can be tuned.",
                 ),
                 Route(
@@ -355,13 +398,20 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
             )
         ),
         *(
-            Route(path=f"{path}/*path", operation=Operation.READ, program=partial(read_mount, kind), doc=READS)
+            Route(
+                path=f"{path}/*path",
+                operation=Operation.READ,
+                program=partial(read_mount, kind),
+                answers=Answers(data=MOUNT, shape=COPIED),
+                doc=READS,
+            )
             for path in bases
         ),
         Route(
             path=f"{base}/*path",
             operation=Operation.WRITE,
             program=partial(enable, kind),
+            answers=IN_USE,
             form=EnableForm,
             doc=f"Enables an {what} at a path." if kind == AUTH else f"Enables a {what} at a path.",
         ),
@@ -369,6 +419,7 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
             path=f"{base}/*path",
             operation=Operation.DELETE,
             program=partial(disable, kind),
+            answers=Answers(nothing=True, accepted=LEFT),
             form=DisableForm,
             doc="Disables a mount: its tokens and leases end, then all that it stored is wiped.",
         ),

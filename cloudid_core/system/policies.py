@@ -7,10 +7,10 @@ from typing import Final
 from attrs import frozen
 
 from ..errors import Code, Refused
-from ..forms import TEXT, setting
+from ..forms import TEXT, schemas, setting
 from ..messages import NOTHING, Answer, Operation
 from ..policies import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE, Policy, load_policy, parse
-from ..routing import Call, Route, captured
+from ..routing import COPIED, Answers, Call, Route, captured
 from ..store import keys
 from ..values import policy_name
 
@@ -98,7 +98,13 @@ ROUTES: Final = (
         program=list_policies,
         doc="Lists the names of all policies.",
     ),
-    Route(path="policies/acl/*name", operation=Operation.READ, program=read_policy, doc="Reads a policy."),
+    Route(
+        path="policies/acl/*name",
+        operation=Operation.READ,
+        program=read_policy,
+        answers=Answers(data=schemas.members(name=schemas.TEXT, policy=schemas.TEXT)),
+        doc="Reads a policy.",
+    ),
     Route(
         path="policies/acl/*name",
         operation=Operation.WRITE,
@@ -109,7 +115,11 @@ ROUTES: Final = (
     Route(path="policies/acl/*name", operation=Operation.DELETE, program=delete_policy, doc="Removes a policy."),
     *(
         Route(
-            path="policy", operation=operation, program=list_policies_as_before, doc="Lists the names of all policies."
+            path="policy",
+            operation=operation,
+            program=list_policies_as_before,
+            answers=Answers(data=schemas.members(keys=schemas.LIST, policies=schemas.LIST), shape=COPIED),
+            doc="Lists the names of all policies.",
         )
         for operation in (Operation.READ, Operation.LIST)
     ),
@@ -117,6 +127,7 @@ ROUTES: Final = (
         path="policy/*name",
         operation=Operation.READ,
         program=read_policy_as_before,
+        answers=Answers(data=schemas.members(name=schemas.TEXT, rules=schemas.TEXT), shape=COPIED),
         doc="Reads a policy; its document is called `rules` here.",
     ),
     Route(

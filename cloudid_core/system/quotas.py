@@ -9,7 +9,7 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from ..errors import Code, Refused
-from ..forms import show
+from ..forms import schemas, show, shown_members
 from ..messages import NOTHING, Answer, Operation
 from ..mounts import AUTH, BUILT_IN, Mount, MountTable, mount_table
 from ..quotas import (
@@ -23,7 +23,7 @@ from ..quotas import (
     with_quota,
     without_quota,
 )
-from ..routing import Call, Route, capture_name, name_as_written
+from ..routing import Answers, Call, Route, capture_name, name_as_written
 from ..store import keys
 from ..values import fold
 
@@ -162,7 +162,15 @@ def _routes(kind: Kind) -> tuple[Route, ...]:
     one, what = f"{base}/:name", f"{kind.name} quota"
     return (
         Route(path=one, operation=Operation.WRITE, program=partial(write_quota, kind), form=kind.form, doc=kind.doc),
-        Route(path=one, operation=Operation.READ, program=partial(read_quota, kind), doc=f"Reads a {what}."),
+        Route(
+            path=one,
+            operation=Operation.READ,
+            program=partial(read_quota, kind),
+            answers=Answers(
+                data=schemas.joined(schemas.members(name=schemas.TEXT, type=schemas.TEXT), shown_members(kind.form))
+            ),
+            doc=f"Reads a {what}.",
+        ),
         Route(path=one, operation=Operation.DELETE, program=partial(delete_quota, kind), doc=f"Removes a {what}."),
         Route(
             path=base,
@@ -183,5 +191,11 @@ ROUTES: Final = (
         form=QuotaConfig,
         doc="Sets what holds for all quotas.",
     ),
-    Route(path="quotas/config", operation=Operation.READ, program=read_config, doc="Reads what holds for all quotas."),
+    Route(
+        path="quotas/config",
+        operation=Operation.READ,
+        program=read_config,
+        answers=Answers(data=shown_members(QuotaConfig)),
+        doc="Reads what holds for all quotas.",
+    ),
 )

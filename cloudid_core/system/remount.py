@@ -8,10 +8,10 @@ from attrs import frozen
 
 from ..effects import RandomBytes
 from ..errors import Code, Refused
-from ..forms import TEXT, setting
+from ..forms import TEXT, schemas, setting
 from ..messages import Answer, Operation
 from ..mounts import AUTH, BUILT_IN, Mount, MountTable, change_mounts, mount_table
-from ..routing import Call, Route
+from ..routing import COPIED, Answers, Call, Route
 from ..values import mount_path, uuid_text
 
 
@@ -70,6 +70,9 @@ ROUTES: Final = (
         path="remount",
         operation=Operation.WRITE,
         program=move,
+        answers=Answers(
+            data=schemas.members(migration_id=schemas.TEXT), shape=COPIED, refusals=(Code.MOUNT_PATH_IN_USE,)
+        ),
         form=MoveForm,
         requires_all=True,
         doc="Moves a mount, with everything that is stored for it.",
@@ -78,6 +81,15 @@ ROUTES: Final = (
         path="remount/status/:id",
         operation=Operation.READ,
         program=read_move,
+        answers=Answers(
+            data=schemas.members(
+                migration_id=schemas.TEXT,
+                migration_info=schemas.members(
+                    source_mount=schemas.TEXT, target_mount=schemas.TEXT, status=schemas.TEXT
+                ),
+            ),
+            shape=COPIED,
+        ),
         doc="Reads the state of a recent move.",
     ),
 )

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from ..auth_method import config as auth_config
 from ..auth_method import routes as auth_routes
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, Json, combined, parse, setting
+from ..forms import BOOLEAN, Json, combined, parse, schemas, setting
 from ..leases import Remains, drop_remains, try_at_once, what_remains
 from ..messages import Answer, Operation
 from ..mounts import AUTH, SECRET, Mount, mount_table
 from ..provider import Provisioned
-from ..routing import Call, Route, RouteTable
+from ..routing import PROVIDER, Answers, Call, Route, RouteTable
 from ..secrets_engine import config as engine_config
 from ..secrets_engine import routes as engine_routes
 from ..values import rfc3339
@@ -146,18 +146,58 @@ def objects(provisioned: Provisioned) -> dict[str, Json]:
     return {name: value for name, value in members.items() if value}
 
 
+RETIRING: Final = schemas.members(
+    accessor=schemas.TEXT,
+    uuid=schemas.TEXT,
+    path=schemas.TEXT,
+    type=schemas.TEXT,
+    disabled_at=schemas.TIME,
+    left=schemas.INTEGER,
+    leases=schemas.INTEGER,
+    intents=schemas.INTEGER,
+    roles=schemas.INTEGER,
+    damaged=schemas.INTEGER,
+    rotating=schemas.BOOLEAN,
+    reasons=schemas.LIST,
+    attempts=schemas.INTEGER,
+    next_attempt=schemas.nullable(schemas.TIME),
+)
+OBJECTS: Final = schemas.members(
+    {
+        "application_object_id": schemas.TEXT,
+        "application_unique_name": schemas.TEXT,
+        "service_principal_id": schemas.TEXT,
+        "password_application_object_id": schemas.TEXT,
+        "password_key_id": schemas.TEXT,
+        "role_assignments": schemas.LIST,
+        "groups": schemas.LIST,
+        "deleted_items": schemas.LIST,
+    }
+)
+DROPPED: Final = schemas.members(
+    lease_count=schemas.INTEGER,
+    intent_count=schemas.INTEGER,
+    leases=schemas.list_of(schemas.joined(schemas.members(lease_id=schemas.TEXT), OBJECTS)),
+    intents=schemas.list_of(schemas.joined(schemas.members(intent_id=schemas.TEXT), OBJECTS)),
+    damaged=schemas.LIST,
+)
+CONFIG_OF_EITHER: Final = {
+    "anyOf": [auth_config.CONFIG_MEMBERS, engine_config.CONFIG_MEMBERS],
+}
 ROUTES: Final = (
     Route(path="retiring", operation=Operation.LIST, program=list_retiring, doc="Lists retiring mounts by accessor."),
     Route(
         path="retiring/:accessor",
         operation=Operation.READ,
         program=read_retiring,
+        answers=Answers(data=RETIRING),
         doc="Reads what is left of a disabled mount at the provider, and why.",
     ),
     Route(
         path="retiring/:accessor",
         operation=Operation.DELETE,
         program=drop,
+        answers=Answers(data=DROPPED, refusals=(Code.LEASES_ALIVE, Code.NOT_FOUND)),
         form=DropForm,
         doc="Drops the records of what is left of a disabled mount, and lists it.",
     ),
@@ -165,12 +205,14 @@ ROUTES: Final = (
         path="retiring/:accessor/config",
         operation=Operation.READ,
         program=read_config,
+        answers=Answers(data=CONFIG_OF_EITHER),
         doc="Reads the configuration of a disabled mount.",
     ),
     Route(
         path="retiring/:accessor/config",
         operation=Operation.WRITE,
         program=write_config,
+        answers=Answers(nothing=True, refusals=(Code.NOT_FOUND, Code.LEASES_ALIVE, *PROVIDER)),
         form=ConfigForm,
         doc="Changes the configuration of a disabled mount, for example its root secret.",
     ),

@@ -19,6 +19,7 @@ from . import (
     quotas,
     remount,
     retiring,
+    specifications,
     ui_mounts,
     wrapping,
 )
@@ -34,6 +35,7 @@ ROUTES: Final = RouteTable(
         *remount.ROUTES,
         *retiring.ROUTES,
         *ui_mounts.ROUTES,
+        *specifications.ROUTES,
         *leases.ROUTES,
         *audit.ROUTES,
         *audited_headers.ROUTES,

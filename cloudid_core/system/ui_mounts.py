@@ -7,17 +7,17 @@ from typing import Final
 
 from ..effects import in_turns
 from ..errors import Code, Refused
-from ..forms import Json
+from ..forms import Json, schemas
 from ..messages import Answer, Operation
 from ..mounts import AUTH, SECRET, Mount, mount_table
-from ..routing import Call, Route
-from .mounts import described, shown_path
+from ..routing import COPIED, Answers, Call, Route
+from .mounts import MOUNT, described, shown_path
 
 AT_ONCE: Final = 20_000
 """So many patterns of the caller's policies are compared with mounts before other programs go on."""
 
 
-async def list_visible(call: Call) -> Answer:
+async def visible_mounts(call: Call) -> list[Mount]:
     """The mounts that every caller may see, and those that the caller's policies reach."""
     table = (await mount_table(call.context.records)).record
     acl = call.caller.acl if call.caller else None
@@ -26,7 +26,11 @@ async def list_visible(call: Call) -> Answer:
         if mount.listing_visibility == "unauth" or (acl is not None and acl.reaches(mount.path)):
             yield mount
 
-    visible = await in_turns(table.live, seen, AT_ONCE // (acl.granting_patterns + 1 if acl else 1) + 1)
+    return await in_turns(table.live, seen, AT_ONCE // (acl.granting_patterns + 1 if acl else 1) + 1)
+
+
+async def list_visible(call: Call) -> Answer:
+    visible = await visible_mounts(call)
     data: dict[str, Json] = {
         kind: {
             shown_path(mount): {
@@ -51,11 +55,15 @@ async def find_mount(call: Call) -> Answer:
     return Answer(data={"path": f"{mount.path}/", **described(mount)}, copy_up=True)
 
 
+SHORT: Final = schemas.each(
+    schemas.members(type=schemas.TEXT, description=schemas.TEXT, options=schemas.nullable(schemas.TEXTS))
+)
 ROUTES: Final = (
     Route(
         path="internal/ui/mounts",
         operation=Operation.READ,
         program=list_visible,
+        answers=Answers(data=schemas.members(secret=SHORT, auth=SHORT), shape=COPIED),
         public=True,
         optional_token=True,
         doc="Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has rights.",
@@ -64,6 +72,7 @@ ROUTES: Final = (
         path="internal/ui/mounts/*path",
         operation=Operation.READ,
         program=find_mount,
+        answers=Answers(data=schemas.joined(MOUNT, schemas.members(path=schemas.TEXT)), shape=COPIED),
         any_token=True,
         doc="Tells which mount a path belongs to, to callers with rights below it.",
     ),

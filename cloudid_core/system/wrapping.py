@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from ..effects import ABSENT
 from ..errors import Code, Refused
-from ..forms import TEXT, setting
+from ..forms import TEXT, schemas, setting
 from ..messages import Answer, Operation
-from ..routing import Call, Route
+from ..routing import PLAIN, Answers, Call, Route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_by_text, find_token
 from ..values import rfc3339
@@ -87,6 +87,7 @@ ROUTES: Final = (
         path="wrapping/wrap",
         operation=Operation.WRITE,
         program=wrap_body,
+        answers=Answers(data=schemas.each(schemas.ANY)),
         takes_anything=True,
         doc="Wraps the body of the request.",
     ),
@@ -94,6 +95,7 @@ ROUTES: Final = (
         path="wrapping/unwrap",
         operation=Operation.WRITE,
         program=unwrap,
+        answers=Answers(data=schemas.each(schemas.ANY), shape=PLAIN),
         form=WrappingForm,
         public=True,
         doc="Answers what a wrapping token stands for, once.",
@@ -102,6 +104,9 @@ ROUTES: Final = (
         path="wrapping/lookup",
         operation=Operation.WRITE,
         program=look_up,
+        answers=Answers(
+            data=schemas.members(creation_ttl=schemas.INTEGER, creation_time=schemas.TIME, creation_path=schemas.TEXT)
+        ),
         form=WrappingForm,
         public=True,
         doc="Tells which path a wrapping token's answer is from, and when it was wrapped. The token stays good.",
@@ -110,6 +115,7 @@ ROUTES: Final = (
         path="wrapping/rewrap",
         operation=Operation.WRITE,
         program=rewrap,
+        answers=Answers(),
         form=WrappingForm,
         public=True,
         doc="Replaces a wrapping token by another one for the same answer; its time begins anew.",

@@ -10,7 +10,7 @@ from attrs import frozen
 from ..context import Context
 from ..effects import Instant, ListKeys, Sleep
 from ..errors import Code, Refused
-from ..forms import TEXT, Json, setting
+from ..forms import TEXT, Json, schemas, setting
 from ..messages import Answer
 from ..mounts import mount_table
 from ..routing import Call, PageForm
@@ -67,6 +67,34 @@ def described(token: Token, text: str, accessor: str, now: Instant, *, orphan: b
         data["last_renewal"] = rfc3339.show(token.last_renewal)
         data["last_renewal_time"] = int(token.last_renewal)
     return data
+
+
+MEMBERS: Final = schemas.members(
+    {
+        "role": schemas.TEXT,
+        "period": schemas.INTEGER,
+        "bound_cidrs": schemas.LIST,
+        "last_renewal": schemas.TIME,
+        "last_renewal_time": schemas.INTEGER,
+    },
+    id=schemas.TEXT,
+    accessor=schemas.TEXT,
+    policies=schemas.LIST,
+    path=schemas.TEXT,
+    meta=schemas.nullable(schemas.TEXTS),
+    display_name=schemas.TEXT,
+    num_uses=schemas.INTEGER,
+    orphan=schemas.BOOLEAN,
+    creation_time=schemas.INTEGER,
+    creation_ttl=schemas.INTEGER,
+    issue_time=schemas.TIME,
+    expire_time=schemas.nullable(schemas.TIME),
+    ttl=schemas.INTEGER,
+    explicit_max_ttl=schemas.INTEGER,
+    entity_id=schemas.TEXT,
+    type=schemas.TEXT,
+    renewable=schemas.BOOLEAN,
+)
 
 
 async def look_up_self(call: Call) -> Answer:

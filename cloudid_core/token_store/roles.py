@@ -12,7 +12,7 @@ from attrs import frozen
 
 from ..context import Context
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, SECONDS, TEXT, FieldType, Json, Terms, one_of, setting, show
+from ..forms import BOOLEAN, SECONDS, TEXT, FieldType, Json, Terms, one_of, schemas, setting, show, shown_members
 from ..messages import NOTHING, Answer
 from ..mounts import TOKEN, Mount
 from ..policies import DEFAULT as DEFAULT_POLICY
@@ -42,7 +42,7 @@ def _nothing(raw: object) -> tuple[str, ...]:
     return ()
 
 
-NO_ALIASES: Final = FieldType("empty list", _nothing, list)
+NO_ALIASES: Final = FieldType("empty list", _nothing, list, limits={"maxItems": 0})
 OLD_NAMES: Final[Mapping[str, Json]] = MappingProxyType({"period": 0, "explicit_max_ttl": 0})
 """Members by deprecated names that reads always have, and what they are unless such a name was used."""
 
@@ -91,6 +91,12 @@ class TokenRole(TokenLimits):
 
 def _fits(policy: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(policy, re.sub(r"([?[])", r"[\1]", glob)) for glob in globs)
+
+
+MEMBERS: Final = schemas.joined(
+    shown_members(TokenRole, old_names=True),
+    schemas.members(name=schemas.TEXT, period=schemas.INTEGER, explicit_max_ttl=schemas.INTEGER),
+)
 
 
 async def find_role(context: Context, name: str) -> Found[TokenRole] | None:

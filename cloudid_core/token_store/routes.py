@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..forms import schemas
 from ..messages import Operation
 from ..mounts import TOKEN
-from ..routing import Component, PageForm, Route, RouteTable
+from ..routing import Answers, Component, PageForm, Route, RouteTable
 from . import create, look_up, renewal, revocation, roles, tidy
 from .create_request import CreateForm
 from .look_up import AccessorForm, TokenForm
@@ -14,12 +15,15 @@ from .renewal import IncrementForm, RenewAccessorForm, RenewForm
 from .revocation import RevokeForm
 from .roles import TokenRole
 
+GIVES_TOKEN: Final = Answers(token=True)
+TELLS: Final = Answers(data=look_up.MEMBERS)
 ROUTES: Final = RouteTable(
     (
         Route(
             path="create",
             operation=Operation.WRITE,
             program=create.create,
+            answers=GIVES_TOKEN,
             form=CreateForm,
             doc="Creates a child of the caller's token.",
         ),
@@ -27,6 +31,7 @@ ROUTES: Final = RouteTable(
             path="create-orphan",
             operation=Operation.WRITE,
             program=create.create_orphan,
+            answers=GIVES_TOKEN,
             form=CreateForm,
             doc="Creates a token without a parent.",
         ),
@@ -34,6 +39,7 @@ ROUTES: Final = RouteTable(
             path="create/:role",
             operation=Operation.WRITE,
             program=create.create_for_role,
+            answers=GIVES_TOKEN,
             form=CreateForm,
             doc="Creates a token under the rules of a role.",
         ),
@@ -41,29 +47,46 @@ ROUTES: Final = RouteTable(
             path="lookup-self",
             operation=Operation.READ,
             program=look_up.look_up_self,
+            answers=TELLS,
             doc="Tells what the service knows of the caller's token.",
         ),
-        Route(path="lookup-self", operation=Operation.WRITE, program=look_up.look_up_self, doc="As the read."),
+        Route(
+            path="lookup-self",
+            operation=Operation.WRITE,
+            program=look_up.look_up_self,
+            answers=TELLS,
+            doc="As the read.",
+        ),
         Route(
             path="lookup",
             operation=Operation.READ,
             program=look_up.look_up,
             form=TokenForm,
+            answers=TELLS,
             doc="Tells what the service knows of a token; without one, of the caller's.",
         ),
-        Route(path="lookup", operation=Operation.WRITE, program=look_up.look_up, form=TokenForm, doc="As the read."),
+        Route(
+            path="lookup",
+            operation=Operation.WRITE,
+            program=look_up.look_up,
+            form=TokenForm,
+            answers=TELLS,
+            doc="As the read.",
+        ),
         Route(
             path="lookup-accessor",
             operation=Operation.WRITE,
             program=look_up.look_up_accessor,
             form=AccessorForm,
             requires_all=True,
+            answers=TELLS,
             doc="Tells what the service knows of the token with an accessor.",
         ),
         Route(
             path="renew-self",
             operation=Operation.WRITE,
             program=renewal.renew_self,
+            answers=GIVES_TOKEN,
             form=IncrementForm,
             doc="Gives the caller's token more time.",
         ),
@@ -71,6 +94,7 @@ ROUTES: Final = RouteTable(
             path="renew",
             operation=Operation.WRITE,
             program=renewal.renew,
+            answers=GIVES_TOKEN,
             form=RenewForm,
             requires_all=True,
             doc="Gives a token more time.",
@@ -79,6 +103,7 @@ ROUTES: Final = RouteTable(
             path="renew-accessor",
             operation=Operation.WRITE,
             program=renewal.renew_accessor,
+            answers=GIVES_TOKEN,
             form=RenewAccessorForm,
             requires_all=True,
             doc="Gives the token with an accessor more time.",
@@ -129,11 +154,21 @@ ROUTES: Final = RouteTable(
             exists=roles.role_exists,
             doc="Registers or updates a role that tokens are created with.",
         ),
-        Route(path="roles/:name", operation=Operation.READ, program=roles.read_role, doc="Reads a role."),
+        Route(
+            path="roles/:name",
+            operation=Operation.READ,
+            program=roles.read_role,
+            answers=Answers(data=roles.MEMBERS),
+            doc="Reads a role.",
+        ),
         Route(path="roles/:name", operation=Operation.DELETE, program=roles.delete_role, doc="Removes a role."),
         Route(path="roles", operation=Operation.LIST, program=roles.list_roles, doc="Lists the names of all roles."),
         Route(
-            path="tidy", operation=Operation.WRITE, program=tidy.tidy, doc="Asks for dead tokens to be removed soon."
+            path="tidy",
+            operation=Operation.WRITE,
+            program=tidy.tidy,
+            answers=Answers(accepted=schemas.NULL),
+            doc="Asks for dead tokens to be removed soon.",
         ),
     )
 )

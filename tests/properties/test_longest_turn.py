@@ -171,6 +171,7 @@ REQUESTS: Final[Mapping[str, tuple[Callable[[], Installation], str, str, Callabl
     "a list of many leases": (engine_with_leases, "LIST", "sys/leases/lookup/cloud/creds/web", lambda: None),
     "a count of many leases": (engine_with_leases, "GET", "sys/leases/count", lambda: None),
     "a list of many keys": (engine_with_roles, "LIST", "cloud/roles", lambda: None),
+    "the document of the interface": (Installation, "GET", "sys/internal/specs/openapi", lambda: None),
     "a large body": (Installation, "POST", "sys/capabilities-self", big_body),
     "a large policy in JSON": (Installation, "POST", "sys/policies/acl/a", lambda: policy_of(3400)),
     "a large policy in HCL": (Installation, "POST", "sys/policies/acl/a", hcl_policy),

@@ -132,6 +132,12 @@ ANSWERS: Final = (
         members=f"path {MOUNT}",
     ),
     Answer(
+        row="secret system read internal/specs/openapi",
+        path="sys/internal/specs/openapi",
+        at=(),
+        members="openapi info paths components",
+    ),
+    Answer(
         row="secret system read audit",
         path="sys/audit",
         at=("data", "file/"),

@@ -1,0 +1,53 @@
+"""Schemas: what a JSON value looks like (JSON Schema 2020-12), for documents that tools read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+Schema = Mapping[str, Any]
+
+
+def _of(type_name: str, **more: object) -> Schema:
+    return MappingProxyType({"type": type_name, **more})
+
+
+TEXT: Final = _of("string")
+INTEGER: Final = _of("integer")
+NUMBER: Final = _of("number")
+BOOLEAN: Final = _of("boolean")
+TIME: Final = _of("string", format="date-time")
+NULL: Final = _of("null")
+ANY: Final = MappingProxyType[str, Any]({})
+
+
+def list_of(entry: Schema) -> Schema:
+    return _of("array", items=entry)
+
+
+def each(value: Schema) -> Schema:
+    """An object whose members have any names, and values of one kind."""
+    return _of("object", additionalProperties=value)
+
+
+def nullable(schema: Schema) -> Schema:
+    """As the schema, or null."""
+    return {**schema, "type": [schema["type"], "null"]} if "type" in schema else schema
+
+
+def members(optional: Mapping[str, Schema] | None = None, /, **always: Schema) -> Schema:
+    """An object with these members and no others."""
+    properties = {**always, **(optional or {})}
+    return _of("object", properties=properties, required=list(always), additionalProperties=False)
+
+
+def joined(*objects: Schema, optional: Mapping[str, Schema] | None = None) -> Schema:
+    """An object with the members of all of these objects, which `members` made."""
+    always = {name: each["properties"][name] for each in objects for name in each["required"]}
+    allowed = {name: schema for each in objects for name, schema in each["properties"].items() if name not in always}
+    return members({**allowed, **(optional or {})}, **always)
+
+
+LIST: Final = list_of(TEXT)
+TEXTS: Final = each(TEXT)

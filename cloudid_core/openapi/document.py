@@ -1,0 +1,112 @@
+"""The document: OpenAPI 3.1 for the routes of some mounts.
+
+The routes of a component look the same at each of its mounts, so they are rendered once, with a mark where the path of
+the mount belongs. A document is put together from such texts: that costs little, however often it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from ..forms import Json, Schema, schemas
+from ..mounts import AUTH, BUILT_IN, Mount
+from ..routing import Component, Route
+from ..version import VERSION
+from .operations import operation_of, parameters_in, shown_path
+from .responses import REFUSALS, SCHEMAS, WRAP_TTL, refusal
+
+_encode: Final = msgspec.json.Encoder(enc_hook=dict).encode  # of read-only views
+MARK: Final = "\0"
+MARK_IN_JSON: Final = "\\u0000"
+GENERIC_FROM: Final = 50
+"""For so many mounts or more, a document has the paths of each type only, with the path of the mount as a parameter."""
+
+DOCUMENT: Final = schemas.members(
+    openapi=schemas.TEXT,
+    info=schemas.each(schemas.ANY),
+    servers=schemas.list_of(schemas.ANY),
+    security=schemas.list_of(schemas.ANY),
+    components=schemas.each(schemas.ANY),
+    paths=schemas.each(schemas.ANY),
+)
+"""What the document looks like itself."""
+
+ABOUT: Final = (
+    "POST and PUT are the same, and so are LIST and GET with `list=true`. A path parameter of `sys` may have several "
+    "segments. A body may have more members than are listed: the answer warns about them."
+)
+HEAD: Final[Json] = {
+    "openapi": "3.1.0",
+    "info": {
+        "title": "cloudid",
+        "version": VERSION,
+        "description": ABOUT,
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    },
+    "servers": [{"url": "/v1"}],
+    "security": [{"token": []}, {"bearer": []}],
+    "components": {
+        "securitySchemes": {
+            "token": {"type": "apiKey", "in": "header", "name": "X-Vault-Token"},
+            "bearer": {"type": "http", "scheme": "bearer"},
+        },
+        "parameters": {"WrapTTL": WRAP_TTL},
+        "schemas": SCHEMAS,
+        "responses": {f"Refused{status}": refusal(status) for status in REFUSALS},
+    },
+}
+
+
+def place_of(mount: Mount, *, generic: bool = False) -> str:
+    """Where a mount is in the document; `generic`: one place for all mounts of a type, of which there may be many."""
+    return generic_place(mount.kind, mount.type) if generic and mount not in BUILT_IN else mount.path
+
+
+def generic_place(kind: str, type_name: str) -> str:
+    """The place of all mounts of a type."""
+    return f"{AUTH}/{{{type_name}_mount_path}}" if kind == AUTH else f"{{{type_name}_mount_path}}"
+
+
+def paths_of(component: Component, place: str) -> str:
+    """The paths of a component at a place, as members of the JSON of a document."""
+    name = place.partition("{")[2].removesuffix("}")
+    return _paths(component, name).replace(MARK_IN_JSON, place)
+
+
+def document_of(paths: Iterable[str]) -> str:
+    """The document with these paths."""
+    head = _encode(HEAD).decode().removesuffix("}")
+    return f'{head},"paths":{{{",".join(dict.fromkeys(paths))}}}}}\n'
+
+
+@lru_cache(maxsize=32)
+def _paths(component: Component, parameter: str) -> str:
+    """`paths_of` with a mark in place of the place; `parameter`: the one in the place, if there is one."""
+    return _encode(dict(_items(component, parameter))).decode()[1:-1]
+
+
+def _items(component: Component, parameter: str) -> Iterator[tuple[str, Json]]:
+    routes = [(shown_path(route, component.routes), route) for route in component.routes.routes]
+    for path, rows in groupby(sorted(routes, key=lambda row: row[0]), key=lambda row: row[0]):
+        item: Json = {}
+        names = [parameter] if parameter else []
+        if parameters := [*map(_mount_parameter, names), *parameters_in(path)]:
+            item["parameters"] = parameters
+        for _, route in rows:
+            method, operation = operation_of(component, route, has_mount=not parameter)
+            item[method] = {"operationId": f"{_verb(route)}-{MARK}/{path.strip('/')}", **operation}
+        yield f"/{MARK}/{path}", item
+
+
+def _verb(route: Route) -> str:
+    return route.operation.name.lower()
+
+
+def _mount_parameter(name: str) -> Json:
+    schema: Schema = {**schemas.TEXT, "default": name.partition("_")[0]}
+    return {"name": name, "in": "path", "required": True, "description": "Path of the mount.", "schema": schema}

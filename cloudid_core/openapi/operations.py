@@ -1,0 +1,119 @@
+"""Operations: a route as OpenAPI has it, with its parameters, its body, and every answer that it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from attrs import NOTHING, Factory
+
+from ..forms import Field, Json, Schema, fields_of, schemas
+from ..messages import Operation
+from ..routing import CHOSEN, PLAIN, Component, PageForm, Route, RouteTable
+from ..values import Secret
+from .responses import EVERYWHERE, PRIVATE, REFUSED, answer, envelope
+
+METHODS: Final = {
+    Operation.READ: "get",
+    Operation.LIST: "get",
+    Operation.WRITE: "post",
+    Operation.DELETE: "delete",
+}
+LIST: Final[Json] = {
+    "name": "list",
+    "in": "query",
+    "required": True,
+    "description": "Asks for the list.",
+    "schema": {"type": "string", "enum": ["true"]},
+}
+_CAPTURE: Final = re.compile(r"[:*]([a-z_]+)")
+
+
+def shown_path(route: Route, table: RouteTable) -> str:
+    """The path of a route with its parameters. A list ends in a slash where the same path can also be read."""
+    path = _CAPTURE.sub(r"{\1}", route.path)
+    is_second = route.operation is Operation.LIST and any(
+        other.path == route.path and other.operation is Operation.READ for other in table.routes
+    )
+    return f"{path}/" if is_second else path
+
+
+def parameters_in(path: str) -> list[Json]:
+    """The parameters that a path captures."""
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {**schemas.TEXT, "minLength": 1}}
+        for name in re.findall(r"{([a-z_]+)}", path)
+    ]
+
+
+def operation_of(component: Component, route: Route, *, has_mount: bool) -> tuple[str, dict[str, Json]]:
+    """The method of a route and its operation. `has_mount`: the path is that of a mount which is there."""
+    operation: dict[str, Json] = {"summary": route.doc, "tags": [component.type]}
+    if route.public:
+        operation["security"] = [{}, {"token": []}, {"bearer": []}]
+    if parameters := list(_parameters(route)):
+        operation["parameters"] = parameters
+    if route.operation is Operation.WRITE:
+        body = schemas.each(schemas.ANY) if route.takes_anything else body_schema(route)
+        operation["requestBody"] = {"content": {"application/json": {"schema": body}}}
+        if route.requires_all:
+            operation["requestBody"]["required"] = True
+    operation["responses"] = dict(_responses(route, has_mount))
+    return METHODS[route.operation], operation
+
+
+def _parameters(route: Route) -> Iterator[Json]:
+    if route.operation is Operation.LIST:
+        yield LIST
+    if route.operation is not Operation.WRITE:
+        forms = {PageForm, route.form} if route.operation is Operation.LIST else {route.form}
+        for field in (field for form in forms for field in fields_of(form)):
+            yield {"name": field.name, "in": "query", "schema": _written(field), "description": field.doc}
+    if route.answers.shape not in (PLAIN, CHOSEN):
+        yield {"$ref": "#/components/parameters/WrapTTL"}
+
+
+def body_schema(route: Route) -> Schema:
+    """The fields of a route's form; an old spelling is deprecated."""
+    properties: dict[str, Any] = {}
+    for field in fields_of(route.form):
+        properties[field.name] = {**_written(field), "description": field.doc}
+        if field.old_name:
+            properties[field.old_name] = {**field.kind.written, "deprecated": True}
+    required = [field.name for field in fields_of(route.form) if field.required and not field.old_name]
+    return {"type": "object", "properties": properties} | ({"required": required} if route.requires_all else {})
+
+
+def _written(field: Field) -> dict[str, Any]:
+    """The values that a field takes, with the one that it has by default."""
+    schema, default = dict(field.kind.written), field.default
+    if not (field.required or default is NOTHING or isinstance(default, (Factory, Secret))):  # type: ignore[arg-type]
+        schema["default"] = field.kind.show(default)
+    return schema
+
+
+def _responses(route: Route, has_mount: bool) -> Iterator[tuple[str, Json]]:
+    """By status what a route answers."""
+    answers = route.answers
+    if answers.shape == CHOSEN and answers.data is not None:
+        yield "default", answer("The status that the request chooses.", {"anyOf": [answers.data, REFUSED]})
+        return
+    if answers.data is not None and answers.shape == PLAIN:
+        yield "200", answer("What was asked.", answers.data)
+    elif answers.data is not None or answers.token or answers.lease or answers.nothing or answers.accepted is None:
+        yield "200", answer("What was asked, or warnings.", envelope(answers, answers.data))
+    if answers.nothing:
+        yield "204", {"description": "Done, and there is nothing to say."}
+    if answers.accepted is not None:
+        about = "Accepted: the rest is done in the background. Without a body if the request did not want to wait."
+        yield "202", answer(about, envelope(answers, answers.accepted))
+    statuses = {*EVERYWHERE, *(code.status for code in answers.refusals)}
+    if not route.public:
+        statuses |= PRIVATE
+    if route.operation is Operation.READ and re.search(r"[:*]", route.path):
+        statuses.add(404)
+    if not has_mount or "*" in route.path or ":" in route.path:
+        statuses |= {404, 405}
+    for status in sorted(statuses):
+        yield str(status), {"$ref": f"#/components/responses/Refused{status}"}

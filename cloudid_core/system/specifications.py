@@ -1,0 +1,53 @@
+"""The route that describes the interface to tools, as an OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from attrs import frozen
+
+from ..effects import in_turns
+from ..forms import BOOLEAN, setting
+from ..messages import Answer, Operation
+from ..mounts import Mount
+from ..openapi import DOCUMENT, GENERIC_FROM, document_of, paths_of, place_of
+from ..routing import PLAIN, Answers, Call, Component, Route
+from .ui_mounts import visible_mounts
+
+
+@frozen(kw_only=True)
+class SpecificationForm:
+    """How mounts appear in the document."""
+
+    generic_mount_paths: bool = setting(
+        BOOLEAN,
+        False,
+        f"Name each type of mount once, with its path as a parameter. From {GENERIC_FROM} mounts on it is always so.",
+    )
+
+
+async def describe(call: Call) -> Answer:
+    """The document of all that the caller can see: the mounts are those that `sys/internal/ui/mounts` lists."""
+    visible = await visible_mounts(call)
+    generic = call.form(SpecificationForm).generic_mount_paths or len(visible) >= GENERIC_FROM
+
+    def paths(mount: Mount) -> Iterator[str]:
+        component = call.context.components.of(mount)
+        if isinstance(component, Component):
+            yield paths_of(component, place_of(mount, generic=generic))
+
+    return Answer(rendered=document_of(await in_turns(visible, paths, 1)))
+
+
+ROUTES: Final = (
+    Route(
+        path="internal/specs/openapi",
+        operation=Operation.READ,
+        program=describe,
+        form=SpecificationForm,
+        answers=Answers(data=DOCUMENT, shape=PLAIN),
+        any_token=True,
+        doc="Describes all paths below which the caller has rights, as an OpenAPI 3.1 document.",
+    ),
+)
