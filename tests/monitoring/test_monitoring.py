@@ -124,7 +124,7 @@ def test_every_alert_is_tried_and_says_what_to_do() -> None:
 
 
 def promtool(*arguments: str) -> str:
-    ran = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 

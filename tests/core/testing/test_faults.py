@@ -25,6 +25,7 @@ from cloudid_core.effects import (
     ReadPlatformToken,
     Record,
     Shared,
+    ShowMetrics,
     Sleep,
     Together,
     Within,
@@ -123,12 +124,12 @@ def test_a_fault_does_what_its_kind_says(
 
 
 def test_the_table_is_complete() -> None:
-    """Every effect but those that carry programs, and every kind somewhere."""
+    """Every effect but those that carry programs and the showing of metrics, and every kind somewhere."""
     assert {(type(effect), kind) for effect, kind, *_ in TABLE} == {
         (effect, kind) for effect, kinds in TROUBLES.items() for kind in kinds
     }
     effects = {effect for effect in Effect.__subclasses__() if effect.__module__ == Effect.__module__}
-    assert effects - set(TROUBLES) == {Together, Within, Shared}
+    assert effects - set(TROUBLES) == {Together, Within, Shared, ShowMetrics}
     assert {kind for _, kind, *_ in TABLE} == set(FaultKind)
 
 
