@@ -84,6 +84,11 @@ COMMANDS: Final = (
     Listed(USE, "creds", "Lend credentials of the cloud", "cli.creds", "creds"),
     Listed(USE, "why", "Explain why a login is refused", "cli.why", "why"),
     Listed(USE, "status", "Say whether the service is healthy, and what is wrong", "cli.status", "status"),
+    Listed(USE, "read", "Read what is at a path", "cli.verbs", "read"),
+    Listed(USE, "list", "List the names below a path", "cli.verbs", "list_"),
+    Listed(USE, "write", "Write fields to a path", "cli.verbs", "write"),
+    Listed(USE, "patch", "Change fields of what is at a path", "cli.verbs", "patch"),
+    Listed(USE, "delete", "Delete what is at a path", "cli.verbs", "delete"),
     Listed(USE, "completion", "Print what makes a shell complete the words of this command", "cli.completion", "show"),
 )
 

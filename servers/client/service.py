@@ -104,6 +104,8 @@ class Service:
     address: Address
     token: Secret = field(factory=Secret)
     pause: Callable[[float], None] = time.sleep
+    wrap_ttl: str = ""
+    """For how long each answer is wrapped; empty: it is not."""
 
     def read(self, path: str, **query: str) -> dict[str, Any]:
         """As `ask`, with GET."""
@@ -114,14 +116,16 @@ class Service:
         return self.ask("POST", path, body)
 
     def ask(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """The answer of a request that succeeded, sent again while the service is too busy for it.
 
         `path`: below `/v1/`. Raises `ServiceRefused` and `web.Unreachable`.
         """
-        url = f"{self.address.url}/v1/{quote(path.strip('/'))}" + (f"?{urlencode(query)}" if query else "")
+        url = f"{self.address.url}/v1/{quote(path.strip('/'))}" + (f"?{urlencode(query, doseq=True)}" if query else "")
         headers = {"x-service-token": self.token.reveal()} if self.token else {}
+        if self.wrap_ttl:
+            headers["x-service-wrap-ttl"] = self.wrap_ttl
         content = b"" if body is None else msgspec.json.encode(body)
         request = HttpRequest(method, url, headers, content)
         for _ in range(RETRIES):

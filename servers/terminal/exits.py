@@ -17,8 +17,8 @@ class Exit(IntEnum):
 
 EXITS: Final = {
     Exit.DONE: "It was done. A check, a test or a verification found nothing wrong.",
-    Exit.FAILED: "It was refused or failed, and one line on standard error says why; or a check, a test or a "
-    "verification found something wrong, and its report says what.",
+    Exit.FAILED: "It was refused or failed, or what was asked for is not there, and one line on standard error says "
+    "why; or a check, a test or a verification found something wrong, and its report says what.",
     Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read. Of "
     "`status`: the service is not healthy.",
     Exit.INTERRUPTED: "Ctrl-C ended it.",

@@ -2,78 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from stat import S_IMODE
-from typing import Any
 
 import httpx
 import pytest
-from attrs import frozen
 
-from cloudid_servers.cli.main import COMMANDS, PROGRAM, commands
-from cloudid_servers.terminal import run
+from cloudid_servers.cli.main import COMMANDS
 from tests.waiting import PATIENT
 
 from ..client_site import ROOT as ROOT_TOKEN
-from ..client_site import Site, client_site
+from ..client_site import Site
 from ..deployment import Deployment
 from ..running import PATIENCE, ROOT, wait_until
+from .shell import Shell
 
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with client_site() as site:
-        yield site
-
-
-@frozen
-class Shown:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture(autouse=True)
-def nothing_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [*os.environ]:
-        if name.startswith(("AZURE_", "IDENTITY_", "IMDS_", "MSI_", "VAULT_", "CLOUDID_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-
-class Shell:
-    """Runs commands in this process."""
-
-    def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-        self.set(VAULT_ADDR=site.url)
-
-    def set(self, **variables: str) -> None:
-        for name, value in variables.items():
-            self._monkeypatch.setenv(name, value)
-
-    def __call__(self, *words: str) -> Shown:
-        self._capsys.readouterr()
-        code = run(commands, PROGRAM, words)
-        shown = self._capsys.readouterr()
-        return Shown(code, shown.out, shown.err)
-
-
-@pytest.fixture
-def cloudid(site: Site, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(site, monkeypatch, capfd)
+pytestmark = pytest.mark.usefixtures("nothing_inherited")
 
 
 def token_of(folder: Path) -> str:

@@ -1,0 +1,113 @@
+"""Paths and their fields, as the tables know them that the service runs on and the reference is printed from.
+
+The tables know no mounts but those that are always there. Below `auth/` another mount is taken for a login method,
+anywhere else for a secrets engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from cloudid_core.audit import SECRETS
+from cloudid_core.catalog import CATALOG
+from cloudid_core.forms import SECRET as SECRET_FIELD
+from cloudid_core.forms import Field, spellings_of
+from cloudid_core.messages import Operation
+from cloudid_core.mounts import AUTH, BUILT_IN, SECRET
+from cloudid_core.routing import Component, Route
+
+USUAL: Final = {AUTH: "auth/cloud", SECRET: "cloud"}
+"""Where a component of each kind is mounted by default."""
+MOUNTABLE: Final[Mapping[str, Component]] = {
+    component.kind: component for component in CATALOG if CATALOG.is_mountable(component.kind, component.type)
+}
+CAPTURES: Final = (":", "*")
+"""A segment of a pattern that begins so stands for any text."""
+
+
+def route_at(path: str, operation: Operation) -> Route | None:
+    """What answers an operation at a path below `/v1/`; `None` if the tables have nothing there."""
+    return next((route for route in _routes_at(path) if route.operation is operation), None)
+
+
+def _routes_at(path: str) -> tuple[Route, ...]:
+    for mount in BUILT_IN:
+        if path.startswith(f"{mount.path}/"):
+            return CATALOG.of(mount).routes.at(path.removeprefix(f"{mount.path}/"))
+    kind = AUTH if path.startswith("auth/") else SECRET
+    segments = path.split("/")
+    found = (MOUNTABLE[kind].routes.at("/".join(segments[end:])) for end in range(1, len(segments)))
+    return next(filter(None, found), ())
+
+
+def fields_at(path: str, operation: Operation) -> Mapping[str, Field]:
+    """The fields that an operation takes at a path, by each name that a request may use."""
+    route = route_at(path, operation)
+    return spellings_of(route.form) if route else {}
+
+
+def is_secret(field: Field) -> bool:
+    """Whether the values of a field are for nobody else's eyes."""
+    return field.kind is SECRET_FIELD or field.name in SECRETS
+
+
+def complete_path(operation: Operation) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Completes paths that have an operation: as much of each as is the same whatever the names in it."""
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        offers: dict[str, str] = {}
+        for pattern, doc in _patterns(operation, typed):
+            if (offer := _continued(typed, pattern)) is not None:
+                offers.setdefault(offer, doc)
+        return [CompletionItem(offer, help=doc) for offer, doc in sorted(offers.items())]
+
+    return complete
+
+
+def _patterns(operation: Operation, typed: str) -> Iterator[tuple[Sequence[str], str]]:
+    """The patterns of all routes that have an operation, below each place where their component may be mounted."""
+    is_built_in = any(f"{typed}/".startswith(f"{mount.path}/") for mount in BUILT_IN)
+    for component in CATALOG:
+        places = [mount.path for mount in BUILT_IN if CATALOG.of(mount) is component] or [USUAL[component.kind]]
+        if component is MOUNTABLE.get(component.kind) and not is_built_in:
+            is_login = typed.startswith("auth/")
+            if is_login is (component.kind == AUTH):
+                places.append("auth/:mount" if is_login else ":mount")
+        for place in places:
+            for route in component.routes.routes:
+                if route.operation is operation:
+                    yield f"{place}/{route.path}".split("/"), route.doc
+
+
+def _continued(typed: str, pattern: Sequence[str]) -> str | None:
+    """What was typed, continued by a pattern up to the next name that only the user knows; `None` if it differs."""
+    *done, last = typed.split("/")
+    if len(pattern) <= len(done):
+        return None
+    if any(known != given and not known.startswith(CAPTURES) for known, given in zip(pattern, done, strict=False)):
+        return None
+    rest = []
+    for segment in pattern[len(done) :]:
+        if segment.startswith(CAPTURES):
+            rest.append("")
+            break
+        rest.append(segment)
+    offer = "/".join(rest)
+    return "/".join([*done, offer]) if offer and offer.startswith(last) else None
+
+
+def complete_field(operation: Operation) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Completes the names of the fields that an operation takes at the path before them."""
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        params: Mapping[str, Any] = context.params
+        fields = fields_at(str(params.get("path") or ""), operation)
+        return [
+            CompletionItem(f"{name}=", help=field.doc) for name, field in fields.items() if f"{name}=".startswith(typed)
+        ]
+
+    return complete

@@ -1,0 +1,189 @@
+"""`cloudid read`, `write`, `list`, `delete` and `patch`: one request to any path."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import click
+from attrs import evolve
+
+from cloudid_core.messages import Operation
+
+from ..client import Address, Service, ServiceRefused
+from ..terminal import Failed, Format, Output, printable, with_output
+from .connection import service_of, service_with_token, told, with_address
+from .paths import complete_field, complete_path, fields_at, is_secret, route_at
+from .words import Words
+
+Request = Callable[[Service, str, dict[str, Any]], dict[str, Any]]
+ENVELOPE: Final = frozenset(
+    {"request_id", "lease_id", "lease_duration", "renewable", "warnings", "wrap_info", "auth", "data", "mount_type"}
+)
+"""The members of an answer that stand beside what was asked for."""
+LEASE: Final = ("lease_id", "lease_duration", "renewable")
+
+
+def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
+    """Makes a command of a request to one path: its arguments, its help, and how its answer is shown."""
+
+    def decorate(request: Request) -> Callable[..., None]:
+        @click.argument("path", shell_complete=complete_path(operation))
+        @click.argument("words", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=complete_field(operation))
+        @click.option("--field", default="", metavar="NAME", help="Print one value of the answer alone.")
+        @click.option(
+            "--wrap-ttl", default="", metavar="DURATION", help="Keep the answer under a token that shows it once."
+        )
+        @click.option("--help-path", is_flag=True, help="Say what can be done at the path, and its fields.")
+        @with_address
+        @with_output()
+        @functools.wraps(request)
+        def decorated(
+            path: str,
+            words: tuple[str, ...],
+            field: str,
+            wrap_ttl: str,
+            help_path: bool,
+            address: Address,
+            output: Output,
+        ) -> None:
+            path, _, query = path.partition("?")
+            path = path.strip("/").removeprefix("v1/")
+            given = dict(parse_qsl(query, keep_blank_values=True))
+            if help_path or given.pop("help", ""):
+                _show_help(service_of(address), path, output)
+                return
+            read = Words.read(words)
+            _warn_of_secrets(path, operation, read.shown)
+            route = route_at(path, operation)
+            service = service_of(address) if route is not None and route.public else service_with_token(address)
+            with told():
+                answer = _asked(request, evolve(service, wrap_ttl=wrap_ttl), path, given | read.fields)
+            _show(answer, field, output)
+
+        return decorated
+
+    return decorate
+
+
+@click.command("read")
+@with_path(Operation.READ)
+def read(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Read what is at a path.
+
+    Fields go into the query. On a terminal the data is shown; in a pipe the whole answer, as the service gave it.
+    """
+    return service.ask("GET", path, query=fields)
+
+
+@click.command("list")
+@with_path(Operation.LIST)
+def list_(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """List the names below a path.
+
+    after=NAME and limit=NUMBER ask for a part of them.
+    """
+    return service.ask("GET", path, query={**fields, "list": "true"})
+
+
+@click.command("write")
+@with_path(Operation.WRITE)
+def write(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    r"""Write fields to a path.
+
+    NAME=@FILE takes a value from a file, NAME=- from standard input, both without the line end behind it; a name that
+    comes again makes a list. A lone - is a JSON object of all fields on standard input, @FILE one in a file. NAME=\@…
+    is a value that begins with @. Secrets belong into files or standard input: others on the machine see words.
+    """
+    return service.write(path, fields)
+
+
+@click.command("patch")
+@with_path(Operation.WRITE)
+def patch(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Change fields of what is at a path.
+
+    As write, which leaves the other fields of configurations and roles as they are; but what is not there is not made.
+    The token needs read and update at the path.
+    """
+    evolve(service, wrap_ttl="").read(path)
+    return service.write(path, fields)
+
+
+@click.command("delete")
+@with_path(Operation.DELETE)
+def delete(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Delete what is at a path.
+
+    Fields go into the query.
+    """
+    return service.ask("DELETE", path, query=fields)
+
+
+def _asked(request: Request, service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return request(service, path, fields)
+    except ServiceRefused as refusal:
+        if refusal.status == 404 and not refusal.errors:
+            raise Failed(printable(f"nothing is at {path}")) from None
+        raise
+
+
+def _show_help(service: Service, path: str, output: Output) -> None:
+    with told():
+        answer = service.read(path, help="1")
+    output.text(str(answer.get("help") or ""), answer)
+
+
+def _warn_of_secrets(path: str, operation: Operation, names: frozenset[str]) -> None:
+    """Tell of secrets that whoever lists processes or reads the shell's history sees."""
+    fields = fields_at(path, operation)
+    for name in sorted(name for name in names if name in fields and is_secret(fields[name])):
+        click.echo(f"warning: {name} is a secret, and others see these words: use {name}=- or {name}=@FILE", err=True)
+
+
+def _show(answer: Mapping[str, Any], field: str, output: Output) -> None:
+    for warning in answer.get("warnings") or ():
+        click.echo(printable(f"warning: {warning}"), err=True)
+    if field:
+        click.echo(_value(answer, field))
+    elif not answer:
+        output.note("done")
+    elif output.format is Format.JSON:
+        output.record(answer)
+    else:
+        _show_to_person(answer, output)
+
+
+def _value(answer: Mapping[str, Any], field: str) -> str:
+    """One value, as it is: a text raw, anything else as JSON."""
+    for part in (answer.get("data"), answer.get("auth"), answer.get("wrap_info"), answer):
+        if isinstance(part, Mapping) and part.get(field) is not None:
+            value = part[field]
+            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    raise Failed(printable(f"the answer has no {field}"))
+
+
+def _show_to_person(answer: Mapping[str, Any], output: Output) -> None:
+    part = answer.get("wrap_info") or answer.get("auth") or answer.get("data")
+    members = dict(part) if part else {name: value for name, value in answer.items() if name not in ENVELOPE}
+    keys = members.get("keys")
+    if isinstance(keys, list):
+        _show_keys(keys, members.get("key_info") or {}, output)
+        return
+    if answer.get("lease_id"):
+        members |= {name: answer[name] for name in LEASE if name in answer}
+    if members:
+        output.record(members)
+
+
+def _show_keys(keys: list[str], info: Mapping[str, Mapping[str, Any]], output: Output) -> None:
+    """Names alone, or beside what the list says of each."""
+    if not info:
+        click.echo(printable("\n".join(map(str, keys))))
+        return
+    columns = dict.fromkeys(name for about in info.values() for name in about)
+    output.rows([{"key": key, **info.get(key, {})} for key in keys], ("key", *columns))

@@ -1,0 +1,94 @@
+"""Fields of a request as words of a command line: `name=value`, `name=@FILE`, `name=-`, `-` and `@FILE`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from attrs import define
+
+from ..terminal import Failed
+
+STDIN: Final = "-"
+FILE: Final = "@"
+ESCAPE: Final = "\\"
+LONGEST: Final = 1 << 22
+"""Characters of a file or of standard input."""
+
+
+@define
+class Words:
+    """The fields that words give. `shown` are the names whose values the command line itself holds."""
+
+    fields: dict[str, Any]
+    shown: frozenset[str]
+
+    @classmethod
+    def read(cls, words: Iterable[str]) -> Words:
+        """What words give; a name that comes again makes a list. Errors repeat names, never values.
+
+        Raises `click.UsageError` for a word that is none of these, and `Failed` if a file cannot be read.
+        """
+        fields: dict[str, Any] = {}
+        shown: set[str] = set()
+        given: set[str] = set()
+        stdin = _once()
+        for word in words:
+            name, is_field, value = word.partition("=")
+            if word == STDIN or (word.startswith(FILE) and not is_field):
+                fields |= _object(next(stdin) if word == STDIN else _content(word[1:]))
+                continue
+            if not is_field or not name:
+                raise click.UsageError("fields are NAME=VALUE, NAME=@FILE, NAME=-, or - for a JSON object")
+            if value == STDIN:
+                value = next(stdin)
+            elif value.startswith(FILE):
+                value = _content(value[1:])
+            else:
+                shown.add(name)
+                value = value[1:] if value.startswith((ESCAPE + FILE, ESCAPE + STDIN)) else value
+            fields[name] = [*_list(fields[name]), value] if name in given else value
+            given.add(name)
+        return cls(fields, frozenset(shown))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _once() -> Iterator[str]:
+    """Standard input, once."""
+    if sys.stdin.isatty():
+        yield click.prompt("value", hide_input=True, prompt_suffix=": ", err=True)
+    else:
+        yield _bounded(sys.stdin.read(LONGEST + 1), "standard input")
+    raise click.UsageError("standard input is read once")
+
+
+def _content(name: str) -> str:
+    try:
+        with Path(name).open(encoding="utf-8") as file:
+            return _bounded(file.read(LONGEST + 1), name)
+    except (OSError, UnicodeError) as error:
+        raise Failed(f"{name} cannot be read ({type(error).__name__})") from None
+
+
+def _bounded(text: str, name: str) -> str:
+    """A text without the line end that editors and `echo` leave after it."""
+    if len(text) > LONGEST:
+        raise Failed(f"{name} is longer than {LONGEST} characters")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Failed("what stands for all fields must be a JSON object")
+    return found
