@@ -15,6 +15,7 @@ import pytest
 
 from cloudid_core.health import HealthProblem
 from cloudid_core.metrics import METRICS, Kind
+from tests.waiting import PATIENCE
 
 FOLDER: Final = Path(__file__).parents[2] / "deploy/monitoring"
 RULES: Final = FOLDER / "alerts.yml"
