@@ -13,6 +13,8 @@ PEOPLE: Final = 5
 """How many change one entry at the same time."""
 
 STEPS: Final = 20
+CROWD: Final = 300
+"""Commits at once: more than a transaction of any known engine takes."""
 
 
 async def value_at(key: str) -> bytes | None:
@@ -238,6 +240,44 @@ async def a_commit_is_seen_whole() -> None:
     await gather([write(), list_all(), read_all()])
 
 
+async def of_commits_at_once_that_expect_and_put_one_key_one_is_written() -> None:
+    """They come in one turn, so that a store which writes several together has them in one group; as those below do."""
+    key = await fresh_prefix() + "a"
+    for version in (ABSENT, await Commit({}, {key + "b": b""})):
+        name = key + "b" * bool(version)
+        refused = await gather([is_refused({name: version}, {name: b"%d" % number}) for number in range(PEOPLE)])
+        expect("how many commits that expect and put one key are written", refused.count(False), 1)
+        expect("the value of that key", await value_at(name), b"%d" % refused.index(False))
+
+
+async def of_crossing_absences_at_once_one_is_written() -> None:
+    """Each rests on the absence of what the other makes."""
+    x, y = [await fresh_prefix() + name for name in "xy"]
+    refused = await gather([is_refused({x: ABSENT}, {y: b""}), is_refused({y: ABSENT}, {x: b""})])
+    expect("how many of two crossing creations are written", refused.count(False), 1)
+
+
+async def one_key_is_put_twice_at_once() -> None:
+    """Both are written, one after the other: the later one's version and value stay."""
+    key = await fresh_prefix() + "a"
+
+    async def put(value: bytes) -> tuple[int, bytes]:
+        return await Commit({}, {key: value}), value
+
+    versions = await gather([put(b"1"), put(b"2")])
+    entry = await ReadEntry(key)
+    expect("how many versions two puts of one key have", len({version for version, _ in versions}), 2)
+    expect("what is left of two puts of one key", entry and (entry.version, entry.value), max(versions))
+
+
+async def more_commits_come_at_once_than_one_group_holds() -> None:
+    prefix = await fresh_prefix()
+    names = tuple(f"{prefix}{number:03}" for number in range(CROWD))
+    refused = await gather([is_refused({name: ABSENT}, {name: b""}) for name in names])
+    expect("how many commits of a crowd are refused", sum(refused), 0)
+    expect("what a crowd has written", await ListKeys(prefix, "", CROWD), names)
+
+
 STORE_CHECKS: Final[tuple[Check, ...]] = (
     *checks_of(
         an_entry_that_was_never_put_is_absent,
@@ -256,5 +296,14 @@ STORE_CHECKS: Final[tuple[Check, ...]] = (
         a_commit_that_writes_nothing_still_expects,
         waits=False,
     ),
-    *checks_of(no_update_is_lost, commits_fail_one_by_one, a_commit_is_seen_whole, waits=True),
+    *checks_of(
+        no_update_is_lost,
+        commits_fail_one_by_one,
+        a_commit_is_seen_whole,
+        of_commits_at_once_that_expect_and_put_one_key_one_is_written,
+        of_crossing_absences_at_once_one_is_written,
+        one_key_is_put_twice_at_once,
+        more_commits_come_at_once_than_one_group_holds,
+        waits=True,
+    ),
 )

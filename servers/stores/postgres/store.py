@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -22,9 +22,10 @@ from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
 from ...runtime import Runtime
 from ..batches import Batches, Ticket
+from ..groups import CommitTicket, Mismatches, fail, independent, without_conflicts
 from . import schema, statements
 from .address import Address
-from .batch import CommitTicket, Mismatches, independent, parameters_of, without_conflicts
+from .batch import LIMITS, parameters_of
 from .connection import ConnectionLost, StatementFailed
 from .connector import Connector
 from .session import ANSWER_SECONDS, READ_ONLY, Session, prepare
@@ -193,7 +194,7 @@ class PostgresStore:
     # Writing
 
     async def _write_batch(self, batch: Sequence[CommitTicket]) -> Sequence[CommitTicket]:
-        now, later = independent(batch)
+        now, later = independent(batch, LIMITS)
         await self._write_together(now)
         return later
 
@@ -213,10 +214,10 @@ class PostgresStore:
                     for ticket in tickets:
                         await self._write_together([ticket])
                 else:
-                    _fail(tickets, StoreFailed(f"the database refused a commit: {failure}"))
+                    fail(tickets, StoreFailed(f"the database refused a commit: {failure}"))
                 return
             except (StoreFailed, OutcomeUnknown) as failure:
-                _fail(tickets, failure)
+                fail(tickets, failure)
                 return
             if isinstance(answer, int):
                 for place, ticket in enumerate(tickets):
@@ -226,7 +227,7 @@ class PostgresStore:
                 losses += 1
             else:
                 tickets = without_conflicts(tickets, answer)
-        _fail(tickets, StoreFailed("other commits, or losses of the connection, kept coming"))
+        fail(tickets, StoreFailed("other commits, or losses of the connection, kept coming"))
 
     async def _send(self, tickets: Sequence[CommitTicket]) -> int | Mismatches | None:
         """The first version, or what does not hold; `None` when nothing was written and it can be sent again.
@@ -297,9 +298,3 @@ def _can_be_stored(key: str) -> bool:
     except UnicodeError:
         return False
     return "\0" not in key
-
-
-def _fail(tickets: Iterable[CommitTicket], failure: StoreFailed | OutcomeUnknown) -> None:
-    """Each caller gets a failure of its own: exceptions collect the places that they pass."""
-    for ticket in tickets:
-        ticket.settle(type(failure)(str(failure)))

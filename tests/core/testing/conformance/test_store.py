@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from cloudid_core.effects import ABSENT, Entry
-from cloudid_core.errors import Conflict
+from cloudid_core.errors import Conflict, StoreFailed
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import NotConforming, World
 from cloudid_core.testing.conformance.check import Check
@@ -218,6 +218,59 @@ def test_a_torn_commit_is_noticed(wrong: type[World]) -> None:
             wrong(seed).perform(check())
 
 
+class JudgedTogether(World):
+    """A host that judges what commits at once expect before it writes any of them."""
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        await super().commit(expects, {}, ())
+        return await super().commit({}, puts, deletes)
+
+
+class OneVersionForAll(World):
+    """A host whose commits at once get the version of the last of them."""
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        await super().commit(expects, puts, deletes)
+        await super().commit({}, {}, ())
+        return self.store.revision
+
+
+class Small(World):
+    """A host that takes no more than a hundred commits at once."""
+
+    coming = 0
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        self.coming += 1
+        try:
+            if self.coming > 100:
+                raise StoreFailed("too many operations")
+            await super().commit({}, {}, ())
+            return await super().commit(expects, puts, deletes)
+        finally:
+            self.coming -= 1
+
+
+GROUPS = [
+    (JudgedTogether, "of_commits_at_once_that_expect_and_put_one_key_one_is_written"),
+    (JudgedTogether, "of_crossing_absences_at_once_one_is_written"),
+    (OneVersionForAll, "one_key_is_put_twice_at_once"),
+    (Small, "more_commits_come_at_once_than_one_group_holds"),
+]
+
+
+@pytest.mark.parametrize("wrong, name", GROUPS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_group_of_commits_that_are_not_independent_is_noticed(wrong: type[World], name: str) -> None:
+    (check,) = (check for check in STORE_CHECKS if check.name == name)
+
+    def hold() -> None:
+        for seed in range(10):
+            wrong(seed).perform(check())
+
+    with pytest.raises((NotConforming, StoreFailed)):
+        hold()
+
+
 NOTICED = [
     (Haunted, "an_entry_that_was_never_put_is_absent"),
     (Forgetful, "what_was_put_is_read"),
@@ -258,4 +311,6 @@ def test_a_wrong_store_is_noticed(wrong: type[MemoryStore], name: str) -> None:
 
 
 def test_every_check_notices_something() -> None:
-    assert {TORN, *(name for _, name in NOTICED)} == {check.name for check in STORE_CHECKS}
+    assert {TORN, *(name for _, name in GROUPS), *(name for _, name in NOTICED)} == {
+        check.name for check in STORE_CHECKS
+    }
