@@ -27,6 +27,9 @@ LIST: Final[Json] = {
     "description": "Asks for the list.",
     "schema": {"type": "string", "enum": ["true"]},
 }
+SEGMENT: Final = "^[!-.0-~]+$"
+"""Printable ASCII without a slash: no name has anything else."""
+
 _CAPTURE: Final = re.compile(r"[:*]([a-z_]+)")
 
 
@@ -42,7 +45,7 @@ def shown_path(route: Route, table: RouteTable) -> str:
 def parameters_in(path: str) -> list[Json]:
     """The parameters that a path captures."""
     return [
-        {"name": name, "in": "path", "required": True, "schema": {**schemas.TEXT, "minLength": 1}}
+        {"name": name, "in": "path", "required": True, "schema": {**schemas.TEXT, "pattern": SEGMENT}}
         for name in re.findall(r"{([a-z_]+)}", path)
     ]
 
@@ -111,9 +114,9 @@ def _responses(route: Route, has_mount: bool) -> Iterator[tuple[str, Json]]:
     statuses = {*EVERYWHERE, *(code.status for code in answers.refusals)}
     if not route.public:
         statuses |= PRIVATE
-    if route.operation is Operation.READ and re.search(r"[:*]", route.path):
+    if route.operation is Operation.LIST:
         statuses.add(404)
-    if not has_mount or "*" in route.path or ":" in route.path:
+    if not has_mount or re.search(r"[:*]", route.path):
         statuses |= {404, 405}
     for status in sorted(statuses):
         yield str(status), {"$ref": f"#/components/responses/Refused{status}"}

@@ -38,7 +38,7 @@ WRAP_TTL: Final[Json] = {
     "name": "X-Vault-Wrap-TTL",
     "in": "header",
     "description": "For how long the answer is kept under a token, which is answered in its place.",
-    "schema": {"type": "string"},
+    "schema": {"type": "string", "pattern": "^[0-9]{1,5}[sm]?$"},
 }
 REFUSED: Final[Schema] = {"$ref": "#/components/schemas/Refusal"}
 NOT_HERE: Final = schemas.members(errors=schemas.LIST)

@@ -35,7 +35,7 @@ PLAIN: Final = "plain"
 COPIED: Final = "copied"
 CHOSEN: Final = "chosen"
 DONE: Final = Answers(nothing=True)
-KEYS: Final = Answers(data=schemas.members(keys=schemas.LIST), refusals=(Code.NOT_FOUND,))
+KEYS: Final = Answers(data=schemas.members(keys=schemas.LIST))
 LEFT: Final = schemas.members(left=schemas.INTEGER, reasons=schemas.LIST, path=schemas.TEXT)
 """The `data` of an answer before all is done: `path` tells the state."""
 PROVIDER: Final = (Code.PROVIDER_REFUSED,)
