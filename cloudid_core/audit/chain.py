@@ -67,7 +67,7 @@ def is_ours(device: Device, first_line: bytes) -> bool:
     """Whether the first line of a file was signed by this device, or by another one of its installation."""
     try:
         first = _decode_first(first_line)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False
     origin = device.origin_of(first.chain.id, first.key)
     is_known = first.key == device.public_key or (origin and hmac.compare_digest(origin, first.origin))

@@ -190,7 +190,7 @@ class File:
         for line in reversed(lines):
             try:
                 place = _decode(line).chain
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 continue
             return Head(place.id, place.number, sha256(line).hexdigest())
         return None

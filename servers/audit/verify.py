@@ -84,7 +84,7 @@ class Verifier:
             where, text = f"{name}:{number}", raw.removesuffix(b"\n")
             try:
                 line = _decode(text)
-            except (msgspec.DecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 self.report.notes.append(Finding(where, "no entry: what a failed write left, or added by hand"))
                 continue
             self.report.lines += 1
@@ -163,7 +163,7 @@ class Verifier:
     def _compare(self, where: str, text: bytes) -> None:
         try:
             line = _decode(text)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             self._note(where, "no checkpoint")
             return
         if line.type != CHECKPOINT or self._begins_a_file(text, line):

@@ -148,6 +148,7 @@ MADE_ANEW = first_line(device(Path("a"), installation="7c", key="8d"))
         first_line(device(Path("a"))).replace(b"host:1", b"host:2"),
         first_line(device(Path("a")))[:-1],
         b'{"a":' * 5000 + b"\n",
+        first_line(device(Path("a"))).replace(b'"id":"c"', b'"id":"\xff"'),
         b"\0" * 100_000,
     ],
 )
@@ -185,6 +186,22 @@ def test_a_file_is_gone_on_with_that_any_device_of_this_installation_began(
 
     on(runtime, scenario)
     assert path.stat().st_mode & 0o777 == 0o666
+
+
+@pytest.mark.parametrize("damaged", [b'{"chain":{"id":"\xff"}}\n', b'{"a":' * 5000 + b"\n"])
+def test_a_file_whose_last_line_cannot_be_read_is_gone_on_with(runtime: str, damaged: bytes, tmp_path: Path) -> None:
+    """The line before it is the head that the next chain follows."""
+    path = tmp_path / "audit.log"
+    path.write_bytes(first_line(device(Path("a"))) + damaged)
+
+    async def scenario(host: Host) -> None:
+        file = File(device(path), host)
+        head = file.open()
+        assert head is not None
+        assert (head.id, head.number) == ("c", 1)
+        file.close()
+
+    on(runtime, scenario)
 
 
 def test_a_device_of_an_earlier_version_goes_on_with_its_file(runtime: str, tmp_path: Path) -> None:

@@ -74,6 +74,21 @@ def test_a_cut_off_end_is_found(count: int) -> None:
     assert judged(log()[:-count]).problems
 
 
+@pytest.mark.parametrize("place", range(9))
+def test_a_line_that_a_disk_made_unreadable_is_told_wherever_it_is(place: int) -> None:
+    """Bytes that are no UTF-8, in a text that the verifier reads."""
+    lines = log()
+    lines[place] = lines[place].replace(b'"id":"c1"', b'"id":"\xff1"')
+    report = judged(lines)
+    assert [note.where for note in report.notes] == [f"a.log:{place + 1}"]
+    assert report.problems
+
+
+def test_a_checkpoint_kept_elsewhere_that_cannot_be_read_is_noted() -> None:
+    report = judged(log(), checkpoints=[("kept", [b'{"chain":{"id":"\xff"}}\n'])])
+    assert [str(note) for note in report.notes] == ["kept:1: no checkpoint"]
+
+
 def test_a_repeated_line_is_found() -> None:
     lines = log()
     assert judged([*lines[:4], lines[3], *lines[4:]]).problems
