@@ -77,5 +77,5 @@ def read(response: HttpResponse) -> PlatformToken:
     try:
         answer = json.loads(response.body)
         return PlatformToken(Secret(str(answer["access_token"])), float(answer["expires_on"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise PlatformTokenUnavailable("the platform's answer is malformed") from None

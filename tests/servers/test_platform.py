@@ -43,6 +43,8 @@ def test_the_expiry_may_be_a_number_or_a_text(expires_on: bytes) -> None:
         HttpResponse(200, {}, b'{"access_token": "t"}'),
         HttpResponse(200, {}, b'{"access_token": "t", "expires_on": "soon"}'),
         HttpResponse(200, {}, b'{"access_token": "t", "expires_on": null}'),
+        HttpResponse(200, {}, b'{"access_token": "t", "expires_on": 1' + b"0" * 400 + b"}"),
+        HttpResponse(200, {}, b"[" * 100_000),
     ],
 )
 def test_anything_else_is_no_token(response: HttpResponse) -> None:
