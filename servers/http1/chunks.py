@@ -22,9 +22,12 @@ PADDING_LIMIT: Final = 16 * 1024
 MOST_CHUNKS: Final = 2048
 """To read one takes as long as to copy some thousand bytes, however short it is."""
 
-_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]+)(?:;[\t\x20-\x7e\x80-\xff]*)?")
-_BEGUN_SIZE_LINE: Final = re.compile(rb"[0-9A-Fa-f]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r?")
-_TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,20})(?:;[\t\x20-\x7e\x80-\xff]*)?")
+_BEGUN_SIZE_LINE: Final = re.compile(rb"[0-9A-Fa-f]{0,20}(?:;[\t\x20-\x7e\x80-\xff]*)?\r?")
+_FRAMING: Final = rb"(?i:content-length|transfer-encoding):"
+"""Means nothing behind a body, and another reader may believe it (RFC 9110, section 6.5.1)."""
+
+_TRAILERS: Final = re.compile(rb"(?:(?!%s)[!#$%%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)+\r\n" % _FRAMING)
 
 
 class Chunks:

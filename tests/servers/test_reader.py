@@ -272,6 +272,9 @@ chunk_parts = st.lists(
 
 @given(chunk_parts.map(b"".join))
 @example(b"3;a=b\r\nabc\r\n0\r\nx: 1\r\n\r\n")
+@example(b"%s3\r\nabc\r\n0\r\n\r\n" % (b"0" * 20))
+@example(b"0\r\nContent-Length: -5\r\n\r\n")
+@example(b"0\r\nx: 1\r\ntransfer-encoding: gzip\r\n\r\n")
 def test_what_is_accepted_in_chunks_h11_accepts_too(stream: bytes) -> None:
     """With the same body."""
     found = chunks_of(stream)
@@ -283,6 +286,14 @@ def test_what_is_accepted_in_chunks_h11_accepts_too(stream: bytes) -> None:
             if isinstance(event, h11.Data):
                 body += event.data
         assert body == found
+
+
+@pytest.mark.parametrize("name", [b"Content-Length", b"content-length", b"Transfer-Encoding"])
+def test_a_trailer_that_would_frame_the_body_is_refused(name: bytes) -> None:
+    """Its value does not matter: another reader may believe it."""
+    assert chunks_of(b"0\r\n%s-Note: 0\r\n\r\n" % name) == b""
+    assert chunks_of(b"0\r\n%s: 0\r\n\r\n" % name) is Code.MALFORMED_REQUEST
+    assert chunks_of(b"0\r\nx: 1\r\n%s:chunked\r\n\r\n" % name) is Code.MALFORMED_REQUEST
 
 
 def test_the_padding_of_chunks_is_bounded() -> None:
