@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.context import Due
 from cloudid_core.effects import CallProvider, Effect, Failure, Program, Sleep, Together, Within
 from cloudid_core.leases.record import Lease
 from cloudid_core.mounts.table import mount_table
@@ -112,7 +113,7 @@ def engine_with_leases() -> SecretsEngine:
             ends_at=engine.clock + 86_400,
             due_at=engine.clock + 86_400,
         )
-        records |= {lease.key: lease, keys.mount_lease(mount.id, lease.id): ""}
+        records |= {lease.key: lease, keys.mount_lease(mount.id, lease.id): Due()}
     put(engine, records)
     return engine
 
@@ -136,7 +137,7 @@ def engine_with_roles() -> SecretsEngine:
     engine = configured_engine()
     mounts = engine.perform(mount_table(engine.context.records)).record.mounts
     mount_id = next(each.id for each in mounts if each.path == "cloud")
-    put(engine, {keys.role(mount_id, f"role-{number:06}"): "" for number in range(100_000)})
+    put(engine, {keys.role(mount_id, f"role-{number:06}"): Due() for number in range(100_000)})
     return engine
 
 
