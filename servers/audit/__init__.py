@@ -1,10 +1,12 @@
-"""Audit devices of a server, and the verifier of what they wrote (`python -m cloudid_servers.audit verify FILE`)."""
+"""Audit devices of a server, the verifier of what they wrote, and what a token did by it."""
 
 from .devices import Devices, Report
 from .files import make_folder
+from .trace import Trace
 
 __all__ = [
     "Devices",
     "Report",
+    "Trace",
     "make_folder",
 ]

@@ -79,6 +79,7 @@ COMMANDS: Final = (
         "copy_store",
     ),
     Listed(OPERATE, "audit", "Verify audit logs, offline", "audit.program", "audit"),
+    Listed(OPERATE, "trace", "Show what a token did, out of audit logs", "cli.trace", "trace"),
     Listed(OPERATE, "revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke", "revoke"),
     Listed(OPERATE, "roles", "Test roles, on a server or without one", "role_tests.program", "roles"),
     Listed(USE, "login", "Log in as this machine", "cli.login", "login"),

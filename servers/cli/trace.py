@@ -1,0 +1,68 @@
+"""`cloudid trace`: what a token did, out of audit logs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import click
+
+from ..audit import Trace
+from ..client import Address, Service, ServiceRefused, Unreachable
+from ..terminal import Output, Unusable, printable, with_output
+from .connection import service_of, with_address
+from .words import STDIN
+
+COLUMNS = ("time", "part", "operation", "path", "outcome")
+LONGEST = 1 << 14
+
+
+@click.command("trace")
+@click.argument("token", metavar="TOKEN|ACCESSOR")
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
+@click.option("--device", "devices", multiple=True, metavar="NAME", help="Whose logs these are. Default: all devices.")
+@with_address
+@with_output()
+def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Address, output: Output) -> None:
+    """Show what a token did, out of audit logs.
+
+    LOG: files of audit devices, in any order. A lone - in place of the token reads it from standard input, where no
+    list of processes shows it. Logs show tokens as keyed hashes: the service is asked for these, which needs update and
+    sudo at sys/audit-hash/NAME, and read and sudo at sys/audit without --device. What logs show in clear, or a hash out
+    of a log in place of the token, is found without the service. `part`: the token was the caller, was issued, or was
+    named in a field.
+    """
+    sought = (sys.stdin.read(LONGEST) if token == STDIN else token).strip()
+    if not sought:
+        raise click.UsageError("the token is empty")
+    hashes, failure = _hashes(service_of(address), sought, devices)
+    found = Trace({sought, *hashes})
+    for name in logs:
+        try:
+            with Path(name).open("rb") as lines:
+                found.read(lines)
+        except OSError as error:
+            raise Unusable(f"{name} cannot be read: {error.strerror}") from None
+    if failure and found.sees_hashes:
+        click.echo(printable(f"warning: hashes in the logs were not looked for: {failure}"), err=True)
+    if found.unread:
+        click.echo(f"warning: {found.unread} of {found.lines} lines are no entries", err=True)
+    output.rows([attrs.asdict(step) for step in found.steps], COLUMNS)
+    output.note(f"{len(found.steps)} requests in {found.lines} lines")
+
+
+def _hashes(service: Service, text: str, devices: Sequence[str]) -> tuple[list[str], str]:
+    """What stands for a text in the logs of these devices or of all, and why not all of it is known."""
+    found: list[str] = []
+    try:
+        for device in devices or _devices(service):
+            found.append(str(service.write(f"sys/audit-hash/{device}", {"input": text})["data"]["hash"]))
+    except (ServiceRefused, Unreachable, KeyError, TypeError) as error:
+        return found, str(error) or type(error).__name__
+    return found, "" if found else "the service has no audit device"
+
+
+def _devices(service: Service) -> Iterator[str]:
+    yield from (name.strip("/") for name in service.read("sys/audit")["data"])
