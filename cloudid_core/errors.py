@@ -107,6 +107,8 @@ class Code(Enum):
     BOUND_GROUP_MISMATCH = 403, "no group is allowed by the role"
     BOUND_SUBSCRIPTION_MISMATCH = 403, "the subscription is not allowed by the role"
     BOUND_RESOURCE_GROUP_MISMATCH = 403, "the resource group is not allowed by the role"
+    BOUND_IDENTITY_MISMATCH = 403, "the user-assigned identity is not allowed by the role, or the jwt names none"
+    BOUND_VM_ID_MISMATCH = 403, "the vmId of the virtual machine is not allowed by the role"
     BOUND_LOCATION_MISMATCH = 403, "the location is not allowed by the role"
     BOUND_SCALE_SET_MISMATCH = 403, "the scale set is not allowed by the role"
     MACHINE_REQUIRED = 400, 'the role binds machines: "subscription_id" and "resource_group_name" are required'

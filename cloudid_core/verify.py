@@ -100,7 +100,7 @@ class NeedsFacts:
 
     identity: Identity
     machine: bool
-    """Location, scale set and identities of the machine `identity.machine_id` are needed."""
+    """Location, scale set, `vmId` and identities of the machine `identity.machine_id` are needed."""
     groups: bool
     """The groups of the principal are needed: it is in more than the token can carry."""
 
@@ -145,6 +145,8 @@ class Verifier:
         keys: bytes | str | Mapping[str, Any],
         bound_service_principal_ids: Iterable[str] = (),
         bound_group_ids: Iterable[str] = (),
+        bound_identity_ids: Iterable[str] = (),
+        bound_vm_ids: Iterable[str] = (),
         bound_locations: Iterable[str] = (),
         bound_subscription_ids: Iterable[str] = (),
         bound_resource_groups: Iterable[str] = (),
@@ -164,6 +166,8 @@ class Verifier:
             max_jwt_exp,
             bound_service_principal_ids=bound_service_principal_ids,
             bound_group_ids=bound_group_ids,
+            bound_identity_ids=bound_identity_ids,
+            bound_vm_ids=bound_vm_ids,
             bound_locations=bound_locations,
             bound_subscription_ids=bound_subscription_ids,
             bound_resource_groups=bound_resource_groups,

@@ -20,10 +20,12 @@ from .minting import PRINCIPAL, RESOURCE_GROUP, SUBSCRIPTION, VM, new_caches, sa
 LISTS: Final = (
     "bound_service_principal_ids",
     "bound_group_ids",
+    "bound_identity_ids",
     "bound_locations",
     "bound_subscription_ids",
     "bound_resource_groups",
     "bound_scale_sets",
+    "bound_vm_ids",
 )
 
 
@@ -41,7 +43,11 @@ def form(**changes: str) -> LoginForm:
 
 
 def machine(
-    principals: tuple[str, ...] = (PRINCIPAL,), at: str = "West US 2", scale_set: str = "", named: str = VM
+    principals: tuple[str, ...] = (PRINCIPAL,),
+    at: str = "West US 2",
+    scale_set: str = "",
+    named: str = VM,
+    vm_id: str = "",
 ) -> Machine:
     """What the provider says of a machine, in the shape that its adapter gives it."""
     return Machine(
@@ -49,6 +55,7 @@ def machine(
         location=fold_location(at),
         principals=frozenset(principal.lower() for principal in principals),
         scale_set=scale_set,
+        vm_id=vm_id,
     )
 
 

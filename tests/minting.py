@@ -36,6 +36,7 @@ def machine_id(kind: str, name: str, group: str = RESOURCE_GROUP, subscription: 
 VM: Final = machine_id("Microsoft.Compute/virtualMachines", "web")
 SCALE_SET: Final = machine_id("Microsoft.Compute/virtualMachineScaleSets", "fleet")
 SITE: Final = machine_id("Microsoft.Web/sites", "shop")
+VM_ID: Final = "f0f0f0f0-0000-4000-8000-00000000000a"
 IDENTITY: Final = machine_id("Microsoft.ManagedIdentity/userAssignedIdentities", "worker", "identities")
 
 

@@ -89,6 +89,12 @@ BOUNDS: Final = (
         known_value=sorted,
     ),
     Bound(
+        name="bound_identity_ids",
+        code=Code.BOUND_IDENTITY_MISMATCH,
+        signed=lambda claims, ids: fold(claims.identity) in ids,  # a role holds whole ids, and what equals one is one
+        signed_value=lambda claims: claims.identity or None,
+    ),
+    Bound(
         name="bound_subscription_ids",
         code=Code.BOUND_SUBSCRIPTION_MISMATCH,
         about_machine=True,
@@ -118,6 +124,14 @@ BOUNDS: Final = (
         known=lambda machine, places: machine.location in places,
         known_value=lambda machine: machine.location,
         reads=lambda entries: frozenset(map(fold_location, entries)) or None,
+    ),
+    Bound(
+        name="bound_vm_ids",
+        code=Code.BOUND_VM_ID_MISMATCH,
+        about_machine=True,
+        signed=lambda machine, ids: None if machine.collection.is_virtual_machine else False,
+        known=lambda machine, ids: machine.vm_id in ids,
+        known_value=lambda machine: machine.vm_id or None,
     ),
 )
 """In the order of a login and of explanations. Of the principal and of the machine those come first that a token always

@@ -156,6 +156,10 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     """One of `TOKEN_TYPES`."""
     machine: NamedMachine | None = None
     other: OtherClaim | None = None
+    identity: str = ""
+    """The user-assigned identity that got the token: what `xms_mirid` says beside a machine or of such an identity, as
+    it was written. Empty: the machine's own identity, or the token does not say.
+    """
 
 
 def read(payload: bytes, caches: JwtCaches) -> Claims:
@@ -171,7 +175,7 @@ def read(payload: bytes, caches: JwtCaches) -> Claims:
     except (ValueError, RecursionError):
         raise Refused(Code.JWT_MALFORMED) from None
     groups = _groups(bytes(said.groups), caches)
-    machine, other = _machine(said, caches)
+    machine, other, identity = _machine(said, caches)
     return Claims(
         intern(said.iss),
         said.aud if isinstance(said.aud, tuple) else (intern(said.aud),),
@@ -185,6 +189,7 @@ def read(payload: bytes, caches: JwtCaches) -> Claims:
         said.token_type,
         machine,
         other,
+        identity,
     )
 
 
@@ -205,18 +210,22 @@ def _groups(raw: bytes, caches: JwtCaches) -> frozenset[str] | None:
     return groups
 
 
-def _machine(said: _Payload, caches: JwtCaches) -> tuple[NamedMachine | None, OtherClaim | None]:
-    """The machine that the token names, from the one claim that counts; a user-assigned identity is no machine."""
-    claim, text = ("xms_mirid", said.xms_mirid) if said.xms_az_rid is None else ("xms_az_rid", said.xms_az_rid)
+def _machine(said: _Payload, caches: JwtCaches) -> tuple[NamedMachine | None, OtherClaim | None, str]:
+    """The machine that the token names, from the one claim that counts, and its user-assigned identity."""
+    claim, text, identity = "xms_mirid", said.xms_mirid, ""
+    if said.xms_az_rid is not None:
+        claim, text, identity = "xms_az_rid", said.xms_az_rid, intern(said.xms_mirid or "")
     if text is None:
-        return None, None
+        return None, None, identity
     head, _, name = text.rpartition("/")
     try:
         collection: Collection = caches.collections.peek(head) or _collection(head, caches)
         folded_name = resource_id.folded_name(name, collection.folded)
     except ValueError:
-        return None, _other(claim, text)
-    return None if collection.is_identity else NamedMachine(collection, name, folded_name), None
+        return None, _other(claim, text), identity
+    if collection.is_identity:
+        return None, None, intern(text) if claim == "xms_mirid" else identity
+    return NamedMachine(collection, name, folded_name), None, identity
 
 
 def _other(claim: str, text: str) -> OtherClaim:

@@ -16,7 +16,9 @@ from .claims import Claims, read
 from .decision import NOT_ASKED, Facts, NotAsked
 from .explanation import Trust
 
-FACTS_RULE: Final = '"facts" must be {"machine": {"location", "principals", "scale_set"} or null, "groups": [] or null}'
+FACTS_RULE: Final = (
+    '"facts" must be {"machine": {"location", "principals", "scale_set", "vm_id"} or null, "groups": [] or null}'
+)
 LIFETIME: Final = 3600
 """Seconds for which claims hold that were given as data without `exp`."""
 
@@ -28,6 +30,8 @@ class GivenMachine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     principals: tuple[str, ...] = ()
     scale_set: str | None = None
     """`None`: it is in none, as `explain` answers it."""
+    vm_id: str | None = None
+    """The `vmId` of a virtual machine."""
 
 
 class GivenFacts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -76,4 +80,5 @@ def _machine(given: GivenMachine, claims: Claims) -> Machine | NotAsked:
         location=fold_location(given.location),
         principals=frozenset(map(fold, given.principals)),
         scale_set=given.scale_set or "",
+        vm_id=fold(given.vm_id or ""),
     )

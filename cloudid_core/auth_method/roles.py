@@ -9,7 +9,19 @@ from attrs import frozen
 
 from ..context import Context
 from ..errors import Code, Problem, Refused
-from ..forms import IDENTIFIERS, SECONDS, Terms, fields_of, schemas, setting, show, shown_members, some_of
+from ..forms import (
+    GUIDS,
+    IDENTIFIERS,
+    IDENTITY_IDS,
+    SECONDS,
+    Terms,
+    fields_of,
+    schemas,
+    setting,
+    show,
+    shown_members,
+    some_of,
+)
 from ..messages import NOTHING, Answer
 from ..mounts import Mount
 from ..routing import Call, capture_name
@@ -28,8 +40,14 @@ class Role(TokenSettings):
         IDENTIFIERS, (), 'Object ids of service principals; `"*"` alone: any of the tenant.'
     )
     bound_group_ids: tuple[str, ...] = setting(IDENTIFIERS, (), "Object ids of groups.")
+    bound_identity_ids: tuple[str, ...] = setting(
+        IDENTITY_IDS, (), "Resource ids of user-assigned identities; what the token's `xms_mirid` says."
+    )
     bound_locations: tuple[str, ...] = setting(IDENTIFIERS, (), "Locations; blanks are ignored.")
     bound_subscription_ids: tuple[str, ...] = setting(IDENTIFIERS, (), "Subscription ids.")
+    bound_vm_ids: tuple[str, ...] = setting(
+        GUIDS, (), "The `vmId` of virtual machines, GUIDs: one that is deleted and made anew has another."
+    )
     bound_resource_groups: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of resource groups.")
     bound_scale_sets: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of scale sets.")
     bound_token_types: tuple[str, ...] = setting(

@@ -24,7 +24,19 @@ from attrs import frozen
 
 from ..clouds import environment_name
 from ..errors import Code, Problem, Refused
-from ..values import LONGEST_LIFE, Schedule, Secret, coercion, duration, fold, guid_as_written, listing, names, network
+from ..values import (
+    LONGEST_LIFE,
+    Schedule,
+    Secret,
+    coercion,
+    duration,
+    fold,
+    guid_as_written,
+    listing,
+    names,
+    network,
+    resource_id,
+)
 from . import schemas
 from .schemas import Schema
 
@@ -181,6 +193,10 @@ TENANT: Final = FieldType("GUID or host name", _or_empty(names.tenant))
 GUID: Final = FieldType("GUID", _or_empty(guid_as_written))
 IDENTIFIER: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)))
 IDENTIFIERS: Final = FieldType("list", lambda raw: tuple(map(names.identifier, listing.comma_list(raw))), list)
+GUIDS: Final = FieldType("list of GUIDs", lambda raw: tuple(map(guid_as_written, listing.comma_list(raw))), list)
+IDENTITY_IDS: Final = FieldType(
+    "list of resource ids", lambda raw: tuple(map(resource_id.user_assigned_identity, listing.comma_list(raw))), list
+)
 TEXTS: Final = FieldType("list", listing.comma_list, list)
 NETWORKS: Final = FieldType("list of CIDR blocks", _networks, list, normal=network.networks)
 SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from ..effects import gather
 from ..errors import Code, ProviderProblem
-from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold_location, parse
+from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold, fold_location, parse
 from .api_versions import api_version
 from .client import Client, get_json, page, refusal_of
 from .responses import nonsense
@@ -29,14 +29,16 @@ class Machine:
     """A machine as the provider knows it: a virtual machine, a uniform scale set, or any resource with identities.
 
     The location is folded; principals are object ids in lower case. `scale_set` is the name of the set that a machine
-    belongs to, or that it is; "" if none. `unread` is the refusal for one of its identities that could not be read:
-    its principal is not among `principals`.
+    belongs to, or that it is; "" if none. `vm_id` is the `vmId` of a virtual machine in lower case, which the platform
+    made and never uses again; "" of anything else. `unread` is the refusal for one of its identities that could not be
+    read: its principal is not among `principals`.
     """
 
     resource_id: ResourceId
     location: str
     principals: frozenset[str]
     scale_set: str = ""
+    vm_id: str = ""
     unread: Code | None = None
 
 
@@ -60,6 +62,7 @@ class _Reference(msgspec.Struct):
 
 class _VirtualMachineProperties(msgspec.Struct, rename="camel"):
     virtual_machine_scale_set: _Reference | None = None
+    vm_id: str | None = None
 
 
 class _VirtualMachine(_Resource):
@@ -108,6 +111,7 @@ def _machine(resource_id: ResourceId, document: _Resource, identities: Sequence[
         location=intern(fold_location(document.location or "")),
         principals=frozenset(found.lower() for found in identities if isinstance(found, str)),
         scale_set=_scale_set(resource_id, document),
+        vm_id=_vm_id(resource_id, document),
         unread=next((found for found in identities if isinstance(found, Code)), None),
     )
 
@@ -160,10 +164,20 @@ async def _look_up_identity(client: Client, name: str) -> str | Code | None:
 def _scale_set(resource_id: ResourceId, document: _Resource) -> str:
     if resource_id.is_a(SCALE_SET):
         return resource_id.name
-    if not (resource_id.is_a(VIRTUAL_MACHINE) and isinstance(document, _VirtualMachine) and document.properties):
-        return ""
-    reference = document.properties.virtual_machine_scale_set
+    properties = _of_virtual_machine(resource_id, document)
+    reference = properties and properties.virtual_machine_scale_set
     return _reference(reference.id, SCALE_SET).name if reference else ""
+
+
+def _vm_id(resource_id: ResourceId, document: _Resource) -> str:
+    properties = _of_virtual_machine(resource_id, document)
+    return fold((properties and properties.vm_id) or "")
+
+
+def _of_virtual_machine(resource_id: ResourceId, document: _Resource) -> _VirtualMachineProperties | None:
+    if not (resource_id.is_a(VIRTUAL_MACHINE) and isinstance(document, _VirtualMachine)):
+        return None
+    return document.properties
 
 
 def _reference(text: str, kind: str) -> ResourceId:

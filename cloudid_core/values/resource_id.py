@@ -107,6 +107,13 @@ def folded_name(name: str, head: str) -> str:
     return fold(name)
 
 
+def user_assigned_identity(raw: object) -> str:
+    """The resource id of a user-assigned identity, as it was written."""
+    if not parse(raw).is_a(USER_ASSIGNED_IDENTITY):
+        raise ValueError(f"must be the resource id of a {USER_ASSIGNED_IDENTITY}")
+    return str(raw)
+
+
 def resource_group(raw: object) -> str:
     """The name of a resource group: 1 to 90 letters and digits of any script, `-`, `_`, `.`, `(` and `)`."""
     if not isinstance(raw, str) or not RESOURCE_GROUP.fullmatch(raw):

@@ -104,6 +104,14 @@ CURES: Final[Mapping[Code, Cure]] = MappingProxyType(
             "The machine is in another resource group.",
             "Add the group to `bound_resource_groups`, or use another role.",
         ),
+        Code.BOUND_IDENTITY_MISMATCH: Cure(
+            "The token was given to the machine's own identity or to another one, or is for an audience of one's own.",
+            "List the identity's resource id, choose the identity: `--client-id`, or bind its principal instead.",
+        ),
+        Code.BOUND_VM_ID_MISMATCH: Cure(
+            "It is another virtual machine, or was deleted and made anew under its name.",
+            "Add what `az vm show --query vmId` says to `bound_vm_ids`, once you know who made it anew.",
+        ),
         Code.BOUND_LOCATION_MISMATCH: Cure(
             "The machine is at another location, or the role's list has a misspelt one.",
             "Add the location as `az account list-locations` spells it to `bound_locations`, or use another role.",

@@ -53,6 +53,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         "bound_subscription_ids",
         "bound_resource_groups",
         "bound_scale_sets",
+        "bound_identity_ids",
+        "bound_vm_ids",
         "token_ttl",
         "token_max_ttl",
         "token_policies",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64decode
 from typing import Any
 
 import pytest
@@ -84,6 +86,73 @@ def test_a_scale_set(admitted: str, other: str) -> None:
     name = named(Installation(), admitted)["scale_set"]
     service = admits("bound_scale_sets", name, admitted, other, "bound_scale_set_mismatch")
     assert refused(service, form(service, named(service, "web"))) == (403, "bound_scale_set_mismatch")
+
+
+def test_machines_with_identities_of_their_own_need_no_principal_listed() -> None:
+    """A bound scale set is enough: the provider says that the machine is in it and carries the token's principal."""
+    service = configured(bound_subscription_ids=[], bound_scale_sets=["Autoscaled"])
+    own = {"kind": "vmss_flexible", "identities": {"system_assigned": True}}
+    sets = {"first": "autoscaled", "second": "autoscaled", "third": "autoscaled2"}
+    made = [
+        service.cloud("POST", "/simulator/machines", {"name": name, "scale_set": scale_set, **own})
+        for name, scale_set in sets.items()
+    ]
+    assert len({one["principals"][0] for one in made}) == 3
+    forms = [form(service, one) for one in made]
+    assert [log_in(service, fields).status for fields in forms] == [200, 200, 403]
+    assert refused(service, forms[2]) == (403, "bound_scale_set_mismatch")
+    other = service.cloud("POST", "/simulator/tokens", {"claims": {**claims_of(forms[0]), "oid": NO_ID, "sub": NO_ID}})
+    assert refused(service, {**forms[0], "jwt": other["token"]}) == (403, "machine_identity_mismatch")
+
+
+def claims_of(fields: dict[str, str]) -> dict[str, Any]:
+    claims: dict[str, Any] = json.loads(urlsafe_b64decode(fields["jwt"].split(".")[1] + "=="))
+    return claims
+
+
+@pytest.mark.contract("auth role: bound_identity_ids")
+def test_a_user_assigned_identity() -> None:
+    """The token names the identity by its resource id. No machine is needed, and the provider is not asked."""
+    service = configured(bound_subscription_ids=[], bound_service_principal_ids="*")
+    for name in ("bearer", "sharer"):
+        assigned = {"system_assigned": False, "user_assigned": ["worker"]}
+        service.cloud("POST", "/simulator/machines", {"name": name, "identities": assigned})
+    (worker,) = [one["resource_id"] for one in service.scene["identities"] if one["name"] == "worker"]
+    service.must("POST", ROLE, {"bound_service_principal_ids": [], "bound_identity_ids": worker.upper()})
+    service.cloud("POST", "/simulator/faults", [{"match": {"family": "arm"}, "times": None, "action": {"status": 503}}])
+    for name in ("bearer", "sharer"):
+        jwt = form(service, named(service, name))["jwt"]
+        assert log_in(service, {"role": "web", "jwt": jwt}).status == 200
+    for other in ("vm-user", "vm-system"):
+        assert refused(service, form(service, named(service, other))) == (403, "bound_identity_mismatch")
+    service.must("POST", ROLE, {"bound_identity_ids": [f"{worker}2", worker[:-1]]})
+    assert refused(service, form(service, named(service, "bearer"))) == (403, "bound_identity_mismatch")
+
+
+@pytest.mark.contract("auth role: bound_vm_ids")
+def test_a_virtual_machine_that_is_made_anew_is_another_one() -> None:
+    """The provider says which machine it is now: a name is used again, and so may an identity be, the id never is."""
+    service = configured()
+    identities = {"system_assigned": False, "user_assigned": ["worker"]}
+    made = service.cloud("POST", "/simulator/machines", {"name": "pet", "identities": identities})
+    vm_id = vm_id_of(service, "pet")
+    service.must("POST", ROLE, {"bound_subscription_ids": [], "bound_vm_ids": vm_id.upper()})
+    assert log_in(service, form(service, made)).status == 200
+    for other in ("web", "fleet-uniform"):
+        assert refused(service, form(service, named(service, other))) == (403, "bound_vm_id_mismatch")
+    service.cloud("DELETE", "/simulator/machines/pet")
+    anew = service.cloud("POST", "/simulator/machines", {"name": "pet", "identities": identities})
+    service.advance(61.0)  # `fact_max_age`
+    assert (anew["resource_id"], anew["principals"]) == (made["resource_id"], made["principals"])
+    assert refused(service, form(service, anew)) == (403, "bound_vm_id_mismatch")
+    service.must("POST", ROLE, {"bound_vm_ids": vm_id_of(service, "pet")})
+    assert log_in(service, form(service, anew)).status == 200
+
+
+def vm_id_of(service: Installation, name: str) -> str:
+    """What the machine's own metadata service says."""
+    shown = service.cloud("GET", f"/machines/{name}/metadata/instance?api-version=2021-02-01")
+    return str(shown["compute"]["vmId"])
 
 
 def test_every_list_that_is_set_must_match() -> None:

@@ -27,6 +27,7 @@ from ..minting import (
     AUDIENCE,
     GROUP,
     HEADER,
+    IDENTITY,
     KEY_ID,
     NOW,
     PRINCIPAL,
@@ -36,6 +37,7 @@ from ..minting import (
     SUBSCRIPTION,
     TENANT,
     VM,
+    VM_ID,
     encode,
     mint,
     mint_raw,
@@ -202,6 +204,11 @@ def test_a_token_may_last_as_long_as_it_is_let() -> None:
         ),
         ({"bound_scale_sets": ["fleet"]}, {"xms_mirid": SCALE_SET}, None),
         ({"bound_scale_sets": ["fleet"]}, {"xms_mirid": SITE}, Code.BOUND_SCALE_SET_MISMATCH),
+        ({"bound_identity_ids": [IDENTITY.upper()]}, {"xms_mirid": IDENTITY}, None),
+        ({"bound_identity_ids": [IDENTITY]}, {"xms_az_rid": VM, "xms_mirid": IDENTITY}, None),
+        ({"bound_identity_ids": [IDENTITY]}, {}, Code.BOUND_IDENTITY_MISMATCH),
+        ({"bound_identity_ids": [IDENTITY]}, {"xms_mirid": None}, Code.BOUND_IDENTITY_MISMATCH),
+        ({"bound_vm_ids": [VM_ID]}, {"xms_mirid": SITE}, Code.BOUND_VM_ID_MISMATCH),
         ({"bound_group_ids": [GROUP]}, {}, None),
         ({"bound_group_ids": [SOMEBODY]}, {}, Code.BOUND_GROUP_MISMATCH),
     ],
@@ -219,7 +226,7 @@ def needs(verdict: Verdict) -> tuple[bool, bool] | None:
     return (verdict.machine, verdict.groups) if isinstance(verdict, NeedsFacts) else None
 
 
-HERE: Final = MachineFacts(location="West Europe", principals=(PRINCIPAL,), scale_set="fleet")
+HERE: Final = MachineFacts(location="West Europe", principals=(PRINCIPAL,), scale_set="fleet", vm_id=VM_ID.upper())
 
 
 @pytest.mark.parametrize(
@@ -245,6 +252,13 @@ def test_where_a_machine_is_the_caller_says(facts: Facts, code: Code | None) -> 
 @pytest.mark.parametrize("name, code", [("Fleet", None), ("other", Code.BOUND_SCALE_SET_MISMATCH)])
 def test_of_which_scale_set_a_machine_is_the_caller_says(name: str, code: Code | None) -> None:
     checked = on_machine(bound_scale_sets=[name])
+    assert needs(verdict_on(checked)) == (True, False)
+    assert code_of(verdict_on(checked, Facts(machine=HERE))) is code
+
+
+@pytest.mark.parametrize("vm_id, code", [(VM_ID, None), (SOMEBODY, Code.BOUND_VM_ID_MISMATCH)])
+def test_which_virtual_machine_it_is_the_caller_says(vm_id: str, code: Code | None) -> None:
+    checked = on_machine(bound_vm_ids=[vm_id])
     assert needs(verdict_on(checked)) == (True, False)
     assert code_of(verdict_on(checked, Facts(machine=HERE))) is code
 

@@ -36,6 +36,11 @@ KINDS: Final = (
 )
 PERSONAL: Final = ("scp", "preferred_username", "upn", "unique_name", "nonce", "at_hash", "c_hash")
 IDENTITY: Final = "Microsoft.ManagedIdentity/userAssignedIdentities"
+IDENTITIES: Final = tuple(
+    f"/subscriptions/{SUBSCRIPTIONS[0]}/resourcegroups/identities/providers/{IDENTITY}/{name}"
+    for name in ("worker", "worker2")
+)
+VM_IDS: Final = ("f0f0f0f0-0000-4000-8000-00000000000a", "f0f0f0f0-0000-4000-8000-00000000000b")
 LISTS: Final = {
     "bound_service_principal_ids": PRINCIPALS,
     "bound_group_ids": GROUP_IDS,
@@ -43,6 +48,8 @@ LISTS: Final = {
     "bound_subscription_ids": SUBSCRIPTIONS,
     "bound_resource_groups": RESOURCE_GROUPS,
     "bound_scale_sets": NAMES,
+    "bound_identity_ids": IDENTITIES,
+    "bound_vm_ids": VM_IDS,
 }
 
 
@@ -59,14 +66,14 @@ def consistent(chance: Random) -> dict[str, Any]:
     subscription, group = chance.choice(SUBSCRIPTIONS), chance.choice(RESOURCE_GROUPS)
     kind, name, scale_set = chance.choice(KINDS), chance.choice(NAMES), chance.choice(NAMES)
     principal, place = chance.choice(PRINCIPALS), chance.choice(LOCATIONS)
-    groups = chance.sample(GROUP_IDS, 2)
+    groups, vm_id = chance.sample(GROUP_IDS, 2), chance.choice(VM_IDS)
     own_id = resource(chance, subscription, group, kind, name)
     claims: dict[str, Any] = {"oid": any_case(chance, principal)}
     if chance.random() < 0.5:
         claims["xms_mirid"] = own_id
     else:
         claims["xms_az_rid"] = own_id
-        claims["xms_mirid"] = resource(chance, subscription, "identities", IDENTITY, "worker")
+        claims["xms_mirid"] = any_case(chance, chance.choice(IDENTITIES))
     if chance.random() < 0.8:
         claims["groups"] = [any_case(chance, group) for group in groups]
     elif chance.random() < 0.8:
@@ -82,6 +89,8 @@ def consistent(chance: Random) -> dict[str, Any]:
         "bound_subscription_ids": subscription,
         "bound_resource_groups": group,
         "bound_scale_sets": scale_set or name,
+        "bound_identity_ids": claims["xms_mirid"] if "xms_az_rid" in claims else IDENTITIES[0],
+        "bound_vm_ids": vm_id,
     }
     role: dict[str, Any] = {listed: [] for listed in LISTS}
     for listed in chance.sample(sorted(LISTS), chance.randint(1, 3)):
@@ -96,6 +105,7 @@ def consistent(chance: Random) -> dict[str, Any]:
         own_name = {"vm_name": name, "vmss_name": scale_set or name, "resource_id": own_id}[asked]
         form[asked] = any_case(chance, own_name)
     machine = {"location": place, "principals": [any_case(chance, principal), GROUP_IDS[0]], "scale_set": scale_set}
+    machine["vm_id"] = vm_id if kind.endswith("virtualMachines") else ""
     cloud = {"machine": machine, "groups": groups}
     return {"claims": claims, "role": role, "form": form, "cloud": cloud, "machine_check": chance.choice(CHECKS)}
 
@@ -106,7 +116,7 @@ CHECKS: Final = ("always", "needed")
 def disturb(chance: Random, login: dict[str, Any]) -> None:
     """Change one thing."""
     claims, role, form, cloud = (login[name] for name in ("claims", "role", "form", "cloud"))
-    match chance.randint(0, 21):
+    match chance.randint(0, 23):
         case 0:
             claims["oid"] = chance.choice(PRINCIPALS)
         case 1:
@@ -138,7 +148,9 @@ def disturb(chance: Random, login: dict[str, Any]) -> None:
             cloud["machine"]["principals"] = chance.sample(PRINCIPALS, chance.randint(0, 1))
         case 13 if cloud["machine"]:
             cloud["machine"]["scale_set"] = chance.choice(("", *NAMES))
-        case 14 | 19:
+        case 22 if cloud["machine"]:
+            cloud["machine"]["vm_id"] = chance.choice(("", *VM_IDS))
+        case 14 | 19 | 23:
             claims.pop("xms_az_rid", None)
             claims.pop("xms_mirid", None)
         case 15:
@@ -209,6 +221,7 @@ def machine_of(machine: dict[str, Any]) -> Machine:
         location=fold_location(machine["location"]),
         principals=frozenset(principal.lower() for principal in machine["principals"]),
         scale_set=machine["scale_set"],
+        vm_id=machine["vm_id"].lower(),
     )
 
 

@@ -57,6 +57,15 @@ def named_machine(claims: Record) -> Record | None:
     }
 
 
+def names_identity(claims: Record, entries: list[str]) -> bool:
+    """Whether `xms_mirid` is one of these ids, and that of a user-assigned identity."""
+    text = claims.get("xms_mirid") or ""
+    pieces = low(text).split("/")
+    is_identity = is_resource_of_a_group(pieces) and len(pieces) == 9
+    is_identity = is_identity and pieces[6:8] == ["microsoft.managedidentity", "userassignedidentities"]
+    return is_identity and listed(text, entries)
+
+
 def kind_of(claims: Record) -> str:
     """Whose token it is: a person's, if it says so, or is about somebody else than its object, or shows a person."""
     subject = claims["oid"] if claims.get("sub") is None else claims["sub"]
@@ -69,16 +78,17 @@ def kind_of(claims: Record) -> str:
 def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_check: str) -> tuple[Reasons, Reasons]:
     """All reasons against a login: first those that need no network, then those that do.
 
-    `cloud` is what the provider would say: `machine`, a record with `location`, `principals` and `scale_set`, or None;
-    `groups`, a list, or None when it cannot tell.
+    `cloud` is what the provider would say: `machine`, a record with `location`, `principals`, `scale_set` and `vm_id`,
+    or None; `groups`, a list, or None when it cannot tell.
     """
     near, far = set(), set()
     machine = named_machine(claims)
-    resource_lists = ["bound_locations", "bound_subscription_ids", "bound_resource_groups", "bound_scale_sets"]
-    binds_resources = any(role[name] for name in resource_lists)
+    place_lists = ["bound_locations", "bound_subscription_ids", "bound_resource_groups"]
+    binds_resources = any(role[name] for name in [*place_lists, "bound_scale_sets", "bound_vm_ids"])
+    binds_principals = role["bound_service_principal_ids"] or role["bound_group_ids"] or role["bound_identity_ids"]
 
     # A role must bind something.
-    if not binds_resources and not role["bound_service_principal_ids"] and not role["bound_group_ids"]:
+    if not binds_resources and not binds_principals:
         near.add("ROLE_UNBOUND")
 
     # The token is of a kind that the role admits.
@@ -89,6 +99,10 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
     principals = role["bound_service_principal_ids"]
     if principals and principals != ["*"] and not listed(claims["oid"], principals):
         near.add("BOUND_SERVICE_PRINCIPAL_MISMATCH")
+
+    # The user-assigned identity is bound by its id; a machine's own identity is none.
+    if role["bound_identity_ids"] and not names_identity(claims, role["bound_identity_ids"]):
+        near.add("BOUND_IDENTITY_MISMATCH")
 
     # One of the groups is bound; where the token cannot hold all groups, the directory says.
     if role["bound_group_ids"]:
@@ -147,8 +161,13 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
         elif not machine["is_set"] or not listed(machine["name"], role["bound_scale_sets"]):
             near.add("BOUND_SCALE_SET_MISMATCH")
 
+    # Only virtual machines have such an id, and only the provider tells it.
+    provider_tells_id = bool(role["bound_vm_ids"]) and machine["is_vm"]
+    if role["bound_vm_ids"] and not machine["is_vm"]:
+        near.add("BOUND_VM_ID_MISMATCH")
+
     # The provider is asked where only it can tell, and by default about every machine of a role that binds resources.
-    only_it_can_tell = bool(role["bound_locations"]) or provider_names_set or provider_binds_set
+    only_it_can_tell = bool(role["bound_locations"]) or provider_names_set or provider_binds_set or provider_tells_id
     if only_it_can_tell or (binds_resources and machine_check == "always"):
         known = cloud["machine"]
         if known is None:
@@ -160,6 +179,8 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
             far.add("VMSS_NAME_MISMATCH")
         if provider_binds_set and not (known["scale_set"] and listed(known["scale_set"], role["bound_scale_sets"])):
             far.add("BOUND_SCALE_SET_MISMATCH")
+        if provider_tells_id and not listed(known["vm_id"], role["bound_vm_ids"]):
+            far.add("BOUND_VM_ID_MISMATCH")
         places = [no_blanks(entry) for entry in role["bound_locations"]]
         if places and not listed(no_blanks(known["location"]), places):
             far.add("BOUND_LOCATION_MISMATCH")

@@ -31,6 +31,7 @@ from ..minting import (
     SUBSCRIPTION,
     TENANT,
     VM,
+    VM_ID,
     code_of,
     encode,
     key_set,
@@ -179,11 +180,28 @@ def test_a_malformed_machine_claim_satisfies_no_bound_and_no_other_claim_stands_
         "bound_resource_groups": ("prod", "x"),
         "bound_locations": ("westus2",),
         "bound_scale_sets": ("web",),
+        "bound_vm_ids": (VM_ID,),
     }
     for name, entries in every_bound.items():
         role = bounds(**{name: entries})
         assert decided(role, xms_mirid=text) is Code.MACHINE_CLAIM_MISSING
         assert decided(role, xms_az_rid=text, xms_mirid=VM) is Code.MACHINE_CLAIM_MISSING
+
+
+def test_what_only_the_form_says_meets_no_bound() -> None:
+    asked = {"resource_id": IDENTITY}
+    assert decided(bounds(bound_identity_ids=(IDENTITY,)), asked, xms_mirid=None) is Code.BOUND_IDENTITY_MISMATCH
+    assert decided(bounds(bound_vm_ids=(VM_ID,)), {"vm_name": VM_ID}, xms_mirid=None) is Code.MACHINE_CLAIM_MISSING
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "*", f"{IDENTITY}/", f"/{IDENTITY}", f"{IDENTITY}/x/y", f"{IDENTITY}/providers/A/b/c"]
+)
+def test_an_identity_is_compared_as_a_whole(text: str) -> None:
+    role = bounds(bound_identity_ids=(IDENTITY,))
+    for machine_claim in (None, VM):
+        assert decided(role, xms_az_rid=machine_claim, xms_mirid=text) is Code.BOUND_IDENTITY_MISMATCH
+        assert decided(role, xms_az_rid=machine_claim, xms_mirid=IDENTITY.upper()) is None
 
 
 def test_a_role_without_bounds_admits_nobody() -> None:

@@ -24,6 +24,7 @@ from cloudid_core.routing.components import Component
 from cloudid_core.routing.routes import Route
 from cloudid_core.secrets_engine.ceiling import LISTS
 from tests.engines import SecretsEngine, configured_engine
+from tests.minting import IDENTITY
 
 Strategy = st.SearchStrategy[Any]
 
@@ -113,6 +114,8 @@ BY_TYPE: Final[Mapping[str, Strategy]] = {
     "environment name": st.sampled_from(CLOUDS),
     "five-field cron schedule": st.sampled_from(["", "0 3 * * *", " 0  3 * * 1"]),
     "list": ENTRIES.map(lambda entries: [entry for entry in entries if "," not in entry] or ["One"]),
+    "list of GUIDs": st.lists(st.uuids().map(str), min_size=1),
+    "list of resource ids": st.lists(st.sampled_from([IDENTITY, IDENTITY.upper()]), min_size=1),
     "list of CIDR blocks": st.lists(st.sampled_from(ADDRESSES)),
     "list of policies": POLICY_NAMES,
     "list of policies, with `*`": POLICY_NAMES.map(lambda names: [f"{name}*" for name in names]),

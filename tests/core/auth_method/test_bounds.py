@@ -27,6 +27,8 @@ def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
         bound_subscription_ids=("C",),
         bound_resource_groups=("D e",),
         bound_scale_sets=("F",),
+        bound_identity_ids=("G",),
+        bound_vm_ids=("H",),
     )
     assert found.lists == {
         "bound_service_principal_ids": frozenset("a"),
@@ -35,6 +37,8 @@ def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
         "bound_subscription_ids": frozenset("c"),
         "bound_resource_groups": frozenset({"d e"}),
         "bound_scale_sets": frozenset("f"),
+        "bound_identity_ids": frozenset("g"),
+        "bound_vm_ids": frozenset("h"),
         "bound_token_types": frozenset({"app"}),
     }
 
@@ -42,7 +46,8 @@ def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
 @pytest.mark.parametrize("name", LISTS)
 def test_some_lists_bind_machines(name: str) -> None:
     found = bounds(**{name: ("x",)})
-    assert found.bind_machines == (name not in ("bound_service_principal_ids", "bound_group_ids"))
+    of_principals = ("bound_service_principal_ids", "bound_group_ids", "bound_identity_ids")
+    assert found.bind_machines == (name not in of_principals)
     assert not found.bind_nothing
 
 

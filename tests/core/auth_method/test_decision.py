@@ -21,8 +21,8 @@ from cloudid_core.auth_method.decision import (
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.errors import Code
 
-from ...cases import bounds, claims, form, machine, outcome
-from ...minting import APP, GROUP, IDENTITY, PRINCIPAL, SCALE_SET, SITE, SUBSCRIPTION, VM, machine_id
+from ...cases import LISTS, bounds, claims, form, machine, outcome
+from ...minting import APP, GROUP, IDENTITY, PRINCIPAL, SCALE_SET, SITE, SUBSCRIPTION, VM, VM_ID, machine_id
 
 OTHER_ID = "deadbeef-0000-4000-8000-000000000001"
 FLEXIBLE = machine_id("Microsoft.Compute/virtualMachines", "fleet_a1b2c3d4")
@@ -48,6 +48,8 @@ PERSONS = bounds(bound_service_principal_ids=(PRINCIPAL,), bound_token_types=("u
 CONFIRMED = evolve(PLAIN, role=bounds(bound_subscription_ids=(SUBSCRIPTION,)))
 UNIFORM = evolve(PLAIN, claims=claims(xms_mirid=SCALE_SET), facts=Facts(machine=machine(scale_set="fleet")))
 MEMBER = evolve(PLAIN, claims=claims(xms_mirid=FLEXIBLE), facts=Facts(machine=machine(scale_set="Fleet")))
+ASSIGNED = evolve(PLAIN, claims=claims(xms_az_rid=VM, xms_mirid=IDENTITY))
+NO_PLACE = form(subscription_id="", resource_group_name="")
 
 PAIRS = {
     "a role that binds nothing admits nobody": (
@@ -210,6 +212,45 @@ PAIRS = {
         evolve(PLAIN, claims=claims(xms_mirid=SITE), role=bounds(bound_scale_sets=("fleet", "shop"))),
         Code.BOUND_SCALE_SET_MISMATCH,
     ),
+    "an identity that is not bound, beside its machine": (
+        evolve(ASSIGNED, role=bounds(bound_identity_ids=(IDENTITY.upper(),))),
+        evolve(ASSIGNED, role=bounds(bound_identity_ids=(f"{IDENTITY}2", IDENTITY[:-1]))),
+        Code.BOUND_IDENTITY_MISMATCH,
+    ),
+    "an identity of another resource group": (
+        evolve(PLAIN, claims=claims(xms_mirid=IDENTITY), role=bounds(bound_identity_ids=(IDENTITY,))),
+        evolve(
+            PLAIN,
+            claims=claims(xms_mirid=IDENTITY.replace("/identities/", "/identities2/")),
+            role=bounds(bound_identity_ids=(IDENTITY,)),
+        ),
+        Code.BOUND_IDENTITY_MISMATCH,
+    ),
+    "the machine's own identity": (
+        evolve(PLAIN, claims=claims(xms_mirid=IDENTITY), role=bounds(bound_identity_ids=(IDENTITY,)), form=NO_PLACE),
+        evolve(PLAIN, role=bounds(bound_identity_ids=(IDENTITY,)), form=NO_PLACE),
+        Code.BOUND_IDENTITY_MISMATCH,
+    ),
+    "an identity where the machine should be": (
+        evolve(PLAIN, claims=claims(xms_mirid=IDENTITY), role=bounds(bound_identity_ids=(IDENTITY,))),
+        evolve(PLAIN, claims=claims(xms_az_rid=IDENTITY), role=bounds(bound_identity_ids=(IDENTITY,))),
+        Code.BOUND_IDENTITY_MISMATCH,
+    ),
+    "a virtual machine that was made anew": (
+        evolve(PLAIN, role=bounds(bound_vm_ids=(OTHER_ID, VM_ID.upper())), facts=Facts(machine=machine(vm_id=VM_ID))),
+        evolve(PLAIN, role=bounds(bound_vm_ids=(VM_ID,)), facts=Facts(machine=machine(vm_id=OTHER_ID))),
+        Code.BOUND_VM_ID_MISMATCH,
+    ),
+    "a virtual machine whose id the provider does not tell": (
+        evolve(PLAIN, role=bounds(bound_vm_ids=(VM_ID,)), facts=Facts(machine=machine(vm_id=VM_ID))),
+        evolve(PLAIN, role=bounds(bound_vm_ids=(VM_ID,)), facts=Facts(machine=machine())),
+        Code.BOUND_VM_ID_MISMATCH,
+    ),
+    "what is no virtual machine has none of its ids": (
+        evolve(PLAIN, role=bounds(bound_vm_ids=(VM_ID,)), facts=Facts(machine=machine(vm_id=VM_ID))),
+        evolve(UNIFORM, role=bounds(bound_vm_ids=(VM_ID,)), facts=Facts(machine=machine(vm_id=VM_ID))),
+        Code.BOUND_VM_ID_MISMATCH,
+    ),
     "a machine that the provider does not know": (
         CONFIRMED,
         evolve(CONFIRMED, facts=Facts(machine=None)),
@@ -270,10 +311,15 @@ def test_every_list_must_match() -> None:
         "bound_subscription_ids": (SUBSCRIPTION,),
         "bound_resource_groups": ("prod",),
         "bound_scale_sets": ("fleet",),
+        "bound_identity_ids": (IDENTITY,),
+        "bound_vm_ids": (VM_ID,),
     }
-    assert evolve(MEMBER, role=bounds(**every)).ends() == "admitted"
+    assert every.keys() == set(LISTS)
+    known = Facts(machine=machine(scale_set="Fleet", vm_id=VM_ID))
+    member = evolve(MEMBER, claims=claims(xms_az_rid=FLEXIBLE, xms_mirid=IDENTITY), facts=known)
+    assert evolve(member, role=bounds(**every)).ends() == "admitted"
     for name in every:
-        assert isinstance(evolve(MEMBER, role=bounds(**{**every, name: (OTHER_ID,)})).ends(), Code)
+        assert isinstance(evolve(member, role=bounds(**{**every, name: (OTHER_ID,)})).ends(), Code)
 
 
 @pytest.mark.parametrize(
@@ -333,6 +379,8 @@ NEEDS = {
     "uniform set": ("bound_scale_sets", "fleet", SCALE_SET, MACHINE, None),
     "flexible set": ("bound_scale_sets", "fleet", VM, MACHINE, MACHINE),
     "location": ("bound_locations", "westus2", VM, MACHINE, MACHINE),
+    "identity": ("bound_identity_ids", IDENTITY, IDENTITY, None, None),
+    "id of a virtual machine": ("bound_vm_ids", VM_ID, VM, MACHINE, MACHINE),
     "location of a set": ("bound_locations", "westus2", SCALE_SET, MACHINE, MACHINE),
 }
 

@@ -26,7 +26,7 @@ from cloudid_core.auth_method.roles import Role
 from cloudid_core.errors import Code, Refused
 
 from ... import cases
-from ...minting import AUDIENCE, GROUP, ISSUER, NOW, PRINCIPAL, SCALE_SET, SUBSCRIPTION, TENANT, VM
+from ...minting import AUDIENCE, GROUP, IDENTITY, ISSUER, NOW, PRINCIPAL, SCALE_SET, SUBSCRIPTION, TENANT, VM, VM_ID
 
 TRUST = Trust(audience=AUDIENCE, tenant_id=TENANT, issuers=frozenset({ISSUER}), leeway=60.0)
 NO_MACHINE: dict[str, Any] = {"xms_mirid": None}
@@ -156,13 +156,18 @@ def random_case(chance: Random) -> Case:
         bound_subscription_ids=some((SUBSCRIPTION,), ("another",)),
         bound_resource_groups=some(("prod",), ("another",)),
         bound_scale_sets=some(("fleet",), ("another",)),
+        bound_identity_ids=some((IDENTITY,), (f"{IDENTITY}2",)),
+        bound_vm_ids=some((VM_ID,), ("another",)),
     )
     claims = cases.claims(
-        xms_mirid=chance.choice((VM, VM, SCALE_SET, None, f"/subscriptions/{SUBSCRIPTION}", "nonsense")),
+        xms_mirid=chance.choice((VM, VM, SCALE_SET, None, f"/subscriptions/{SUBSCRIPTION}", "nonsense", IDENTITY)),
+        xms_az_rid=chance.choice((None, None, VM, SCALE_SET)),
         **chance.choice(({}, OVERFLOW)),
     )
     machine = cases.machine(
-        chance.choice(((PRINCIPAL,), ("another",))), scale_set=chance.choice(("", "fleet", "other"))
+        chance.choice(((PRINCIPAL,), ("another",))),
+        scale_set=chance.choice(("", "fleet", "other")),
+        vm_id=chance.choice(("", VM_ID)),
     )
     facts = Facts(
         machine=chance.choice((machine, machine, None, NO_FACTS.machine)),

@@ -8,9 +8,12 @@ import pytest
 
 from cloudid_core.auth_method.roles import LISTS
 from tests.installation import Installation
+from tests.minting import IDENTITY, VM, VM_ID
 from tests.tokens import new_token, write_policy
 
 PATH = "auth/cloud/role/dev"
+WRITTEN = {"bound_identity_ids": IDENTITY, "bound_vm_ids": VM_ID}
+"""Entries of lists that do not take any text."""
 BOUND: dict[str, Any] = {"bound_locations": ["westus2"]}
 DEFAULTS: dict[str, Any] = {
     "token_ttl": 0,
@@ -29,6 +32,8 @@ DEFAULTS: dict[str, Any] = {
     "bound_subscription_ids": [],
     "bound_resource_groups": [],
     "bound_scale_sets": [],
+    "bound_identity_ids": [],
+    "bound_vm_ids": [],
     "bound_token_types": ["app"],
     "max_jwt_exp": 0,
 }
@@ -72,6 +77,8 @@ def test_a_name_must_be_one(name: str) -> None:
         ("bound_subscription_ids", ["s"], ["s"]),
         ("bound_resource_groups", ["r"], ["r"]),
         ("bound_scale_sets", ["v"], ["v"]),
+        ("bound_identity_ids", [IDENTITY], [IDENTITY]),
+        ("bound_vm_ids", VM_ID.upper(), [VM_ID.upper()]),
         ("bound_token_types", ["user"], ["user"]),
         ("bound_token_types", "App, User", ["App", "User"]),
         ("bound_token_types", None, ["app"]),
@@ -115,6 +122,12 @@ def test_deprecated_names_are_understood_and_read_back(old: str, new: str, value
         ({"bound_resource_groups": ["dev-*"]}, "field_invalid"),
         ({"bound_service_principal_ids": ["*", "a"]}, "field_invalid"),
         ({"bound_service_principal_ids": {"a": 1}}, "field_invalid"),
+        ({"bound_identity_ids": ["worker"]}, "field_invalid"),
+        ({"bound_identity_ids": [IDENTITY, VM]}, "field_invalid"),
+        ({"bound_identity_ids": [IDENTITY + "/"]}, "field_invalid"),
+        ({"bound_identity_ids": ["*"]}, "field_invalid"),
+        ({"bound_vm_ids": ["web"]}, "field_invalid"),
+        ({"bound_vm_ids": [VM_ID, ""]}, "field_invalid"),
         ({"bound_token_types": []}, "field_invalid"),
         ({"bound_token_types": ""}, "field_invalid"),
         ({"bound_token_types": ["app", "device"]}, "field_invalid"),
@@ -168,7 +181,7 @@ def test_many_writers_of_one_role_are_all_served_and_lose_nothing() -> None:
     world = Installation()
     world.must("POST", PATH, BOUND)
     before = stored(world)
-    fields: dict[str, object] = {bound: [bound] for bound in LISTS}
+    fields: dict[str, object] = {bound: [WRITTEN.get(bound, bound)] for bound in LISTS}
     fields |= {"token_ttl": 1000, "token_max_ttl": 1001}
     writes = [{name: value} for name, value in fields.items()] * 5
     asked = [world.spawn(world.asking("POST", PATH, body)) for body in writes[:40]]

@@ -52,9 +52,19 @@ def test_a_virtual_machine_with_all_kinds_of_identity() -> None:
             "principalId": "P1",
             "userAssignedIdentities": {path(USER_ASSIGNED_IDENTITY, "i"): {"principalId": "P2", "clientId": "C2"}},
         },
-        "properties": {"vmId": "1"},
+        "properties": {"vmId": "ID-1"},
     }
-    assert found(document) == Machine(resource_id=parse(VM), location="westus2", principals=frozenset({"p1", "p2"}))
+    principals = frozenset({"p1", "p2"})
+    assert found(document) == Machine(resource_id=parse(VM), location="westus2", principals=principals, vm_id="id-1")
+
+
+@pytest.mark.parametrize("properties", [None, {}, {"vmId": None}, {"vmId": ""}])
+def test_a_virtual_machine_may_lack_its_id(properties: Any) -> None:
+    assert found({"properties": properties}).vm_id == ""
+
+
+def test_only_virtual_machines_have_such_an_id() -> None:
+    assert found({"properties": {"vmId": "id-1"}}, SET).vm_id == ""
 
 
 def test_the_request_names_the_machine_in_a_known_version() -> None:
