@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 import msgspec
-from attrs import Factory, define
+from attrs import Factory, define, field
 
 from cloudid_core.audit.hashing import PREFIX
 
@@ -19,12 +19,19 @@ HASHING: Final = "sys/audit-hash/"
 """Requests there name what is looked for in logs: they do nothing to it."""
 
 
-class _Token(msgspec.Struct):
+class _Members(msgspec.Struct):
+    """An object of an entry."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class _Token(_Members):
     client_token: str = ""
     accessor: str = ""
 
 
-class _Request(msgspec.Struct):
+class _Request(_Members):
     id: str = ""
     operation: str = ""
     path: str = ""
@@ -34,11 +41,11 @@ class _Request(msgspec.Struct):
     data: dict[str, Any] = {}
 
 
-class _Response(msgspec.Struct):
+class _Response(_Members):
     auth: _Token | None = None
 
 
-class _Entry(msgspec.Struct):
+class _Entry(_Members):
     """What is read of a line."""
 
     time: str = ""
@@ -71,7 +78,7 @@ class Step:
 class Trace:
     """Reads logs in any order. `sought`: the token, its accessor and their keyed hashes, as logs may show them."""
 
-    sought: Collection[str]
+    sought: Collection[str] = field(repr=False)
     lines: int = 0
     unread: int = 0
     """Lines that are no entries."""
@@ -85,7 +92,7 @@ class Trace:
             self.lines += 1
             try:
                 entry = _decode(raw)
-            except (msgspec.DecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 self.unread += 1
                 continue
             if entry.request is not None:

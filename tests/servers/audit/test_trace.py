@@ -64,7 +64,12 @@ def test_steps_are_in_the_order_of_time_and_count_once() -> None:
     ]
 
 
+def test_what_is_sought_is_not_printed() -> None:
+    assert "canary" not in repr(Trace({"canary"}))
+
+
 def test_lines_that_are_no_entries_are_counted() -> None:
     trace = Trace({"clear"})
-    trace.read([b"\n", b"[" * 100_000, b"{}\n", b'{"request": 5}\n', entry("response", 1, auth={"accessor": "clear"})])
-    assert (trace.lines, trace.unread, len(trace.steps), trace.sees_hashes) == (5, 3, 1, False)
+    damaged = [b"\n", b"[" * 100_000, b"{}\n", b'{"request": 5}\n', b'{"time": "\xff"}\n']
+    trace.read([*damaged, entry("response", 1, auth={"accessor": "clear"})])
+    assert (trace.lines, trace.unread, len(trace.steps), trace.sees_hashes) == (6, 4, 1, False)
