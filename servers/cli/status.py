@@ -1,19 +1,27 @@
-"""`cloudid status`: whether the service can serve, and what is wrong."""
+"""`cloudid status`: whether the service can serve, what is wrong, and what needs an operator soon."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
+from attrs import frozen
+
+from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 
 from ..client import Address, Service, ServiceRefused, Unreachable
 from ..terminal import Exit, Output, table, with_output
 from .connection import service_of, told, with_address
+from .paths import MOUNTABLE
 
 NOT_HEALTHY: Final = 2
 WIDTH: Final = 11
+MOST: Final = 100
+"""Rows of a part."""
 INITIALIZED: Final = "initialized"
 """A member that every answer of health has."""
 
@@ -30,12 +38,14 @@ class State(StrEnum):
 def status(address: Address, output: Output) -> int:
     """Say whether the service is healthy, and what is wrong.
 
-    A token that may read sys/health also sees what mends each problem. Exit codes: 0 healthy; 2 not; 1 no answer.
+    A token that may read sys/health also sees what mends each problem. Nodes, stuck leases, the ends of root secrets
+    and retiring mounts are shown where it may read sys/ha-status, sys/leases, rotation of the mounts, and sys/retiring.
+    Exit codes: 0 healthy; 2 not; 1 no answer.
     """
     with told():
         service = service_of(address)
         health, state = _health(service)
-        nodes = _nodes(service)
+        parts = {name: _seen(service, part.read) for name, part in PARTS.items()}
     problems = health.get("problem_details") or [{"code": code} for code in health.get("problems") or ()]
     seal = "sealed" if health.get("sealed") else "open"
     facts = {
@@ -48,10 +58,10 @@ def status(address: Address, output: Output) -> int:
     }
     tables = [
         "\n".join(f"{name:{WIDTH}}{value}" for name, value in facts.items() if value),
-        _table(nodes, ("node_id", "hostname", "version", "background_node", "last_echo")),
+        *(_table(parts[name], part.columns) for name, part in PARTS.items()),
         _table(problems, ("code", "text", "consequence", "remedy")),
     ]
-    output.text("\n\n".join(filter(None, tables)), {**facts, "nodes": nodes, "problems": problems, "health": health})
+    output.text("\n\n".join(filter(None, tables)), {**facts, **parts, "problems": problems, "health": health})
     return Exit.DONE if state is State.HEALTHY else NOT_HEALTHY
 
 
@@ -70,14 +80,63 @@ def _health(service: Service) -> tuple[Mapping[str, Any], State]:
     return health, state
 
 
-def _nodes(service: Service) -> list[Mapping[str, Any]]:
-    """The nodes, for a token that may see them."""
-    if not service.token:
-        return []
+def _seen(service: Service, read: Callable[[Service], list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    """Rows, where the token may read them."""
     try:
-        return list(service.read("sys/ha-status")["data"]["nodes"])
-    except (ServiceRefused, KeyError, TypeError):
+        return read(service) if service.token else []
+    except (ServiceRefused, KeyError, TypeError, AttributeError):
         return []
+
+
+def _nodes(service: Service) -> list[Mapping[str, Any]]:
+    return list(service.read("sys/ha-status")["data"]["nodes"])
+
+
+def _stuck_leases(service: Service) -> list[Mapping[str, Any]]:
+    return list(service.read("sys/leases", limit=str(MOST))["data"]["leases"])
+
+
+def _root_secrets(service: Service) -> list[Mapping[str, Any]]:
+    """When the secrets end by which the mounts prove themselves to the provider, of the mounts that the token sees."""
+    mounts = service.read("sys/internal/ui/mounts")["data"]
+    types = {component.type for component in MOUNTABLE.values()} | {*TYPE_ALIASES}
+    paths = [
+        ("auth/" if kind == AUTH else "") + path
+        for kind in (AUTH, SECRET)
+        for path, mount in mounts[kind].items()
+        if mount["type"] in types
+    ]
+    rows = (_seen(service, partial(_root_secret, path=path)) for path in paths[:MOST])
+    return [row for found in rows for row in found if row["credential_source"]]
+
+
+def _root_secret(service: Service, path: str) -> list[Mapping[str, Any]]:
+    return [{"mount": path, **service.read(f"{path}rotation")["data"]}]
+
+
+def _retiring(service: Service) -> list[Mapping[str, Any]]:
+    accessors = service.read("sys/retiring", list="true")["data"]["keys"]
+    return [service.read(f"sys/retiring/{accessor}")["data"] for accessor in accessors[:MOST]]
+
+
+@frozen
+class Part:
+    """Something that is shown as a table beside health: how it is read, and its columns."""
+
+    read: Callable[[Service], list[Mapping[str, Any]]]
+    columns: tuple[str, ...]
+
+
+PARTS: Final[Mapping[str, Part]] = MappingProxyType(
+    {
+        "nodes": Part(_nodes, ("node_id", "hostname", "version", "background_node", "last_echo")),
+        "stuck_leases": Part(_stuck_leases, ("lease_id", "error")),
+        "root_secrets": Part(
+            _root_secrets, ("mount", "credential_source", "expires", "phase", "next_rotation", "last_error")
+        ),
+        "retiring": Part(_retiring, ("path", "accessor", "left", "disabled_at", "next_attempt", "reasons")),
+    }
+)
 
 
 def _table(rows: list[Mapping[str, Any]], columns: tuple[str, ...]) -> str:

@@ -11,6 +11,8 @@ import pytest
 from ..client_site import Site, client_site
 from .shell import Shell
 
+FAILING = [{"match": {"method": "DELETE"}, "times": None, "action": {"status": 403, "code": "Refused"}}]
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
@@ -31,3 +33,13 @@ def cloudid(
     site: Site, nothing_inherited: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Shell:
     return Shell(site, monkeypatch, capfd)
+
+
+@pytest.fixture
+def broken_cloud(site: Site) -> Iterator[None]:
+    """Nothing can be deleted there."""
+    site.ask("POST", "cloud/config", {"max_retries": 0})
+    site.simulate("POST", "faults", FAILING)
+    yield
+    site.simulate("POST", "faults", [])
+    site.ask("POST", "sys/leases/revoke-force/cloud")

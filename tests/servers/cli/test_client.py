@@ -325,6 +325,36 @@ def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> 
         assert "store_unavailable" in [problem["code"] for problem in shown.json["problems"]]
 
 
+@pytest.mark.usefixtures("broken_cloud")
+def test_status_shows_what_needs_an_operator(site: Site, cloudid: Shell) -> None:
+    """To those who may read it; the others still learn whether the service is healthy."""
+    cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
+    site.ask("POST", "sys/mounts/team/cloud", {"type": "azure"})
+    config = site.ask("GET", "cloud/config")["data"]
+    root = {name: site.application[name] for name in ("client_id", "client_secret")}
+    site.ask("POST", "team/cloud/config", {**root, **{name: config[name] for name in ("tenant_id", "subscription_id")}})
+    role = {"azure_roles": site.ask("GET", "cloud/roles/reader")["data"]["azure_roles"]}
+    site.ask("POST", "team/cloud/roles/reader", role)
+    lease = site.ask("GET", "cloud/creds/reader")["lease_id"]
+    site.ask("GET", "team/cloud/creds/reader")
+    cloudid("revoke", "reader", "--wait", "0")
+    wait_until(lambda: cloudid("status").json["stuck_leases"])
+    site.ask("DELETE", "sys/mounts/team/cloud")
+    shown = cloudid("status")
+    assert lease in [stuck["lease_id"] for stuck in shown.json["stuck_leases"]]
+    assert {row["mount"] for row in shown.json["root_secrets"]} == {"auth/cloud/", "cloud/"}
+    assert {row["credential_source"] for row in shown.json["root_secrets"]} == {"client_secret"}
+    assert shown.json["retiring"][0]["path"] == "team/cloud/"
+    text = cloudid("status", "--format", "table").out
+    for column in ("lease_id", "credential_source", "disabled_at"):
+        assert column in text
+    token = site.ask("POST", "auth/token/create", {"policies": ["app"]})["auth"]["client_token"]
+    cloudid.set(VAULT_TOKEN=token)
+    shown = cloudid("status")
+    assert (shown.json["stuck_leases"], shown.json["retiring"]) == ([], [])
+    assert shown.json["state"]
+
+
 def test_a_service_that_does_not_answer(cloudid: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,7 +14,6 @@ from ..client_site import Site
 from ..running import PATIENCE, ROOT, wait_until
 from .shell import Shell
 
-FAILING = [{"match": {"method": "DELETE"}, "times": None, "action": {"status": 403, "code": "Refused"}}]
 GOES_ON = "the service goes on; leases that are left: 1; cloudid list sys/leases/lookup/cloud/creds/reader shows them"
 
 
@@ -23,16 +21,6 @@ GOES_ON = "the service goes on; leases that are left: 1; cloudid list sys/leases
 def operator(cloudid: Shell) -> Shell:
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
     return cloudid
-
-
-@pytest.fixture
-def broken_cloud(site: Site) -> Iterator[None]:
-    """Nothing can be deleted there."""
-    site.ask("POST", "cloud/config", {"max_retries": 0})
-    site.simulate("POST", "faults", FAILING)
-    yield
-    site.simulate("POST", "faults", [])
-    site.ask("POST", "sys/leases/revoke-force/cloud")
 
 
 def lend(site: Site, count: int) -> list[str]:
