@@ -1,4 +1,4 @@
-"""Caches: one bounded object that holds facts and decoded records, never decisions and never the text of a token.
+"""Caches: one bounded object that holds facts and decoded records, never decisions and never the text of our tokens.
 
 A key is the full identity of what it describes, generation of its configuration included; what can become wrong carries
 its own time or version, which its readers check.
@@ -89,6 +89,8 @@ class Caches(JwtCaches):
         """Key sets of tenants."""
         self.access_tokens: Bounded[Hashable, Any] = Bounded(256)
         """Our own access tokens at the provider."""
+        self.lent_tokens: Bounded[Hashable, Any] = Bounded(1024)
+        """Access tokens of roles, by all that they depend on, the versions of role and configuration included."""
         self.credential_failures: Bounded[str, str] = Bounded(1024)
         """Why the last access token was not given, by its owner: a mount and the version of its configuration."""
         self.destinations: Bounded[Hashable, Any] = Bounded(1024)

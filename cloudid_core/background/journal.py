@@ -119,16 +119,25 @@ def closing(intent: Found[Intent], state: str = "closed") -> Changes:
 
 
 def abandoned_intent(
-    intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant, *, role: str = ""
+    intent_id: str,
+    mount_id: str,
+    provisioned: Provisioned,
+    now: Instant,
+    *,
+    role: str = "",
+    due_at: Instant | None = None,
 ) -> Changes:
-    """Gives objects to the journal, which removes them at once. `role`: that of the lease that listed them."""
+    """Gives objects to the journal, which removes them at once, or when they are due.
+
+    `role`: that of the lease that listed them.
+    """
     intent = Intent(
         id=intent_id,
         mount_id=mount_id,
         provisioned=provisioned,
         made_at=now,
         last_call_at=now,
-        due_at=now,
+        due_at=now if due_at is None else due_at,
         role=role,
     )
     return intent.changes | Changes(events=(intent.event("abandoned"),))

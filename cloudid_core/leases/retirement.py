@@ -40,7 +40,7 @@ class Remains:
     leases: int = 0
     intents: int = 0
     roles: int = 0
-    """Roles that keep an application."""
+    """Roles that keep an application or a secret."""
     damaged: int = 0
     """Leases and intents whose entries are damaged: only dropping them removes them."""
     is_rotating: bool = False

@@ -24,18 +24,21 @@ from .facts import known_groups, known_machine, machine_facts, member_groups
 from .granted import Actions, actions_at, directory_permissions
 from .groups import add_member
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
+from .oauth import AccessToken, ask_for_token
 from .objects import Id, find_by_id, literal, select
 from .principals import ensure_principal
 from .propagation import GRACE, FreshObject, retry_while_propagating
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
 from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, refreshed_for
+from .single_flight import once
 
 __all__ = [
     "CLOCK_SKEW",
     "GRACE",
     "PROVIDER_CODES",
     "PROVIDER_FAILURES",
+    "AccessToken",
     "Actions",
     "Application",
     "Assertions",
@@ -59,6 +62,7 @@ __all__ = [
     "add_member",
     "applications",
     "applications_by_client_id",
+    "ask_for_token",
     "assign",
     "assignment_path",
     "assignments",
@@ -80,6 +84,7 @@ __all__ = [
     "make_password",
     "marked_applications",
     "member_groups",
+    "once",
     "outdated_tenants",
     "refresh_ahead",
     "refreshed_for",

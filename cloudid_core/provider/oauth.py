@@ -94,13 +94,13 @@ async def _renew(client: Client, scope: str) -> AccessToken:
     known: AccessToken | None = client.caches.access_tokens.get(key)
     if known is not None and now < known.refresh_at:
         return known  # it came since the asker looked
-    fresh = await _obtain(client, scope)
+    fresh = await ask_for_token(client, scope)
     client.caches.access_tokens.put(key, fresh)
     return fresh
 
 
-async def _obtain(client: Client, scope: str) -> AccessToken:
-    """An access token from the one source that is configured, never from another."""
+async def ask_for_token(client: Client, scope: str) -> AccessToken:
+    """A fresh access token from the one source that is configured, never from another; no cache has it."""
     credentials = client.credentials
     if credentials.assertions is not None:
         if not credentials.client_id:

@@ -142,7 +142,7 @@ async def _refuse_to_strand(call: Call) -> dict[str, int]:
     listed = [(intents, await ListKeys(intents, "", MOST_NAMED + 1))]
     keeping = await context.components.of(mount).count_kept(context, mount)
     listed += [(prefix, await ListKeys(prefix, "", MOST_NAMED + 1)) for prefix in (leases, intents)]
-    named: list[str] = [f"roles that keep an application: {keeping}"] if keeping else []
+    named: list[str] = [f"roles that keep an application or a secret: {keeping}"] if keeping else []
     for what, prefix in (("lease", leases), ("intent", intents)):
         found = sorted({key for each, page in listed if each == prefix for key in page})
         named += [f"{what} {key.removeprefix(prefix)}" for key in found[:MOST_NAMED]]

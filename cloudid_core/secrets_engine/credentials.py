@@ -19,7 +19,7 @@ from ..forms import grant as grant_life
 from ..leases import Lease, end_lease
 from ..messages import Answer
 from ..mounts import mount_table, require_live
-from ..provider import GRACE, Client, FreshObject, NewPassword, Provisioned, lending, wait_until_accepted
+from ..provider import Client, FreshObject, NewPassword, Provisioned, lending, wait_until_accepted
 from ..quotas import room_for_lease
 from ..routing import Call, capture_name
 from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
@@ -154,10 +154,7 @@ async def _make(client: Client, plan: Plan) -> Made:
     """Make what was planned."""
     role, provisioned = plan.role, plan.provisioned
     if provisioned.password_on:
-        fresh = (
-            role.persistent_app is not None and provisioned.made_at < role.persistent_app.provisioned.made_at + GRACE
-        )
-        family = FreshObject.APPLICATION if fresh else FreshObject.SHARED
+        family = role.propagation(provisioned.made_at)
         password = await add_password_to(
             client, provisioned.password_on, provisioned.password_name, plan.ends_at, family
         )

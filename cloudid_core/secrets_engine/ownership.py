@@ -110,7 +110,7 @@ async def read_ownership(call: Call) -> Ownership:
     held = [
         *(intent.provisioned for intent in (*before, *after)),
         *(lease.provisioned for lease in leases),
-        *(role.persistent_app.provisioned for role in every_role if role.persistent_app),
+        *(provisioned for role in every_role for provisioned in role.held),
     ]
     return Ownership(
         leases=tuple(lease for lease in leases if lease.mount_id == call.mount.id),

@@ -23,6 +23,7 @@ from ..tokens import new_id
 from .grants import GroupGrant, RoleGrant
 from .provisioning import PlannedAssignment, grant, ids_of, make_application, paths_of, plan_assignments
 from .sign_in import provider_spelling
+from .token_secret import TokenSecret
 
 if TYPE_CHECKING:
     from .roles import Role
@@ -98,9 +99,17 @@ async def pointing(call: Call, client_id: str) -> Changes:
     return Changes(expects, {keys.IDENTITIES: identities, index_key: Due()})
 
 
-def forget(persistent_app: PersistentApp, mount: Mount, now: Instant) -> Changes:
-    """Gives a role's application to the journal, which removes it at once."""
-    return abandoned_intent(persistent_app.id, mount.id, persistent_app.provisioned, now)
+def forget(persistent_app: PersistentApp, secret: TokenSecret | None, mount: Mount, now: Instant) -> Changes:
+    """Gives a role's application to the journal, which removes it at once. The role's secret of it dies first."""
+    provisioned = persistent_app.provisioned
+    if secret is not None:
+        provisioned = evolve(
+            provisioned,
+            password_on=secret.provisioned.password_on,
+            password_name=secret.provisioned.password_name,
+            password_key_id=secret.provisioned.password_key_id,
+        )
+    return abandoned_intent(persistent_app.id, mount.id, provisioned, now)
 
 
 async def _make(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> None:

@@ -235,7 +235,7 @@ async def _owners(accounts: Ownership, tenant: str) -> list[Holder]:
         if not lease.revoking and lease.provisioned.tenant.lower() in tenants:
             yield Holder(provisioned=lease.provisioned, since=lease.issued_at, lease_id=lease.id)
 
-    kept = ((name, role.persistent_app.provisioned) for name, role in accounts.roles.items() if role.persistent_app)
+    kept = ((name, provisioned) for name, role in accounts.roles.items() for provisioned in role.held)
     by_roles = (Holder(provisioned=each, since=each.made_at, role=name) for name, each in kept)
     return [
         *await in_turns(accounts.leases, by_lease, AT_ONCE),
@@ -254,8 +254,7 @@ async def _still_holds(call: Call, holder: Holder) -> bool:
         leases = await find_undamaged_leases(call.context, (holder.lease_id,))
         return any(not lease.record.revoking for lease in leases)
     role = await find_role(call.context, call.mount, holder.role)
-    kept = role.record.persistent_app if role else None
-    return kept is not None and kept.provisioned == holder.provisioned
+    return role is not None and holder.provisioned in role.record.held
 
 
 def _described(one: Object) -> dict[str, Json]:

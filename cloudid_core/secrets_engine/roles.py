@@ -31,15 +31,16 @@ from ..forms import (
 from ..leases import Progress, Scope, answer_for_many, count_leases, due_after, mark, work_off
 from ..messages import NOTHING, Answer
 from ..mounts import Mount, require_live
-from ..provider import Client, Provisioned, applications, lending, scope_of_assignment
+from ..provider import GRACE, Client, FreshObject, Provisioned, applications, lending, scope_of_assignment
 from ..routing import Call, capture_name
-from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..store import NO_CHANGES, Changes, Found, expected, keys, retry_on_conflict, version_of
 from ..values import coercion, listing
 from .ceiling import Grants, check_ceiling, check_privileges, exceeded
 from .config import Config, find_config
 from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
 from .persistent_app import PersistentApp, forget, persist, pointing
 from .sign_in import SIGN_IN_AUDIENCES
+from .token_secret import TokenSecret, forget_secret
 
 MOST_COUNTED: Final = 1000
 """Leases that live on, at the most, whose number an answer tells."""
@@ -63,13 +64,26 @@ def _tags(raw: object) -> tuple[str, ...]:
 
 
 TAGS: Final = FieldType("list of tags", _tags, list, normal=lambda tags: tuple(sorted(set(tags))))
+MOST_SCOPES: Final = 32
+_SCOPE: Final = re.compile(r"[!#-\[\]-~]{1,500}/\.default")
+"""RFC 6749, appendix A.4. The provider gives an application tokens for all its rights at a resource, or none."""
+
+
+def _token_scopes(raw: object) -> tuple[str, ...]:
+    scopes = tuple(filter(None, listing.comma_list(raw)))
+    if len(scopes) > MOST_SCOPES or not all(_SCOPE.fullmatch(scope) for scope in scopes):
+        raise ValueError(f"must have at most {MOST_SCOPES} scopes, each a resource and /.default")
+    return scopes
+
+
+TOKEN_SCOPES: Final = FieldType("list of scopes of tokens", _token_scopes, list)
 OBJECT_ID: Final = FieldType("string", coercion.text, normal=str.lower)
 
 
 @frozen(kw_only=True)
 class Role(AsWritten):
-    """What is stored for a role. `client_id` belongs to `application_object_id`; `persisted` to a role that keeps its
-    own application."""
+    """What is stored for a role. `client_id` belongs to `application_object_id`; `persistent_app` to a role that keeps
+    its own application; `token_secret` to one that has given access tokens."""
 
     azure_roles: tuple[RoleGrant, ...] = setting(ROLE_GRANTS, (), "Role assignments of the principals, as JSON text.")
     azure_groups: tuple[GroupGrant, ...] = setting(GROUP_GRANTS, (), "Groups that the principals join, as JSON text.")
@@ -82,8 +96,12 @@ class Role(AsWritten):
     permanently_delete: bool = setting(BOOLEAN, False, "Purge what was made, instead of leaving it soft-deleted.")
     sign_in_audience: str = setting(one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications.")
     tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")
+    token_scopes: tuple[str, ...] = setting(
+        TOKEN_SCOPES, (), "Scopes that access tokens of its application are given for; empty: it gives none."
+    )
     client_id: str = ""
     persistent_app: PersistentApp | None = None
+    token_secret: TokenSecret | None = None
 
     @property
     def cap(self) -> int:
@@ -98,6 +116,17 @@ class Role(AsWritten):
     @property
     def existing_client_id(self) -> str:
         return self.persistent_app.provisioned.client_id if self.persistent_app else self.client_id
+
+    @property
+    def held(self) -> tuple[Provisioned, ...]:
+        """What it keeps at the provider."""
+        return tuple(kept.provisioned for kept in (self.persistent_app, self.token_secret) if kept is not None)
+
+    def propagation(self, now: Instant) -> FreshObject:
+        """Which errors of a new secret of its application may pass."""
+        kept = self.persistent_app
+        is_fresh = kept is not None and now < kept.provisioned.made_at + GRACE
+        return FreshObject.APPLICATION if is_fresh else FreshObject.SHARED
 
     def terms(self, context: Context, mount: Mount) -> Terms:
         return Terms(
@@ -125,6 +154,9 @@ def check(role: Role) -> None:
             problems.append(Problem(Code.TTL_EXCEEDS_MAX, f'"{shorter}", "{longer}"'))
     if not role.application_object_id and not role.azure_roles:
         problems.append(Problem(Code.FIELD_REQUIRED, '"application_object_id" or "azure_roles"'))
+    if role.token_scopes and not (role.application_object_id or role.persist_app):
+        detail = '"persist_app" or "application_object_id", for "token_scopes": tokens outlive principals of leases'
+        problems.append(Problem(Code.FIELD_REQUIRED, detail))
     for flag in ("persist_app", "permanently_delete"):
         if role.application_object_id and getattr(role, flag):
             problems.append(Problem(Code.FIELDS_EXCLUSIVE, f'"application_object_id", "{flag}"'))
@@ -162,17 +194,34 @@ async def write_role(call: Call) -> Answer:
     role = await _resolved(client, role)
     await require_within_ceiling(client, config, role)
     expects |= expected(found_config, keys.config(mount.id))
-    grounds = Changes(expects, deletes=_index_keys(mount, name, stored))
+    role = _without_what_is_over(role)
+    grounds = Changes(expects, deletes=_index_keys(mount, name, stored)) | _given_up(stored, role, mount, call.now)
     if role.persist_app:
         await persist(call, client, key, role, grounds)
     else:
-        grounds |= Changes(puts={key: evolve(role, persistent_app=None)})
+        grounds |= Changes(puts={key: role})
         if role.client_id:
             grounds |= await pointing(call, role.client_id)
-        if stored.persistent_app:
-            grounds |= forget(stored.persistent_app, mount, call.now)
         await context.records.commit(grounds)
-    return Answer(wake_at=call.now if stored.persistent_app else None)
+    return Answer(wake_at=call.now if stored.held else None)
+
+
+def _without_what_is_over(role: Role) -> Role:
+    """The role without an application that it no longer keeps, and without a secret that is of no use to it."""
+    role = role if role.persist_app else evolve(role, persistent_app=None)
+    secret = role.token_secret
+    is_kept = secret is not None and role.token_scopes and secret.provisioned.password_on == role.normal.existing_id
+    return role if is_kept else evolve(role, token_secret=None)
+
+
+def _given_up(stored: Role, role: Role | None, mount: Mount, now: Instant) -> Changes:
+    """Gives to the journal what a role kept, and keeps no longer. `None`: the role is no more."""
+    kept, secret = stored.persistent_app, stored.token_secret
+    if kept is not None and (role is None or role.persistent_app is None):
+        return forget(kept, secret, mount, now)
+    if secret is not None and (role is None or role.token_secret is None):
+        return forget_secret(secret, mount, now)
+    return NO_CHANGES
 
 
 def _changed_fields(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -277,21 +326,19 @@ async def _delete(call: Call) -> Answer | None:
         found = await find_role(call.context, call.mount, capture_name(call))
     except EntryDamaged as damaged:
         await call.context.records.commit(Changes({damaged.key: damaged.version}, deletes=(damaged.key,)))
-        return Answer(warnings=("the role was damaged; an application that it kept is left at the provider",))
+        return Answer(warnings=("the role was damaged; an application or secret that it kept is left at the provider",))
     if found is None:
         return None
     changes = Changes(found.expected, deletes=(found.key, *_index_keys(call.mount, capture_name(call), found.record)))
-    kept = found.record.persistent_app
-    if kept:
-        changes |= forget(kept, call.mount, call.now)
+    changes |= _given_up(found.record, None, call.mount, call.now)
     await call.context.records.commit(changes)
-    return Answer(wake_at=call.now if kept else None)
+    return Answer(wake_at=call.now if found.record.held else None)
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
     """Remove the roles of a retired mount that lend secrets of an application. Damaged roles are passed over.
 
-    The applications that they keep are handed to the journal.
+    The applications and secrets that they keep are handed to the journal.
     """
     prefix = keys.roles(mount.id)
     names = await context.records.names(prefix)
@@ -299,15 +346,14 @@ async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[s
         index_keys = _index_keys(mount, found.key.removeprefix(prefix), found.record)
         if index_keys:
             changes = Changes({**fence, **found.expected}, deletes=(found.key, *index_keys))
-            kept = found.record.persistent_app
-            await context.records.commit(changes | forget(kept, mount, now) if kept else changes)
+            await context.records.commit(changes | _given_up(found.record, None, mount, now))
 
 
 async def count_kept(context: Context, mount: Mount) -> int:
-    """How many roles of a mount keep an application, or are damaged and may keep one."""
+    """How many roles of a mount keep an application or a secret, or are damaged and may keep one."""
     names = await context.records.names(keys.roles(mount.id))
     roles, damaged = await context.records.find_all_fresh([keys.role(mount.id, name) for name in names], Role)
-    return len(damaged) + sum(found.record.persistent_app is not None for found in roles)
+    return len(damaged) + sum(bool(found.record.held) for found in roles)
 
 
 async def role_exists(call: Call) -> bool:

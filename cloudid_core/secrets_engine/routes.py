@@ -11,7 +11,7 @@ from ..mounts import SECRET
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
 from ..routing import LEFT, PROVIDER, Answers, Component, Route, RouteTable
-from . import config, credentials, reconcile, roles
+from . import access_tokens, config, credentials, reconcile, roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role
 
@@ -82,6 +82,18 @@ ROUTES: Final = RouteTable(
             ),
             has_side_effect=True,
             doc="Gives the client id and secret of a service principal, under a lease.",
+        ),
+        *(
+            Route(
+                path="token/:name",
+                operation=operation,
+                program=access_tokens.give_access_token,
+                form=access_tokens.TokenForm,
+                answers=Answers(data=access_tokens.MEMBERS, refusals=PROVIDER),
+                has_side_effect=True,
+                doc="Gives an access token of the role's application, without a lease: nobody can call it back.",
+            )
+            for operation in (Operation.READ, Operation.WRITE)
         ),
         Route(
             path="reconcile",

@@ -89,6 +89,7 @@ ELSEWHERE: Final = {
     "secret system retiring/:accessor/config": "the configuration's own route does it",
     "auth token lookup": "asks about a token",
     "secret cloud reconcile": "does work",
+    "secret cloud token/:name": "gives a token; its fields say which",
 }
 """Paths that are written and read, where what is read is not what was written."""
 
@@ -119,6 +120,7 @@ BY_TYPE: Final[Mapping[str, Strategy]] = {
     "list of CIDR blocks": st.lists(st.sampled_from(ADDRESSES)),
     "list of policies": POLICY_NAMES,
     "list of policies, with `*`": POLICY_NAMES.map(lambda names: [f"{name}*" for name in names]),
+    "list of scopes of tokens": st.lists(WORDS.map(lambda word: f"api://{word}/.default"), max_size=3),
     "list of tags": st.lists(st.text(LETTERS + ":", min_size=1, max_size=5)),
     "empty list": st.just([]),
     "list of app, user": st.lists(st.sampled_from(["app", "User"]), min_size=1),
@@ -136,6 +138,7 @@ BY_NAME: Final[Mapping[str, Strategy]] = {
 }
 PARTNERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "rotation_window": {"rotation_schedule": "0 3 * * *"},
+    "token_scopes": {"persist_app": True},
     "identity_token_audience": {"client_secret": ""},
     "role": {"path": "Cloud/"},
 }

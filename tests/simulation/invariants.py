@@ -33,6 +33,7 @@ def check_always(installation: RecordedInstallation) -> None:
     assert_credentials_live_as_long_as_promised(installation)
     assert_secrets_die_first(installation)
     assert_identity_tokens_are_believed(installation)
+    assert_roles_can_ask_for_tokens(installation)
 
 
 def check_in_the_end(installation: RecordedInstallation) -> None:
@@ -133,6 +134,22 @@ def assert_identity_tokens_are_believed(installation: RecordedInstallation) -> N
             assert accepted["kid"] in published, "a token outlives its key"
 
 
+def assert_roles_can_ask_for_tokens(installation: RecordedInstallation) -> None:
+    """The secret that a role keeps for tokens works until its end."""
+    for role in engine_roles(installation):
+        secret = role.token_secret
+        if secret is not None and installation.clock < secret.ends_at:
+            assert installation.accepts(secret.provisioned.client_id, secret.secret.reveal()), "a role's secret is dead"
+
+
+def engine_roles(installation: RecordedInstallation) -> Iterator[Role]:
+    for key in installation.keys(""):
+        if "/role/" in key and _is_engine(installation, key):
+            role = installation.peek(installation.service.context.records.find(key, Role))
+            if role is not None:
+                yield role.record
+
+
 def root_secrets(installation: RecordedInstallation) -> Iterator[tuple[str, list[str]]]:
     """For each configured mount its client id, and every secret of it that is persisted."""
     records = installation.service.context.records
@@ -154,15 +171,14 @@ def held_ids(installation: RecordedInstallation) -> Iterator[str]:
     roots = installation.taken_over.union(*(secrets for _, secrets in root_secrets(installation)))
     for application in installation.simulator.world.directory.applications.all():
         yield from (password.key_id for password in application.passwords if password.secret in roots)
+    for role in engine_roles(installation):
+        for provisioned in role.held:
+            yield from ids_of(provisioned)
     for key in installation.keys(""):
         if key.startswith(keys.LEASES):
             lease = installation.peek(records.find_fresh(key, Lease))
             assert lease is not None
             yield from ids_of(lease.record.provisioned)
-        elif "/role/" in key:
-            role = installation.peek(records.find(key, Role)) if _is_engine(installation, key) else None
-            if role is not None and role.record.persistent_app is not None:
-                yield from ids_of(role.record.persistent_app.provisioned)
         elif is_intent(key):
             intent = installation.peek(records.find_fresh(key, Intent))
             assert intent is not None

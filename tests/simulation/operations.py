@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
 from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import engine_config, grants
 from tests.installation import ISSUER
@@ -19,6 +20,8 @@ from .recorded import RecordedInstallation
 
 Operation: TypeAlias = Callable[[RecordedInstallation], object]
 ROLES: Final = ("fresh", "existing", "kept")
+TOKEN_ROLES: Final = ("existing", "kept")
+TOKEN_SCOPE: Final = "https://graph.microsoft.com/.default"
 DUTY: Final = 150.0
 """Seconds after which the duty of a host that is gone has run out."""
 
@@ -51,6 +54,25 @@ def with_leases() -> RecordedInstallation:
     """The same with a lease of each kind."""
     installation = copy_of(furnished())
     for role in ROLES:
+        installation.must("GET", f"cloud/creds/{role}")
+    return installation
+
+
+@cache
+def giving_tokens() -> RecordedInstallation:
+    """The furnished installation, whose roles of one application give access tokens too."""
+    installation = copy_of(furnished())
+    for role in TOKEN_ROLES:
+        installation.must("POST", f"cloud/roles/{role}", {"token_scopes": TOKEN_SCOPE})
+    return installation
+
+
+@cache
+def with_token_secrets() -> RecordedInstallation:
+    """The same after each has given one, and so has a secret of its own; and credentials."""
+    installation = copy_of(giving_tokens())
+    for role in TOKEN_ROLES:
+        installation.must("GET", f"cloud/token/{role}")
         installation.must("GET", f"cloud/creds/{role}")
     return installation
 
@@ -131,6 +153,34 @@ def copy_of(original: RecordedInstallation, seed: int = 0) -> RecordedInstallati
 
 def issue(role: str) -> Operation:
     return lambda installation: installation.ask("GET", f"cloud/creds/{role}")
+
+
+def give_token(role: str) -> Operation:
+    return lambda installation: installation.ask("GET", f"cloud/token/{role}")
+
+
+def replace_token_secrets(installation: RecordedInstallation) -> None:
+    """Tokens are asked for when the secrets for them are old, and the old ones go."""
+    installation.give_back("")
+    installation.advance(LIFE / 2 + 1)
+    for role in TOKEN_ROLES:
+        installation.ask("GET", f"cloud/token/{role}")
+    installation.advance(OVERLAP + 1)
+    installation.tick()
+
+
+def stop_giving_tokens(installation: RecordedInstallation) -> None:
+    for role in TOKEN_ROLES:
+        installation.ask("POST", f"cloud/roles/{role}", {"token_scopes": ""})
+    installation.tick()
+
+
+def delete_roles_that_give_tokens(installation: RecordedInstallation) -> None:
+    """Credentials of the role's own application end with it, the others live on."""
+    installation.give_back("/kept/")
+    for role in TOKEN_ROLES:
+        installation.ask("DELETE", f"cloud/roles/{role}")
+    installation.tick()
 
 
 def issue_to_nobody(installation: RecordedInstallation) -> None:
@@ -292,6 +342,12 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "issue a fresh principal": (furnished, issue("fresh")),
         "issue a password of an existing application": (furnished, issue("existing")),
         "issue a password of a persisted application": (furnished, issue("kept")),
+        "give the first token of an existing application": (giving_tokens, give_token("existing")),
+        "give the first token of a persisted application": (giving_tokens, give_token("kept")),
+        "replace the secrets for tokens": (with_token_secrets, replace_token_secrets),
+        "stop giving tokens": (with_token_secrets, stop_giving_tokens),
+        "delete roles that give tokens": (with_token_secrets, delete_roles_that_give_tokens),
+        "disable an engine that gives tokens": (with_token_secrets, disable),
         "renew": (with_leases, renew),
         "revoke": (with_leases, revoke),
         "revoke in the background": (with_leases, revoke_in_the_background),

@@ -11,11 +11,12 @@ from typing import Final
 import pytest
 
 from cloudid_core import open_service
+from cloudid_core.secrets_engine.token_secret import LIFE
 from cloudid_core.testing import World
 from tests.installation import SETTLE_TIME
 
 from .invariants import check_in_the_end
-from .operations import DUTY, furnished
+from .operations import DUTY, TOKEN_ROLES, furnished, giving_tokens, with_token_secrets
 from .recorded import RecordedInstallation
 
 CREDS: Final = "cloud/creds/fresh"
@@ -45,17 +46,20 @@ class Shared(RecordedInstallation):
 
 @pytest.fixture
 def installation() -> Shared:
-    original = furnished()
+    return shared(furnished())
+
+
+def shared(original: RecordedInstallation) -> Shared:
     twin = Shared.copy_of(original)
     twin.advance(DUTY)
     twin.tick()
     return twin
 
 
-def ask(installation: Shared, at: int, meanwhile: Callable[[], object], token: str = "root") -> int:
+def ask(installation: Shared, at: int, meanwhile: Callable[[], object], token: str = "root", path: str = CREDS) -> int:
     """The status of a request for credentials, with something that happens before commit number `at` of it."""
     installation.at, installation.meanwhile = at, meanwhile
-    reply = installation.ask("GET", CREDS, token=token)
+    reply = installation.ask("GET", path, token=token)
     assert installation.at is not None
     assert installation.at < 0, "there are fewer commits"
     installation.at = None
@@ -100,3 +104,44 @@ def test_a_role_that_goes_right_before_the_intent_makes_nothing(installation: Sh
     made = len(installation.simulator.ledger.entries)
     assert ask(installation, 0, lambda: installation.elsewhere("DELETE", "cloud/roles/fresh")) == 404
     assert len(installation.simulator.ledger.entries) == made
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["intent", "role"])
+@pytest.mark.parametrize("role", TOKEN_ROLES)
+@pytest.mark.parametrize("path", ["cloud/roles/{}", "sys/mounts/cloud"])
+def test_a_role_or_mount_that_goes_right_before_a_commit_gives_no_token(path: str, role: str, at: int) -> None:
+    """The secret that was made for it goes too."""
+    installation = shared(giving_tokens())
+    token = f"cloud/token/{role}"
+    assert ask(installation, at, lambda: installation.elsewhere("DELETE", path.format(role)), path=token) == 404
+    installation.converge()
+    check_in_the_end(installation)
+    assert not installation.alive("password")
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["intent", "role"])
+@pytest.mark.parametrize("role", TOKEN_ROLES)
+@pytest.mark.parametrize("path", ["cloud/roles/{}", "cloud/config"])
+def test_a_token_rests_on_the_present_role_and_configuration(path: str, role: str, at: int) -> None:
+    """A secret that was made under another is taken back, and the request begins anew."""
+    installation = shared(giving_tokens())
+    fields = {"ttl": "2h"} if path != "cloud/config" else {"root_password_ttl": "60d"}
+    written = path.format(role)
+    assert (
+        ask(installation, at, lambda: installation.elsewhere("POST", written, fields), path=f"cloud/token/{role}")
+        == 200
+    )
+    installation.converge()
+    check_in_the_end(installation)
+    assert len(installation.alive("password")) == 1
+
+
+@pytest.mark.parametrize("role", TOKEN_ROLES)
+def test_a_secret_that_another_node_replaces_meanwhile_is_replaced_once(role: str) -> None:
+    installation = shared(with_token_secrets())
+    installation.advance(LIFE / 2 + 1)
+    token = f"cloud/token/{role}"
+    assert ask(installation, 0, lambda: installation.elsewhere("GET", token), path=token) == 200
+    installation.give_back("")
+    installation.converge()
+    check_in_the_end(installation)

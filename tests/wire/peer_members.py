@@ -222,6 +222,7 @@ OURS: Final = {
     "auth cloud read permissions": "the existing services have no such path",
     "auth cloud read rotation": "the existing services have no such path",
     "secret cloud read ceiling": "the existing services have no such path",
+    "secret cloud read token/:name": "the existing services have no such path",
     "secret cloud read reconcile": "the existing services have no such path",
     "secret cloud read permissions": "the existing services have no such path",
     "secret cloud read rotation": "the existing services have no such path",

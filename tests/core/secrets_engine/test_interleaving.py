@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.simulation.invariants import check_always, check_in_the_end
-from tests.simulation.operations import copy_of, furnished
+from tests.simulation.operations import TOKEN_ROLES, copy_of, furnished, giving_tokens
 from tests.simulation.recorded import RecordedInstallation
 
 from .interleaving import interleaved, raced
@@ -118,3 +118,31 @@ def test_a_role_is_written_under_the_present_configuration(role: str) -> None:
     )
     assert (response.status, conflicts) == (204, 1)
     assert world.must("GET", f"cloud/roles/{role}").data["ttl"] == 7200
+
+
+# An access token, whose first request makes a secret that the role keeps.
+
+TOKEN_EVENTS: Final = {
+    **{name: EVENTS[name] for name in ("deletion of the role", "end of the mount", "background work")},
+    "end of its tokens": lambda world, role: world.ask("POST", f"cloud/roles/{role}", {"token_scopes": ""}),
+}
+
+
+@pytest.mark.parametrize("role", TOKEN_ROLES)
+@pytest.mark.parametrize("event", TOKEN_EVENTS)
+def test_the_secret_for_tokens_is_the_roles_or_gone(event: str, role: str) -> None:
+    for at in count(TOKEN_ROLES.index(role), SPACING):
+        world = copy_of(giving_tokens())
+        asking = world.program(world.request("GET", f"cloud/token/{role}"))
+        response, effects = interleaved(world, asking, {at: [partial(TOKEN_EVENTS[event], world, role)]})
+        if at >= effects:
+            break
+        assert response.status == 200 or (event, response.status) in (
+            ("deletion of the role", 404),
+            ("end of the mount", 404),
+            ("end of the mount", 502),
+            ("end of its tokens", 400),
+        ), (at, response.status, response.failure)
+        check_always(world)
+        world.converge()
+        check_in_the_end(world)

@@ -22,6 +22,7 @@ DEFAULTS = {
     "permanently_delete": False,
     "sign_in_audience": "",
     "tags": [],
+    "token_scopes": [],
 }
 
 

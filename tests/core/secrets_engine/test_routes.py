@@ -13,6 +13,7 @@ OFFERED = {
     "roles": "list",
     "roles/web": "read update delete",
     "creds/web": "read",
+    "token/web": "read update",
     "rotate-root": "update",
 }
 

@@ -16,7 +16,7 @@ from .test_devices import RUNTIMES, TOKEN, Service, furnish, lines_of, serving
 
 pytestmark = pytest.mark.one_server
 
-HIDDEN: Final = {"accessor", "client_secret", "client_token", "jwt", "token", "wrapped_accessor"}
+HIDDEN: Final = {"access_token", "accessor", "client_secret", "client_token", "jwt", "token", "wrapped_accessor"}
 """The members of bodies that hold secrets, or what is hashed as they are."""
 
 OPERATIONS: Final = {"GET": "read", "LIST": "list"}
@@ -102,6 +102,9 @@ def ask_for_everything(recorded: Recorded, login: Any, world: Any) -> None:
     ask("POST", "cloud/roles/web", {"application_object_id": other["object_id"], "ttl": "1h"}, status=204)
     lease = ask("GET", "cloud/creds/web")
     assert lease["data"]["client_secret"]
+    ask("POST", "cloud/roles/web", {"token_scopes": "https://graph.microsoft.com/.default"}, status=204)
+    tokens = [ask(method, "cloud/token/web")["data"]["access_token"] for method in ("GET", "POST")]
+    assert tokens[0] == tokens[1]
     ask("PUT", "sys/leases/renew", {"lease_id": lease["lease_id"], "increment": 600})
     ask("PUT", "sys/leases/revoke", {"lease_id": lease["lease_id"]}, status=204)
     ask("POST", "auth/token/renew-self", {"increment": 600}, token=token)
@@ -109,7 +112,7 @@ def ask_for_everything(recorded: Recorded, login: Any, world: Any) -> None:
     policy = f'path "secret/{CANARY}" {{ capabilities = ["read"] }}'
     ask("PUT", "sys/policies/acl/app", {"policy": policy}, status=204)
     ask("GET", "sys/policies/acl/app")
-    for path in ("cloud/creds/web", "auth/token/lookup-self"):
+    for path in ("cloud/creds/web", "cloud/token/web", "auth/token/lookup-self"):
         wrapped = ask("GET", path, ttl="60")["wrap_info"]["token"]
         assert ask("POST", "sys/wrapping/unwrap", {"token": wrapped})["data"]
     wrapped = ask("POST", "sys/wrapping/wrap", {"anything": CANARY}, ttl="60")["wrap_info"]["token"]

@@ -1,0 +1,212 @@
+"""Access tokens of a role's application: asked for with a secret that nobody is given, and answered without a lease.
+
+A token is used for all who ask for the same role and scope until half its life is over. That is a fact and no decision:
+each request is decided anew, before and after a token is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from attrs import evolve, frozen
+from msgspec.structs import replace
+
+from ..credentials import client_of, effective_config
+from ..deadline import Deadline
+from ..effects import Instant, Now
+from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused
+from ..forms import TEXT, schemas, setting
+from ..messages import Answer
+from ..mounts import require_live
+from ..provider import (
+    GRACE,
+    AccessToken,
+    Client,
+    Credentials,
+    FreshObject,
+    ask_for_token,
+    lending,
+    once,
+    retry_while_propagating,
+)
+from ..routing import Call, capture_name
+from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..values import rfc3339
+from .config import Config, find_config
+from .roles import Role, require_within_ceiling
+from .token_secret import TokenSecret, replace_secret
+
+MEMBERS: Final = schemas.members(
+    access_token=schemas.TEXT,
+    token_type=schemas.TEXT,
+    expires_in=schemas.INTEGER,
+    expires_at=schemas.TIME,
+    scope=schemas.TEXT,
+)
+PATIENCE: Final = 5.0
+"""Seconds that a request waits for the replacement of a secret that still works. The replacement goes on without it."""
+CHANGED: Final = "the role or the configuration was changed meanwhile"
+DEAD: Final = frozenset({"AADSTS7000215", "AADSTS7000222"})
+"""What the provider says of a secret that it no longer knows, or that is over."""
+
+
+@frozen(kw_only=True)
+class TokenForm:
+    """A request for an access token."""
+
+    scope: str = setting(TEXT, "", "One of the role's `token_scopes`; can be left out if there is only one.")
+
+
+@frozen(kw_only=True)
+class Grant:
+    """What a request is allowed: tokens of one scope for a role's application, under one configuration."""
+
+    name: str
+    role: Found[Role]
+    scope: str
+    client: Client
+    grounds: Changes
+    """What a commit rests on besides the role."""
+
+    @property
+    def identity(self) -> Hashable:
+        """All that its tokens depend on. Versions are never used again."""
+        client = self.client
+        who = client.owner, client.cloud.login, client.tenant.lower(), self.role.record.existing_client_id
+        return self.name, self.role.version, who, self.scope
+
+    @property
+    def secret(self) -> TokenSecret | None:
+        return self.role.record.token_secret
+
+    @property
+    def terms(self) -> object:
+        """What a token that was asked for rests on; the secret that it was asked for with no longer matters."""
+        return evolve(self.role.record, token_secret=None), self.client.owner
+
+
+@retry_on_conflict
+async def give_access_token(call: Call) -> Answer:
+    """Answer an access token for the role's application; it has no lease, and nobody can call it back."""
+    grant = await _permit(call)
+    token = await _cached(call, grant)
+    if token is None:
+        if grant.secret is None or grant.secret.ends_at <= await Now():
+            await _replace(call, grant, call.deadline)
+            grant = await _permit(call)
+        token = await _fresh(call, grant)
+        await _replace_in_time(call, grant)
+        if (await _permit(call)).terms != grant.terms:
+            raise Conflict(CHANGED)
+    return _answer(token, grant.scope, await Now())
+
+
+async def _permit(call: Call) -> Grant:
+    """Decide under the present role and configuration."""
+    context, mount, name = call.context, call.mount, capture_name(call)
+    await require_live(context.records, mount)
+    found = await context.records.find(keys.role(mount.id, name), Role)
+    if found is None:
+        raise Refused(Code.NOT_FOUND, "the role does not exist")
+    role = found.record.normal
+    scope = _chosen(role, call.form(TokenForm).scope)
+    found_config = await find_config(context, mount)
+    config = effective_config(context.settings, Config, found_config)
+    client = client_of(context, mount, config, version_of(found_config), call.deadline)
+    grounds = await lending(context.records, role.existing_client_id)
+    await require_within_ceiling(client, config, role)
+    return Grant(
+        name=name,
+        role=found,
+        scope=scope,
+        client=client,
+        grounds=grounds | Changes(expected(found_config, keys.config(mount.id))),
+    )
+
+
+def _chosen(role: Role, scope: str) -> str:
+    """The scope that is asked for, or the only one."""
+    if not role.token_scopes:
+        raise Refused(Code.ROLE_WITHOUT_TOKENS)
+    if not scope and len(role.token_scopes) > 1:
+        raise Refused(Code.FIELD_REQUIRED, '"scope": the role lists several "token_scopes"')
+    if scope and scope not in role.token_scopes:
+        raise Refused(Code.TOKEN_SCOPE_NOT_ALLOWED)
+    return scope or role.token_scopes[0]
+
+
+async def _cached(call: Call, grant: Grant) -> AccessToken | None:
+    """A token that was asked for before, in the first half of its life."""
+    known: AccessToken | None = call.context.caches.lent_tokens.get(grant.identity)
+    return known if known is not None and await Now() < known.refresh_at else None
+
+
+async def _fresh(call: Call, grant: Grant) -> AccessToken:
+    """A new token, asked for once for all who wait. A secret that the provider has lost is replaced."""
+    if grant.secret is None:
+        raise Conflict(CHANGED)
+    key = f"role token {grant.identity!r}"
+    try:
+        return await once(
+            key, call.context.settings.request_deadline, call.deadline, partial(_ask, call, grant, grant.secret)
+        )
+    except ProviderProblem as problem:
+        if problem.code not in DEAD or await Now() < grant.secret.provisioned.made_at + GRACE:
+            raise
+    await _replace(call, grant, call.deadline)
+    raise Conflict("the role has another secret now")
+
+
+async def _ask(call: Call, grant: Grant, secret: TokenSecret, deadline: Deadline) -> AccessToken:
+    known = await _cached(call, grant)
+    if known is not None:
+        return known  # it came since the asker looked
+    credentials = Credentials(client_id=grant.role.record.existing_client_id, client_secret=secret.secret)
+    client = replace(grant.client, deadline=deadline, credentials=credentials)
+    asked_at = await Now()
+    token = await retry_while_propagating(
+        client,
+        partial(ask_for_token, client, grant.scope),
+        family=FreshObject.SECRET,
+        made_at=secret.provisioned.made_at,
+    )
+    token = evolve(token, refresh_at=(asked_at + token.expires_at) / 2)
+    call.context.caches.lent_tokens.put(grant.identity, token)
+    return token
+
+
+async def _replace(call: Call, grant: Grant, deadline: Deadline) -> None:
+    """Give the role a new secret, once for all who wait."""
+    key = f"role secret {grant.client.owner} {grant.name} {grant.role.version}"
+
+    async def work(deadline: Deadline) -> None:
+        client = replace(grant.client, deadline=deadline)
+        await replace_secret(call.context, call.mount, client, grant.role, grant.grounds)
+
+    await once(key, call.context.settings.request_deadline, deadline, work)
+
+
+async def _replace_in_time(call: Call, grant: Grant) -> None:
+    """Replace a secret in the second half of its life. As long as that fails, it goes on with the one that it has."""
+    now = await Now()
+    if grant.secret is not None and grant.secret.replace_at <= now:
+        with suppress(CloudidError):
+            await _replace(call, grant, Deadline(min(call.deadline.at, now + PATIENCE)))
+
+
+def _answer(token: AccessToken, scope: str, now: Instant) -> Answer:
+    ends_at = math.floor(token.expires_at)
+    return Answer(
+        data={
+            "access_token": token.token.reveal(),
+            "token_type": "Bearer",
+            "expires_in": max(0, math.floor(ends_at - now)),
+            "expires_at": rfc3339.show(ends_at),
+            "scope": scope,
+        },
+        warnings=(f"the access token cannot be called back: it works until {rfc3339.show(ends_at)}",),
+    )

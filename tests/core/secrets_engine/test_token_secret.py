@@ -1,0 +1,147 @@
+"""The secret that a role keeps to ask for access tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
+from tests.engines import ROLE, SecretsEngine
+
+from .test_access_tokens import GRAPH, TOKEN, VAULT, lending_engine
+
+KINDS: dict[str, dict[str, Any]] = {"existing": {}, "kept": {"persist_app": True}}
+
+
+def secrets(engine: SecretsEngine) -> list[str]:
+    return [made.id for made in engine.alive("password")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_made_with_the_first_token_and_used_for_the_others(kind: str) -> None:
+    engine = lending_engine(GRAPH, VAULT, **KINDS[kind])
+    assert secrets(engine) == []
+    engine.must("POST", TOKEN, {"scope": GRAPH})
+    made = secrets(engine)
+    engine.must("POST", TOKEN, {"scope": VAULT})
+    assert len(made) == 1
+    assert secrets(engine) == made
+    stored = engine.stored_role().token_secret
+    assert stored is not None
+    assert engine.signs_in(stored.provisioned.client_id, stored.secret.reveal())
+
+
+def test_it_is_replaced_after_half_its_life_and_overlaps() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    (first,) = secrets(engine)
+    engine.advance(LIFE / 2 - 10)
+    engine.must("GET", TOKEN)
+    assert secrets(engine) == [first]
+    engine.advance(3600)
+    engine.must("GET", TOKEN)
+    assert len(secrets(engine)) == 2
+    engine.tick()
+    assert len(secrets(engine)) == 2
+    engine.advance(OVERLAP + 1)
+    engine.tick()
+    engine.tick()
+    (second,) = secrets(engine)
+    assert second != first
+    engine.must("GET", TOKEN)
+    assert secrets(engine) == [second]
+
+
+def test_one_that_nobody_needed_until_it_was_over_is_made_anew() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    (first,) = secrets(engine)
+    engine.advance(LIFE + 10)
+    engine.must("GET", TOKEN)
+    engine.advance(OVERLAP + 1)
+    engine.converge()
+    (second,) = secrets(engine)
+    assert second != first
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", ["no scopes", "deletion"])
+def test_it_is_removed_when_the_role_gives_no_more_tokens(end: str, kind: str) -> None:
+    engine = lending_engine(**KINDS[kind])
+    engine.must("GET", TOKEN)
+    stored = engine.stored_role().token_secret
+    assert stored is not None
+    if end == "deletion":
+        engine.must("DELETE", ROLE)
+    else:
+        engine.must("POST", ROLE, {"token_scopes": ""})
+        assert engine.stored_role().token_secret is None
+    engine.tick()
+    assert not engine.signs_in(stored.provisioned.client_id, stored.secret.reveal())
+    engine.converge()
+    assert (secrets(engine), engine.intents()) == ([], [])
+
+
+def test_it_is_removed_when_the_role_points_elsewhere() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    engine.must("POST", ROLE, {"application_object_id": "", "persist_app": True, "azure_roles": engine.grants()})
+    engine.converge()
+    assert secrets(engine) == []
+    engine.must("GET", TOKEN)
+    (made,) = engine.alive("password")
+    engine.must("POST", ROLE, {"persist_app": False, "application_object_id": engine.other_application["object_id"]})
+    engine.converge()
+    assert not engine.alive()
+    assert made.id not in secrets(engine)
+
+
+def test_it_stays_with_a_role_that_is_written_otherwise() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    made = secrets(engine)
+    engine.must("POST", ROLE, {"ttl": 60, "token_scopes": [GRAPH, VAULT]})
+    engine.must("POST", ROLE, engine.shown_role())
+    engine.converge()
+    assert secrets(engine) == made
+
+
+def test_it_goes_with_its_mount() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    engine.must("DELETE", "sys/mounts/cloud")
+    engine.converge()
+    assert secrets(engine) == []
+
+
+def test_the_configuration_is_not_deleted_while_a_role_needs_it() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    assert engine.refused("DELETE", "cloud/config") == (409, "leases_alive")
+
+
+def test_one_whose_making_is_refused_is_taken_back() -> None:
+    engine = lending_engine()
+    engine.fail(method="POST", path=".*/addPassword", after_work=True, status=403, code="Forbidden")
+    assert engine.ask("GET", TOKEN).status == 502
+    engine.heal()
+    engine.converge()
+    assert (secrets(engine), engine.intents()) == ([], [])
+    assert engine.stored_role().token_secret is None
+
+
+def test_the_reconciliation_knows_it_and_tells_when_it_is_gone() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    engine.advance(3600)
+    assert engine.must("GET", "cloud/reconcile").data["unaccounted"] == []
+    stored = engine.stored_role().token_secret
+    assert stored is not None
+    directory = engine.simulator.world.directory
+    application = directory.applications.get(stored.provisioned.password_on)
+    assert application is not None
+    directory.remove_password(application, stored.provisioned.password_key_id)
+    engine.advance(3600)
+    (missing,) = engine.must("GET", "cloud/reconcile").data["missing"]
+    assert (missing["kind"], missing["role"]) == ("password", "web")
