@@ -66,12 +66,13 @@ def tell(world: SecretsEngine, oracle: Oracle, dice: Random) -> None:
             warnings = (reply.body or {}).get("warnings") or []
             assert any(f"application of this mount: {count};" in each for each in warnings) == (count > 0)
         case "write":
-            reply = world.ask("POST", f"{engine}/roles/{role}", {"application_object_id": application["object_id"]})
+            fields = {"application_object_id": application["object_id"], "token_scopes": "api://any/.default"}
+            reply = world.ask("POST", f"{engine}/roles/{role}", fields)
             assert (reply.status == 403) == (client_id in oracle.proofs.values()), (reply.status, reply.body)
             if reply.status == 204:
                 oracle.targets[engine, role] = client_id
         case "issue":
-            reply = world.ask("GET", f"{engine}/creds/{role}")
+            reply = world.ask("GET", f"{engine}/{dice.choice(('creds', 'token'))}/{role}")
             target = oracle.targets.get((engine, role))
             if target is None:
                 assert reply.status == 404

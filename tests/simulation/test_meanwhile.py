@@ -14,9 +14,10 @@ from cloudid_core import open_service
 from cloudid_core.secrets_engine.token_secret import LIFE
 from cloudid_core.testing import World
 from tests.installation import SETTLE_TIME
+from tests.logins import login_config
 
 from .invariants import check_in_the_end
-from .operations import DUTY, TOKEN_ROLES, furnished, giving_tokens, with_token_secrets
+from .operations import DUTY, TOKEN_ROLES, furnished, giving_tokens, operator_credentials, with_token_secrets
 from .recorded import RecordedInstallation
 
 CREDS: Final = "cloud/creds/fresh"
@@ -145,3 +146,17 @@ def test_a_secret_that_another_node_replaces_meanwhile_is_replaced_once(role: st
     installation.give_back("")
     installation.converge()
     check_in_the_end(installation)
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["intent", "role"])
+def test_no_token_is_given_of_an_application_that_the_service_has_become_meanwhile(at: int) -> None:
+    installation = shared(giving_tokens())
+    own = {**login_config(installation), **operator_credentials(installation, 1)}
+
+    def become() -> None:
+        installation.elsewhere("POST", "auth/cloud/config", own)
+
+    assert ask(installation, at, become, path="cloud/token/existing") == 403
+    installation.converge()
+    check_in_the_end(installation)
+    assert not installation.alive("password")

@@ -12,12 +12,15 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.errors import CloudidError
+from cloudid_core.secrets_engine.token_secret import LIFE as TOKEN_SECRET_LIFE
 from cloudid_core.testing import Crashed, Fault, FaultKind
 from tests.installation import SETTLE_TIME
 
 from .invariants import check_always, check_in_the_end, root_secrets
 from .operations import (
     ROLES,
+    TOKEN_ROLES,
+    TOKEN_SCOPE,
     copy_of,
     delete_kept_role,
     federated,
@@ -143,6 +146,22 @@ def point_elsewhere(installation: RecordedInstallation, dice: Random) -> None:
     installation.ask("POST", "cloud/roles/existing", {"application_object_id": target, "ttl": "1h"})
 
 
+def give_tokens(installation: RecordedInstallation, dice: Random) -> None:
+    """A role gives tokens from now on, or no more."""
+    role = dice.choice(TOKEN_ROLES)
+    installation.ask("POST", f"cloud/roles/{role}", {"token_scopes": dice.choice([TOKEN_SCOPE, TOKEN_SCOPE, ""])})
+
+
+def ask_for_tokens(installation: RecordedInstallation, dice: Random) -> None:
+    installation.ask_all([f"cloud/token/{dice.choice(TOKEN_ROLES)}" for _ in range(3)])
+
+
+def wait_until_secrets_for_tokens_are_old(installation: RecordedInstallation, dice: Random) -> None:
+    installation.give_back("")
+    installation.advance(dice.choice([TOKEN_SECRET_LIFE / 2 + 1, TOKEN_SECRET_LIFE + 1]))
+    installation.tick()
+
+
 def automate(installation: RecordedInstallation, dice: Random) -> None:
     installation.ask("POST", "cloud/config", {"rotation_period": dice.choice([0, 60, 3600, 86_400])})
 
@@ -174,6 +193,11 @@ LIFE: Final[tuple[Step, ...]] = (
     change_login_method,
     change_login_method,
     point_elsewhere,
+    give_tokens,
+    give_tokens,
+    ask_for_tokens,
+    ask_for_tokens,
+    wait_until_secrets_for_tokens_are_old,
     automate,
     wait,
     wait,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.secrets_engine.access_tokens import DEAD, PATIENCE
+from cloudid_core.secrets_engine.access_tokens import PATIENCE
 from cloudid_core.secrets_engine.token_secret import LIFE
 from tests.engines import CONFIG, ROLE, SecretsEngine, configured_engine
 
@@ -189,13 +189,29 @@ def test_a_secret_that_the_provider_has_lost_is_replaced() -> None:
     assert engine.intents() == []
 
 
+def test_a_new_secret_that_the_provider_does_not_know_is_not_given_up() -> None:
+    """Its servers learn of a secret one after the other."""
+    engine = lending_engine(GRAPH, VAULT)
+    engine.must("POST", TOKEN, {"scope": GRAPH})
+    stored = engine.stored_role().token_secret
+    assert stored is not None
+    directory = engine.simulator.world.directory
+    application = directory.applications.get(stored.provisioned.password_on)
+    assert application is not None
+    directory.remove_password(application, stored.provisioned.password_key_id)
+    since = len(engine.trace)
+    reply = engine.ask("POST", TOKEN, {"scope": VAULT}, x_service_deadline="20")
+    assert reply.status in (502, 504)
+    assert asked(engine, since) > 1
+    assert engine.alive("password") == []
+
+
 def test_a_refusal_of_the_provider_makes_no_second_secret() -> None:
-    """A resource that the provider does not know; and a new secret that it does not take yet."""
+    """It does not know the resource."""
     engine = lending_engine("https://nowhere/.default")
     for _ in range(2):
         assert engine.ask("GET", TOKEN).status == 502
     assert len(engine.alive("password")) == 1
-    assert "AADSTS500011" not in DEAD
 
 
 def test_a_living_secret_is_used_while_no_other_can_be_made() -> None:

@@ -121,6 +121,23 @@ def test_the_configuration_is_not_deleted_while_a_role_needs_it() -> None:
     assert engine.refused("DELETE", "cloud/config") == (409, "leases_alive")
 
 
+def test_it_is_stored_once_the_provider_accepts_it() -> None:
+    engine = lending_engine()
+    engine.behave(delays={"sign_in": 12})
+    since = engine.clock
+    engine.must("GET", TOKEN)
+    assert engine.clock - since >= 12
+
+
+def test_one_that_is_not_accepted_in_time_is_taken_back() -> None:
+    engine = lending_engine()
+    engine.behave(delays={"sign_in": 600})
+    assert engine.refused("GET", TOKEN) == (504, "deadline_passed")
+    assert engine.stored_role().token_secret is None
+    engine.converge()
+    assert (secrets(engine), engine.intents()) == ([], [])
+
+
 def test_one_whose_making_is_refused_is_taken_back() -> None:
     engine = lending_engine()
     engine.fail(method="POST", path=".*/addPassword", after_work=True, status=403, code="Forbidden")
