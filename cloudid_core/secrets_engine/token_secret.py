@@ -16,7 +16,7 @@ from ..context import Context
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
-from ..provider import Client, Provisioned, lending, wait_until_accepted
+from ..provider import Client, Provisioned, wait_until_accepted
 from ..store import Changes, Found
 from ..tokens import new_id
 from ..values import DAY, Secret
@@ -86,7 +86,6 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
             ends_at=min(password.ends_at, now + LIFE),
         )
         changes = Changes(expects, {found.key: evolve(found.record, token_secret=made)}) | closing(intent)
-        changes |= await lending(context.records, at_stake.client_id)
         if role.token_secret is not None:
             changes |= forget_secret(role.token_secret, mount, await Now(), after=OVERLAP)
         await context.records.commit(changes)

@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from cloudid_core import open_service
+from cloudid_core import HttpRequest, open_service
 from cloudid_core.secrets_engine.token_secret import LIFE
-from cloudid_core.testing import World
+from cloudid_core.testing import Answer, World
 from tests.installation import SETTLE_TIME
 from tests.logins import login_config
 
@@ -29,6 +29,8 @@ class Shared(RecordedInstallation):
     """An installation whose store another node shares; `meanwhile` happens there right before commit number `at`."""
 
     at: int | None = None
+    before_sign_in: Callable[[], object] | None = None
+    """Happens there right before the next request to the token endpoint."""
     meanwhile: Callable[[], object]
 
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
@@ -37,6 +39,12 @@ class Shared(RecordedInstallation):
         if self.at is not None:
             self.at -= 1
         return await super().commit(expects, puts, deletes)
+
+    def call_cloud(self, request: HttpRequest) -> Answer:
+        if self.before_sign_in is not None and "/oauth2/" in request.url:
+            happen, self.before_sign_in = self.before_sign_in, None
+            happen()
+        return super().call_cloud(request)
 
     def elsewhere(self, method: str, path: str, body: object = None) -> None:
         """A request to the other node, by the operator. It must succeed."""
@@ -160,3 +168,22 @@ def test_no_token_is_given_of_an_application_that_the_service_has_become_meanwhi
     installation.converge()
     check_in_the_end(installation)
     assert not installation.alive("password")
+
+
+@pytest.mark.parametrize(
+    "method, path, fields, status",
+    [
+        ("DELETE", "cloud/roles/existing", None, 404),
+        ("DELETE", "sys/mounts/cloud", None, 404),
+        ("POST", "cloud/roles/existing", {"token_scopes": ""}, 400),
+        ("POST", "cloud/config", {"allowed_scopes": "/"}, 403),
+        ("POST", "cloud/roles/existing", {"ttl": "2h"}, 200),
+    ],
+)
+def test_a_token_that_was_asked_for_is_answered_only_if_it_may_still_be(
+    method: str, path: str, fields: dict[str, str] | None, status: int
+) -> None:
+    installation = shared(with_token_secrets())
+    installation.before_sign_in = lambda: installation.elsewhere(method, path, fields)
+    assert installation.ask("GET", "cloud/token/existing").status == status
+    assert installation.before_sign_in is None
