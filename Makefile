@@ -18,9 +18,9 @@ READY_FOR_RELEASE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/
 READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
 
 # The optional dependencies and the groups behind each file of requirements/.
-PARTS_container := --extra server --extra postgres
+PARTS_container := --extra server --extra postgres --extra etcd
 PARTS_demo := --extra server --group build
-PARTS_test := $(PARTS_demo) --extra postgres --extra bench --extra dev
+PARTS_test := $(PARTS_demo) --extra postgres --extra etcd --extra bench --extra dev
 PARTS_release := $(PARTS_test) --group release
 PARTS_vendor-sdks := $(PARTS_release) --extra vendor-sdks
 

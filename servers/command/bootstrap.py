@@ -301,16 +301,26 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
     )
 
 
-def open_store(server: ServerSettings, *, is_new: bool = False, is_exclusive: bool = False) -> Store:
+def open_store(
+    server: ServerSettings, *, is_new: bool = False, is_exclusive: bool = False, accepts_restore: bool = False
+) -> Store:
     """The durable store that the settings name. Only a new one makes its tables in a database.
 
-    Nothing else can have it open at the same time if it is exclusive, as a SQLite store always is.
+    Nothing else can have it open at the same time if it is exclusive, as a SQLite store always is; etcd keeps nobody
+    out. `accepts_restore`: the cluster of etcd may be another than the store was made in.
 
     Raises `SettingsError` or `StoreFailed`.
     """
     if not server.is_in_database:
         file = SqliteStore(Path(server.store), server.store_name)
         return GroupCommit(file, file.missing)
+    if server.store.startswith("etcd://"):
+        try:
+            from ..stores import etcd  # httpcore on asyncio is optional
+        except ImportError:
+            raise SettingsError("a store in etcd needs a client: pip install 'cloudid[etcd]'") from None
+        place = etcd.Address.parse(server.store, _password(server))
+        return etcd.EtcdStore(place, is_new=is_new, accepts_restore=accepts_restore)
     address = database_of(server)
     from ..stores.postgres import Mode, PostgresStore
 

@@ -175,7 +175,7 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
     server = file.server
     if not server.is_in_database:
         raise SettingsError(
-            "several workers need a store that processes can share: a PostgreSQL database, as in "
+            "several workers need a store that processes can share: etcd or a PostgreSQL database, as in "
             '[server] store = "postgresql://USER@HOST/DATABASE"'
         )
     sockets, metrics_sockets = bind(server), bind_for_metrics(server)
@@ -199,9 +199,18 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
     is_flag=True,
     help="Print another root token for a store that is initialised: the first was lost or never shown.",
 )
-def init(settings: Path, new_root_token: bool) -> None:
+@click.option(
+    "--accept-restore",
+    is_flag=True,
+    help="Take the etcd cluster that holds the store now for its own: it was restored from a snapshot.",
+)
+def init(settings: Path, new_root_token: bool, accept_restore: bool) -> None:
     """Prepare a store and its key file, and print the root token, once."""
     file = read_settings(settings)
+    if accept_restore:
+        with closing(open_store(file.server, accepts_restore=True)) as store:
+            _server().perform(lambda host: run(is_initialised(), host), store)
+        return
     if not new_root_token:
         refuse_doubts(file.server)
     with closing(open_store(file.server, is_new=not new_root_token)) as store:

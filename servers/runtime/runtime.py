@@ -45,6 +45,10 @@ class Runtime(Protocol):
         """Until the event is set, but no longer than so many seconds."""
         ...
 
+    async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+        """What the work answers. Raises `TimeIsUp` when it takes longer than so many seconds, and cancels it."""
+        ...
+
     async def wait_readable(self, fd: int, seconds: float) -> bool:
         """Whether the socket with this file descriptor can be read within so many seconds. One task may wait."""
         ...

@@ -48,7 +48,7 @@ from ..machine import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
 PATHS: Final = ("tls_certificate", "tls_key", "store", "store_password_file", "key_file", "audit_directory")
-DATABASES: Final = ("postgresql://", "postgres://")
+DATABASES: Final = ("postgresql://", "postgres://", "etcd://")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
 """Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
 
@@ -104,7 +104,8 @@ class ServerSettings:
     store: str = setting(
         TEXT,
         "cloudid.sqlite",
-        "What keeps everything: a SQLite file by its path, or a database by its `postgresql://` address (libpq).",
+        "What keeps everything: a SQLite file by its path, or a database by its `postgresql://` address (libpq), or a "
+        "cluster by its `etcd://HOST:PORT,HOST:PORT/PREFIX` address.",
         repr=False,
     )
     store_password_file: str = setting(
@@ -283,8 +284,8 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     is_misnamed = not server.is_in_database and is_like_address(server.store)
     if is_misnamed and not os.path.exists(paths["store"]):
         raise SettingsError(
-            '[server] "store" must be the postgresql:// or postgres:// address of a database, or a plain path; '
-            "the key words of libpq and other schemes are no file"
+            '[server] "store" must be the postgresql://, postgres:// or etcd:// address of a database, or a plain '
+            "path; the key words of libpq and other schemes are no file"
         )
     server = evolve(server, **paths, is_store_misnamed=is_misnamed)
     return SettingsFile(server=server, service=service, clouds=clouds, audit=audit)

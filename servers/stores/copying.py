@@ -12,8 +12,8 @@ from cloudid_core.store import keys
 from ..runtime import Runtime
 from .store import Store
 
-PAGE: Final = 200
-"""Entries that are read at once, and written by one commit."""
+PAGE: Final = 100
+"""Entries that are read at once, and written by one commit: no more than every store takes."""
 
 LAST: Final = keys.RING
 """Copied last, once all else has been compared: no server opens a store without it, so none opens half a copy."""

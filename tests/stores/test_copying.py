@@ -24,8 +24,8 @@ from .test_postgres import at
 pytestmark = pytest.mark.one_server
 
 ENTRIES: Final = {
-    **{f"{number:04}": b"%d" % number for number in range(2 * PAGE)},
-    **{f"z/{number}\U0001f511": bytes(range(256)) for number in range(PAGE)},
+    **{f"{number:04}": b"%d" % number for number in range(4 * PAGE)},
+    **{f"z/{number}\U0001f511": bytes(range(256)) for number in range(2 * PAGE)},
     "empty": b"",
     keys.RING: b"ring",
 }

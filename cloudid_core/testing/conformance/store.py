@@ -13,6 +13,9 @@ PEOPLE: Final = 5
 """How many change one entry at the same time."""
 
 STEPS: Final = 20
+PAGE: Final = 100
+"""Entries in one commit: every store takes so many."""
+
 CROWD: Final = 300
 """Commits at once: more than a transaction of any known engine takes."""
 
@@ -58,13 +61,18 @@ async def many_entries_are_read_at_once() -> None:
     prefix = await fresh_prefix()
     values = {f"{prefix}{number}": b"%d" % number for number in range(MOST_ENTRIES - 3)}
     odd = prefix + "ключ/\U0001f511 '%_?\""
-    version = await Commit({}, {**values, odd: b""})
+    versions = dict[str, int]()
+    for start in range(0, len(values), PAGE):
+        page = tuple(values)[start : start + PAGE]
+        versions |= dict.fromkeys(page, await Commit({}, {key: values[key] for key in page}))
+    versions[odd] = await Commit({}, {odd: b""})
     first = prefix + "0"
+    version = versions[first]
     changed = await Commit({first: version}, {first: b"changed"})
     await Commit({}, {}, (prefix + "1",))
     found = await ReadEntries((*values, odd, odd, prefix + "absent"))
-    wanted = {key: (value, version) for key, value in values.items() if key != prefix + "1"}
-    wanted |= {first: (b"changed", changed), odd: (b"", version)}
+    wanted = {key: (value, versions[key]) for key, value in values.items() if key != prefix + "1"}
+    wanted |= {first: (b"changed", changed), odd: (b"", versions[odd])}
     expect("many entries", {key: (entry.value, entry.version) for key, entry in found.items()}, wanted)
     expect("no entries", dict(await ReadEntries(())), {})
 

@@ -1,0 +1,173 @@
+"""Client: asks one member of the cluster, and another where that cannot be reached. No wait is without a deadline.
+
+etcd answers the calls of its gRPC interface as JSON over HTTP too: https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/.
+httpcore runs on trio and on asyncio alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from statistics import median_low
+from typing import Any, Final
+
+import httpcore
+import msgspec
+from attrs import field, frozen
+
+from cloudid_core.effects import ClockReading
+from cloudid_core.errors import TimeIsUp
+
+from ...runtime import Runtime
+from .address import Address
+
+ANSWER_SECONDS: Final = 5.0
+ANSWER_LIMIT: Final = 64 * 2**20
+CERTAIN: Final = {3: "refused", 7: "permission denied", 8: "no room", 9: "refused", 16: "not authenticated"}
+"""gRPC's codes for what a member refuses before it proposes, or the cluster applies, anything of it."""
+
+STALE_TOKENS: Final = ("etcdserver: invalid auth token", "etcdserver: revision of auth store is old")
+FAILURES: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, TimeIsUp, OSError)
+
+
+class Refused(Exception):
+    """The cluster did nothing of what it was asked."""
+
+
+class Lost(Exception):
+    """No answer, or one that says too little. What was asked for was done, may still be done, or never will."""
+
+
+@frozen
+class _Answer:
+    status: int
+    date: str
+    body: bytes = field(repr=False)
+
+
+class _Body:
+    """A request's body in one piece. httpcore's own leaves a generator behind when a connection is lost."""
+
+    def __init__(self, content: bytes) -> None:
+        self._pieces = iter((content,))
+
+    def __aiter__(self) -> _Body:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for piece in self._pieces:
+            return piece
+        raise StopAsyncIteration
+
+
+class Client:
+    """Asks the member that answered last. `open` first."""
+
+    _runtime: Runtime
+    _pool: httpcore.AsyncConnectionPool
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._turn = 0
+        self._token = ""
+
+    def open(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._pool = httpcore.AsyncConnectionPool(ssl_context=self._address.tls, keepalive_expiry=60.0)
+        runtime.start(self._hold)
+
+    async def _hold(self) -> None:
+        """Close connections when the runtime ends what it runs."""
+        async with self._pool:
+            await self._runtime.new_event().wait()
+
+    async def ask(self, call: str, question: object) -> Mapping[str, Any]:
+        """Raises `Refused` when nothing was done, or `Lost`."""
+        try:
+            return await self._ask_as_user(call, question)
+        except Refused as refusal:
+            if not str(refusal).startswith(STALE_TOKENS):
+                raise
+        self._token = ""
+        return await self._ask_as_user(call, question)
+
+    async def _ask_as_user(self, call: str, question: object) -> Mapping[str, Any]:
+        password = self._address.password
+        if password is not None and not self._token:
+            claim = {"name": self._address.user, "password": password.reveal()}
+            try:
+                self._token = (await self._ask_any("auth/authenticate", claim))["token"]
+            except (Lost, KeyError):
+                raise Refused("no member of the cluster authenticates this node") from None
+        return await self._ask_any(call, question)
+
+    async def _ask_any(self, call: str, question: object) -> Mapping[str, Any]:
+        """Ask the members in turn until one has been reached. What was sent is never sent again here."""
+        body = msgspec.json.encode(question)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        reason = ""
+        for _ in self._address.members:
+            member = self._address.members[self._turn % len(self._address.members)]
+            try:
+                answer = await self._fetch("POST", f"{member}/v3/{call}", body, deadline - time.monotonic())
+                return _read(answer)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as failure:
+                self._turn += 1
+                reason = type(failure).__name__
+            except FAILURES as failure:
+                self._turn += 1
+                raise Lost(type(failure).__name__) from None
+            except Lost:
+                self._turn += 1
+                raise
+        raise Refused(f"no member of the cluster can be reached ({reason})")
+
+    async def _fetch(self, method: str, url: str, body: bytes, seconds: float) -> _Answer:
+        async def fetch() -> _Answer:
+            # A machine that is gone answers nothing: the other members are asked while there is time.
+            share = seconds / len(self._address.members)
+            async with self._pool.stream(
+                method,
+                url,
+                headers={"content-length": str(len(body)), **({"authorization": self._token} if self._token else {})},
+                content=_Body(body),
+                extensions={"timeout": {"connect": share, "read": seconds, "write": seconds, "pool": share}},
+            ) as response:
+                content = bytearray()
+                async for part in response.aiter_stream():
+                    if len(content) <= ANSWER_LIMIT:
+                        content += part  # to leave the loop would leave generators behind
+            if len(content) > ANSWER_LIMIT:
+                raise httpcore.RemoteProtocolError("the answer is too large")
+            dates = [value for name, value in response.headers if name.lower() == b"date"]
+            return _Answer(response.status, (dates or [b""])[0].decode("latin-1"), bytes(content))
+
+        return await self._runtime.in_time(seconds, fetch)
+
+    async def clock(self) -> ClockReading | None:
+        """The middle one of the clocks that the members' machines show: etcd itself tells no time."""
+        found: list[tuple[float, float]] = []
+        for member in self._address.members:
+            started = time.time()
+            try:
+                answer = await self._fetch("GET", f"{member}/version", b"", ANSWER_SECONDS)
+                shown = parsedate_to_datetime(answer.date).timestamp() + 0.5  # of a time in whole seconds, the middle
+            except (*FAILURES, ValueError):
+                continue
+            ended = time.time()
+            found.append((shown - (started + ended) / 2, (ended - started) / 2 + 0.5))
+        return ClockReading(*median_low(found)) if found else None
+
+
+def _read(answer: _Answer) -> Mapping[str, Any]:
+    try:
+        content = msgspec.json.decode(answer.body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise Lost("an answer that is no JSON") from None
+    if answer.status == 200:
+        return content
+    text, code = str(content.get("message") or content.get("error")), content.get("code")
+    if code in CERTAIN:
+        raise Refused(text)
+    raise Lost(text)

@@ -1,0 +1,231 @@
+"""The store on etcd: its address, what it refuses, and the troubles of a cluster."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cloudid_core.effects import ABSENT, Commit, Entry
+from cloudid_core.errors import StoreFailed
+from cloudid_core.values.secret import Secret
+from cloudid_servers.host.host import Host
+from cloudid_servers.stores import GroupCommit, SqliteStore, copy_store
+from cloudid_servers.stores.etcd import Address, EtcdStore
+from tests.hosts.opened import RUNTIMES, on
+from tests.servers.running import ROOT
+
+from .etcd_cluster import EtcdCluster, etcd_at, running_etcd
+from .test_copying import ENTRIES, contents, filled
+
+pytestmark = pytest.mark.tools
+on_both = pytest.mark.parametrize("runtime", RUNTIMES)
+
+
+@pytest.fixture(scope="module")
+def single() -> Iterator[EtcdCluster]:
+    with running_etcd(1) as cluster:
+        yield cluster
+
+
+def told(
+    store: EtcdStore, scenario: Callable[[Host], Awaitable[object]] | None = None, runtime: str = "trio"
+) -> object:
+    """What a scenario answers on an opened store."""
+
+    async def nothing(host: Host) -> None:
+        pass
+
+    with closing(store):
+        return on(runtime, scenario or nothing, store)
+
+
+def test_an_address_names_members_user_and_files() -> None:
+    address = Address.parse("etcd://root@a:1,b,[::1]:3/a/b", Secret("hunter2"))
+    assert address.members == ("http://a:1", "http://b:2379", "http://[::1]:3")
+    assert (address.prefix, address.user) == ("a/b", "root")
+    assert "hunter2" not in repr(address) + str(address)
+    assert Address.parse("etcd://a/p?tls=true").members == ("https://a:2379",)
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("etcd://u:hunter2@h/p", "no password"),
+        ("etcd://u@h/p", "needs store_password_file"),
+        ("etcd://h", "must be etcd://"),
+        ("etcd://h,/p", "must be etcd://"),
+        ("etcd://h:x/p", "malformed"),
+        ("etcd://h/p?x=1", "other than"),
+        ("etcd://h/p?tls=1", "true or false"),
+        ("etcd://h/p?ca=/none", "TLS files"),
+    ],
+)
+def test_a_wrong_address_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(StoreFailed, match=reason) as refused:
+        Address.parse(text)
+    assert "hunter2" not in str(refused.value)
+
+
+@on_both
+def test_a_store_goes_from_sqlite_to_etcd_and_back(single: EtcdCluster, tmp_path: Path, runtime: str) -> None:
+    first, last = GroupCommit(SqliteStore(tmp_path / "first")), GroupCommit(SqliteStore(tmp_path / "last"))
+    with closing(first), closing(last), closing(etcd_at(single.new_prefix())) as between:
+        on(runtime, lambda host: filled(first), first)
+        on(runtime, lambda host: copy_store(host, first, between, lambda text: None), between)
+        again = EtcdStore(between._address)
+        with closing(again):
+
+            async def back(host: Host) -> int:
+                await last.open(host)
+                return await copy_store(host, again, last, lambda text: None)
+
+            on(runtime, back)
+        assert on(runtime, lambda host: contents(last), last) == ENTRIES
+
+
+def test_a_place_without_a_store_is_refused(single: EtcdCluster) -> None:
+    with pytest.raises(StoreFailed, match="run init first"):
+        told(etcd_at(single.new_prefix(), is_new=False))
+
+
+def test_nobody_there_is_told() -> None:
+    with pytest.raises(StoreFailed, match="no member of the cluster can be reached"):
+        told(etcd_at("etcd://127.0.0.1:1,127.0.0.1:2/p"))
+
+
+def test_a_commit_that_fits_no_transaction_is_refused_by_name(single: EtcdCluster) -> None:
+    store = etcd_at(single.new_prefix())
+    largest = {f"{number:03}": b"" for number in range(127)}
+
+    async def scenario(host: Host) -> None:
+        await store.commit(Commit(dict.fromkeys(largest, ABSENT), largest))
+        with pytest.raises(StoreFailed, match="expects 0 entries and changes 128: etcd takes less than 128"):
+            await store.commit(Commit({}, {**largest, "one more": b""}))
+        with pytest.raises(StoreFailed, match="request is too large"):
+            await store.commit(Commit({}, {"large": bytes(1_800_000)}))
+        assert await store.list("", "", 1000) == tuple(largest)
+
+    told(store, scenario)
+
+
+def test_clocks_of_the_members_machines_are_compared(single: EtcdCluster) -> None:
+    store = etcd_at(single.new_prefix())
+
+    async def scenario(host: Host) -> None:
+        assert store.clock is None
+        await store.commit(Commit({}, {"a": b""}))
+        while store.clock is None:
+            await host.sleep(0.01)
+        assert abs(store.clock.offset) <= store.clock.uncertainty
+
+    told(store, scenario)
+
+
+def test_a_writer_whose_key_was_removed_makes_itself_a_new_one(single: EtcdCluster) -> None:
+    store = etcd_at(single.new_prefix())
+
+    async def scenario(host: Host) -> None:
+        await store._client.ask("kv/deleterange", {"key": _b64(store._writer)})
+        version = await store.commit(Commit({"a": ABSENT}, {"a": b"1"}))
+        assert await store.read("a") == Entry(b"1", version)
+
+    told(store, scenario)
+
+
+def _b64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+async def fill(store: EtcdStore) -> None:
+    for number in range(30):
+        await store.commit(Commit({}, {f"{number}": bytes(100_000)}))
+
+
+def test_without_room_writes_are_refused_and_reads_served() -> None:
+    with running_etcd(1, "--quota-backend-bytes", "1000000") as cluster:
+        store = etcd_at(cluster.new_prefix())
+
+        async def scenario(host: Host) -> None:
+            await store.commit(Commit({}, {"first": b"1"}))
+            with pytest.raises(StoreFailed, match="database space exceeded"):
+                await fill(store)
+            entry = await store.read("first")
+            assert entry is not None
+            assert entry.value == b"1"
+
+        told(store, scenario)
+
+
+def test_another_cluster_is_refused_until_its_restore_is_accepted() -> None:
+    with running_etcd(1) as cluster, running_etcd(1) as other:
+        address = cluster.new_prefix()
+        told(etcd_at(address))
+        elsewhere = address.replace(cluster.places, other.places)
+        row = httpx.post(
+            f"{cluster.members[0].url}/v3/kv/range",
+            json={"key": _b64(f"{Address.parse(address).prefix}/format".encode())},
+            trust_env=False,
+        ).json()["kvs"][0]
+        put = {"key": row["key"], "value": row["value"]}
+        httpx.post(f"{other.members[0].url}/v3/kv/put", json=put, trust_env=False).raise_for_status()
+        with pytest.raises(StoreFailed, match="init --accept-restore"):
+            told(etcd_at(elsewhere, is_new=False))
+        told(EtcdStore(Address.parse(elsewhere), accepts_restore=True))
+        told(etcd_at(elsewhere, is_new=False))
+
+
+def test_init_makes_a_store_and_accepts_a_restore(single: EtcdCluster, tmp_path: Path) -> None:
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text(f'[server]\nstore = "{single.new_prefix()}"\n')
+
+    def init(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cloudid_servers.cli", "init", "--settings", str(settings), *options]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+    assert "run init first" in init("--accept-restore").stderr
+    first = init()
+    assert first.stdout.startswith("root token: "), first.stderr
+    assert init("--accept-restore").returncode == 0
+    assert "already initialised" in init().stderr
+
+
+def test_a_cluster_that_is_back_from_the_past_is_refused_by_a_running_node(single: EtcdCluster) -> None:
+    store = etcd_at(single.new_prefix())
+
+    async def scenario(host: Host) -> None:
+        store._revision += 10**6
+        with pytest.raises(StoreFailed, match="is back at revision"):
+            await store.read("a")
+
+    told(store, scenario)
+
+
+def test_a_user_with_a_password_is_authenticated_again_when_the_token_is_stale() -> None:
+    with running_etcd(1) as cluster:
+        url = cluster.members[0].url
+        for call, question in (
+            ("user/add", {"name": "root", "password": "hunter2"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("auth/enable", {}),
+        ):
+            if call == "user/grant":
+                httpx.post(f"{url}/v3/auth/role/add", json={"name": "root"}, trust_env=False)
+            httpx.post(f"{url}/v3/auth/{call}".replace("auth/auth", "auth"), json=question, trust_env=False)
+        address = cluster.new_prefix().replace("etcd://", "etcd://root@")
+        store = EtcdStore(Address.parse(address, Secret("hunter2")), is_new=True)
+
+        async def scenario(host: Host) -> None:
+            await store.commit(Commit({}, {"a": b"1"}))
+            store._client._token = "stale.1"
+            assert await store.list("", "", 9) == ("a",)
+
+        told(store, scenario)
+        with pytest.raises(StoreFailed, match="authentication failed"):
+            told(EtcdStore(Address.parse(address, Secret("wrong")), is_new=True))
