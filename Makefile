@@ -1,10 +1,12 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
 # VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes,
-# MIRROR a folder with Terraform's provider, DIST where `make dist` puts what it builds.
+# SECONDS how long each parser is fuzzed, TOKENS how many altered tokens follow, MIRROR a folder with Terraform's provider, DIST where `make dist` puts what it builds.
 # SHORT and LONG are the tests that need nothing but Python, TOOLS and TOOLS_LONG those that need more.
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 3
+SECONDS ?= 60
+TOKENS ?= 5000000
 DIST ?= dist
 TESTS ?= tests
 SHORT := -m 'not tools and not long'
@@ -15,6 +17,7 @@ PACKAGES ?= test
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(PACKAGES)
 READY_FOR_RELEASE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-release)
+READY_FOR_FUZZ := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-fuzz)
 READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
 
 # The optional dependencies and the groups behind each file of requirements/.
@@ -22,7 +25,8 @@ PARTS_container := --extra server --extra postgres --extra etcd
 PARTS_demo := --extra server --group build
 PARTS_test := $(PARTS_demo) --extra postgres --extra etcd --extra bench --extra dev
 PARTS_release := $(PARTS_test) --group release
-PARTS_vendor-sdks := $(PARTS_release) --extra vendor-sdks
+PARTS_fuzz := $(PARTS_test) --extra fuzz
+PARTS_vendor-sdks := $(PARTS_release) --extra vendor-sdks --extra fuzz
 
 # Servers that the tests start are read from their source anew each time, unless Python may keep what it compiles.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,7 +45,7 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 	esac; done; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak terraform docs bench \
+.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz terraform docs bench \
 	figures wheel dist release lock clean
 
 help: ## List the targets
@@ -93,6 +97,9 @@ soak: $(READY) ## Watch each server for MINUTES: memory, descriptors and store m
 		$(BIN)/python -m tests.endurance.soak --server $$server --minutes $(MINUTES) --plot build/soak-$$server.svg || exit 1; \
 	done
 
+fuzz: $(READY_FOR_FUZZ) ## Fuzz each parser for SECONDS, by coverage, then alter TOKENS login tokens (an hour)
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --tokens $(TOKENS)
+
 terraform: $(READY) ## Take everything that Terraform makes through its whole life, with the provider in the folder MIRROR
 	@$(BIN)/python -m pytest tests/terraform --terraform-mirror "$(MIRROR)"
 
@@ -135,7 +142,7 @@ clean: ## Remove everything that tools made
 
 lock: $(READY) ## Write requirements/ anew: what constraints.txt pins, with hashes
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps uv==0.13.9
-	@$(foreach set,container demo test release vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes \
+	@$(foreach set,container demo test fuzz release vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes \
 		--no-header --no-annotate --python-version 3.11 --constraint constraints.txt $(PARTS_$(set)) \
 		--output-file requirements/$(set).txt pyproject.toml && ) true
 
