@@ -152,7 +152,7 @@ def test_a_port_that_is_taken_is_an_error(settings: Path, cloud: str) -> None:
 @pytest.mark.parametrize("count", ["0", "65", "two", "-1"])
 def test_a_number_of_workers_that_cannot_be_is_explained(count: str) -> None:
     failed = command("trio_server", "--settings", "a", f"--workers={count}")
-    assert (failed.returncode, "from 1 to 64" in failed.stderr) == (2, True)
+    assert (failed.returncode, "--workers" in failed.stderr) == (2, True)
 
 
 def test_workers_have_no_development_mode() -> None:

@@ -279,7 +279,7 @@ def test_a_copy_needs_the_same_master_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments, reason",
-    [(("--settings", "a"), "TARGET"), (("b",), "--settings"), (("--settings", "a", "b", "c"), "unrecognized")],
+    [(("--settings", "a"), "TARGET"), (("b",), "--settings"), (("--settings", "a", "b", "c"), "unexpected")],
 )
 def test_a_copy_that_is_asked_for_in_part_is_explained(arguments: tuple[str, ...], reason: str) -> None:
     failed = command(SERVERS[0], "copy-store", *arguments)
