@@ -28,7 +28,7 @@ from attrs import define
 
 from ..caches import Bounded
 from ..context import Context
-from ..effects import Instant, ListKeys, Now, Program, Record, Sleep
+from ..effects import Instant, ListKeys, Now, Program, Record, Sleep, gather
 from ..errors import Conflict, EntryDamaged, RecordFailed
 from ..events import JobFailed, Problem
 from ..health import MOST_SKEW
@@ -38,6 +38,9 @@ from .record import Token
 from .stretches import Stretches
 
 PAGE: Final = 500
+AT_ONCE: Final = 30
+"""So many tokens are removed by one commit, all of whose entries every store takes; see `cloudid_core.testing`."""
+
 SAMPLE: Final = 10
 """One in so many new tokens is read: to read all of them takes a twentieth of the time of their logins."""
 ONE_DEAD_IN: Final = 10
@@ -194,6 +197,12 @@ def _due_at(left: Sequence[Found[Token]], most: int) -> Instant | None:
 
 
 async def _remove(round_: Round, dead: Sequence[Found[Token]]) -> int:
+    """Remove dead tokens, by commits at the same time. Returns how many."""
+    parts = (dead[start : start + AT_ONCE] for start in range(0, len(dead), AT_ONCE))
+    return sum(await gather([_remove_together(round_, part) for part in parts]))
+
+
+async def _remove_together(round_: Round, dead: Sequence[Found[Token]]) -> int:
     """Remove dead tokens, or none of them if one has changed. Returns how many."""
     expects = {found.key: found.version for found in dead}
     deletes = tuple(key for found in dead for key in found.record.own_keys)

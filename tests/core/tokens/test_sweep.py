@@ -13,6 +13,7 @@ from cloudid_core.context import queue
 from cloudid_core.effects import ClockReading, Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
 from cloudid_core.health.node import MOST_SKEW
 from cloudid_core.mounts.table import TOKEN
+from cloudid_core.policies import RESPONSE_WRAPPING
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.testing.faults import FaultKind
@@ -184,6 +185,18 @@ def test_pages_that_were_not_worth_it_end_a_round_and_the_next_goes_on(monkeypat
     world.put(2, ttl=2 * MONTH)
     world.put(1, ttl=60)
     assert [world.round(MONTH), world.round()] == [0, 1]
+
+
+def test_no_commit_of_a_round_is_larger_than_every_store_takes() -> None:
+    """etcd compares and changes fewer than 128 entries at once. Tokens that wrap an answer have most entries."""
+    world = Store()
+    for key in world.put(200, ttl=60):
+        world.change(key, policies=(RESPONSE_WRAPPING,), wrapped_by="a" * 26)
+    begin = len(world.trace)
+    assert world.round(MONTH) == 200
+    commits = [effect for _, effect in world.trace[begin:] if isinstance(effect, Commit)]
+    assert max(len(commit.deletes) for commit in commits) > sweep.AT_ONCE
+    assert max(max(len(commit.expects), len(commit.deletes)) for commit in commits) <= 127
 
 
 def test_requests_run_after_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
