@@ -138,18 +138,18 @@ def test_public_paths_need_no_token(cloudid: Shell) -> None:
 @pytest.mark.parametrize(
     "words, fields, shown",
     [
-        (["a=b", "c="], {"a": "b", "c": ""}, {"a", "c"}),
-        (["a=b=c"], {"a": "b=c"}, {"a"}),
-        (["a=1", "a=2", "a=3"], {"a": ["1", "2", "3"]}, {"a"}),
-        ([r"a=\@b", r"b=\-", r"c=\d"], {"a": "@b", "b": "-", "c": r"\d"}, {"a", "b", "c"}),
-        (["a=@file"], {"a": "from a file"}, set()),
-        (["@object", "a=2"], {"a": "2", "b": [1]}, {"a"}),
-        (["a=-"], {"a": "typed\nlines"}, set()),
+        (["a=b", "c="], {"a": "b", "c": ""}, ["a", "c"]),
+        (["a=b=c"], {"a": "b=c"}, ["a"]),
+        (["a=1", "a=2", "a=3"], {"a": ["1", "2", "3"]}, ["a"]),
+        ([r"a=\@b", r"b=\-", r"c=\d"], {"a": "@b", "b": "-", "c": r"\d"}, ["a", "b", "c"]),
+        (["a=@file"], {"a": "from a file"}, []),
+        (["@object", "a=2"], {"a": "2", "b": [1]}, ["a"]),
+        (["a=-"], {"a": "typed\nlines"}, []),
     ],
     ids=str,
 )
 def test_words_become_fields(
-    words: list[str], fields: dict[str, Any], shown: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], fields: dict[str, Any], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("from a file\n")
