@@ -55,6 +55,7 @@ CACHES: Final = (
     "facts",
     "failed_logins",
     "flights",
+    "lent_tokens",
     "lists",
     "records",
     "requests",

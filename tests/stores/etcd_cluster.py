@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from cloudid_servers.stores.etcd import Address, EtcdStore
-from tests.waiting import wait_until
+from tests.waiting import PATIENT, wait_until
 
 _NUMBERS = count(1)
 
@@ -64,7 +64,7 @@ class Member:
 
     def is_healthy(self) -> bool:
         try:
-            return "true" in httpx.get(f"{self.url}/health", trust_env=False).text
+            return "true" in httpx.get(f"{self.url}/health", **PATIENT).text
         except httpx.HTTPError:
             return False
 

@@ -20,6 +20,7 @@ from cloudid_servers.stores import GroupCommit, SqliteStore, copy_store
 from cloudid_servers.stores.etcd import Address, EtcdStore
 from tests.hosts.opened import RUNTIMES, on
 from tests.servers.running import ROOT
+from tests.waiting import PATIENCE, PATIENT
 
 from .etcd_cluster import EtcdCluster, etcd_at, running_etcd
 from .test_copying import ENTRIES, contents, filled
@@ -171,10 +172,10 @@ def test_another_cluster_is_refused_until_its_restore_is_accepted() -> None:
         row = httpx.post(
             f"{cluster.members[0].url}/v3/kv/range",
             json={"key": _b64(f"{Address.parse(address).prefix}/format".encode())},
-            trust_env=False,
+            **PATIENT,
         ).json()["kvs"][0]
         put = {"key": row["key"], "value": row["value"]}
-        httpx.post(f"{other.members[0].url}/v3/kv/put", json=put, trust_env=False).raise_for_status()
+        httpx.post(f"{other.members[0].url}/v3/kv/put", json=put, **PATIENT).raise_for_status()
         with pytest.raises(StoreFailed, match="init --accept-restore"):
             told(etcd_at(elsewhere, is_new=False))
         told(EtcdStore(Address.parse(elsewhere), accepts_restore=True))
@@ -187,7 +188,7 @@ def test_init_makes_a_store_and_accepts_a_restore(single: EtcdCluster, tmp_path:
 
     def init(*options: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "cloudid_servers.cli", "init", "--settings", str(settings), *options]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     assert "run init first" in init("--accept-restore").stderr
     first = init()
@@ -216,8 +217,8 @@ def test_a_user_with_a_password_is_authenticated_again_when_the_token_is_stale()
             ("auth/enable", {}),
         ):
             if call == "user/grant":
-                httpx.post(f"{url}/v3/auth/role/add", json={"name": "root"}, trust_env=False)
-            httpx.post(f"{url}/v3/auth/{call}".replace("auth/auth", "auth"), json=question, trust_env=False)
+                httpx.post(f"{url}/v3/auth/role/add", json={"name": "root"}, **PATIENT)
+            httpx.post(f"{url}/v3/auth/{call}".replace("auth/auth", "auth"), json=question, **PATIENT)
         address = cluster.new_prefix().replace("etcd://", "etcd://root@")
         store = EtcdStore(Address.parse(address, Secret("hunter2")), is_new=True)
 
