@@ -16,7 +16,7 @@ from cloudid_core.errors import Conflict, HostFailure, OutcomeUnknown, StoreFail
 from cloudid_servers.host.host import Host
 from cloudid_servers.stores.postgres import Mode, PostgresStore, connector, session, store
 from cloudid_servers.stores.postgres.connection import ConnectionLost
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 from .cluster import PASSWORD, Cluster, Databases, synchronous_standby
 from .test_postgres import at, everywhere, nothing, on_both, side_by_side, together, with_store
@@ -357,7 +357,17 @@ def test_a_standby_serves_reads_and_refuses_commits(cluster: Cluster) -> None:
             with pytest.raises(StoreFailed, match="read-only"):
                 await store.commit(Commit({}, {"a": b"2"}))
 
+        wait_until(partial(is_store, there))
         with_store(there, scenario, None)
+
+
+def is_store(address: str) -> bool:
+    """Whether a store is there already: a standby follows a little later."""
+    try:
+        with_store(address, nothing, None)
+    except StoreFailed:
+        return False
+    return True
 
 
 REFUSALS: Final = {
