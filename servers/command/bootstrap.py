@@ -13,7 +13,8 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,9 +48,6 @@ from ..settings import (
 from ..stores import GroupCommit, InMemory, SqliteStore, Store
 from . import first_steps
 from .options import Options
-
-if TYPE_CHECKING:
-    from ..stores.postgres import Address
 
 
 @frozen(kw_only=True)
@@ -314,26 +312,39 @@ def open_store(
     if not server.is_in_database:
         file = SqliteStore(Path(server.store), server.store_name)
         return GroupCommit(file, file.missing)
-    if server.store.startswith("etcd://"):
-        try:
-            from ..stores import etcd  # httpcore on asyncio is optional
-        except ImportError:
-            raise SettingsError("a store in etcd needs a client: pip install 'cloudid[etcd]'") from None
+    store: Store
+    if server.is_in_etcd:
+        etcd = _etcd()
         place = etcd.Address.parse(server.store, _password(server))
-        return etcd.EtcdStore(place, is_new=is_new, accepts_restore=accepts_restore)
-    address = database_of(server)
-    from ..stores.postgres import Mode, PostgresStore
+        store = etcd.EtcdStore(place, is_new=is_new, accepts_restore=accepts_restore)
+    else:
+        postgres = _postgres()
+        place = postgres.Address.parse(server.store, _password(server))
+        mode = postgres.Mode(server.store_mode) if is_new else None
+        store = postgres.PostgresStore(place, mode, is_exclusive=is_exclusive)
+    return store
 
-    return PostgresStore(address, Mode(server.store_mode) if is_new else None, is_exclusive=is_exclusive)
+
+def shown_database(server: ServerSettings) -> str:
+    """Where the store is that is in a database, without a password. Raises `SettingsError` or `StoreFailed`."""
+    package = _etcd() if server.is_in_etcd else _postgres()
+    return str(package.Address.parse(server.store, _password(server)))
 
 
-def database_of(server: ServerSettings) -> Address:
-    """Where the store is that is in a database. Raises `SettingsError` or `StoreFailed`."""
+def _etcd() -> ModuleType:
     try:
-        from ..stores.postgres import Address  # psycopg is optional
+        from ..stores import etcd  # httpcore on asyncio is optional
+    except ImportError:
+        raise SettingsError("a store in etcd needs a client: pip install 'cloudid[etcd]'") from None
+    return etcd
+
+
+def _postgres() -> ModuleType:
+    try:
+        from ..stores import postgres  # psycopg is optional
     except ImportError:
         raise SettingsError("a store in a database needs libpq: pip install 'cloudid[postgres]'") from None
-    return Address.parse(server.store, _password(server))
+    return postgres
 
 
 def losses(store: Store) -> Mapping[HealthProblem, Occurrence]:

@@ -28,7 +28,7 @@ from ..machine import Platform
 from ..processes import bind, bind_for_metrics
 from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..terminal import Exit, Format, Output, table, with_output
-from .bootstrap import database_of, tls_context
+from .bootstrap import shown_database, tls_context
 
 OK: Final = "ok"
 NOTE: Final = "note"
@@ -118,7 +118,7 @@ def _listen(file: SettingsFile) -> Found:
 def _store(file: SettingsFile) -> Found:
     server = file.server
     if server.is_in_database:
-        yield OK, f"{database_of(server)}; it was not asked"
+        yield OK, f"{shown_database(server)}; it was not asked"
         return
     store = Path(server.store)
     if not store.parent.is_dir():

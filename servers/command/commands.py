@@ -112,7 +112,7 @@ ROOT_TOKEN: Final = partial(
     type=click.IntRange(1, MOST_WORKERS),
     metavar="N",
     default=1,
-    help=f"Processes that serve together, 1 to {MOST_WORKERS}; more than one needs a store in PostgreSQL.",
+    help=f"Processes that serve together, 1 to {MOST_WORKERS}; more than one needs a store in PostgreSQL or etcd.",
 )
 @click.option("--dev", "is_dev", is_flag=True, hidden=True)
 @ROOT_TOKEN(hidden=True)
@@ -208,6 +208,8 @@ def init(settings: Path, new_root_token: bool, accept_restore: bool) -> None:
     """Prepare a store and its key file, and print the root token, once."""
     file = read_settings(settings)
     if accept_restore:
+        if not file.server.is_in_etcd:
+            raise SettingsError("--accept-restore is for stores in etcd: no other store is tied to its cluster")
         with closing(open_store(file.server, accepts_restore=True)) as store:
             _server().perform(lambda host: run(is_initialised(), host), store)
         return
@@ -248,7 +250,9 @@ def backup(settings: Path, target: Path) -> None:
     """
     server = read_settings(settings).server
     if server.is_in_database:
-        raise SettingsError("backup is for SQLite stores; back up a database with its own tools, such as pg_dump")
+        raise SettingsError(
+            "backup is for SQLite stores; a database has its own tools, such as pg_dump or etcdctl snapshot save"
+        )
     back_up(Path(server.store), target, server.store_name, show_progress)
 
 
@@ -262,7 +266,7 @@ def compact_store(settings: Path) -> None:
     """
     server = read_settings(settings).server
     if server.is_in_database:
-        raise SettingsError("compact is for SQLite stores; a database does it itself, or by VACUUM")
+        raise SettingsError("compact is for SQLite stores; a database does it itself, or by VACUUM or etcdctl defrag")
     before, after = compact(Path(server.store), server.store_name)
     streams.write(streams.STDOUT, f"{server.store_name}: {before} bytes before, {after} bytes after\n")
 

@@ -188,6 +188,11 @@ class ServerSettings:
         return self.store.startswith(DATABASES)
 
     @property
+    def is_in_etcd(self) -> bool:
+        """Whether that database is etcd."""
+        return self.store.startswith("etcd://")
+
+    @property
     def store_name(self) -> str:
         """The store without user, password and options, to be shown."""
         if self.is_store_misnamed:

@@ -48,8 +48,8 @@ def told(
 
 
 def test_an_address_names_members_user_and_files() -> None:
-    address = Address.parse("etcd://root@a:1,b,[::1]:3/a/b", Secret("hunter2"))
-    assert address.members == ("http://a:1", "http://b:2379", "http://[::1]:3")
+    address = Address.parse("etcd://root@127.0.0.1:1,localhost,[::1]:3/a/b", Secret("hunter2"))
+    assert address.members == ("http://127.0.0.1:1", "http://localhost:2379", "http://[::1]:3")
     assert (address.prefix, address.user) == ("a/b", "root")
     assert "hunter2" not in repr(address) + str(address)
     assert Address.parse("etcd://a/p?tls=true").members == ("https://a:2379",)
@@ -72,6 +72,12 @@ def test_a_wrong_address_is_refused(text: str, reason: str) -> None:
     with pytest.raises(StoreFailed, match=reason) as refused:
         Address.parse(text)
     assert "hunter2" not in str(refused.value)
+
+
+def test_a_password_goes_to_other_machines_by_tls_alone() -> None:
+    with pytest.raises(StoreFailed, match="by TLS alone"):
+        Address.parse("etcd://root@localhost,10.0.0.7/p", Secret("hunter2"))
+    assert Address.parse("etcd://root@10.0.0.7/p?tls=true", Secret("hunter2")).user == "root"
 
 
 @on_both
@@ -195,6 +201,8 @@ def test_init_makes_a_store_and_accepts_a_restore(single: EtcdCluster, tmp_path:
     assert first.stdout.startswith("root token: "), first.stderr
     assert init("--accept-restore").returncode == 0
     assert "already initialised" in init().stderr
+    settings.write_text(f'[server]\nstore = "{tmp_path / "cloudid.sqlite"}"\n')
+    assert "is for stores in etcd" in init("--accept-restore").stderr
 
 
 def test_a_cluster_that_is_back_from_the_past_is_refused_by_a_running_node(single: EtcdCluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -50,6 +51,8 @@ class Address:
         if bool(user) != (password is not None):
             raise StoreFailed("a user of etcd needs store_password_file, and a password needs USER@ in the address")
         tls = _tls(options) if options and options.get("tls") != "false" else None
+        if password is not None and tls is None and not all(_is_this_machine(place) for place in places.split(",")):
+            raise StoreFailed("a password of etcd travels by TLS alone: add ?tls=true to the store's address")
         scheme = "https" if tls else "http"
         members = [
             f"{scheme}://{place}" + ("" if port else f":{PORT}")
@@ -59,6 +62,14 @@ class Address:
 
     def __str__(self) -> str:
         return f"etcd://{','.join(member.partition('://')[2] for member in self.members)}/{self.prefix}"
+
+
+def _is_this_machine(place: str) -> bool:
+    host = urlsplit(f"//{place}").hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _tls(options: dict[str, str]) -> ssl.SSLContext:

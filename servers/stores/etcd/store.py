@@ -17,16 +17,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from attrs import define, frozen
+from attrs import define
 
 from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import OutcomeUnknown, StoreFailed
 from cloudid_core.version import VERSION
 
 from ...runtime import Runtime
-from ..batches import Batches, Ticket
+from ..batches import Batches
 from ..format import FORMAT, check
 from ..groups import CommitTicket, Limits, Mismatches, fail, independent, without_conflicts
+from ..reads import Answer, KeyList, Question, Read
 from .address import Address
 from .client import Client, Lost, Refused
 
@@ -44,16 +45,6 @@ FORGOTTEN_SECONDS: Final = 7 * 86400.0
 MOST_READS: Final = 512
 
 
-@frozen
-class _List:
-    prefix: str
-    after: str
-    limit: int
-
-
-_Question: TypeAlias = "tuple[str, ...] | _List"
-_Answer: TypeAlias = "Mapping[str, Entry] | tuple[str, ...]"
-_Read: TypeAlias = Ticket[_Question, _Answer]
 _Json: TypeAlias = Mapping[str, Any]
 
 
@@ -78,7 +69,7 @@ class EtcdStore:
     """
 
     _runtime: Runtime
-    _reads: Batches[_Question, _Answer]
+    _reads: Batches[Question, Answer]
     _commits: Batches[Commit, int]
 
     def __init__(self, address: Address, *, is_new: bool = False, accepts_restore: bool = False) -> None:
@@ -129,7 +120,7 @@ class EtcdStore:
             return ()
         if not _can_be_stored(prefix + after):
             raise StoreFailed("etcd cannot compare such a key")
-        found = await self._reads.ask(_List(prefix, after, limit))
+        found = await self._reads.ask(KeyList(prefix, after, limit))
         assert isinstance(found, tuple)
         return found
 
@@ -191,7 +182,7 @@ class EtcdStore:
 
     # Reading
 
-    async def _read_batch(self, batch: Sequence[_Read]) -> Sequence[_Read]:
+    async def _read_batch(self, batch: Sequence[Read]) -> Sequence[Read]:
         now, later = batch[:MOST_READS], batch[MOST_READS:]
         try:
             await self._read_together(now)
@@ -201,10 +192,10 @@ class EtcdStore:
                     ticket.settle(StoreFailed(f"the store could not be read: {failure}"))
         return later
 
-    async def _read_together(self, tickets: Sequence[_Read]) -> None:
+    async def _read_together(self, tickets: Sequence[Read]) -> None:
         wanted = [ticket.request for ticket in tickets]
         keys = tuple(dict.fromkeys(key for one in wanted if isinstance(one, tuple) for key in one))
-        lists = tuple(dict.fromkeys(one for one in wanted if isinstance(one, _List)))
+        lists = tuple(dict.fromkeys(one for one in wanted if isinstance(one, KeyList)))
         ranges = [*({"key": self._name(key)} for key in keys), *map(self._range, lists)]
         found: list[Sequence[_Json]] = []
         for start in range(0, len(ranges), MOST_OPERATIONS):
@@ -221,7 +212,7 @@ class EtcdStore:
         for ticket in tickets:
             one = ticket.request
             ticket.settle(
-                listed[one] if isinstance(one, _List) else {key: entries[key] for key in one if key in entries}
+                listed[one] if isinstance(one, KeyList) else {key: entries[key] for key in one if key in entries}
             )
 
     async def _read_ranges(self, ranges: Sequence[_Json]) -> Sequence[Sequence[_Json]]:
@@ -240,7 +231,7 @@ class EtcdStore:
             self._checked(answer, seen)
             return [one["response_range"].get("kvs", ()) for one in answer["responses"]]
 
-    def _range(self, wanted: _List) -> _Json:
+    def _range(self, wanted: KeyList) -> _Json:
         start = max(wanted.prefix.encode(), wanted.after.encode() + b"\0" if wanted.after else b"")
         end = _behind(self._entries + wanted.prefix.encode())
         # A start behind the end is no range to etcd; an empty one is.

@@ -11,9 +11,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
-from attrs import frozen
 from psycopg.pq.abc import PGresult as Result
 
 from cloudid_core.backoff import Backoff
@@ -21,8 +20,9 @@ from cloudid_core.effects import ClockReading, Commit, Entry
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
 from ...runtime import Runtime
-from ..batches import Batches, Ticket
+from ..batches import Batches
 from ..groups import CommitTicket, Mismatches, fail, independent, without_conflicts
+from ..reads import Answer, KeyList, Question, Read
 from . import schema, statements
 from .address import Address
 from .batch import LIMITS, parameters_of
@@ -52,19 +52,6 @@ FAULTS_OF_ONE: Final = ("22", "23", "54")
 """Classes of failures that one commit brings upon its batch."""
 
 
-@frozen
-class _List:
-    prefix: str
-    after: str
-    limit: int
-
-
-_Question: TypeAlias = "tuple[str, ...] | _List"
-"""Keys whose entries are wanted, or which keys to list."""
-_Answer: TypeAlias = "Mapping[str, Entry] | tuple[str, ...]"
-_Read: TypeAlias = Ticket[_Question, _Answer]
-
-
 class PostgresStore:
     """Entries in the database at `address`. `makes` is for `init`: the mode of the store to make if there is none.
 
@@ -74,7 +61,7 @@ class PostgresStore:
     """
 
     _runtime: Runtime
-    _reads: Batches[_Question, _Answer]
+    _reads: Batches[Question, Answer]
     _commits: Batches[Commit, int]
 
     def __init__(self, address: Address, makes: schema.Mode | None = None, *, is_exclusive: bool = False) -> None:
@@ -119,7 +106,7 @@ class PostgresStore:
             return ()
         if not _can_be_stored(after):
             raise StoreFailed("the database cannot compare such a key")
-        found = await self._reads.ask(_List(prefix, after, limit))
+        found = await self._reads.ask(KeyList(prefix, after, limit))
         assert isinstance(found, tuple)
         return found
 
@@ -133,7 +120,7 @@ class PostgresStore:
 
     # Reading
 
-    async def _read_batch(self, batch: Sequence[_Read]) -> Sequence[_Read]:
+    async def _read_batch(self, batch: Sequence[Read]) -> Sequence[Read]:
         now, later = batch[:MOST_READS], batch[MOST_READS:]
         try:
             await self._read_together(now)
@@ -143,14 +130,14 @@ class PostgresStore:
                     ticket.settle(StoreFailed(f"the store could not be read: {failure}"))
         return later
 
-    async def _read_together(self, tickets: Sequence[_Read]) -> None:
+    async def _read_together(self, tickets: Sequence[Read]) -> None:
         """Once more on a new session when one is lost: reads change nothing."""
         for _ in range(LOSSES):
             session = await self._connector.session()
             try:
                 await self._read_entries(session, tickets)
                 for ticket in tickets:
-                    if not ticket.is_settled and isinstance(ticket.request, _List):
+                    if not ticket.is_settled and isinstance(ticket.request, KeyList):
                         ticket.settle(await self._read_keys(session, ticket.request))
                 return
             except ConnectionLost as loss:
@@ -162,7 +149,7 @@ class PostgresStore:
                     raise
         raise StoreFailed("the connection is lost again and again")
 
-    async def _read_entries(self, session: Session, tickets: Sequence[_Read]) -> None:
+    async def _read_entries(self, session: Session, tickets: Sequence[Read]) -> None:
         """The entries that all of them want, in one round trip."""
         wanted = [
             (ticket, ticket.request)
@@ -182,7 +169,7 @@ class PostgresStore:
         for ticket, request in wanted:
             ticket.settle({key: found[key] for key in request if key in found})
 
-    async def _read_keys(self, session: Session, wanted: _List) -> tuple[str, ...]:
+    async def _read_keys(self, session: Session, wanted: KeyList) -> tuple[str, ...]:
         prefix, after, limit = wanted.prefix.encode(), wanted.after.encode(), statements.int8(wanted.limit)
         end = statements.behind(wanted.prefix)
         if end is None:

@@ -110,9 +110,16 @@ def test_what_others_can_use_is_unsafe(folder: Path) -> None:
     ]
 
 
-def test_a_database_is_named_without_its_password(folder: Path) -> None:
-    code, found = checked(folder, 'store = "postgresql://u:hunter2@127.0.0.1:1/d"')
-    assert (code, found["store"]) == (Exit.DONE, [("ok", "postgresql://u@127.0.0.1:1/d; it was not asked")])
+@pytest.mark.parametrize(
+    "store, shown",
+    [
+        ("postgresql://u:hunter2@127.0.0.1:1/d", "postgresql://u@127.0.0.1:1/d"),
+        ("etcd://127.0.0.1:1,127.0.0.1:2/d", "etcd://127.0.0.1:1,127.0.0.1:2/d"),
+    ],
+)
+def test_a_database_is_named_without_its_password(folder: Path, store: str, shown: str) -> None:
+    code, found = checked(folder, f'store = "{store}"')
+    assert (code, found["store"]) == (Exit.DONE, [("ok", f"{shown}; it was not asked")])
 
 
 def test_variables_are_read_as_a_server_reads_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
