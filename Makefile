@@ -104,14 +104,14 @@ terraform: $(READY) ## Take everything that Terraform makes through its whole li
 	@$(BIN)/python -m pytest tests/terraform --terraform-mirror "$(MIRROR)"
 
 docs: $(READY) ## Print the reference pages from the tables
-	@$(BIN)/python -m cloudid_core.documents > docs/reference.md
-	@$(BIN)/python -m cloudid_core.permissions.documents > docs/permissions.md
-	@$(BIN)/python -m tests.contract.rows > docs/contract.md
-	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/simulator.md
-	@$(BIN)/python -m cloudid_servers.logs.documents > docs/log.md
-	@$(BIN)/python -m cloudid_servers.metrics.documents > docs/metrics.md
+	@$(BIN)/python -m cloudid_core.documents > docs/reference/routes.md
+	@$(BIN)/python -m cloudid_core.permissions.documents > docs/reference/permissions.md
+	@$(BIN)/python -m tests.contract.rows > tests/contract/rows.md
+	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/reference/simulator.md
+	@$(BIN)/python -m cloudid_servers.logs.documents > docs/reference/log.md
+	@$(BIN)/python -m cloudid_servers.metrics.documents > docs/reference/metrics.md
 	@$(BIN)/python -m cloudid_servers.command.documents
-	@$(BIN)/python -m cloudid_servers.cli.documents > docs/commands.md
+	@$(BIN)/python -m cloudid_servers.cli.documents > docs/reference/commands.md
 
 bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 	@$(BIN)/python -m benchmarks.login_verification

@@ -1,6 +1,6 @@
 """cloudid: a machine's cloud identity turned into access, as a sans-IO library.
 
-An embedder needs `initialise`, `open_service` and `run`, and a `Host` of its own; see docs/embedding.md.
+An embedder needs `initialise`, `open_service` and `run`, and a `Host` of its own; see docs/how-to/embed.md.
 
 Public are the names that this module exports, and the modules `clouds`, `effects`, `errors`, `events`, `testing` and
 `verify` with their names that do not begin with an underscore. Everything else is internal: any release may change it.

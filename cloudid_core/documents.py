@@ -1,7 +1,7 @@
 """Documents: the reference pages, printed from the tables that the service itself runs on.
 
-`python -m cloudid_core.documents` prints the page that is kept as `docs/reference.md`, and with the argument `openapi`
-the same as an OpenAPI document.
+`python -m cloudid_core.documents` prints the page that is kept as `docs/reference/routes.md`, and with the argument
+`openapi` the same as an OpenAPI document.
 """
 
 from __future__ import annotations

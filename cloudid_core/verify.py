@@ -2,7 +2,7 @@
 
 It needs no service: no store, master key, host or clock. `Verifier` holds what a token is held against, and
 `Verifier.verify` answers `Admitted`, `Refused` or `NeedsFacts`. Signature, claims, bounds and decision are those of the
-authentication method, where the bounds are a role's; see `docs/verify.md`.
+authentication method, where the bounds are a role's; see `docs/how-to/verify-only.md`.
 """
 
 from __future__ import annotations

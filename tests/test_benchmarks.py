@@ -122,7 +122,7 @@ def test_a_storm_that_misses_its_bounds_says_which() -> None:
 
 
 def test_the_settings_on_the_page_about_storms_are_those_of_the_benchmark() -> None:
-    text = (ROOT / "docs" / "capacity.md").read_text("utf-8")
+    text = (ROOT / "docs" / "why" / "capacity.md").read_text("utf-8")
     shown = tomllib.loads(text.partition("```toml\n")[2].partition("```")[0])
     measured = tomllib.loads(boot_storm.CONFIGURATION)
     assert all(shown[table].items() <= measured[table].items() for table in shown)

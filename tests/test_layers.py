@@ -12,7 +12,7 @@ import grimp
 import pytest
 
 ROOT: Final = Path(__file__).parent.parent
-PAGE: Final = ROOT / "docs" / "architecture.md"
+PAGE: Final = ROOT / "docs" / "why" / "architecture.md"
 PACKAGES: Final = ("cloudid_core", "cloudid_servers")
 
 

@@ -17,10 +17,15 @@ import cloudid_core
 from .pages.blocks import python_of
 
 ROOT: Final = Path(__file__).parent.parent
-EMBEDDING: Final = (ROOT / "docs" / "own-host.md").read_text()
+EMBEDDING: Final = (ROOT / "docs" / "how-to" / "write-a-host.md").read_text()
 LISTED: Final = dict(re.findall(r"^\| `(cloudid_core[a-z_.]*)` \| (.*) \|$", EMBEDDING, re.MULTILINE))
 """The public modules, as the page lists them, and what it says of each."""
-PAGES: Final = ("docs/embedding.md", "docs/own-host.md", "docs/verify.md", "docs/recipes.md")
+PAGES: Final = (
+    "docs/how-to/embed.md",
+    "docs/how-to/write-a-host.md",
+    "docs/how-to/verify-only.md",
+    "docs/how-to/recipes.md",
+)
 
 
 def imports(text: str) -> Iterator[tuple[str, str]]:

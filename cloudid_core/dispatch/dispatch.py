@@ -1,7 +1,7 @@
 """Dispatch: from a request to the program of its route, in the order that clients can observe.
 
 Count the request, parse it, identify the caller, check the policies, and only then say whether the path exists: without
-a good token all paths answer alike. `docs/order-of-checks.md` has every step.
+a good token all paths answer alike. `docs/reference/order-of-checks.md` has every step.
 
 Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only where
 the program of the route makes sure of the table itself, the one that was read last is used: a login reads nothing from

@@ -1,6 +1,6 @@
 """The page about permissions, printed from the table.
 
-`python -m cloudid_core.permissions.documents` prints what is kept as `docs/permissions.md`.
+`python -m cloudid_core.permissions.documents` prints what is kept as `docs/reference/permissions.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prints the page of all commands from their own help: `python -m cloudid_servers.cli.documents > docs/commands.md`."""
+"""Prints the page of all commands from their own help: `python -m cloudid_servers.cli.documents`."""
 
 from __future__ import annotations
 

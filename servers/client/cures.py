@@ -168,7 +168,7 @@ CURES: Final[Mapping[Code, Cure]] = MappingProxyType(
         ),
         Code.PROVIDER_ASSERTION_REFUSED: Cure(
             "The provider has no federated credential with exactly this issuer, subject and audience.",
-            "Compare them with those of docs/workload-identity.md.",
+            "Compare them with those of docs/how-to/workload-identity.md.",
             PERMISSIONS,
         ),
         Code.PROVIDER_PERMISSION_DENIED: Cure(

@@ -22,7 +22,7 @@ from ..client import CURES, KINDS
 from ..settings import settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGES: Final = (DOCS / "operators.md", DOCS / "clients.md", *sorted((DOCS / "how-to").glob("*.md")))
+PAGES: Final = tuple(sorted((*DOCS.glob("reference/*.md"), *DOCS.glob("how-to/*.md"))))
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 

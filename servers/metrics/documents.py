@@ -34,7 +34,7 @@ def page() -> str:
     parts = [
         "# Metrics",
         "Printed by `python -m cloudid_servers.metrics.documents` from the table that counts, shows and tests them."
-        " How to scrape, alert and draw them: [how-to/monitor.md](how-to/monitor.md).",
+        " How to scrape, alert and draw them: [how-to/monitor.md](../how-to/monitor.md).",
         "`GET sys/metrics` answers all metrics of this machine. `?format=prometheus`, or an `Accept` that has"
         " `text/plain` or OpenMetrics, gives Prometheus text (version 0.0.4), anything else JSON with the members"
         " `Timestamp`, `Gauges`, `Counters` and `Samples`, as existing services answer. It needs a token that may read"

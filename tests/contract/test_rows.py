@@ -23,5 +23,5 @@ def test_a_test_that_reads_a_row_back_does_not_claim_to_execute_it() -> None:
 
 
 def test_the_table_is_true() -> None:
-    """`docs/contract.md` is what `python -m tests.contract.rows` prints."""
-    assert (TESTS.parent / "docs" / "contract.md").read_text() == page()
+    """`tests/contract/rows.md` is what `python -m tests.contract.rows` prints."""
+    assert (TESTS / "contract" / "rows.md").read_text() == page()

@@ -46,7 +46,7 @@ from ..minting import (
 )
 from ..pages.blocks import python_of
 
-BLOCKS: Final = python_of("docs/verify.md")
+BLOCKS: Final = python_of("docs/how-to/verify-only.md")
 SOMEBODY: Final = "0b1ec700-0000-4000-8000-00000000000f"
 ORDERS: Final = "api://orders"
 

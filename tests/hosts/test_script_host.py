@@ -16,7 +16,7 @@ from tests.pages.blocks import python_of
 
 from .opened import serving
 
-BLOCKS = python_of("docs/recipes.md")[:2]
+BLOCKS = python_of("docs/how-to/recipes.md")[:2]
 
 
 def test_the_host_is_short() -> None:

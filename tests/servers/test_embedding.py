@@ -28,7 +28,7 @@ directory = "{0}/graph"
 """
 
 
-IN_FASTAPI, IN_AIOHTTP, CONFORMANCE = python_of("docs/embedding.md")
+IN_FASTAPI, IN_AIOHTTP, CONFORMANCE = python_of("docs/how-to/embed.md")
 SERVED: Final = (("uvicorn", IN_FASTAPI), ("hypercorn on trio", IN_FASTAPI), ("aiohttp", IN_AIOHTTP))
 
 
@@ -79,7 +79,7 @@ def test_a_machine_logs_in_beside_other_routes(by: str, block: str, cloud: str, 
 
 def test_the_test_of_the_page_holds_the_host_of_the_other_page_to_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("own_host")
-    exec(python_of("docs/own-host.md")[0], module.__dict__)
+    exec(python_of("docs/how-to/write-a-host.md")[0], module.__dict__)
     monkeypatch.setitem(sys.modules, "own_host", module)
     test = defined(CONFORMANCE)["test_the_host_conforms"]
     test()

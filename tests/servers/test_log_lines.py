@@ -122,7 +122,7 @@ def test_a_line_of_the_core_is_what_the_table_says(kind: type[Event], tmp_path: 
 
 
 def test_the_page_is_printed_from_the_table() -> None:
-    assert (ROOT / "docs/log.md").read_text() == documents.page()
+    assert (ROOT / "docs/reference/log.md").read_text() == documents.page()
 
 
 def logged(log_format: str, tmp_path: Path, **facts: Any) -> str:

@@ -1,4 +1,4 @@
-"""Both servers keep to the order of `docs/order-of-checks.md`, also with large heads and bodies that never come."""
+"""Both servers keep to the order of the page `order-of-checks.md`, also with large heads and bodies that never come."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from cloudid_core.testing import check_host_now
 from tests.pages.blocks import python_of
 
-HOST, _, *RECIPES = python_of("docs/recipes.md")
+HOST, _, *RECIPES = python_of("docs/how-to/recipes.md")
 KEY: Final = "5a" * 32
 
 

@@ -1,4 +1,4 @@
-"""A request that fails several checks gets the answer of the first, in the order of `docs/order-of-checks.md`."""
+"""A request that fails several checks gets the answer of the first, in the order of the page `order-of-checks.md`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cloudid_core.messages.response import Request
 from tests.installation import HOME, ROOT, Installation
 from tests.tokens import new_token
 
-PAGE: Final = Path(__file__).parents[3] / "docs" / "order-of-checks.md"
+PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "order-of-checks.md"
 BUSY: Final = "192.0.2.222"
 """A source that has made all requests that it may."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from cloudid_core.permissions.documents import page
 from cloudid_core.permissions.table import FEATURES
 
-PAGE = Path(__file__).parents[3] / "docs" / "permissions.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "permissions.md"
 
 
 def test_the_page_is_printed_from_the_table() -> None:

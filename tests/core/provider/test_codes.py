@@ -12,7 +12,7 @@ from cloudid_core.provider.client import refusal_of
 from cloudid_core.provider.codes import PROVIDER_CODES
 from cloudid_core.provider.responses import NONSENSE
 
-PAGE = Path(__file__).parents[3] / "docs/workload-identity.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/workload-identity.md"
 
 
 def test_each_code_stands_once_and_has_a_reason() -> None:

@@ -1,6 +1,6 @@
 """A damaged entry of the store: it is refused by name, passed over in the background, and can be written anew.
 
-An older state of an entry is not damage, and nothing notices it: docs/promises.md says so.
+An older state of an entry is not damage, and nothing notices it: docs/why/promises.md says so.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def test_the_version_is_that_of_the_core() -> None:
 
 def test_the_page_is_what_the_commands_say() -> None:
     """`make docs` prints it."""
-    assert (ROOT / "docs" / "commands.md").read_text() == page()
+    assert (ROOT / "docs" / "reference" / "commands.md").read_text() == page()
 
 
 def test_help_without_a_command_is_no_success() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cloudid_core.metrics import METRICS
 from cloudid_servers.metrics.documents import page
 
-PAGE = Path(__file__).parents[3] / "docs/metrics.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/metrics.md"
 
 
 def test_the_page_is_printed_from_the_table() -> None:
