@@ -104,7 +104,7 @@ terraform: $(READY) ## Take everything that Terraform makes through its whole li
 	@$(BIN)/python -m pytest tests/terraform --terraform-mirror "$(MIRROR)"
 
 docs: $(READY) ## Print the reference pages from the tables
-	@$(BIN)/python -m cloudid_core.documents > docs/reference/routes.md
+	@$(BIN)/python -m tests.reference.pages
 	@$(BIN)/python -m cloudid_core.permissions.documents > docs/reference/permissions.md
 	@$(BIN)/python -m tests.contract.rows > tests/contract/rows.md
 	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/reference/simulator.md

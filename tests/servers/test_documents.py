@@ -8,7 +8,6 @@ from typing import Final
 import click
 import pytest
 
-from cloudid_core.documents import reference
 from cloudid_core.errors import Code
 from cloudid_servers.cli.main import COMMANDS as LISTED
 from cloudid_servers.cli.main import USE, commands
@@ -16,11 +15,6 @@ from cloudid_servers.command.documents import DOCS, PAGES, PARTS, printed
 from cloudid_servers.provider_simulator.documents import page
 
 TEXT: Final = (DOCS / "reference" / "settings.md").read_text()
-
-
-def test_the_reference_is_printed_from_the_tables() -> None:
-    """`docs/reference/routes.md` is what `python -m cloudid_core.documents` prints."""
-    assert (DOCS / "reference" / "routes.md").read_text() == reference()
 
 
 def test_the_page_about_the_simulator_is_what_it_says_of_itself() -> None:

@@ -1,0 +1,169 @@
+"""The pages below `docs/reference` that are printed from the core's tables: `python -m tests.reference.pages`.
+
+A page for each component has its routes, the fields of each, and a request that was executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from cloudid_core.auth_method import RULES
+from cloudid_core.catalog import CATALOG
+from cloudid_core.documents import fields_table, table
+from cloudid_core.errors import Code
+from cloudid_core.forms import NOT_OFFERED
+from cloudid_core.health import HealthProblem, Placeholders
+from cloudid_core.messages import Operation
+from cloudid_core.mounts import BUILT_IN, MOUNT_BYTES, default_mounts
+from cloudid_core.policies import needs_sudo
+from cloudid_core.provider import PROVIDER_CODES
+from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
+from cloudid_servers.client import CURES
+
+from .examples import examples, key_of
+
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
+PRINTED: Final = "Printed by `make docs` from the tables that the service runs on; a test compares."
+
+PLACES: Final = {
+    (mount.kind, mount.type): mount.path for mount in (*BUILT_IN, *default_mounts(bytes(MOUNT_BYTES)).mounts)
+}
+"""Where a component is mounted unless somebody moves it."""
+
+COMPONENTS: Final = {
+    "system": ("sys", "The service itself"),
+    "tokens": ("auth/token", "Tokens"),
+    "issuer": ("identity", "The issuer of identity tokens"),
+    "auth-method": ("auth/cloud", "The authentication method"),
+    "secrets-engine": ("cloud", "The secrets engine"),
+}
+"""The pages of components: name, usual place and title."""
+
+CONVENTIONS: Final = (
+    "POST and PUT are the same, and so are `LIST` and `GET ?list=true`. Examples are as the service answered beside a "
+    "simulated cloud: long texts are cut, and of the envelope they have the members that say something."
+)
+CODES: Final = (
+    'An error is `{"errors": […], "codes": […]}`, each text with its code. A 404 has no `codes`. The first code is '
+    "also in the header `X-Service-Error-Code`. No text holds a value that the client sent."
+)
+PROVIDERS: Final = (
+    "What `rotate-root`, `permissions` and `rotation` answer, and warnings at a read of `config`, end with the "
+    "provider's own code, if the token may read `config` of the mount. The log has the code of every failure. These "
+    "codes have one of ours; any other is `provider_permission_denied` with status 401 or 403 of the provider, "
+    "`provider_throttled` with 429, `provider_failed` with 408 and from 500 on, and otherwise `provider_refused`."
+)
+PROBLEMS: Final = (
+    "Without a token `problems` of `sys/health` has the codes. A token that may read `sys/health` also gets "
+    "`problem_details`: the text of each occurrence and what mends it. A problem with which the node serves changes "
+    "the status only where `problemcode` asks for that."
+)
+CHECKED: Final = (
+    "In the order in which `explain`, audit entries and tests of roles show them. A login meets those that its role "
+    "and its token ask for, and is refused with the code of the first that fails; those that need the provider's word "
+    "come last."
+)
+LEFT_OUT_PATHS: Final = (
+    "Each stands for itself and for all that is below it. With a good token the answer is 404, and its text has the "
+    "reason."
+)
+
+
+def pages() -> Mapping[str, str]:
+    """All of them, by file name."""
+    components = {PLACES[component.kind, component.type]: component for component in CATALOG}
+    parts = {
+        name: [f"# {title}", PRINTED, *_component(components[place], place)]
+        for name, (place, title) in COMPONENTS.items()
+    }
+    parts["codes"] = ["# Error codes", PRINTED, CODES, _codes()]
+    parts["codes"] += ["## Codes of the cloud provider", PROVIDERS, _provider_codes()]
+    parts["problems"] = ["# Problems that health tells", PRINTED, PROBLEMS, _problems()]
+    parts["checks"] = ["# Checks of a login", PRINTED, CHECKED, _checks()]
+    parts["left-out"] = ["# What existing services have and this one has not", PRINTED]
+    parts["left-out"] += ["## Paths", LEFT_OUT_PATHS, table(("path", "why, or what instead"), _named(LEFT_OUT))]
+    parts["left-out"] += ["## Fields that are accepted only while they are empty"]
+    parts["left-out"] += [table(("field", "why"), _named(NOT_OFFERED))]
+    return {f"{name}.md": "\n\n".join(part) + "\n" for name, part in parts.items()}
+
+
+def _component(component: Component, place: str) -> Iterator[str]:
+    yield component.doc
+    yield CONVENTIONS
+    rows = ((VERBS[route.operation], _path(place, route), _token(place, route)) for route, *_ in _groups(component))
+    yield table(("method", "path", "token"), rows)
+    shown: dict[type, str] = {NoFields: ""}
+    for route, *others in _groups(component):
+        heading = f"{VERBS[route.operation]} {place}/{route.path}"
+        yield f"## `{heading}`"
+        yield route.doc + "".join(f" Also `{place}/{other.path}`." for other in others)
+        if route.form in shown:
+            if shown[route.form]:
+                yield f"Fields: those of `{shown[route.form]}`."
+        else:
+            shown[route.form] = heading
+            yield fields_table(route.form)
+        if example := examples().get(key_of(component, route)):
+            yield f"```http\n{example.request}\n\n{example.answer}\n```"
+
+
+def _groups(component: Component) -> list[list[Route]]:
+    """Routes, with those that do the same at another path behind the first."""
+    groups: dict[object, list[Route]] = {}
+    for route in component.routes.routes:
+        groups.setdefault((route.operation, route.program, route.form, route.doc), []).append(route)
+    return list(groups.values())
+
+
+def _path(place: str, route: Route) -> str:
+    heading = f"{VERBS[route.operation]} {place}/{route.path}"
+    anchor = "".join(each for each in heading.lower().replace(" ", "-") if each.isalnum() or each in "-_")
+    return f"[`{place}/{route.path}`](#{anchor})"
+
+
+def _token(place: str, route: Route) -> str:
+    """Whether a request needs a token, and one whose policies also grant `sudo` at the path."""
+    if route.public:
+        return "no"
+    path = f"{place}/{route.path}{'/' * (route.operation is Operation.LIST)}"
+    return "with `sudo`" if needs_sudo(path) else "yes"
+
+
+def _codes() -> str:
+    """Every code, and for those of a login its likely cause and cure."""
+    rows = ((code, CURES.get(code)) for code in Code)
+    return table(
+        ("code", "status", "text", "likely cause", "cure"),
+        (
+            (f"`{code.wire}`", str(code.status), code.text, cure.cause if cure else "", cure.cure if cure else "")
+            for code, cure in rows
+        ),
+    )
+
+
+def _provider_codes() -> str:
+    rows = ((f"`{row.name}`", f"`{row.code.wire}`", row.reason) for row in PROVIDER_CODES)
+    return table(("code of the provider", "our code", "why"), rows)
+
+
+def _checks() -> str:
+    return table(
+        ("check", "code", "text"), ((f"`{rule.name}`", f"`{rule.code.wire}`", rule.code.text) for rule in RULES)
+    )
+
+
+def _problems() -> str:
+    name = Placeholders()
+    rows = ((f"`{row.code}`", row.text(name), row.consequence.value, row.remedy(name)) for row in HealthProblem)
+    return table(("code", "text", "until it is mended", "what mends it"), rows)
+
+
+def _named(rows: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((f"`{name}`", why) for name, why in rows.items())
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)
