@@ -79,6 +79,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 MOST_ENTRIES: Final = 1000
 """How many entries are read by one effect at most."""
 
+MOST_COMMITTED: Final = 120
+"""How many entries one commit expects at most, and changes at most: every store takes so many."""
+
 ABSENT = 0
 """The version of an entry that is not there."""
 
@@ -218,7 +221,7 @@ class Commit(Effect[int], frozen=True):
     """The one write: all of it or nothing, and only if every key of `expects` is at its version (`ABSENT`: not there).
 
     Answers the version that all entries of `puts` now have. Fails with `Conflict` (nothing written), `StoreFailed`
-    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes).
+    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes). No more than `MOST_COMMITTED`.
     """
 
     expects: Mapping[str, int]

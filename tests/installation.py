@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import inf
 from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
@@ -27,7 +27,7 @@ from cloudid_core import (
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.context import queue
 from cloudid_core.context.context import Context
-from cloudid_core.effects import CallProvider, Commit, Instant, Program
+from cloudid_core.effects import MOST_COMMITTED, CallProvider, Commit, Instant, Program
 from cloudid_core.errors import CloudidError
 from cloudid_core.messages.response import ERROR_CODE_HEADER
 from cloudid_core.mounts.table import Mount, mount_table
@@ -180,6 +180,11 @@ class Installation(World):
             yield
         finally:
             self.service = before
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        changed = len(puts.keys() | set(deletes))
+        assert max(len(expects), changed) <= MOST_COMMITTED, "not every store takes so much"
+        return await super().commit(expects, puts, deletes)
 
     # What clients do
 

@@ -24,8 +24,8 @@ from .revocation import end_leases, revoke_now
 from .scope import Scope
 
 ACCEPTED: Final = 202
-PAGE: Final = 100
-"""How many leases are marked in one commit."""
+PAGE: Final = 30
+"""How many leases are marked in one commit, which changes three entries of each."""
 LANES: Final = 8
 """How many leases are revoked at the same time."""
 LEAST_SECONDS: Final = 5.0

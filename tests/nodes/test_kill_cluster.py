@@ -1,17 +1,21 @@
-"""`kill -9` of workers, of nodes and of PostgreSQL under load: every answer has its lease, and nothing else is left."""
+"""`kill -9` of workers, nodes and their store under load: every answer has its lease, and nothing else is left."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from time import sleep
 from typing import Final
 
+import pytest
+
 from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.stores.etcd.temporary import Member
 from cloudid_servers.stores.postgres.temporary import NoPostgres
 from tests.servers.credentials import SETTLED_SOON, borrowing, check
 from tests.servers.deployment import Deployment, service_table
@@ -19,10 +23,14 @@ from tests.servers.load import Load
 from tests.servers.running import Running, wait_until
 from tests.servers.story import ROOT
 from tests.stores.cluster import Cluster
+from tests.stores.etcd_cluster import EtcdCluster, Network, running_apart, running_etcd
 from tests.stores.test_served import ask, prepared, written
 
 ENOUGH: Final = 4
 """Credentials that are answered between two kills."""
+
+AWAY_SECONDS: Final = 2.0
+"""Longer than the other members take to elect a leader."""
 
 
 def workers_of(running: Running) -> list[int]:
@@ -51,6 +59,20 @@ def kill_postgres(cluster: Cluster) -> None:
     wait_until(lambda: has_started(cluster))
 
 
+def kill_member(cluster: EtcdCluster, member: Member) -> None:
+    member.kill()
+    sleep(AWAY_SECONDS)
+    cluster.start(member)
+
+
+def cut_off_leader(cluster: EtcdCluster, network: Network) -> None:
+    """Whoever is asked by the old leader meanwhile is told nothing that the majority does not know."""
+    number = cluster.members.index(wait_until(cluster.leader))
+    network.cut(number)
+    sleep(AWAY_SECONDS)
+    network.join(number)
+
+
 def has_started(cluster: Cluster) -> bool:
     try:
         cluster.start()
@@ -60,8 +82,26 @@ def has_started(cluster: Cluster) -> bool:
 
 
 def test_nothing_is_leaked_and_no_lease_is_lost(cluster: Cluster, tmp_path: Path, cycles: int) -> None:
-    with cluster.database() as address, start(Simulator()) as cloud:
-        settings = written(tmp_path, address)
+    with cluster.database() as address:
+        survive(address, [partial(kill_postgres, cluster)], tmp_path, max(1, cycles // 3))
+
+
+def test_nothing_is_leaked_and_no_lease_is_lost_over_etcd(tmp_path: Path, cycles: int) -> None:
+    with running_etcd(3) as cluster:
+        troubles = [partial(kill_member, cluster, member) for member in cluster.members]
+        survive(cluster.new_prefix(), troubles, tmp_path, max(1, cycles // 5))
+
+
+@pytest.mark.long
+def test_nothing_is_leaked_and_no_lease_is_lost_while_members_of_etcd_are_cut_off(tmp_path: Path, cycles: int) -> None:
+    with running_apart(3) as (cluster, network):
+        survive(cluster.new_prefix(), [partial(cut_off_leader, cluster, network)], tmp_path, max(1, cycles // 3))
+
+
+def survive(address: str, troubles: Sequence[Callable[[], None]], folder: Path, rounds: int) -> None:
+    """Two nodes of two workers each lend credentials, while in each round workers die and the store is in trouble."""
+    settings = written(folder, address)
+    with start(Simulator()) as cloud:
         settings.write_text(settings.read_text() + service_table(SETTLED_SOON))
         prepared(settings)
         arguments = ("--settings", str(settings), "--provider", cloud.url, "--workers", "2")
@@ -69,26 +109,17 @@ def test_nothing_is_leaked_and_no_lease_is_lost(cluster: Cluster, tmp_path: Path
             Running("cloudid_servers.trio_server", *arguments) as one,
             Running("cloudid_servers.aiohttp_server", *arguments) as two,
         ):
-            deployment = Deployment("trio_server", tmp_path, cloud.url, ROOT)
+            deployment = Deployment("trio_server", folder, cloud.url, ROOT)
             deployment.configure(one)
             with deployment.client(one) as first, deployment.client(two) as second:
                 with Load(*borrowing(first), *borrowing(second)) as load:
-                    for kill in kills(one, two, cluster, max(1, cycles // 3)):
+                    workers: list[Callable[[], None]] = [partial(kill_worker, one), partial(kill_worker, two)]
+                    all_of_them = [*workers, *troubles] * rounds + [partial(kill_node, two)]
+                    for kill in all_of_them:  # the node does not come back
                         load.wait_for_more(ENOUGH)
                         kill()
                     load.wait_for_more(ENOUGH)
                 check(first, cloud.url, load.answers)
-
-
-def kills(one: Running, two: Running, cluster: Cluster, rounds: int) -> list[Callable[[], None]]:
-    """After so many rounds a whole node, which does not come back."""
-    a_round = [
-        partial(kill_worker, one),
-        partial(kill_worker, two),
-        partial(kill_postgres, cluster),
-        partial(kill_worker, one),
-    ]
-    return [*a_round * rounds, partial(kill_node, two)]
 
 
 def test_a_number_of_uses_is_exact_across_nodes_under_load(cluster: Cluster, tmp_path: Path) -> None:

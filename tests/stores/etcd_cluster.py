@@ -1,93 +1,65 @@
-"""A real etcd cluster that tests start themselves, on loopback."""
+"""Real etcd clusters that tests start themselves: on loopback, or each member in a network of its own."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
 
 from cloudid_servers.stores.etcd import Address, EtcdStore
+from cloudid_servers.stores.etcd.temporary import HOW, Member, address_of, running, temporary_cluster
 from tests.waiting import PATIENT, wait_until
 
 _NUMBERS = count(1)
-
-
-class Member:
-    """One member. It can be killed, stopped for a while, and started again with what it has on its disk."""
-
-    def __init__(self, number: int, folder: Path, *options: str) -> None:
-        self.name = f"m{number}"
-        self.folder = folder / self.name
-        self.log = folder / f"{self.name}.log"
-        self.port, self.peer_port = _free_ports()
-        self.options = options
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def peer(self) -> str:
-        return f"{self.name}=http://127.0.0.1:{self.peer_port}"
-
-    def start(self, cluster: str) -> None:
-        client, peer = self.url, f"http://127.0.0.1:{self.peer_port}"
-        command = ["etcd", "--name", self.name, "--data-dir", str(self.folder), "--log-level", "error"]
-        command += ["--listen-client-urls", client, "--advertise-client-urls", client]
-        command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
-        command += ["--initial-cluster", cluster, "--initial-cluster-token", str(self.folder.parent), *self.options]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-
-    def freeze(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
-
-    def is_healthy(self) -> bool:
-        try:
-            return "true" in httpx.get(f"{self.url}/health", **PATIENT).text
-        except httpx.HTTPError:
-            return False
+PORTS: Final = (2379, 2380)
+"""Of members that have a network of their own."""
 
 
 class EtcdCluster:
-    def __init__(self, members: list[Member]) -> None:
+    def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
 
     @property
     def places(self) -> str:
-        return ",".join(f"127.0.0.1:{member.port}" for member in self.members)
-
-    @property
-    def peers(self) -> str:
-        return ",".join(member.peer for member in self.members)
+        return ",".join(member.place for member in self.members)
 
     def start(self, member: Member) -> None:
-        member.start(self.peers)
+        member.start(self.members)
         wait_until(member.is_healthy)
 
     def new_prefix(self) -> str:
         """The address of a place where nothing is yet."""
-        return f"etcd://{self.places}/tests/{next(_NUMBERS)}"
+        return address_of(self.members, f"tests/{next(_NUMBERS)}")
+
+    def leader(self) -> Member | None:
+        for member in self.members:
+            try:
+                told = httpx.post(f"{member.url}/v3/maintenance/status", json={}, **PATIENT).json()
+            except httpx.HTTPError:
+                continue
+            if told.get("leader") == told["header"]["member_id"]:
+                return member
+        return None
+
+
+def freeze(member: Member) -> None:
+    assert member.process is not None
+    member.process.send_signal(signal.SIGSTOP)
+
+
+def thaw(member: Member) -> None:
+    assert member.process is not None
+    member.process.send_signal(signal.SIGCONT)
 
 
 def etcd_at(address: str, *, is_new: bool = True) -> EtcdStore:
@@ -98,18 +70,71 @@ def etcd_at(address: str, *, is_new: bool = True) -> EtcdStore:
 def running_etcd(size: int, *options: str) -> Iterator[EtcdCluster]:
     """A cluster for as long as the block lasts; skips the test where none can be had."""
     if shutil.which("etcd") is None:
-        pytest.skip("etcd is not installed: apt-get install etcd-server")
+        pytest.skip(HOW)
+    with temporary_cluster(size, *options) as members:
+        yield EtcdCluster(members)
+
+
+class Network:
+    """Networks of their own for members, joined by a bridge; a member can be cut off from it. Linux, as root."""
+
+    def __init__(self, size: int) -> None:
+        self.bridge = f"cid{os.getpid() % 100_000}"
+        self.names = [f"{self.bridge}-{number}" for number in range(size)]
+        self.net = f"198.18.{os.getpid() % 250}"  # kept for benchmarks of networks: nobody has such addresses
+
+    def host(self, number: int) -> str:
+        return f"{self.net}.{number + 1}"
+
+    def __enter__(self) -> Network:
+        _ip(f"link add {self.bridge} type bridge")
+        _ip(f"addr add {self.net}.254/24 dev {self.bridge}")
+        _ip(f"link set {self.bridge} up")
+        for number, name in enumerate(self.names):
+            _ip(f"netns add {name}")
+            _ip(f"link add {name} type veth peer name eth0 netns {name}")
+            _ip(f"link set {name} master {self.bridge} up")
+            _ip(f"-n {name} addr add {self.host(number)}/24 dev eth0")
+            _ip(f"-n {name} link set eth0 up")
+            _ip(f"-n {name} link set lo up")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self.names:
+            _ip(f"link delete {name}")
+            _ip(f"netns delete {name}")
+        _ip(f"link delete {self.bridge}")
+
+    def cut(self, number: int) -> None:
+        _ip(f"link set {self.names[number]} down")
+
+    def join(self, number: int) -> None:
+        _ip(f"link set {self.names[number]} up")
+
+
+def _ip(words: str) -> None:
+    subprocess.run(["ip", *words.split()], check=True, capture_output=True)
+
+
+@contextmanager
+def running_apart(size: int) -> Iterator[tuple[EtcdCluster, Network]]:
+    """A cluster whose members can be cut off one by one; skips the test where none can be had."""
+    if shutil.which("etcd") is None:
+        pytest.skip(HOW)
+    if os.getuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("networks of their own need root and iproute2: apt-get install iproute2")
     with tempfile.TemporaryDirectory(prefix="cloudid-etcd-") as folder, ExitStack() as stack:
-        cluster = EtcdCluster([Member(number, Path(folder), *options) for number in range(size)])
-        for member in cluster.members:
-            member.start(cluster.peers)
-            stack.callback(member.kill)
-        wait_until(lambda: all(member.is_healthy() for member in cluster.members))
-        yield cluster
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return int(first.getsockname()[1]), int(second.getsockname()[1])
+        network = stack.enter_context(Network(size))
+        members = [
+            Member(
+                name=f"m{number}",
+                folder=Path(folder),
+                host=network.host(number),
+                port=PORTS[0],
+                peer_port=PORTS[1],
+                prefix=("ip", "netns", "exec", name),
+            )
+            for number, name in enumerate(network.names)
+        ]
+        stack.enter_context(running(members))
+        yield EtcdCluster(members), network

@@ -12,10 +12,11 @@ from cloudid_core.testing import check_host, interruption_checks, shared_store_c
 from cloudid_servers.aiohttp_server import host as aiohttp_host
 from cloudid_servers.host.host import Host
 from cloudid_servers.machine.platform_identity import Platform
+from cloudid_servers.stores.etcd.temporary import Member
 from cloudid_servers.trio_server import host as trio_host
 from tests.hosts.opened import RUNTIMES, on
 
-from .etcd_cluster import EtcdCluster, Member, etcd_at, running_etcd
+from .etcd_cluster import EtcdCluster, etcd_at, freeze, running_apart, running_etcd, thaw
 
 pytestmark = pytest.mark.tools
 on_both = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -81,12 +82,30 @@ def test_a_host_whose_cluster_loses_and_finds_its_quorum_conforms(runtime: str, 
     async def scenario(host: Host) -> None:
         async def stand_still() -> None:
             for member in three.members[:2]:
-                member.freeze()
+                freeze(member)
             await host.sleep(7)
             for member in three.members[:2]:
-                member.thaw()
+                thaw(member)
 
         await check_host(host, interruption_checks(stand_still))
 
     with closing(etcd_at(three.new_prefix())) as store:
         on(runtime, scenario, store)
+
+
+def test_a_host_whose_leader_is_cut_off_from_the_others_conforms() -> None:
+    """It goes on serving those who reach it, who must not be told anything that the majority does not know."""
+    with running_apart(3) as (cluster, network), closing(etcd_at(cluster.new_prefix())) as store:
+
+        async def scenario(host: Host) -> None:
+            async def cut_off() -> None:
+                leader = cluster.leader()
+                assert leader is not None
+                number = cluster.members.index(leader)
+                network.cut(number)
+                await host.sleep(3)
+                network.join(number)
+
+            await check_host(host, interruption_checks(cut_off))
+
+        on("trio", scenario, store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ...effects import ABSENT, MOST_ENTRIES, Commit, ListKeys, ReadEntries, ReadEntry, Sleep, gather
+from ...effects import ABSENT, MOST_COMMITTED, MOST_ENTRIES, Commit, ListKeys, ReadEntries, ReadEntry, Sleep, gather
 from ...errors import Conflict
 from .check import Check, NotConforming, checks_of, expect, fresh_prefix
 
@@ -13,9 +13,6 @@ PEOPLE: Final = 5
 """How many change one entry at the same time."""
 
 STEPS: Final = 20
-PAGE: Final = 100
-"""Entries in one commit: every store takes so many."""
-
 CROWD: Final = 300
 """Commits at once: more than a transaction of any known engine takes."""
 
@@ -62,8 +59,8 @@ async def many_entries_are_read_at_once() -> None:
     values = {f"{prefix}{number}": b"%d" % number for number in range(MOST_ENTRIES - 3)}
     odd = prefix + "ключ/\U0001f511 '%_?\""
     versions = dict[str, int]()
-    for start in range(0, len(values), PAGE):
-        page = tuple(values)[start : start + PAGE]
+    for start in range(0, len(values), MOST_COMMITTED):
+        page = tuple(values)[start : start + MOST_COMMITTED]
         versions |= dict.fromkeys(page, await Commit({}, {key: values[key] for key in page}))
     versions[odd] = await Commit({}, {odd: b""})
     first = prefix + "0"

@@ -78,8 +78,9 @@ def test_what_the_environment_overrides_breaks_no_rule() -> None:
 def test_all_roles_of_a_mount_are_looked_at() -> None:
     world = Installation()
     mount, count = world.mount(AUTH), 2 * PAGE + 1
-    roles = {keys.role(mount.id, f"r{number:03}"): Role(max_jwt_exp=number) for number in range(count)}
-    world.perform(world.context.records.commit(Changes({}, roles)))
+    for number in range(count):
+        role = {keys.role(mount.id, f"r{number:03}"): Role(max_jwt_exp=number)}
+        world.perform(world.context.records.commit(Changes({}, role)))
     world.store.commit({}, {keys.role(mount.id, "r000"): b"damaged"}, ())
     stored = Stored(world.context, world.perform(mount_table(world.context.records)).record)
 

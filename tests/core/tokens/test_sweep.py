@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cloudid_core.background.loop import RETRY_INTERVAL, SWEEP_INTERVAL
 from cloudid_core.context import queue
-from cloudid_core.effects import ClockReading, Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
+from cloudid_core.effects import MOST_COMMITTED, ClockReading, Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
 from cloudid_core.health.node import MOST_SKEW
 from cloudid_core.mounts.table import TOKEN
 from cloudid_core.policies import RESPONSE_WRAPPING
@@ -45,8 +45,9 @@ class Store(Installation):
         ids = [time_ordered_id(at, number.to_bytes(10, "big")) for number in numbers]
         expires_at = None if ttl is None else at + ttl
         tokens = [replace(DRAFT, id=token_id, created_at=at, expires_at=expires_at) for token_id in ids]
-        if tokens:
-            self.perform(self.context.records.commit(Changes(puts={token.key: token for token in tokens})))
+        for start in range(0, count, MOST_COMMITTED):
+            some = {token.key: token for token in tokens[start : start + MOST_COMMITTED]}
+            self.perform(self.context.records.commit(Changes(puts=some)))
         return [token.key for token in tokens]
 
     def change(self, key: str, **fields: Any) -> None:
