@@ -43,6 +43,10 @@ class Bounded(Generic[K, V]):
     def clear(self) -> None:
         self._items.clear()
 
+    def values(self) -> tuple[V, ...]:
+        """The values at this moment, the longest unused first."""
+        return tuple(self._items.values())
+
     def __iter__(self) -> Iterator[K]:
         """The keys at this moment, the longest unused first."""
         return iter(list(self._items))
@@ -103,5 +107,9 @@ class Caches(JwtCaches):
         """Look-ups at the provider that are under way, by their keys."""
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""
+        self.admitted_logins: Bounded[Hashable, Any] = Bounded(128)
+        """The last logins by machine, for people to look at: nothing is decided by them."""
+        self.refused_logins: Bounded[Hashable, Any] = Bounded(128)
+        """The last refusals by machine and codes."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
         """What sets of policies allow, by the names in a token; each knows the versions that it was made of."""

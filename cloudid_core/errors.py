@@ -11,6 +11,7 @@ No text here ever holds an input value: it may be a secret.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from hashlib import sha256
 from typing import Final
@@ -251,6 +252,14 @@ class ProviderProblem(CloudidError):
         self.request_id = request_id
         self.retry_after = retry_after
         super().__init__(f"the provider answered {status} {code} (request {request_id or 'unknown'})")
+
+
+_ANSWERED: Final = re.compile(r"(the provider answered [0-9]+) [^()]* \(request [^()]*\)")
+
+
+def without_provider_code(reason: str) -> str:
+    """The text of a `ProviderProblem` for those who may not know the provider's code: with the status alone."""
+    return _ANSWERED.sub(r"\1", reason)
 
 
 class ProviderAmbiguous(CloudidError):

@@ -33,7 +33,7 @@ from .quotas import count_failed_login
 from .rotation import ensure_first, keep_identities, keep_plans
 from .settings import Settings
 from .store import Records, Sealer
-from .system import TROUBLES, declare_devices, metrics_answer, node_numbers, stored_rules, try_devices_again
+from .system import TROUBLES, declare_devices, metrics_answer, node_numbers, note_login, stored_rules, try_devices_again
 from .tokens import Sweep, hierarchy
 
 REFRESH_PAUSE: Final = 60.0
@@ -124,10 +124,12 @@ class Service:
         try:
             response = exchange.response = await respond(self.context, CATALOG, exchange)
             try:
-                await Record(exchange.answered(response, response_entries(exchange)))
+                answered = exchange.answered(response, response_entries(exchange))
+                await Record(answered)
             except RecordFailed:
                 await self._take_back(response, exchange)
                 raise
+            note_login(self.context.caches, answered, exchange.proven)
             if self.context.node.last_record_failed and exchange.trail is not None:
                 self.context.node.last_record_failed = False
             return with_headers(response, exchange.headers) if exchange.headers else response
@@ -189,12 +191,15 @@ class Service:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
         response = render_refusal(refusal, failure, exchange.request_id)
         try:
-            await Record(exchange.answered(response, response_entries(exchange, refusal.problems)))
+            answered = exchange.answered(response, response_entries(exchange, refusal.problems))
+            await Record(answered)
         except RecordFailed as unrecorded:
             self.context.node.last_record_failed = True
             response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, exchange.request_id)
+            answered = exchange.answered(response)
             with suppress(RecordFailed):  # the log may take it
-                await Record(exchange.answered(response))
+                await Record(answered)
+        note_login(self.context.caches, answered, exchange.proven)
         return with_headers(response, exchange.headers) if exchange.headers else response
 
     async def undelivered(self, response: Response) -> None:

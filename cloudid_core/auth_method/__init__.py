@@ -3,7 +3,8 @@
 from . import config, routes
 from .claims import Claims, check_claims
 from .decision import Needs, decide
-from .explanation import RULES
+from .explain import CHECK
+from .explanation import RULES, Case, explanation_of
 from .form import LoginForm
 from .given import GivenFacts, GivenMachine, given_facts
 from .roles import Role
@@ -11,7 +12,9 @@ from .roles import check as check_role
 from .verification import UnknownKey, verify_login_jwt
 
 __all__ = [
+    "CHECK",
     "RULES",
+    "Case",
     "Claims",
     "GivenFacts",
     "GivenMachine",
@@ -23,6 +26,7 @@ __all__ = [
     "check_role",
     "config",
     "decide",
+    "explanation_of",
     "given_facts",
     "routes",
     "verify_login_jwt",

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..audit import Decision
+from attrs import evolve
+
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
 from ..events import MachineClaimIgnored
@@ -69,7 +70,7 @@ async def log_in(call: Call) -> Answer:
 async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
     if call.trail is not None:
         call.trail.decision = None  # the one before does not count
-    call.proven.principal_id = call.proven.resource_id = ""
+    call.proven.principal_id, call.proven.resource_id, call.proven.case = "", "", None
     mounts = await unchanged_mounts(call.context.records, call.mounts_version)
     snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
     return await _log_in_on(snapshot, call, form)
@@ -113,14 +114,16 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
             facts = await fetched_facts(call, snapshot, claims, facts, verdict)
             verdict = decide(claims, facts, role.bounds, form, machine_check)
     except (Refused, *PROVIDER_FAILURES):
+        case = call.proven.case = _case(call, form, snapshot, claims, facts, key_set)
         if call.trail is not None:
-            call.trail.decision = _explained(call, form, snapshot, claims, facts, key_set)
+            call.trail.decision = explanation_of(case).decision
         raise
     assert type(verdict) is Verified  # all facts that it can need are there
+    case = call.proven.case = _case(call, form, snapshot, claims, facts, key_set)
     if call.trail is not None:
         kind = record_key(claims, form, verdict)
         if (decision := snapshot.admitted.get(kind)) is None:
-            decision = snapshot.admitted[kind] = _explained(call, form, snapshot, claims, facts, key_set)
+            decision = snapshot.admitted[kind] = explanation_of(case).decision
         call.trail.decision = decision
     return await _issue(call, snapshot, claims, verdict)
 
@@ -143,20 +146,17 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 
-def _explained(
-    call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet
-) -> Decision:
-    """The decision with its checks, to go on record."""
-    case = Case(
+def _case(call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet) -> Case:
+    """What the decision rests on, without the JWT, to go on record."""
+    return Case(
         claims=claims,
         facts=facts,
         role=snapshot.role,
-        form=form,
+        form=evolve(form, jwt=""),
         trust=trust_of(call, snapshot, key_set),
         now=call.now,
         address=call.remote_address,
     )
-    return explanation_of(case).decision
 
 
 def trust_of(call: Call, snapshot: Snapshot, key_set: KeySet) -> Trust:

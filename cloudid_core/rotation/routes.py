@@ -8,10 +8,10 @@ from attrs import evolve, frozen
 
 from ..credentials import RootCredential, credentials_of
 from ..effects import Instant, Now
-from ..errors import CloudidError, Code, Refused, reason_of
+from ..errors import CloudidError, Code, Refused, reason_of, without_provider_code
 from ..forms import BOOLEAN, Json, effective, schemas, setting
 from ..messages import Answer, Operation
-from ..routing import PROVIDER, Answers, Call, Route, mount_client
+from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client
 from ..store import Found, retry_on_conflict
 from ..values import rfc3339
 from .configure import credential_warnings, refused_access
@@ -118,7 +118,8 @@ async def _hand_over(call: Call, found: Found[Rotation], error: str) -> Found[Ro
 async def read_rotation(call: Call) -> Answer:
     """How this mount proves itself to the provider, and how the rotation of its root secret stands.
 
-    `last_error` is that of the rotation, otherwise that of the last access token which this node did not get.
+    `last_error` is that of the rotation, otherwise that of the last access token which this node did not get. It has
+    the provider's code for those who may read the configuration.
     """
     context, mount = call.context, call.mount
     found = await find_rotation(context, mount.id)
@@ -137,6 +138,9 @@ async def read_rotation(call: Call) -> Answer:
         "expires": _time(key.expires_at) if key else None,
     }
     warnings = await credential_warnings(context, mount, root.record, call.now) if root else ()
+    if not may_read_config(call.caller, mount):
+        data["last_error"] = without_provider_code(str(data["last_error"]))
+        warnings = tuple(map(without_provider_code, warnings))
     return Answer(data=data, warnings=warnings)
 
 

@@ -3,6 +3,7 @@
 from . import routes, stored_rules
 from .audit import declare_devices, try_devices_again
 from .metrics import metrics_answer, node_numbers
+from .recent_logins import note_login
 from .troubles import TROUBLES
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "declare_devices",
     "metrics_answer",
     "node_numbers",
+    "note_login",
     "routes",
     "stored_rules",
     "try_devices_again",

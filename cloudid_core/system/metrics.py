@@ -51,6 +51,7 @@ PAGE: Final = 1000
 CACHES: Final = (
     "access_tokens",
     "acls",
+    "admitted_logins",
     "destinations",
     "facts",
     "failed_logins",
@@ -58,6 +59,7 @@ CACHES: Final = (
     "lent_tokens",
     "lists",
     "records",
+    "refused_logins",
     "requests",
     "signatures",
     "signing_keys",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import click
 
 from cloudid_core.audit.device import ADMITTED
-from cloudid_core.auth_method.explanation import FAILED, PASSED, UNDECIDED
+from cloudid_core.auth_method.explanation import FAILED, PASSED, REFUSED, UNDECIDED
 
 from ..client import Address, Identity
-from ..terminal import Exit, Output, table, with_output
+from ..terminal import Exit, Failed, Output, table, with_output
 from .connection import cures, service_with_token, told, with_address, with_identity
 
 MARKS: Final = {FAILED: "✗", UNDECIDED: "?", PASSED: "✓"}
@@ -19,20 +20,43 @@ MARKS: Final = {FAILED: "✗", UNDECIDED: "?", PASSED: "✓"}
 
 
 @click.command("why")
-@with_identity
+@click.option("--last", is_flag=True, help="The last refusal that the service remembers, of whichever machine.")
+@partial(with_identity, needs_role=False)
 @with_address
 @with_output()
-def why(identify: Callable[[], Identity], role: str, mount: str, address: Address, output: Output) -> int:
+def why(
+    identify: Callable[[], Identity], role: str | None, mount: str, address: Address, output: Output, *, last: bool
+) -> int:
     """Explain why a login is refused.
 
-    The token in use needs update and sudo at auth/cloud/explain; nobody is logged in. Exit code 1: the login would be
-    refused, or cannot be decided.
+    The token in use needs update and sudo at auth/cloud/explain; nobody is logged in. With --last it needs read at
+    sys/internal/recent-logins, and --role chooses among roles. Exit code 1: the login would be refused, or cannot be
+    decided.
     """
+    if last:
+        return _why_last(role or "", mount, address, output)
+    if not role:
+        raise click.UsageError("give --role NAME, or --last")
     with told(role=role):
         answer = service_with_token(address).write(f"{mount}/explain", identify().login(role))
     data = dict(answer.get("data") or {})
-    lines = [f"{role}: {data.get('verdict')}", "", _checks(data.get("checks") or ())]
-    lines += [f"warning: {warning}" for warning in answer.get("warnings") or ()]
+    return _show(role, data, answer.get("warnings") or (), output)
+
+
+def _why_last(role: str, mount: str, address: Address, output: Output) -> int:
+    with told():
+        answer = service_with_token(address).read("sys/internal/recent-logins")
+    for login in answer["data"]["logins"]:
+        if login["verdict"] == REFUSED and login["mount"].strip("/") == mount and role.lower() in ("", login["role"]):
+            who = login["resource_id"] or login["principal_id"]
+            told_of = f"{login['time']}, {login['count']} times: {who} from {login['remote_address']}"
+            return _show(login["role"], login, (), output, told_of)
+    raise Failed("no refusal is remembered: signatures must hold for that, and each node remembers its own logins")
+
+
+def _show(role: str, data: Mapping[str, Any], warnings: Sequence[str], output: Output, *about: str) -> int:
+    lines = [f"{role}: {data.get('verdict')}", *about, "", _checks(data.get("checks") or ())]
+    lines += [f"warning: {warning}" for warning in warnings]
     remedy = cures(data.get("codes") or (), {"role": role}, this=f"cloudid why --role {role}")
     output.text("\n".join([*lines, *([""] if remedy else []), *remedy]), data)
     return Exit.DONE if data.get("verdict") == ADMITTED else Exit.FAILED

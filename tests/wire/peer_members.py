@@ -215,6 +215,7 @@ ANSWERS: Final = (
 OURS: Final = {
     "secret system read remount/status/:id": "a move is done when the answer to it comes",
     "secret system read metrics": "a host shows them: tests/servers/metrics compares the members",
+    "secret system read internal/recent-logins": "the existing services have no such path",
     "secret system read retiring/:accessor": "the existing services have no such path",
     "secret system read retiring/:accessor/config": "the existing services have no such path",
     "secret identity read oidc/plugins/.well-known/openid-configuration": "RFC 8414 and OpenID Connect Discovery",

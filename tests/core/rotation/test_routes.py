@@ -46,6 +46,22 @@ def with_both_components() -> SecretsEngine:
     return world
 
 
+READS = 'path "{path}/rotation" {{ capabilities = ["read"] }} path "{path}/config" {{ capabilities = ["{may}"] }}'
+
+
+@BOTH
+@pytest.mark.parametrize("may", ["read", "update"])
+def test_the_status_has_the_code_of_the_provider_for_those_who_may_read_the_configuration(path: str, may: str) -> None:
+    world = with_both_components()
+    world.must("POST", f"{path}/config", {"client_secret": "wrong"})
+    world.ask("POST", f"{path}/rotate-root")
+    world.must("PUT", "sys/policies/acl/some", {"policy": READS.format(path=path, may=may)})
+    token = world.must("POST", "auth/token/create", {"policies": ["some"]}).auth["client_token"]
+    last_error = world.must("GET", f"{path}/rotation", token=token).data["last_error"]
+    assert last_error.startswith("the provider answered 401")
+    assert ("AADSTS7000215" in last_error) == (may == "read")
+
+
 ROTATES = (
     'path "{path}/rotate-root" {{ capabilities = ["update"] }} path "{path}/config" {{ capabilities = ["{may}"] }}'
 )

@@ -270,6 +270,22 @@ def test_why_shows_the_failed_line_first(site: Site, cloudid: Shell) -> None:
     assert lines[-1].startswith("what to do: Add the scale set")
 
 
+def test_why_tells_the_last_refusal_without_an_identity(site: Site, cloudid: Shell) -> None:
+    cloudid.set(**site.of_vm())
+    assert cloudid("login", "--role", "west").code == 1
+    cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
+    shown = cloudid("why", "--last", "--role", "west", "--format", "table")
+    assert (shown.code, shown.err) == (1, "")
+    lines = shown.out.splitlines()
+    assert lines[0] == "west: refused"
+    assert lines[1].endswith(" from 127.0.0.1")
+    assert lines[4].split()[:3] == ["✗", "bound_scale_sets", "fleet"]
+    nothing = cloudid("why", "--last", "--role", "nobody")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert "no refusal is remembered" in nothing.err
+    assert cloudid("why").code == 2
+
+
 def test_why_in_a_pipe_is_the_explanation(site: Site, cloudid: Shell) -> None:
     cloudid.set(**site.of_vm(), CLOUDID_TOKEN=ROOT_TOKEN)
     shown = cloudid("why", "--role", "all")

@@ -1,0 +1,108 @@
+"""Who logged in at this node last, and who was refused: for people who look for a machine that cannot log in.
+
+A login is remembered once its signature has held, so nobody fills the memory with claims of their own. The same machine
+with the same outcome is remembered once, and counted. Nothing is stored, and nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from attrs import frozen
+from msgspec.structs import replace
+
+from ..auth_method import CHECK, Case, explanation_of
+from ..caches import Caches
+from ..effects import in_turns
+from ..events import RequestAnswered
+from ..forms import Json, schemas
+from ..messages import Answer, Operation
+from ..routing import Answers, Call, Proven, Route
+from ..values import rfc3339
+
+AT_ONCE: Final = 16
+"""So many logins are explained before other programs go on."""
+MOST_SHOWN: Final = 100
+"""How many members of a list an explanation shows: a principal may be in thousands of groups."""
+
+
+@frozen
+class RecentLogin:
+    """The last login of a machine with an outcome, and how many there were."""
+
+    answered: RequestAnswered
+    case: object
+    count: int
+
+
+def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
+    """Remember a login that was answered, if its signature has held."""
+    if not proven.principal_id:
+        return
+    logins = caches.refused_logins if answered.codes else caches.admitted_logins
+    key = (answered.mount_accessor, answered.role, proven.principal_id, proven.resource_id, answered.codes)
+    before = logins.get(key)
+    logins.put(key, RecentLogin(replace(answered, audit=None), proven.case, before.count + 1 if before else 1))
+
+
+async def read_recent_logins(call: Call) -> Answer:
+    """The last logins and refusals of this node, the last one first, with every check of each."""
+    caches, node = call.context.caches, call.context.node
+    known: list[RecentLogin] = [*caches.admitted_logins.values(), *caches.refused_logins.values()]
+    known.sort(key=lambda login: login.answered.time)
+    known.reverse()
+    shown = await in_turns(known, _described, AT_ONCE)
+    return Answer(data={"node_id": node.id, "node_name": node.name, "logins": shown})
+
+
+def _described(login: RecentLogin) -> Iterator[dict[str, Json]]:
+    answered, case = login.answered, login.case
+    checks = [check.described for check in explanation_of(case).checks] if isinstance(case, Case) else []
+    yield {
+        "time": rfc3339.show(answered.time),
+        "request_id": answered.request_id,
+        "mount": f"{answered.mount}/",
+        "role": answered.role,
+        "principal_id": answered.principal_id,
+        "resource_id": answered.resource_id,
+        "remote_address": answered.remote_address,
+        "verdict": "refused" if answered.codes else "admitted",
+        "codes": list(answered.codes),
+        "accessor": answered.accessor,
+        "count": login.count,
+        "checks": [{name: _shortened(value) for name, value in check.items()} for check in checks],
+    }
+
+
+def _shortened(value: Json) -> Json:
+    if isinstance(value, list) and len(value) > MOST_SHOWN:
+        return [*value[:MOST_SHOWN], f"and {len(value) - MOST_SHOWN} more"]
+    return value
+
+
+LOGIN: Final = schemas.members(
+    time=schemas.TIME,
+    request_id=schemas.TEXT,
+    mount=schemas.TEXT,
+    role=schemas.TEXT,
+    principal_id=schemas.TEXT,
+    resource_id=schemas.TEXT,
+    remote_address=schemas.TEXT,
+    verdict=schemas.TEXT,
+    codes=schemas.LIST,
+    accessor=schemas.TEXT,
+    count=schemas.INTEGER,
+    checks=schemas.list_of(CHECK),
+)
+ROUTES: Final = (
+    Route(
+        path="internal/recent-logins",
+        operation=Operation.READ,
+        program=read_recent_logins,
+        answers=Answers(
+            data=schemas.members(node_id=schemas.TEXT, node_name=schemas.TEXT, logins=schemas.list_of(LOGIN))
+        ),
+        doc="Lists the last logins and refusals at this node, with every check of each.",
+    ),
+)
