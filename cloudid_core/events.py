@@ -146,18 +146,20 @@ class IntentChanged(Progress, frozen=True, kw_only=True, tag="intent"):
 
 
 class RotationChanged(Progress, frozen=True, kw_only=True, tag="rotation"):
-    """The rotation of a root credential went on to a phase, or met an error."""
+    """The rotation of a root secret, or of that of a static role, went on to a phase, or met an error."""
 
     mount_id: str
+    role: str = ""
     phase: str
 
 
 class RootSecretAtRisk(Event, frozen=True, kw_only=True, tag="root secret"):
-    """The root secret of a mount is about to expire, or could not be rotated."""
+    """The root secret of a mount, or the secret of a static role, is about to expire, or could not be rotated."""
 
     severity: ClassVar[Severity] = "warning"
 
     mount_id: str
+    role: str = ""
     reason: str
     expires_at: float | None = None
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from attrs import field, frozen
 
 from ..caches import Caches
-from ..credentials import RootCredential
+from ..credentials import RootCredential, SecretHolder
 from ..deadline import Deadline
 from ..effects import Instant, Program
 from ..errors import Code, Refused
@@ -17,7 +17,7 @@ from ..health import Node
 from ..mounts import Mount
 from ..provider import Client, Provisioned
 from ..settings import Settings
-from ..store import Found, Records
+from ..store import NO_CHANGES, Changes, Found, Records
 
 
 async def _no_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
@@ -38,6 +38,10 @@ async def _nothing_to_release(context: Context, mount: Mount, now: Instant, fenc
 
 async def _nothing_kept(context: Context, mount: Mount) -> int:
     return 0
+
+
+async def _no_ground(context: Context, mount: Mount, role: str) -> Changes:
+    return NO_CHANGES
 
 
 async def _no_target(context: Context, mount: Mount, role: str) -> str:
@@ -64,6 +68,10 @@ class Mountable:
     """The client id of the application whose secrets a role lends; empty if it lends none of one."""
     config: type[RootCredential] | None = None
     """The record of the mount's configuration, where it holds a root credential."""
+    static_role: type[SecretHolder] | None = None
+    """The record of a static role, where the mount can have some."""
+    may_rotate: Callable[[Context, Mount, str], Program[Changes]] = _no_ground
+    """What a new secret of a static role rests on. Refused when the mount no longer allows it one."""
 
 
 class Components(Protocol):

@@ -4,12 +4,12 @@ from . import root_credential
 from .identity_tokens import issuer_of
 from .root_credential import (
     RootCredential,
+    SecretHolder,
     changes_given,
     client_of,
     credentials_of,
     effective_config,
     owner_of,
-    password_lifetime,
     with_default_token_ttl,
 )
 from .signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys, max_age
@@ -17,6 +17,7 @@ from .signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys,
 __all__ = [
     "MOST_KEYS",
     "RootCredential",
+    "SecretHolder",
     "SigningKeys",
     "changes_given",
     "client_of",
@@ -27,7 +28,6 @@ __all__ = [
     "issuer_of",
     "max_age",
     "owner_of",
-    "password_lifetime",
     "root_credential",
     "with_default_token_ttl",
 ]

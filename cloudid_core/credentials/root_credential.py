@@ -58,6 +58,44 @@ AUTH_TYPES: Final[Mapping[str, Source]] = MappingProxyType(
 NO_VARIABLES: Final[Mapping[str, Secret]] = MappingProxyType({})
 
 
+class SecretHolder(Protocol):
+    """Who holds a secret that rotation replaces: the configuration of a mount, or a static role."""
+
+    @property
+    def client_secret(self) -> Secret: ...
+    @property
+    def rotation_period(self) -> int: ...
+    @property
+    def rotation_schedule(self) -> str: ...
+    @property
+    def rotation_window(self) -> int: ...
+    @property
+    def disable_automated_rotation(self) -> bool: ...
+    @property
+    def secret_lifetime(self) -> int:
+        """Seconds for which a secret that rotation makes is valid."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """Client id of the application that the secret belongs to; empty: the one that the mount proves itself as."""
+        ...
+
+    @property
+    def application_object_id(self) -> str:
+        """The object id of `target`."""
+        ...
+
+    @property
+    def awaits_secret(self) -> bool:
+        """Whether rotation has to make its first secret."""
+        ...
+
+    def holding(self, secret: Secret) -> SecretHolder:
+        """The same with another secret."""
+        ...
+
+
 @frozen(kw_only=True)
 class RootCredential:
     """Base class of both configurations."""
@@ -106,6 +144,26 @@ class RootCredential:
             for field in fields_of(type(self))
             if field.kind in TEXTS_OF_URLS and not field.kind.accepts(getattr(self, field.name))
         )
+
+    @property
+    def secret_lifetime(self) -> int:
+        """Seconds for which a secret that rotation makes is valid. What was stored without a bound is raised."""
+        return max(self.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])
+
+    @property
+    def target(self) -> str:
+        return ""
+
+    @property
+    def application_object_id(self) -> str:
+        return ""
+
+    @property
+    def awaits_secret(self) -> bool:
+        return False
+
+    def holding(self, secret: Secret) -> RootCredential:
+        return evolve(self, client_secret=secret)
 
     @property
     def clamped(self) -> tuple[str, ...]:
@@ -258,8 +316,3 @@ def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
 def with_default_token_ttl(config: C) -> C:
     """The configuration as it is stored: a lifetime of 0 stands for the usual one, and reads back as that."""
     return config if config.identity_token_ttl else evolve(config, identity_token_ttl=DEFAULT_LIFETIME)
-
-
-def password_lifetime(config: RootCredential) -> int:
-    """Seconds for which a secret that rotation makes is valid. What was stored before there was a bound is raised."""
-    return max(config.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])

@@ -1,14 +1,17 @@
-"""Rotation of a mount's root secret: a persisted state machine that never leaves the service without a working one.
+"""Rotation of secrets: a persisted state machine that never leaves their holder without a working one.
+
+The *holder* is a mount's configuration, which has its root secret, or a static role. The mount's client does the work
+for both; a secret is proven as the application that it belongs to.
 
 - *Add*: the record names the new password before it is made; one commit stores its secret.
-- *Prove*: the provider accepts it, several times in a row. Until then the configured secret is untouched.
-- *Switch*: the configuration gets it, if it still has the secret that is replaced.
-- *Overlap*: both live on for a while, for access tokens and nodes that still use the old one.
-- *Remove*: after one more proof, exactly the keys that this mount made, and the configured one that was replaced. A new
+- *Prove*: the provider accepts it, several times in a row. Until then the holder's secret is untouched.
+- *Switch*: the holder gets it, if it still has the secret that is replaced.
+- *Overlap*: both live on for a while, for access tokens, nodes and clients that still use the old one.
+- *Remove*: after one more proof, exactly the keys that were made here, and the configured one that was replaced. A new
   secret that no longer works by then gives its place back to the old one.
 
-A *plan* says when the next rotation is due, by the configuration's period or schedule. The background takes that one
-through the same steps.
+A *plan* says when the next rotation is due, by the holder's period or schedule. The background takes that one through
+the same steps.
 
 Each step ends with one commit and can be done again. At every instant a secret is stored that the provider accepts.
 """

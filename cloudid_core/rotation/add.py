@@ -1,4 +1,4 @@
-"""The first step of a rotation: the root application gets one more password, and it is stored.
+"""The first step of a rotation: the application gets one more password, and it is stored.
 
 The record of the rotation names it before it is made, so that it is found and removed whatever becomes of the request.
 """
@@ -14,14 +14,14 @@ from attrs import evolve
 
 from ..background import abandoned_intent, marker
 from ..context import NO_FENCE, Context
-from ..credentials import RootCredential, password_lifetime
+from ..credentials import SecretHolder
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
 from ..provider import CLOCK_SKEW, Client, FreshObject, Provisioned, make_password, retry_while_propagating
 from ..store import Changes, Found
 from ..tokens import new_id
 from .record import Home, Key, Phase, Rotation, changed, given_up
-from .root import hinted_key, is_used_elsewhere, root_application
+from .root import application_of, client_id_of, hinted_key, is_used_elsewhere
 
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
 
@@ -29,28 +29,29 @@ UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its 
 async def add(
     context: Context,
     mount_id: str,
-    root: Found[RootCredential],
+    holder: Found[SecretHolder],
     before: Found[Rotation] | None,
     expects: Mapping[str, int],
     client: Client,
     now: Instant,
     *,
+    role: str = "",
     until: Instant | None = None,
     fence: Mapping[str, int] = NO_FENCE,
 ) -> Found[Rotation]:
     """Make a new secret and store it, to be proven until `until`; nothing is left of it if that fails.
 
-    `expects`: the entry of the rotation `before`.
+    `expects`: the entry of the rotation `before`, and what the new secret rests on.
 
-    `Conflict`: nothing was made, as somebody else changed the configuration or has begun a rotation.
+    `Conflict`: nothing was made, as somebody else changed the holder or has begun a rotation.
     """
-    begun, given_back = await _begin(context, mount_id, root.record, before.record if before else None, client, now)
-    begun = evolve(begun, until=until)
-    grounds = Changes({**fence, **root.expected, **expects})
+    begun, given_back = await _begin(context, mount_id, holder.record, before.record if before else None, client, now)
+    begun = evolve(begun, role=role, until=until)
+    grounds = Changes({**fence, **holder.expected, **expects})
     version = await context.records.commit(given_back | changed(before, begun) | grounds)
     claim = Found(begun.key, begun, version)
     try:
-        return await _make(context, claim, root.record, client, now, fence)
+        return await _make(context, claim, holder.record, client, now, fence)
     except CloudidError as failure:
         with suppress(CloudidError):  # it is due in any case
             await give_up(context, claim, await Now(), reason_of(failure), fence=fence)
@@ -60,11 +61,11 @@ async def add(
 
 
 async def _begin(
-    context: Context, mount_id: str, root: RootCredential, before: Rotation | None, client: Client, now: Instant
+    context: Context, mount_id: str, holder: SecretHolder, before: Rotation | None, client: Client, now: Instant
 ) -> tuple[Rotation, Changes]:
-    """The rotation before its first call, and the changes that give up keys on a former root application."""
-    application = await root_application(client)
-    home = Home(client.tenant, client.credentials.client_id, application.object_id)
+    """The rotation before its first call, and the changes that give up keys on a former application."""
+    application = await application_of(client, holder)
+    home = Home(client.tenant, client_id_of(client, holder), application.object_id)
     given_back = Changes()
     known = before.known_keys if before else ()
     if before is not None and before.home != home:
@@ -72,10 +73,10 @@ async def _begin(
             if key.made_at is not None and not await is_used_elsewhere(context, mount_id, key.secret):
                 given_back |= abandoned_password(before, now, key_id=key.id)
         known = ()
-    replaced = next((key for key in known if key.secret == root.client_secret), None)
-    if replaced is None:
+    replaced = next((key for key in known if key.secret == holder.client_secret), None)
+    if replaced is None and not holder.awaits_secret:
         ours = {key.id for key in known}
-        replaced = Key(id=hinted_key(application, root.client_secret, ours, now), secret=root.client_secret)
+        replaced = Key(id=hinted_key(application, holder.client_secret, ours, now), secret=holder.client_secret)
     begun = Rotation(
         mount_id=mount_id,
         phase=Phase.ADDING,
@@ -86,7 +87,7 @@ async def _begin(
         due_at=client.deadline.at + client.settings.request_grace,
         started_at=now,
         rotated_at=before.rotated_at if before else None,
-        note="" if replaced.id else UNIDENTIFIED,
+        note="" if replaced is None or replaced.id else UNIDENTIFIED,
     )
     return begun, given_back
 
@@ -94,7 +95,7 @@ async def _begin(
 async def _make(
     context: Context,
     claim: Found[Rotation],
-    root: RootCredential,
+    holder: SecretHolder,
     client: Client,
     now: Instant,
     fence: Mapping[str, int],
@@ -106,7 +107,7 @@ async def _make(
         begun.home.object_id,
         name=begun.name,
         starts_at=now - CLOCK_SKEW,
-        ends_at=now + password_lifetime(root),
+        ends_at=now + holder.secret_lifetime,
     )
     password = await retry_while_propagating(client, attempt, family=FreshObject.SHARED, made_at=now)
     new = Key(id=password.key_id, secret=password.secret, made_at=await Now(), expires_at=password.ends_at)
@@ -136,4 +137,4 @@ def abandoned_password(rotation: Rotation, now: Instant, *, key_id: str) -> Chan
         password_name=rotation.name,
         password_key_id=key_id,
     )
-    return abandoned_intent(f"rotation-{key_id or rotation.name}", rotation.mount_id, provisioned, now)
+    return abandoned_intent(f"{rotation.abandons}{key_id or rotation.name}", rotation.mount_id, provisioned, now)

@@ -14,9 +14,9 @@ from ..mounts import Mount, mount_table
 from ..routing import mount_client
 from ..store import Changes, Found, keys
 from .add import give_up
-from .record import Phase, Rotation, changed, find_rotation
+from .record import Phase, Rotation, changed, find_rotation, role_of
 from .retire import retire
-from .root import find_root
+from .root import find_holder
 from .switch import CHANGED, PROOF_SECONDS, prove_and_switch
 
 PROVING_LIMIT: Final = 3600.0
@@ -28,10 +28,11 @@ NOT_ACCEPTED: Final = "the provider does not accept the new secret"
 
 async def advance(job: Job) -> None:
     """Take a rotation on. The attempt is claimed by a commit first; what goes wrong is noted, and tried again later."""
-    found = await find_rotation(job.context, job.mount_id)
+    role = role_of(job.ref)
+    found = await find_rotation(job.context, job.mount_id, role)
     mount = (await mount_table(job.context.records)).record.with_storage(job.mount_id)
     if found is None or mount is None or found.record.is_idle or found.record.due_key != job.key:
-        await queue.drop(job, keys.rotation(job.mount_id), found)
+        await queue.drop(job, keys.rotation(job.mount_id, role), found)
         return
     attempts = found.record.attempts + 1
     claimed = evolve(found.record, attempts=attempts, due_at=await _retry_at(job, found.record, attempts))
@@ -56,12 +57,12 @@ async def _retry_at(job: Job, rotation: Rotation, attempts: int) -> Instant:
 
 async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:
     context, rotation = job.context, claim.record
-    root = await find_root(context, mount)
+    holder = await find_holder(context, mount, rotation.role)
     if rotation.phase is Phase.OVERLAPPING:
-        await retire(job, root, claim)
+        await retire(job, holder, claim)
     elif rotation.phase is Phase.ADDING:
         await give_up(context, claim, job.now, INTERRUPTED, fence=job.fence)
-    elif root is None or mount.retired_at is not None:
+    elif holder is None or mount.retired_at is not None:
         await give_up(context, claim, job.now, CHANGED, fence=job.fence)
     elif rotation.until is not None and job.now >= rotation.until:
         await give_up(context, claim, job.now, WINDOW_OVER, fence=job.fence)

@@ -9,7 +9,7 @@ from typing import Final
 from attrs import evolve
 
 from ..context import Context, Job, queue
-from ..credentials import RootCredential
+from ..credentials import SecretHolder
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import CloudidError, Conflict, EntryDamaged, reason_of
@@ -18,12 +18,12 @@ from ..mounts import Mount, mount_table
 from ..routing import mount_client
 from ..store import Changes, Found, expected, keys
 from .plan import Plan, find_plan, find_undamaged_plan, make_plan, next_warning, replace_plan, replanned
-from .record import Phase, Rotation, find_rotation
-from .root import find_root
+from .record import Phase, Rotation, find_rotation, role_of
+from .root import find_holder
 from .start import start
 from .switch import PROOF_SECONDS, prove_and_switch
 
-EXPIRES: Final = "the root secret is about to expire"
+EXPIRES: Final = "the secret is about to expire"
 SLACK: Final = 1.0
 """Seconds by which a plan may be late before it is made anew."""
 
@@ -31,21 +31,22 @@ SLACK: Final = 1.0
 async def follow_plan(job: Job) -> None:
     """Rotate, warn, or put the plan off, as its records now say."""
     context = job.context
-    found = await find_plan(context, job.mount_id)
+    role = role_of(job.ref)
+    found = await find_plan(context, job.mount_id, role)
     if found is None or found.record.due_key != job.key:
-        await queue.drop(job, keys.rotation_plan(job.mount_id), found)
+        await queue.drop(job, keys.rotation_plan(job.mount_id, role), found)
         return
     mount = (await mount_table(context.records)).record.by_id.get(job.mount_id)
-    root = await find_root(context, mount) if mount is not None else None
-    rotation = await find_rotation(context, job.mount_id)
-    rests_on = Changes({**job.fence, **expected(rotation, keys.rotation(job.mount_id))})
-    if root is not None:
-        rests_on |= Changes(root.expected)
-    plan = _current(job, root, rotation, found.record)
+    holder = await find_holder(context, mount, role) if mount is not None else None
+    rotation = await find_rotation(context, job.mount_id, role)
+    rests_on = Changes({**job.fence, **expected(rotation, keys.rotation(job.mount_id, role))})
+    if holder is not None:
+        rests_on |= Changes(holder.expected)
+    plan = _current(job, holder, rotation, found.record)
     if mount is None or plan is None:
         await context.records.commit(rests_on | replace_plan(found, found.expected, None))
     elif plan.rotate_at is None or job.now < plan.rotate_at:
-        after, warning = _warned(plan, root, rotation, job.now)
+        after, warning = _warned(plan, holder, rotation, job.now)
         await context.records.commit(rests_on | replace_plan(found, found.expected, after) | warning)
     else:
         attempts = plan.attempts + 1
@@ -56,22 +57,22 @@ async def follow_plan(job: Job) -> None:
 
 
 def _current(
-    job: Job, root: Found[RootCredential] | None, rotation: Found[Rotation] | None, before: Plan
+    job: Job, holder: Found[SecretHolder] | None, rotation: Found[Rotation] | None, before: Plan
 ) -> Plan | None:
-    if root is None:
+    if holder is None:
         return None
-    return make_plan(job.mount_id, root.record, rotation.record if rotation else None, before, job.now)
+    return make_plan(job.mount_id, holder.record, rotation.record if rotation else None, before, job.now, before.role)
 
 
 def _warned(
-    plan: Plan, root: Found[RootCredential] | None, rotation: Found[Rotation] | None, now: Instant
+    plan: Plan, holder: Found[SecretHolder] | None, rotation: Found[Rotation] | None, now: Instant
 ) -> tuple[Plan, Changes]:
     """The plan after a warning about the end of the secret, if that is due."""
-    key = rotation.record.key_of(root.record.client_secret) if root and rotation else None
+    key = rotation.record.key_of(holder.record.client_secret) if holder and rotation else None
     if key is None or key.expires_at is None or now < next_warning(key, plan.warned_at):
         return plan, Changes()
     due_at = min(inf if plan.rotate_at is None else plan.rotate_at, next_warning(key, now))
-    event = RootSecretAtRisk(mount_id=plan.mount_id, reason=EXPIRES, expires_at=key.expires_at)
+    event = RootSecretAtRisk(mount_id=plan.mount_id, role=plan.role, reason=EXPIRES, expires_at=key.expires_at)
     return evolve(plan, warned_at=now, due_at=due_at), Changes(events=(event,))
 
 
@@ -81,20 +82,20 @@ async def _attempt(job: Job, mount: Mount, plan: Plan, rotation: Found[Rotation]
         return
     until = plan.rule.end_of(plan.slot, job.now) if plan.rule and plan.slot is not None else None
     try:
-        added = await start(job.context, mount, job.deadline, job.now, until=until, fence=job.fence)
+        added = await start(job.context, mount, job.deadline, job.now, role=plan.role, until=until, fence=job.fence)
         client = await mount_client(job.context, mount.id, Deadline(await Now() + PROOF_SECONDS))
         await prove_and_switch(job.context, mount, client, added, job.fence)
     except Conflict:
         raise
     except CloudidError as failure:
-        await _note(job, reason_of(failure))
+        await _note(job, plan.role, reason_of(failure))
 
 
-async def _note(job: Job, error: str) -> None:
-    found = await find_plan(job.context, job.mount_id)
+async def _note(job: Job, role: str, error: str) -> None:
+    found = await find_plan(job.context, job.mount_id, role)
     if found is not None:
         noted = evolve(found.record, error=error)
-        event = RootSecretAtRisk(mount_id=job.mount_id, reason=error)
+        event = RootSecretAtRisk(mount_id=job.mount_id, role=role, reason=error)
         await job.context.records.commit(Changes({**job.fence, **found.expected}, {found.key: noted}, events=(event,)))
 
 
@@ -105,15 +106,16 @@ async def keep_plans(context: Context) -> None:
     """
     now = await Now()
     for mount in (await mount_table(context.records)).record.live:
-        with suppress(Conflict, EntryDamaged):  # another node was faster, or the operator has to write it anew
-            await _keep_plan(context, mount, now)
+        for role in ("", *await context.records.names(keys.static_roles(mount.id))):
+            with suppress(Conflict, EntryDamaged):  # another node was faster, or the operator has to write it anew
+                await _keep_plan(context, mount, role, now)
 
 
-async def _keep_plan(context: Context, mount: Mount, now: Instant) -> None:
-    root = await find_root(context, mount)
-    if root is None:
+async def _keep_plan(context: Context, mount: Mount, role: str, now: Instant) -> None:
+    holder = await find_holder(context, mount, role)
+    if holder is None:
         return
-    before = await find_undamaged_plan(context, mount.id)
-    plan, changes = await replanned(context, mount.id, root.record, now)
+    before = await find_undamaged_plan(context, mount.id, role)
+    plan, changes = await replanned(context, mount.id, holder.record, now, role=role)
     if plan is not None and (before is None or plan.due_at + SLACK < before.record.due_at):
-        await context.records.commit(Changes(root.expected) | changes)
+        await context.records.commit(Changes(holder.expected) | changes)

@@ -1,7 +1,7 @@
-"""When the root secret of a mount is rotated next, by which rule, and from when on its end is warned about.
+"""When the secret of a mount or static role is rotated next, by which rule, and from when on its end is warned about.
 
-A plan is made anew from the configuration and the last rotation whenever one of them changes or it is due, so it never
-becomes stale. It has one due entry, which survives restarts and changes of node.
+A plan is made anew from the holder of the secret and the last rotation whenever one of them changes or it is due, so it
+never becomes stale. It has one due entry, which survives restarts and changes of node.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..context import Context, Due, queue
-from ..credentials import RootCredential
+from ..credentials import SecretHolder
 from ..effects import ABSENT, Instant
 from ..store import Changes, Found, keys
 from ..values import DAY, Schedule
-from .record import Key, Rotation
+from .record import Key, Rotation, ref_of
 
 LONGEST_OVERLAP: Final = 300.0
 """Seconds for which the old and the new secret both live, at most."""
 WARN_AHEAD: Final = 14 * DAY
 """Seconds before the end of a root secret from which on it is warned about, at most."""
+FIRST: Final = 0.0
+"""The slot of what has no secret yet."""
 
 
 @frozen(kw_only=True)
 class Rule:
-    """How often a root secret is rotated: every `period` seconds, or by a `schedule` within a `window` of seconds."""
+    """How often a secret is rotated: every `period` seconds, or by a `schedule` within a `window` of seconds."""
 
     period: int = 0
     schedule: str = ""
     window: int = 0
 
     @classmethod
-    def of(cls, config: RootCredential) -> Rule | None:
-        """What a configuration asks for; `None`: nothing."""
-        if config.disable_automated_rotation or not (config.rotation_period or config.rotation_schedule):
+    def of(cls, holder: SecretHolder) -> Rule | None:
+        """What the holder of a secret asks for; `None`: nothing."""
+        if holder.disable_automated_rotation or not (holder.rotation_period or holder.rotation_schedule):
             return None
-        return cls(period=config.rotation_period, schedule=config.rotation_schedule, window=config.rotation_window)
+        return cls(period=holder.rotation_period, schedule=holder.rotation_schedule, window=holder.rotation_window)
 
     def next_after(self, instant: Instant) -> Instant:
         """When a rotation follows one at an instant."""
@@ -49,21 +51,23 @@ class Rule:
         return not self.window or now < slot + self.window
 
     def end_of(self, slot: Instant, now: Instant) -> Instant | None:
-        """When a rotation that begins now is given up; `None`: a period has no window, nor has what comes early."""
-        if self.period or now < slot:
+        """When a rotation that begins now is given up; `None`: a period has no window, nor has what comes early, nor
+        the first secret."""
+        if self.period or now < slot or slot == FIRST:
             return None
         return slot + self.window if self.window else self.next_after(now)
 
 
 @frozen(kw_only=True)
 class Plan:
-    """One for each mount whose root secret is rotated by a rule, or ends at a known time.
+    """One for each holder (`role`: a static one) whose secret is rotated by a rule, or ends at a known time.
 
     `slot` is when the rule wants the next rotation. `rotate_at` is when it is tried: earlier if the secret ends before
     that (`is_early`), later after a failure. `since` is when the rule was written.
     """
 
     mount_id: str
+    role: str = ""
     rule: Rule | None
     since: Instant
     slot: Instant | None
@@ -77,28 +81,36 @@ class Plan:
 
     @property
     def key(self) -> str:
-        return keys.rotation_plan(self.mount_id)
+        return keys.rotation_plan(self.mount_id, self.role)
 
     @property
     def due_key(self) -> str:
-        return keys.due(self.due_at, queue.ROTATION_PLAN, self.mount_id, "root")
+        return keys.due(self.due_at, queue.ROTATION_PLAN, self.mount_id, ref_of(self.role))
 
 
 def make_plan(
-    mount_id: str, config: RootCredential, rotation: Rotation | None, before: Plan | None, now: Instant
+    mount_id: str,
+    holder: SecretHolder,
+    rotation: Rotation | None,
+    before: Plan | None,
+    now: Instant,
+    role: str = "",
 ) -> Plan | None:
-    """The plan that follows from a configuration, its last rotation and the plan so far; `None`: nothing is due."""
-    rule = Rule.of(config)
-    key = rotation.key_of(config.client_secret) if rotation else None
+    """The plan that follows from the holder of a secret, its last rotation and the plan so far; `None`: nothing is due.
+
+    What has no secret yet gets one at once.
+    """
+    rule = Rule.of(holder)
+    key = rotation.key_of(holder.client_secret) if rotation else None
     if rule is None and (key is None or key.expires_at is None):
         return None
     rotated_at = rotation.rotated_at if rotation else None
     if rotated_at is not None and rotated_at > now:  # the clock was set back
         rotated_at = None
     since = _since(rule, before, now)
-    slot = _slot(rule, since, rotated_at, before, now) if rule else None
+    slot = FIRST if holder.awaits_secret else _slot(rule, since, rotated_at, before, now) if rule else None
     early = early_at(key)
-    rotate_at = None if slot is None else min(slot, early)
+    rotate_at = now if slot == FIRST else None if slot is None else min(slot, early)
     is_retry = before is not None and before.slot == slot and before.attempts > 0
     not_before = before.not_before if before is not None and is_retry else 0.0
     warned_at = min(before.warned_at, now) if before else 0.0
@@ -106,6 +118,7 @@ def make_plan(
         rotate_at = max(rotate_at, not_before)
     return Plan(
         mount_id=mount_id,
+        role=role,
         rule=rule,
         since=since,
         slot=slot,
@@ -156,19 +169,19 @@ def warned_from(key: Key | None) -> Instant:
     return key.expires_at - min(WARN_AHEAD, (key.expires_at - key.made_at) / 4)
 
 
-def overlap(config: RootCredential, now: Instant) -> float:
+def overlap(holder: SecretHolder, now: Instant) -> float:
     """Seconds for which both secrets live after a rotation now: at most half the time until the next one."""
-    rule = Rule.of(config)
+    rule = Rule.of(holder)
     return LONGEST_OVERLAP if rule is None else min(LONGEST_OVERLAP, (rule.next_after(now) - now) / 2)
 
 
-async def find_plan(context: Context, mount_id: str) -> Found[Plan] | None:
-    return await context.records.find_fresh(keys.rotation_plan(mount_id), Plan)
+async def find_plan(context: Context, mount_id: str, role: str = "") -> Found[Plan] | None:
+    return await context.records.find_fresh(keys.rotation_plan(mount_id, role), Plan)
 
 
-async def find_undamaged_plan(context: Context, mount_id: str) -> Found[Plan] | None:
+async def find_undamaged_plan(context: Context, mount_id: str, role: str = "") -> Found[Plan] | None:
     """As `find_plan`, where no plan will do: one that is damaged is made anew."""
-    return next(iter(await context.records.find_undamaged([keys.rotation_plan(mount_id)], Plan)), None)
+    return next(iter(await context.records.find_undamaged([keys.rotation_plan(mount_id, role)], Plan)), None)
 
 
 def replace_plan(found: Found[Plan] | None, expects: Mapping[str, int], after: Plan | None) -> Changes:
@@ -182,22 +195,23 @@ def replace_plan(found: Found[Plan] | None, expects: Mapping[str, int], after: P
 async def replanned(
     context: Context,
     mount_id: str,
-    config: RootCredential | None,
+    holder: SecretHolder | None,
     now: Instant,
     rotated: Rotation | None = None,
+    role: str = "",
 ) -> tuple[Plan | None, Changes]:
-    """The plan under a configuration that is about to be written (`None`: removed), and the changes that make it.
+    """The plan of a holder that is about to be written (`None`: removed), and the changes that make it.
 
     `rotated` is the rotation that is about to be written with it, which has just succeeded.
     """
-    before, expects = await context.records.find_for_writing(keys.rotation_plan(mount_id), Plan)
+    before, expects = await context.records.find_for_writing(keys.rotation_plan(mount_id, role), Plan)
     known = before.record if before else None
     if rotated is None:
-        found, grounds = await context.records.find_for_writing(keys.rotation(mount_id), Rotation)
+        found, grounds = await context.records.find_for_writing(keys.rotation(mount_id, role), Rotation)
         rests_on = Changes(grounds)
         rotation = found.record if found else None
     else:
         rests_on, rotation = Changes(), rotated
         known = evolve(known, error="", attempts=0) if known else None
-    after = make_plan(mount_id, config, rotation, known, now) if config is not None else None
+    after = make_plan(mount_id, holder, rotation, known, now, role) if holder is not None else None
     return after, rests_on | replace_plan(before, expects, after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from attrs import evolve, frozen
 
@@ -11,6 +12,8 @@ from ..effects import Instant
 from ..events import RotationChanged
 from ..store import Changes, Found, expected, keys
 from ..values import Secret
+
+_ROLE: Final = "role/"
 
 
 class Phase(Enum):
@@ -47,14 +50,16 @@ class Home:
 
 @frozen(kw_only=True)
 class Rotation:
-    """One for each mount that was ever rotated. Every key that it made and has not removed is in here.
+    """One for each mount whose root secret was ever rotated, and for each static role (`role`). Every key that it made
+    and has not removed is in here.
 
-    `new` is the key that is proven, `current` the one that the last switch put into the configuration: a configuration
-    with another secret was written by somebody else. `replaced` is the one whose place they take: until it is removed
-    the mount can go back to it. `outgoing` are older ones that could not be removed so far.
+    `new` is the key that is proven, `current` the one that the last switch gave the holder: a configuration with
+    another secret was written by somebody else. `replaced` is the one whose place they take: until it is removed
+    the holder can go back to it. `outgoing` are older ones that could not be removed so far.
     """
 
     mount_id: str
+    role: str = ""
     phase: Phase = Phase.IDLE
     home: Home = Home()
     name: str = ""
@@ -77,16 +82,21 @@ class Rotation:
 
     @property
     def key(self) -> str:
-        return keys.rotation(self.mount_id)
+        return keys.rotation(self.mount_id, self.role)
 
     @property
     def due_key(self) -> str:
-        return keys.due(self.due_at, queue.ROTATION, self.mount_id, "root")
+        return keys.due(self.due_at, queue.ROTATION, self.mount_id, ref_of(self.role))
+
+    @property
+    def abandons(self) -> str:
+        """How the ids start of the intents that remove its keys."""
+        return f"static-rotation-{self.role}/" if self.role else "rotation-"
 
     @property
     def event(self) -> RotationChanged:
         """Says how it stands now."""
-        return RotationChanged(mount_id=self.mount_id, phase=self.phase.value, reason=self.error)
+        return RotationChanged(mount_id=self.mount_id, role=self.role, phase=self.phase.value, reason=self.error)
 
     @property
     def is_idle(self) -> bool:
@@ -144,10 +154,20 @@ def overruled(rotation: Rotation, note: str) -> Rotation:
     )
 
 
-async def find_rotation(context: Context, mount_id: str) -> Found[Rotation] | None:
-    return await context.records.find_fresh(keys.rotation(mount_id), Rotation)
+async def find_rotation(context: Context, mount_id: str, role: str = "") -> Found[Rotation] | None:
+    return await context.records.find_fresh(keys.rotation(mount_id, role), Rotation)
 
 
-async def find_undamaged_rotation(context: Context, mount_id: str) -> Found[Rotation] | None:
+async def find_undamaged_rotation(context: Context, mount_id: str, role: str = "") -> Found[Rotation] | None:
     """As `find_rotation`, for what can be said without it."""
-    return next(iter(await context.records.find_undamaged([keys.rotation(mount_id)], Rotation)), None)
+    return next(iter(await context.records.find_undamaged([keys.rotation(mount_id, role)], Rotation)), None)
+
+
+def ref_of(role: str) -> str:
+    """What a due entry is about: the root secret of its mount, or a static role."""
+    return f"{_ROLE}{role}" if role else "root"
+
+
+def role_of(ref: str) -> str:
+    """The static role that a due entry is about; empty: the root secret."""
+    return ref.removeprefix(_ROLE) if ref.startswith(_ROLE) else ""

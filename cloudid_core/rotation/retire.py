@@ -1,4 +1,4 @@
-"""The end of a rotation: the keys that were replaced are removed, once the configured one has been proven again."""
+"""The end of a rotation: the keys that were replaced are removed, once the one in use has been proven again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from attrs import evolve
 
 from ..context import Job
-from ..credentials import RootCredential
+from ..credentials import SecretHolder
 from ..effects import Instant
 from ..provider import Client, find_application, remove_password
 from ..routing import mount_client
@@ -21,23 +21,24 @@ SHARED: Final = "a secret that was replaced was left at the provider: another mo
 STUCK: Final = "neither the new secret nor the one before it is accepted"
 
 
-async def retire(job: Job, root: Found[RootCredential] | None, found: Found[Rotation]) -> None:
-    """Remove what the configured secret has replaced; go back to the secret before it if it no longer works.
+async def retire(job: Job, holder: Found[SecretHolder] | None, found: Found[Rotation]) -> None:
+    """Remove what the secret in use has replaced; go back to the secret before it if it no longer works.
 
     Nothing is removed that any mount of this service is configured with, nor anything of a configuration that somebody
     else has changed.
     """
     rotation = found.record
-    if rotation.current is None or root is None or root.record.client_secret != rotation.current.secret:
+    if rotation.current is None or holder is None or holder.record.client_secret != rotation.current.secret:
         await _write(job, found, overruled(rotation, OVERRULED))
         return
     client = await mount_client(job.context, job.mount_id, job.deadline)
-    if not is_home(client, rotation) or client.credentials.client_secret != rotation.current.secret:
+    is_used = bool(rotation.role) or client.credentials.client_secret == rotation.current.secret
+    if not is_used or not is_home(client, holder.record, rotation):
         await _write(job, found, overruled(rotation, OVERRULED))
     elif await accepted(client, rotation, rotation.current):
         await _remove_replaced(job, client, found)
     elif rotation.replaced and await accepted(client, rotation, rotation.replaced):
-        await switch_back(job.context, root, found, job.now, job.fence)
+        await switch_back(job.context, holder, found, job.now, job.fence)
     else:
         await _write(job, found, evolve(rotation, error=STUCK))
 
@@ -50,7 +51,7 @@ async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> 
     for key in (*rotation.outgoing, *((rotation.replaced,) if rotation.replaced else ())):
         if not key.id:
             continue  # its id is unknown: it stays, as the note says
-        if await is_used_elsewhere(job.context, rotation.mount_id, key.secret):
+        if await is_used_elsewhere(job.context, "" if rotation.role else rotation.mount_id, key.secret):
             note = SHARED
             shared.append(key)
         elif not await _try_remove(client, rotation, key, job.now):

@@ -1,4 +1,4 @@
-"""The root credential of a mount, of whichever component, and the application at the provider that it belongs to."""
+"""The holders of secrets that are rotated, and the applications at the provider that these belong to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Container
 from typing import Final
 
 from ..context import Context
-from ..credentials import RootCredential
+from ..credentials import RootCredential, SecretHolder
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..forms import effective, supplied
 from ..mounts import Mount, mount_table
-from ..provider import Application, Client, applications_by_client_id
+from ..provider import Application, Client, applications_by_client_id, find_application
 from ..store import Found, keys
 from ..values import Secret
 
@@ -24,13 +24,25 @@ async def find_root(context: Context, mount: Mount) -> Found[RootCredential] | N
     return await context.records.find(keys.config(mount.id), form) if form else None
 
 
+async def find_holder(context: Context, mount: Mount, role: str) -> Found[SecretHolder] | None:
+    """The configuration of a mount, or one of its static roles."""
+    if not role:
+        root = await find_root(context, mount)
+        return Found(root.key, root.record, root.version) if root else None
+    form = context.components.of(mount).static_role
+    return await context.records.find(keys.static_role(mount.id, role), form) if form else None
+
+
 def is_managed(context: Context, root: RootCredential) -> bool:
     """Whether the secret that counts is the one that is stored here: only that can be replaced."""
     return bool(root.client_secret) and not supplied(type(root), "client_secret", context.settings.environment)
 
 
 async def is_used_elsewhere(context: Context, mount_id: str, secret: Secret) -> bool:
-    """Whether another mount of this service proves itself with a secret: without it, that one would be locked out."""
+    """Whether another mount of this service proves itself with a secret: without it, that one would be locked out.
+
+    No mount: any.
+    """
     for other in (await mount_table(context.records)).record.mounts:
         form = context.components.of(other).config
         if other.id == mount_id or form is None:
@@ -39,6 +51,21 @@ async def is_used_elsewhere(context: Context, mount_id: str, secret: Secret) -> 
         if effective(found.record if found else form(), context.settings.environment).client_secret == secret:
             return True
     return False
+
+
+async def application_of(client: Client, holder: SecretHolder) -> Application:
+    """The application that a secret belongs to. The client is the mount's, whoever holds the secret."""
+    if not holder.application_object_id:
+        return await root_application(client)
+    application = await find_application(client, holder.application_object_id)
+    if application is None:
+        raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
+    return application
+
+
+def client_id_of(client: Client, holder: SecretHolder) -> str:
+    """Its client id, as it is configured."""
+    return holder.target or client.credentials.client_id
 
 
 async def root_application(client: Client) -> Application:

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..context import NO_FENCE, Context
-from ..credentials import RootCredential
+from ..credentials import RootCredential, SecretHolder
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys
 from ..errors import Code, Refused
 from ..mounts import Mount
 from ..routing import mount_client
-from ..store import Found, expected, keys
+from ..store import NO_CHANGES, Found, expected, keys
 from .add import add
 from .record import Rotation, find_rotation
-from .root import find_root, is_managed, is_used_elsewhere
+from .root import find_holder, find_root, is_managed, is_used_elsewhere
 
 MOST_KEYS: Final = 8
-"""How many secrets that a mount made may live at the same time."""
+"""How many secrets of a mount or static role, made here, may live at the same time."""
 
 
 async def managed_root(context: Context, mount: Mount) -> Found[RootCredential]:
@@ -31,12 +31,24 @@ async def managed_root(context: Context, mount: Mount) -> Found[RootCredential]:
     return root
 
 
+async def rotated_holder(context: Context, mount: Mount, role: str) -> Found[SecretHolder]:
+    """What holds the secret that is to be replaced: the configuration of a mount, or a static role of it."""
+    if not role:
+        root = await managed_root(context, mount)
+        return Found(root.key, root.record, root.version)
+    holder = await find_holder(context, mount, role)
+    if holder is None:
+        raise Refused(Code.NOT_FOUND, "the role does not exist")
+    return holder
+
+
 async def start(
     context: Context,
     mount: Mount,
     deadline: Deadline,
     now: Instant,
     *,
+    role: str = "",
     force: bool = False,
     until: Instant | None = None,
     fence: Mapping[str, int] = NO_FENCE,
@@ -45,23 +57,25 @@ async def start(
 
     A record of rotations that is damaged is replaced by force: secrets that only it named stay at the provider.
     """
-    root = await managed_root(context, mount)
-    if not force and await is_used_elsewhere(context, mount.id, root.record.client_secret):
+    holder = await rotated_holder(context, mount, role)
+    if not (force or role) and await is_used_elsewhere(context, mount.id, holder.record.client_secret):
         raise Refused(Code.ROOT_SECRET_SHARED)
-    key = keys.rotation(mount.id)
+    grounds = await context.components.of(mount).may_rotate(context, mount, role) if role else NO_CHANGES
+    key = keys.rotation(mount.id, role)
     if force:
         before, expects = await context.records.find_for_writing(key, Rotation)
     else:
-        before = await find_rotation(context, mount.id)
+        before = await find_rotation(context, mount.id, role)
         expects = expected(before, key)
-    if await _living(mount.id, before.record if before else None) >= MOST_KEYS:
+    if await _living(before.record if before else Rotation(mount_id=mount.id, role=role)) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT)
     client = await mount_client(context, mount.id, deadline)
-    return await add(context, mount.id, root, before, expects, client, now, until=until, fence=fence)
+    expects |= grounds.expects
+    return await add(context, mount.id, holder, before, expects, client, now, role=role, until=until, fence=fence)
 
 
-async def _living(mount_id: str, rotation: Rotation | None) -> int:
-    """How many secrets that a mount made may be alive: those of its rotation, and those that the journal removes."""
-    known = [key for key in rotation.known_keys if key.made_at is not None] if rotation else []
-    abandoned = await ListKeys(f"{keys.intents(mount_id)}rotation-", "", MOST_KEYS)
+async def _living(rotation: Rotation) -> int:
+    """How many secrets that a rotation made may be alive: those that it knows, and those that the journal removes."""
+    known = [key for key in rotation.known_keys if key.made_at is not None]
+    abandoned = await ListKeys(f"{keys.intents(rotation.mount_id)}{rotation.abandons}", "", MOST_KEYS)
     return len(known) + len(abandoned)

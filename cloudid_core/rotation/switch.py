@@ -1,4 +1,4 @@
-"""The middle of a rotation: the new secret is proven and put into the configuration, or the old one is put back."""
+"""The middle of a rotation: the new secret is proven and given to its holder, or the old one is put back."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ..context import NO_FENCE, Context
-from ..credentials import RootCredential
+from ..credentials import SecretHolder
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import ProviderProblem
 from ..mounts import Mount
 from ..provider import Client, wait_until_accepted
 from ..store import Changes, Found, retry_on_conflict
+from ..values import Secret
 from .add import give_up
 from .plan import overlap, replanned
 from .record import Key, Phase, Rotation, changed, find_rotation
-from .root import find_root
+from .root import client_id_of, find_holder
 
 PROOFS: Final = 3
 """How often in a row the provider must accept a secret."""
@@ -29,15 +30,15 @@ CHANGED: Final = "the configuration was changed while a new secret was proven"
 STOPPED_WORKING: Final = "the new secret stopped working: the one before it was put back"
 
 
-def is_home(client: Client, rotation: Rotation) -> bool:
-    """Whether a client proves itself as the application that is rotated."""
-    return (client.tenant, client.credentials.client_id) == (rotation.home.tenant, rotation.home.client_id)
+def is_home(client: Client, holder: SecretHolder, rotation: Rotation) -> bool:
+    """Whether the application whose secret is rotated is still the holder's."""
+    return (client.tenant, client_id_of(client, holder)) == (rotation.home.tenant, rotation.home.client_id)
 
 
 async def prove_and_switch(
     context: Context, mount: Mount, client: Client, found: Found[Rotation], fence: Mapping[str, int] = NO_FENCE
 ) -> Found[Rotation]:
-    """Prove the new secret and put it into the configuration. Answers the rotation as it is then.
+    """Prove the new secret and give it to its holder. Answers the rotation as it is then.
 
     `OVERLAPPING`: it succeeded here or in another request. `PROVING`: the deadline came first. A configuration that was
     changed meanwhile keeps what it has, and the new secret is given up.
@@ -52,15 +53,17 @@ async def prove_and_switch(
 async def _switch_to(
     context: Context, mount: Mount, client: Client, proven: Found[Rotation], new: Key, fence: Mapping[str, int]
 ) -> Found[Rotation]:
-    root = await find_root(context, mount)
-    found = await find_rotation(context, mount.id)
+    role = proven.record.role
+    holder = await find_holder(context, mount, role)
+    found = await find_rotation(context, mount.id, role)
     now = await Now()
-    if found is None or found.record.new != new or found.record.replaced is None:
+    if found is None or found.record.new != new:
         return found or proven
     rotation = found.record
-    if root is None or root.record.client_secret != found.record.replaced.secret or not is_home(client, rotation):
+    replaced = rotation.replaced.secret if rotation.replaced else Secret()
+    if holder is None or holder.record.client_secret != replaced or not is_home(client, holder.record, rotation):
         return await give_up(context, found, now, CHANGED, fence=fence)
-    seconds = overlap(root.record, now)
+    seconds = overlap(holder.record, now)
     after = evolve(
         rotation,
         phase=Phase.OVERLAPPING,
@@ -73,7 +76,7 @@ async def _switch_to(
         rotated_at=now,
         error="",
     )
-    return await _switch(context, root, new, found, after, now, fence)
+    return await _switch(context, holder, new, found, after, now, fence)
 
 
 async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
@@ -89,7 +92,7 @@ async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
 
 async def switch_back(
     context: Context,
-    root: Found[RootCredential],
+    holder: Found[SecretHolder],
     found: Found[Rotation],
     now: Instant,
     fence: Mapping[str, int],
@@ -108,21 +111,21 @@ async def switch_back(
         error="",
         note=STOPPED_WORKING,
     )
-    await _switch(context, root, rotation.replaced, found, after, now, fence)
+    await _switch(context, holder, rotation.replaced, found, after, now, fence)
 
 
 async def _switch(
     context: Context,
-    root: Found[RootCredential],
+    holder: Found[SecretHolder],
     key: Key,
     found: Found[Rotation],
     after: Rotation,
     now: Instant,
     fence: Mapping[str, int],
 ) -> Found[Rotation]:
-    """Configuration, rotation and plan change in one commit."""
-    config = evolve(root.record, client_secret=key.secret)
-    _, planned = await replanned(context, after.mount_id, config, now, after)
-    configured = Changes({**fence, **root.expected}, {root.key: config})
-    version = await context.records.commit(configured | changed(found, after) | planned)
+    """Holder, rotation and plan change in one commit."""
+    holding = holder.record.holding(key.secret)
+    _, planned = await replanned(context, after.mount_id, holding, now, after, after.role)
+    held = Changes({**fence, **holder.expected}, {holder.key: holding})
+    version = await context.records.commit(held | changed(found, after) | planned)
     return Found(found.key, after, version)

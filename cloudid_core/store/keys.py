@@ -152,12 +152,25 @@ def intent_guard(mount_id: str) -> str:
     return f"{mount(mount_id)}intent-guard"
 
 
-def rotation(mount_id: str) -> str:
-    return f"{mount(mount_id)}rotation"
+def static_roles(mount_id: str) -> str:
+    return f"{mount(mount_id)}static-role/"
 
 
-def rotation_plan(mount_id: str) -> str:
-    return f"{mount(mount_id)}plan"
+def static_role(mount_id: str, name: str) -> str:
+    return f"{static_roles(mount_id)}{name}"
+
+
+def rotation(mount_id: str, role: str = "") -> str:
+    """The rotation of a mount's root secret, or of that of a static role."""
+    return f"{static_rotations(mount_id)}{role}" if role else f"{mount(mount_id)}rotation"
+
+
+def static_rotations(mount_id: str) -> str:
+    return f"{mount(mount_id)}static-rotation/"
+
+
+def rotation_plan(mount_id: str, role: str = "") -> str:
+    return f"{mount(mount_id)}static-plan/{role}" if role else f"{mount(mount_id)}plan"
 
 
 STUCK: Final = "stuck/"

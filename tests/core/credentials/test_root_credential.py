@@ -13,7 +13,6 @@ from cloudid_core.credentials.root_credential import (
     ROOT_PASSWORD_TTL,
     RootCredential,
     credentials_of,
-    password_lifetime,
 )
 from cloudid_core.errors import Code, Refused
 from cloudid_core.values.bounds import DAY
@@ -77,7 +76,7 @@ def test_defaults() -> None:
 @pytest.mark.parametrize("stored, lifetime", [(20, 7200), (7199, 7200), (7200, 7200), (0, ROOT_PASSWORD_TTL)])
 def test_a_lifetime_that_was_stored_before_there_was_a_bound_is_raised(stored: int, lifetime: int) -> None:
     """A secret that lives for seconds would be dead before it is in use."""
-    assert password_lifetime(RootCredential(root_password_ttl=stored)) == lifetime
+    assert RootCredential(root_password_ttl=stored).secret_lifetime == lifetime
 
 
 FILE = {"AZURE_FEDERATED_TOKEN_FILE": Secret("/var/run/token")}
