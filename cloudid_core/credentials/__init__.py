@@ -10,6 +10,7 @@ from .root_credential import (
     credentials_of,
     effective_config,
     owner_of,
+    rule_problems,
     with_default_token_ttl,
 )
 from .signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys, max_age
@@ -29,5 +30,6 @@ __all__ = [
     "max_age",
     "owner_of",
     "root_credential",
+    "rule_problems",
     "with_default_token_ttl",
 ]

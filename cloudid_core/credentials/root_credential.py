@@ -291,17 +291,22 @@ def _exclusive(config: RootCredential, client_secret: str) -> Iterator[Problem]:
     if config.client_secret and config.identity_token_audience:
         detail = f'{client_secret}, "identity_token_audience": clear the stored one in the same write with ""'
         yield Problem(Code.FIELDS_EXCLUSIVE, detail)
-    if config.rotation_period and config.rotation_schedule:
+    yield from rule_problems(config)
+
+
+def rule_problems(holder: SecretHolder) -> Iterator[Problem]:
+    """What is wrong with the fields that say when a secret is rotated."""
+    if holder.rotation_period and holder.rotation_schedule:
         detail = 'clear the stored one in the same write: "rotation_period" with 0, "rotation_schedule" with ""'
         yield Problem(Code.ROTATION_CONFLICT, detail)
-    if config.rotation_window and (config.rotation_period or not config.rotation_schedule):
+    if holder.rotation_window and (holder.rotation_period or not holder.rotation_schedule):
         yield Problem(Code.ROTATION_WINDOW_CONFLICT)
+    for name, least in MINIMUMS.items():
+        if 0 < getattr(holder, name, 0) < least:
+            yield Problem(Code.FIELD_INVALID, f'"{name}" must be at least {least}')
 
 
 def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
-    for name, least in MINIMUMS.items():
-        if 0 < getattr(config, name) < least:
-            yield Problem(Code.FIELD_INVALID, f'"{name}" must be at least {least}')
     if config.identity_token_ttl and not SHORTEST_TOKEN <= config.identity_token_ttl <= LONGEST_TOKEN:
         text = f"must be 0, or between {SHORTEST_TOKEN} and {LONGEST_TOKEN}"
         yield Problem(Code.FIELD_INVALID, f'"identity_token_ttl" {text}')

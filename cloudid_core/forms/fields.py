@@ -46,6 +46,9 @@ PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 IGNORED: Final = "Endpoint ignored these unrecognized parameters"
 LONGEST_LIST: Final = 1024
 """Most characters of names that a text lists."""
+MOST_MEMBERS: Final = 64
+LONGEST_TEXT: Final = 512
+"""Bounds of metadata: those of a token go into both entries of every audit device."""
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of them."""
 
@@ -148,6 +151,13 @@ def _environment(raw: object) -> str:
     return spelling
 
 
+def _metadata(raw: object) -> dict[str, str]:
+    members = listing.key_values(raw)
+    if len(members) > MOST_MEMBERS or any(len(text) > LONGEST_TEXT for pair in members.items() for text in pair):
+        raise ValueError(f"must have at most {MOST_MEMBERS} members, of texts of at most {LONGEST_TEXT} characters")
+    return members
+
+
 def _or_empty(parse: Callable[[object], str]) -> Callable[[object], str]:
     """Parse a text; null and "" are the empty text."""
     return lambda raw: parse(text) if (text := coercion.text(raw)) else ""
@@ -198,6 +208,7 @@ IDENTITY_IDS: Final = FieldType(
     "list of resource ids", lambda raw: tuple(map(resource_id.user_assigned_identity, listing.comma_list(raw))), list
 )
 TEXTS: Final = FieldType("list", listing.comma_list, list)
+METADATA: Final = FieldType("object", _metadata, dict)
 NETWORKS: Final = FieldType("list of CIDR blocks", _networks, list, normal=network.networks)
 SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
 ENVIRONMENT: Final = FieldType("environment name", _environment)
@@ -320,8 +331,13 @@ class ParsedFields(msgspec.Struct, frozen=True):
 NOT_OFFERED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "alias_metadata": "there are no entities",
+        "defer_initial_creds": "a static role gets its first secret when it is written",
+        "expiration": "a static role makes its secrets itself",
         "rotation_policy": "a rotation that fails is tried again until its window ends",
+        "rotation_grace_period": "both secrets of a static role work for five minutes, or half its period",
         "secondary_rate": "each source address is counted by itself",
+        "secret_id": "a static role makes its secrets itself",
+        "skip_import_rotation": "a static role makes its secrets itself",
     }
 )
 """Fields of existing services that ask for what is not offered here, and why it is not. Clients may send them empty."""

@@ -53,6 +53,11 @@ class HealthProblem(Enum):
         Consequence.GOES_ON,
         "GET {mount}/rotation tells its state; another secret is written with POST {mount}/config",
     )
+    STATIC_SECRET_AT_RISK = (
+        "the secret of the static role {role} of {mount}: {reason}",
+        Consequence.GOES_ON,
+        "GET {mount}/static-roles/{role} tells its state; POST {mount}/rotate-role/{role} tries at once",
+    )
     REVOCATIONS_FAILING = (
         "{mount} has leases that could not be revoked in several attempts: {count}",
         Consequence.GOES_ON,
@@ -110,7 +115,7 @@ class HealthProblem(Enum):
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
         Consequence.REFUSED,
-        "DELETE {mount}/roles/{role}",
+        "DELETE {mount}/{path}",
     )
 
     AUDIT_KEYS_SECRET = (

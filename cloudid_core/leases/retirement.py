@@ -194,8 +194,9 @@ async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: D
     while page := await ListKeys(prefix, "", PAGE):
         await deadline.remaining()
         await _drop_intents(context, mount, page, prefix, dropped)
-    while page := await ListKeys(keys.roles(mount.id), "", PAGE):  # `release` has passed over the damaged ones
-        await context.records.commit(Changes(deletes=page))
+    for prefix in (keys.roles(mount.id), keys.static_roles(mount.id), keys.static_rotations(mount.id)):
+        while page := await ListKeys(prefix, "", PAGE):  # `release` has passed over the damaged ones
+            await context.records.commit(Changes(deletes=page))
     due_keys = await ListKeys(keys.due_queue(mount.id, queue.ROTATION))
     await context.records.commit(Changes(deletes=(keys.rotation(mount.id), *due_keys)))
     return dropped

@@ -141,8 +141,8 @@ FEATURES: Final = (
         kind=SECRET,
         name="roles with application_object_id",
         needs=(_directory("application-addpassword", "Application.ReadWrite.All"),),
-        doc="Passwords are added to an application, for leases and for `token_scopes`. `Application.ReadWrite.OwnedBy`"
-        " is enough if we own it.",
+        doc="Passwords are added to an application, for leases, `token_scopes` and static roles."
+        " `Application.ReadWrite.OwnedBy` is enough if we own it.",
     ),
     Feature(
         kind=SECRET,

@@ -18,15 +18,18 @@ Each step ends with one commit and can be done again. At every instant a secret 
 
 from . import issuer_routes, routes
 from .automation import follow_plan, keep_plans
-from .configure import commit_config, credential_risks, read_warnings, root_password_expiration
+from .configure import commit_config, credential_risks, read_warnings, root_password_expiration, secret_risks
 from .identities import keep_identities, self_targets
-from .plan import find_undamaged_plan
+from .plan import find_undamaged_plan, replanned
 from .record import Rotation, find_undamaged_rotation
+from .retire import forgotten
 from .root import HINT_LENGTH, find_root
+from .routes import STATE, rotate, state_of
 from .signing_keys import begin_key, ensure_first, make_first, roll_over
 
 __all__ = [
     "HINT_LENGTH",
+    "STATE",
     "Rotation",
     "begin_key",
     "commit_config",
@@ -36,13 +39,18 @@ __all__ = [
     "find_undamaged_plan",
     "find_undamaged_rotation",
     "follow_plan",
+    "forgotten",
     "issuer_routes",
     "keep_identities",
     "keep_plans",
     "make_first",
     "read_warnings",
+    "replanned",
     "roll_over",
     "root_password_expiration",
+    "rotate",
     "routes",
+    "secret_risks",
     "self_targets",
+    "state_of",
 ]

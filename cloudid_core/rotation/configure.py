@@ -6,9 +6,10 @@ A warning says why the credential of a mount cannot be used or replaced, and whe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from ..context import Context
-from ..credentials import RootCredential, owner_of
+from ..credentials import RootCredential, SecretHolder, owner_of
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..forms import Json, effective
@@ -20,7 +21,10 @@ from ..values import rfc3339
 from .identities import MOST_COUNTED, rewritten, self_targets
 from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from
 from .record import Key, find_undamaged_rotation
-from .root import is_managed
+from .root import find_holder, is_managed
+
+LATE: Final = 3600.0
+"""Seconds after which a rotation that was due is late."""
 
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
@@ -42,12 +46,23 @@ async def credential_risks(context: Context, mount: Mount, config: RootCredentia
     return (*_unusable(context, config), *_failed(plan), *_of_end(key, now))
 
 
-async def _plan_and_key(context: Context, mount: Mount, config: RootCredential) -> tuple[Plan | None, Key | None]:
-    """The plan of a mount whose secret is rotated by a rule, and what is known of the secret that counts."""
-    rotation = await find_undamaged_rotation(context, mount.id)
-    plan = await find_undamaged_plan(context, mount.id)
-    key = rotation.record.key_of(config.client_secret) if rotation else None
-    return plan.record if plan and Rule.of(config) else None, key
+async def secret_risks(context: Context, mount: Mount, role: str, now: Instant) -> tuple[str, ...]:
+    """What somebody has to act upon for the secret of a static role: it is late, is not rotated, or ends soon."""
+    holder = await find_holder(context, mount, role)
+    if holder is None:
+        return ()
+    plan, key = await _plan_and_key(context, mount, holder.record, role)
+    return (*_late(plan, now), *_failed(plan), *_of_end(key, now, "secret"))
+
+
+async def _plan_and_key(
+    context: Context, mount: Mount, holder: SecretHolder, role: str = ""
+) -> tuple[Plan | None, Key | None]:
+    """The plan of a holder whose secret is rotated by a rule, and what is known of the secret that counts."""
+    rotation = await find_undamaged_rotation(context, mount.id, role)
+    plan = await find_undamaged_plan(context, mount.id, role)
+    key = rotation.record.key_of(holder.client_secret) if rotation else None
+    return plan.record if plan and Rule.of(holder) else None, key
 
 
 def refused_access(context: Context, mount: Mount, version: int) -> str:
@@ -113,11 +128,16 @@ def _failed(plan: Plan | None) -> Iterator[str]:
         yield f"the last automated rotation failed: {plan.error}"
 
 
-def _of_end(key: Key | None, now: Instant) -> Iterator[str]:
+def _late(plan: Plan | None, now: Instant) -> Iterator[str]:
+    if plan is not None and plan.slot is not None and (due := plan.slot or plan.since) + LATE < now:
+        yield f"its rotation has been due since {rfc3339.show(due)}"
+
+
+def _of_end(key: Key | None, now: Instant, secret: str = "root secret") -> Iterator[str]:
     if key is None or key.expires_at is None or now < warned_from(key):
         return
     end = rfc3339.show(key.expires_at)
-    yield f"the root secret expires at {end}" if now < key.expires_at else f"the root secret expired at {end}"
+    yield f"the {secret} expires at {end}" if now < key.expires_at else f"the {secret} expired at {end}"
 
 
 def _of_roles(count: int) -> Iterator[str]:

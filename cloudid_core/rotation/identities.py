@@ -33,6 +33,11 @@ class SelfTarget:
     role: str
     client_id: str
 
+    @property
+    def path(self) -> str:
+        """Where the role is written, below the mount. The name of a static one says so."""
+        return self.role if "/" in self.role else f"roles/{self.role}"
+
 
 async def proofs_of(
     context: Context, mount: Mount, config: RootCredential | None, before: Proofs, now: Instant

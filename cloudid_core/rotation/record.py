@@ -103,6 +103,11 @@ class Rotation:
         return self.phase is Phase.IDLE
 
     @property
+    def replaced_secret(self) -> Secret:
+        """The secret that the holder has until the switch; empty: the new one is its first."""
+        return self.replaced.secret if self.replaced else Secret()
+
+    @property
     def known_keys(self) -> tuple[Key, ...]:
         """All keys whose secrets are stored here."""
         return tuple(key for key in (self.new, self.current, self.replaced, *self.outgoing) if key is not None)

@@ -6,12 +6,15 @@ from typing import Final
 
 from attrs import evolve
 
-from ..context import Job
+from ..context import Context, Job
 from ..credentials import SecretHolder
 from ..effects import Instant
+from ..errors import Code, Refused
 from ..provider import Client, find_application, remove_password
 from ..routing import mount_client
-from ..store import Changes, Found
+from ..store import Changes, Found, keys
+from .add import abandoned_password
+from .plan import replanned
 from .record import Key, Phase, Rotation, changed, overruled
 from .root import is_used_elsewhere
 from .switch import accepted, is_home, switch_back
@@ -73,3 +76,23 @@ async def _try_remove(client: Client, rotation: Rotation, key: Key, now: Instant
 
 async def _write(job: Job, found: Found[Rotation], after: Rotation) -> None:
     await job.context.records.commit(Changes(job.fence) | changed(found, after))
+
+
+async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *, leaves_last: bool) -> Changes:
+    """Removes the rotation of a static role with the role; the journal removes its secrets, the one in use if not left.
+
+    Refused while a secret is being made: nobody knows yet by which key it can be removed.
+    """
+    found, expects = await context.records.find_for_writing(keys.rotation(mount_id, role), Rotation)
+    _, planned = await replanned(context, mount_id, None, now, role=role)
+    changes = planned | Changes(expects, deletes=(keys.rotation(mount_id, role),))
+    if found is None:
+        return changes
+    rotation = found.record
+    if rotation.phase is Phase.ADDING:
+        raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=max(1.0, rotation.due_at - now))
+    in_use = rotation.replaced if rotation.phase is Phase.PROVING else rotation.current
+    for key in rotation.known_keys:
+        if not (leaves_last and key is in_use):
+            changes |= abandoned_password(rotation, now, key_id=key.id)
+    return changes | Changes(deletes=(rotation.due_key,))

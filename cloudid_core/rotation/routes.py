@@ -1,4 +1,4 @@
-"""The routes of rotation, the same for both components."""
+"""The routes of rotation, the same for both components, and the programs of those that static roles have of it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..credentials import RootCredential, credentials_of
+from ..context import Context
+from ..credentials import RootCredential, SecretHolder, credentials_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of, without_provider_code
 from ..forms import BOOLEAN, Json, effective, schemas, setting
 from ..messages import Answer, Operation
 from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client
 from ..store import Found, retry_on_conflict
-from ..values import rfc3339
+from ..values import Secret, rfc3339
 from .configure import credential_warnings, refused_access
 from .identities import self_targets
 from .plan import find_plan
 from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation
 from .root import find_root
-from .start import managed_root, start
+from .start import rotated_holder, start
 from .switch import CHANGED, prove_and_switch
 
 ACCEPTED: Final = 202
@@ -43,7 +44,12 @@ async def rotate_root(call: Call) -> Answer:
     A rotation that is under way is carried on; it is not started again. While the last two secrets overlap, nothing is
     rotated without `force`: 200 with a warning.
     """
-    rotation = await _begin_or_join(call)
+    return await rotate(call)
+
+
+async def rotate(call: Call, role: str = "") -> Answer:
+    """Replace the root secret, or the secret of a static role."""
+    rotation = await _begin_or_join(call, role)
     if rotation.record.phase is Phase.OVERLAPPING:
         return Answer(warnings=(_overlapping(rotation.record),))
     if rotation.record.phase is Phase.PROVING:
@@ -53,7 +59,8 @@ async def rotate_root(call: Call) -> Answer:
             return Answer(wake_at=rotation.record.due_at)
         case Phase.IDLE:
             raise Refused(Code.STORE_CONTENDED, CHANGED)
-    return Answer(data={"rotation": f"{call.mount.path}/rotation"}, status=ACCEPTED, wake_at=call.now)
+    path = f"{call.mount.path}/static-roles/{role}" if role else f"{call.mount.path}/rotation"
+    return Answer(data={"rotation": path}, status=ACCEPTED, wake_at=call.now)
 
 
 def _overlapping(rotation: Rotation) -> str:
@@ -65,35 +72,34 @@ def _overlapping(rotation: Rotation) -> str:
 
 
 @retry_on_conflict
-async def _begin_or_join(call: Call) -> Found[Rotation]:
+async def _begin_or_join(call: Call, role: str) -> Found[Rotation]:
     """The rotation that is under way, or a new one."""
-    force = call.form(RotateForm).force
-    under_way = await _under_way(call, force)
+    force = bool(call.given.values.get("force"))
+    under_way = await _under_way(call, role, force)
     if under_way is not None:
         return under_way
-    if await self_targets(call.context, call.mount.id):
+    if not role and await self_targets(call.context, call.mount.id):
         raise Refused(Code.SELF_TARGET)
-    return await start(call.context, call.mount, call.deadline, call.now, force=force)
+    return await start(call.context, call.mount, call.deadline, call.now, role=role, force=force)
 
 
-async def _under_way(call: Call, force: bool) -> Found[Rotation] | None:
-    """The rotation of the configured secret that has begun, or, without force, whose keys still overlap."""
-    root = await managed_root(call.context, call.mount)
-    found = await (find_undamaged_rotation if force else find_rotation)(call.context, call.mount.id)
+async def _under_way(call: Call, role: str, force: bool) -> Found[Rotation] | None:
+    """The rotation of the holder's secret that has begun, or, without force, whose keys still overlap."""
+    holder = await rotated_holder(call.context, call.mount, role)
+    found = await (find_undamaged_rotation if force else find_rotation)(call.context, call.mount.id, role)
     if found is None:
         return None
     rotation = found.record
+    secret: Secret | None = None
     match rotation.phase:
         case Phase.ADDING:
             return found
         case Phase.PROVING:
-            key = rotation.replaced
+            secret = rotation.replaced_secret
         case Phase.OVERLAPPING:
             ends_at = (rotation.rotated_at or 0.0) + rotation.overlap
-            key = rotation.current if call.now < ends_at and not force else None
-        case Phase.IDLE:
-            key = None
-    return found if key is not None and key.secret == root.record.client_secret else None
+            secret = rotation.current.secret if rotation.current and call.now < ends_at and not force else None
+    return found if secret is not None and secret == holder.record.client_secret else None
 
 
 async def _prove(call: Call, found: Found[Rotation]) -> Found[Rotation]:
@@ -111,7 +117,7 @@ async def _hand_over(call: Call, found: Found[Rotation], error: str) -> Found[Ro
     try:
         version = await call.context.records.commit(changed(found, due_now))
     except CloudidError:
-        return await find_rotation(call.context, call.mount.id) or found
+        return await find_rotation(call.context, call.mount.id, found.record.role) or found
     return Found(found.key, due_now, version)
 
 
@@ -122,26 +128,35 @@ async def read_rotation(call: Call) -> Answer:
     the provider's code for those who may read the configuration.
     """
     context, mount = call.context, call.mount
-    found = await find_rotation(context, mount.id)
     root = await find_root(context, mount)
-    planned = await find_plan(context, mount.id)
-    rotation = found.record if found else Rotation(mount_id=mount.id)
-    key = rotation.key_of(root.record.client_secret) if root else None
+    state = await state_of(context, mount.id, "", root.record if root else None)
     failure = refused_access(context, mount, root.version) if root else ""
     data: dict[str, Json] = {
         "credential_source": _source(call, root.record) if root else None,
-        "phase": rotation.phase.value,
-        "last_rotation": _time(rotation.rotated_at),
-        "next_rotation": _time(planned.record.rotate_at) if planned else None,
-        "last_error": rotation.error or (planned.record.error if planned else "") or failure,
-        "note": rotation.note,
-        "expires": _time(key.expires_at) if key else None,
+        **state,
+        "last_error": state["last_error"] or failure,
     }
     warnings = await credential_warnings(context, mount, root.record, call.now) if root else ()
     if not may_read_config(call.caller, mount):
         data["last_error"] = without_provider_code(str(data["last_error"]))
         warnings = tuple(map(without_provider_code, warnings))
     return Answer(data=data, warnings=warnings)
+
+
+async def state_of(context: Context, mount_id: str, role: str, holder: SecretHolder | None) -> dict[str, Json]:
+    """How the rotation of a holder's secret stands."""
+    found = await find_rotation(context, mount_id, role)
+    planned = await find_plan(context, mount_id, role)
+    rotation = found.record if found else Rotation(mount_id=mount_id)
+    key = rotation.key_of(holder.client_secret) if holder else None
+    return {
+        "phase": rotation.phase.value,
+        "last_rotation": _time(rotation.rotated_at),
+        "next_rotation": _time(planned.record.rotate_at) if planned else None,
+        "last_error": rotation.error or (planned.record.error if planned else ""),
+        "note": rotation.note,
+        "expires": _time(key.expires_at) if key else None,
+    }
 
 
 def _source(call: Call, config: RootCredential) -> str:
@@ -153,8 +168,7 @@ def _time(instant: Instant | None) -> str | None:
     return None if instant is None else rfc3339.show(instant)
 
 
-MEMBERS: Final = schemas.members(
-    credential_source=schemas.nullable(schemas.TEXT),
+STATE: Final = schemas.members(
     phase=schemas.TEXT,
     last_rotation=schemas.nullable(schemas.TIME),
     next_rotation=schemas.nullable(schemas.TIME),
@@ -162,6 +176,7 @@ MEMBERS: Final = schemas.members(
     note=schemas.TEXT,
     expires=schemas.nullable(schemas.TIME),
 )
+MEMBERS: Final = schemas.joined(schemas.members(credential_source=schemas.nullable(schemas.TEXT)), STATE)
 ROUTES: Final = (
     Route(
         path="rotate-root",

@@ -16,7 +16,6 @@ from ..errors import ProviderProblem
 from ..mounts import Mount
 from ..provider import Client, wait_until_accepted
 from ..store import Changes, Found, retry_on_conflict
-from ..values import Secret
 from .add import give_up
 from .plan import overlap, replanned
 from .record import Key, Phase, Rotation, changed, find_rotation
@@ -60,8 +59,8 @@ async def _switch_to(
     if found is None or found.record.new != new:
         return found or proven
     rotation = found.record
-    replaced = rotation.replaced.secret if rotation.replaced else Secret()
-    if holder is None or holder.record.client_secret != replaced or not is_home(client, holder.record, rotation):
+    is_held = holder is not None and holder.record.client_secret == rotation.replaced_secret
+    if holder is None or not is_held or not is_home(client, holder.record, rotation):
         return await give_up(context, found, now, CHANGED, fence=fence)
     seconds = overlap(holder.record, now)
     after = evolve(

@@ -104,6 +104,8 @@ async def read_ownership(call: Call) -> Ownership:
         if (mount.kind, mount.type) == (call.mount.kind, call.mount.type)
     }
     rotations = [found.record for mount in mounts if (found := await reader.at(keys.rotation(mount.id), Rotation))]
+    for mount in mounts:
+        rotations += [found.record for found in await reader.below(keys.static_rotations(mount.id), Rotation)]
     configs = [config for mount in mounts if (config := await _config(call, reader, mount))]
     after = await _intents(reader, mounts)
     every_role = [role for by_name in roles.values() for role in by_name.values()]
@@ -130,7 +132,9 @@ def _ids_of(held: Provisioned) -> Iterator[str]:
 
 def _other_ids(roles: Iterable[Role], rotations: Iterable[Rotation]) -> Iterator[str]:
     yield from (role.existing_id for role in roles)
-    yield from (key.id for rotation in rotations for key in rotation.known_keys)
+    for rotation in rotations:
+        yield rotation.home.object_id
+        yield from (key.id for key in rotation.known_keys)
 
 
 def _names_of(held: Provisioned) -> Iterator[tuple[ObjectKind, str]]:

@@ -88,14 +88,14 @@ async def persist(call: Call, client: Client, key: str, role: Role, grounds: Cha
     await _change(call, client, key, role, kept, change, grounds)
 
 
-async def pointing(call: Call, client_id: str) -> Changes:
+async def pointing(call: Call, client_id: str, role: str = "") -> Changes:
     """Goes with every commit of a role that lends secrets of an application; refused if the service is that one.
 
     It changes what configurations are written with: neither the role nor a configuration overtakes the other.
     """
     identities, expects = await identities_for_writing(call.context.records)
     identities.refuse(client_id)
-    index_key = keys.target(client_id, call.mount.id, capture_name(call))
+    index_key = keys.target(client_id, call.mount.id, role or capture_name(call))
     return Changes(expects, {keys.IDENTITIES: identities, index_key: Due()})
 
 

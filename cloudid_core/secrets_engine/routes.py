@@ -11,9 +11,10 @@ from ..mounts import SECRET
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
 from ..routing import LEFT, PROVIDER, Answers, Component, Route, RouteTable
-from . import access_tokens, config, credentials, reconcile, roles
+from . import access_tokens, config, credentials, reconcile, roles, static_roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role
+from .static_roles import StaticRole
 
 ROUTES: Final = RouteTable(
     (
@@ -112,6 +113,52 @@ ROUTES: Final = RouteTable(
         ),
         permissions_route(roles.granted_scopes),
         *rotation.ROUTES,
+        Route(
+            path="static-roles/:name",
+            operation=Operation.WRITE,
+            program=static_roles.write_static_role,
+            answers=Answers(nothing=True, refusals=PROVIDER),
+            form=StaticRole,
+            exists=static_roles.static_role_exists,
+            doc="Registers or updates a static role: an application, a secret of which it keeps and rotates.",
+        ),
+        Route(
+            path="static-roles/:name",
+            operation=Operation.READ,
+            program=static_roles.read_static_role,
+            answers=Answers(data=static_roles.MEMBERS),
+            doc="Reads a static role, and how its rotation stands.",
+        ),
+        Route(
+            path="static-roles/:name",
+            operation=Operation.DELETE,
+            program=static_roles.delete_static_role,
+            answers=Answers(nothing=True, refusals=(Code.NOT_FOUND, Code.ROLE_CHANGE_PENDING)),
+            form=static_roles.DeleteForm,
+            doc="Removes a static role; its secret works until its end, unless it is to be removed too.",
+        ),
+        Route(
+            path="static-roles",
+            operation=Operation.LIST,
+            program=static_roles.list_static_roles,
+            doc="Lists the names of all static roles.",
+        ),
+        Route(
+            path="static-creds/:name",
+            operation=Operation.READ,
+            program=static_roles.read_credentials,
+            answers=Answers(data=static_roles.CREDENTIALS),
+            doc="Gives the client id and secret of a static role, without a lease.",
+        ),
+        Route(
+            path="rotate-role/:name",
+            operation=Operation.WRITE,
+            program=static_roles.rotate_static_role,
+            answers=Answers(nothing=True, accepted=schemas.members(rotation=schemas.TEXT), refusals=PROVIDER),
+            form=rotation.RotateForm,
+            names_provider_codes=True,
+            doc="Replaces the secret of a static role.",
+        ),
     )
 )
 COMPONENT: Final = Component(
@@ -121,8 +168,10 @@ COMPONENT: Final = Component(
     doc="Service principals on request, under a lease.",
     lease_terms=roles.lease_terms,
     client=config.client,
-    release=roles.release,
-    count_kept=roles.count_kept,
-    target=roles.target,
+    release=static_roles.release,
+    count_kept=static_roles.count_kept,
+    target=static_roles.target,
     config=config.Config,
+    static_role=StaticRole,
+    may_rotate=static_roles.may_rotate,
 )

@@ -111,7 +111,8 @@ async def clamped_delays(stored: Stored) -> Sequence[Occurrence]:
 
 async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     """Roles that point at an application which the service proves itself with."""
-    return [{"mount": each.mount.path, "role": each.role} for each in await self_targets(stored.context)]
+    targets = await self_targets(stored.context)
+    return [{"mount": each.mount.path, "role": each.role, "path": each.path} for each in targets]
 
 
 RULES: Final = (

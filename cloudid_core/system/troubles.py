@@ -15,7 +15,7 @@ from ..errors import EntryDamaged
 from ..health import SEVERAL, HealthProblem, Occurrence
 from ..leases import Lease
 from ..provider import outdated_tenants
-from ..rotation import credential_risks
+from ..rotation import credential_risks, secret_risks
 from ..store import keys
 from .stored_rules import PAGE, Stored, StoredRule
 
@@ -31,6 +31,18 @@ async def credentials_at_risk(stored: Stored) -> Sequence[Occurrence]:
         with suppress(EntryDamaged):
             risks = await credential_risks(stored.context, mount, config, now)
             found += [{"mount": mount.path, "reason": risk} for risk in risks]
+    return found
+
+
+async def static_secrets_at_risk(stored: Stored) -> Sequence[Occurrence]:
+    """Static roles whose secrets are not there yet, are not rotated, or end soon."""
+    now = await Now()
+    found: list[Occurrence] = []
+    for mount in stored.table.live:
+        for role in await stored.context.records.names(keys.static_roles(mount.id)):
+            with suppress(EntryDamaged):
+                risks = await secret_risks(stored.context, mount, role, now)
+                found += [{"mount": mount.path, "role": role, "reason": risk} for risk in risks]
     return found
 
 
@@ -59,6 +71,7 @@ async def outdated_signing_keys(stored: Stored) -> Sequence[Occurrence]:
 
 TROUBLES: Final = (
     StoredRule(HealthProblem.CREDENTIAL_AT_RISK, credentials_at_risk),
+    StoredRule(HealthProblem.STATIC_SECRET_AT_RISK, static_secrets_at_risk),
     StoredRule(HealthProblem.REVOCATIONS_FAILING, failing_revocations),
     StoredRule(HealthProblem.SIGNING_KEYS_OUTDATED, outdated_signing_keys),
 )

@@ -7,30 +7,20 @@ from typing import Final
 from attrs import frozen
 
 from ..errors import Code, Problem, Refused
-from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, FieldType, bounded, one_of, setting
+from ..forms import BOOLEAN, INTEGER, METADATA, SECONDS, TEXT, FieldType, bounded, one_of, setting
 from ..policies import DEFAULT, RESPONSE_WRAPPING, ROOT, normalised, without_default
 from ..tokens import BATCH, POLICIES, SERVICE, Token
-from ..values import coercion, listing
+from ..values import coercion
 from .roles import TokenRole
 
-MOST_MEMBERS: Final = 64
-LONGEST_TEXT: Final = 512
 MOST_POLICIES: Final = 256
-"""Bounds of what a request may put into a token. Each use of the token reads its policies, and puts policies and
-metadata into both entries of every audit device."""
+"""Each use of a token reads its policies, and puts them into both entries of every audit device."""
 
 
 def _empty(raw: object) -> str:
     if coercion.text(raw):
         raise ValueError("must be empty: there are no entities")
     return ""
-
-
-def _metadata(raw: object) -> dict[str, str]:
-    members = listing.key_values(raw)
-    if len(members) > MOST_MEMBERS or any(len(text) > LONGEST_TEXT for pair in members.items() for text in pair):
-        raise ValueError(f"must have at most {MOST_MEMBERS} members, of texts of at most {LONGEST_TEXT} characters")
-    return members
 
 
 def _few_policies(raw: object) -> tuple[str, ...]:
@@ -41,7 +31,6 @@ def _few_policies(raw: object) -> tuple[str, ...]:
 
 
 EMPTY: Final = FieldType("empty string", _empty)
-METADATA: Final = FieldType("object", _metadata, dict)
 FEW_POLICIES: Final = FieldType(POLICIES.name, _few_policies, list)
 
 

@@ -89,6 +89,7 @@ ELSEWHERE: Final = {
     "secret system retiring/:accessor/config": "the configuration's own route does it",
     "auth token lookup": "asks about a token",
     "secret cloud reconcile": "does work",
+    "secret cloud static-roles/:name": "makes a secret; `test_static_roles` writes back what it reads",
     "secret cloud token/:name": "gives a token; its fields say which",
 }
 """Paths that are written and read, where what is read is not what was written."""

@@ -172,6 +172,12 @@ def _engine(story: _Story) -> None:
     story.show("GET", f"cloud/token/tokens?scope={SCOPE}")
     story.show("POST", "cloud/token/tokens", {"scope": SCOPE})
     story.show("GET", "cloud/ceiling")
+    application = story.scene["applications"][1]["object_id"]
+    story.show("POST", "cloud/static-roles/app", {"application_object_id": application, "rotation_period": "90d"})
+    story.show("GET", "cloud/static-creds/app")
+    story.show("POST", "cloud/rotate-role/app", {"force": True})
+    story.show("GET", "cloud/static-roles/app")
+    story.show("LIST", "cloud/static-roles")
     story.show("GET", "cloud/reconcile")
     story.show("POST", "cloud/reconcile", {"max": 10})
     story.show("POST", "cloud/rotate-root", {"force": True})
@@ -281,6 +287,7 @@ def _end(story: _Story) -> None:
     story.must("GET", "cloud/creds/web")
     story.provider = lambda request: HttpResponse(503, {}, b"")
     story.show("DELETE", "cloud/roles/tokens")
+    story.show("DELETE", "cloud/static-roles/app?remove_secret=true")
     accessor = story.must("GET", "sys/mounts/cloud").data["accessor"]
     story.show("DELETE", "auth/cloud/role/dev")
     story.show("DELETE", "auth/cloud/config")

@@ -210,6 +210,16 @@ ANSWERS: Final = (
     ),
     Answer(row="secret cloud read roles/:name", path="cloud/roles/web", members=ENGINE_ROLE),
     Answer(row="secret cloud read creds/:name", path="cloud/creds/web", members="client_id client_secret"),
+    Answer(
+        row="secret cloud read static-roles/:name",
+        path="cloud/static-roles/app",
+        members="application_object_id ttl rotation_period metadata",
+    ),
+    Answer(
+        row="secret cloud read static-creds/:name",
+        path="cloud/static-creds/app",
+        members="client_id client_secret secret_id expiration metadata",
+    ),
 )
 
 OURS: Final = {

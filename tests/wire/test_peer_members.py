@@ -25,6 +25,7 @@ def service() -> SecretsEngine:
     made.must("POST", "auth/other/config", {"tenant_id": "t", "resource": "r"})
     made.must("POST", "auth/other/role/web", {"bound_group_ids": "g"})
     made.must("POST", "cloud/roles/web", {"azure_roles": made.grants()})
+    made.must("POST", "cloud/static-roles/app", {"application_object_id": made.other_application["object_id"]})
     return made
 
 

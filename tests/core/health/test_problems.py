@@ -25,7 +25,7 @@ class Values(dict[str, str]):
         return "1"
 
 
-OCCURRENCE: Final = Values(mount="cloud")
+OCCURRENCE: Final = Values(mount="cloud", path="roles/1")
 
 
 @pytest.mark.parametrize("problem", HealthProblem)

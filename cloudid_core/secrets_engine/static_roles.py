@@ -1,0 +1,294 @@
+"""Static roles: an existing application, one secret of it that all who may read it share, and its rotation.
+
+The role holds the secret that is handed out. Rotation makes the first one when the role is written, and replaces it by
+the role's period or schedule as it does root secrets; the one before it lives on for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from ..context import Context
+from ..credentials import effective_config, rule_problems
+from ..effects import Instant, ListKeys
+from ..errors import CloudidError, Code, Conflict, EntryDamaged, Problem, Refused, reason_of
+from ..forms import BOOLEAN, METADATA, SCHEDULE, AsWritten, lasting, one_of, schemas, setting, show, shown_members
+from ..messages import Answer
+from ..mounts import Mount, require_live
+from ..provider import Application, applications, lending
+from ..rotation import STATE, find_undamaged_plan, find_undamaged_rotation, forgotten, replanned, rotate, state_of
+from ..routing import Call, capture_name
+from ..store import Changes, Found, expected, keys, retry_on_conflict
+from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret, rfc3339
+from . import roles
+from .ceiling import Grants, check_ceiling
+from .config import Config, client, find_config
+from .persistent_app import pointing
+from .roles import OBJECT_ID, TOKEN_SCOPES
+
+PERIOD: Final = 182 * DAY
+"""Seconds between two rotations where neither a period nor a schedule is set."""
+SPARE: Final = 15 * DAY
+"""Seconds by which a secret outlives the time to the next rotation: its end is warned about for two weeks."""
+MARKER: Final = "cloudid-"
+"""How the names of all objects start that an installation of this service makes."""
+OTHER_ROLE: Final = (
+    "another static role has a secret of this application too: each rotates its own, and removes no other"
+)
+OTHER_INSTALLATION: Final = (
+    "another installation of this service has a secret of this application too: each removes only its own"
+)
+SECRET_LEFT: Final = "its secret works until its end; remove_secret=true removes it with the role"
+_PATH: Final = "static-roles/"
+
+
+@frozen(kw_only=True)
+class StaticRole(AsWritten):
+    """What is stored. `client_id` belongs to `application_object_id`; `client_secret` is handed out."""
+
+    application_object_id: str = setting(
+        OBJECT_ID, "", "Object id of the application. It never changes.", required=True
+    )
+    rotation_period: int = setting(
+        lasting(LONGEST_SECRET),
+        0,
+        "Seconds between rotations of the secret, at least 5; 0: by the schedule, and 182 days without one.",
+        old_name="ttl",
+    )
+    rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
+    rotation_window: int = setting(
+        lasting(LONGEST_INTERVAL),
+        0,
+        "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600.",
+    )
+    metadata: dict[str, str] = setting(METADATA, {}, "Texts that go with the credentials.")
+    token_scopes: tuple[str, ...] = setting(
+        TOKEN_SCOPES, (), "Scopes that access tokens of the application are given for; empty: none."
+    )
+    proof: str = setting(one_of("secret"), "secret", "What the application proves itself with.")
+    client_id: str = ""
+    client_secret: Secret = field(factory=Secret)
+
+    @property
+    def disable_automated_rotation(self) -> bool:
+        return False
+
+    @property
+    def secret_lifetime(self) -> int:
+        return SPARE + (self.rotation_period or int(Schedule.parse(self.rotation_schedule).longest_gap()))
+
+    @property
+    def target(self) -> str:
+        return self.client_id
+
+    @property
+    def awaits_secret(self) -> bool:
+        return not self.client_secret
+
+    def holding(self, secret: Secret) -> StaticRole:
+        return evolve(self, client_secret=secret)
+
+
+@frozen(kw_only=True)
+class DeleteForm:
+    """A removal of a static role."""
+
+    remove_secret: bool = setting(BOOLEAN, False, "Remove its secret too, which works until its end otherwise.")
+
+
+MEMBERS: Final = schemas.joined(shown_members(StaticRole), STATE, schemas.members(ttl=schemas.INTEGER))
+CREDENTIALS: Final = schemas.members(
+    client_id=schemas.TEXT,
+    client_secret=schemas.TEXT,
+    secret_id=schemas.TEXT,
+    expiration=schemas.nullable(schemas.TIME),
+    last_rotation=schemas.nullable(schemas.TIME),
+    ttl=schemas.nullable(schemas.INTEGER),
+    metadata=schemas.TEXTS,
+)
+
+
+async def find_static_role(context: Context, mount: Mount, name: str) -> Found[StaticRole]:
+    found = await context.records.find(keys.static_role(mount.id, name), StaticRole)
+    if found is None:
+        raise Refused(Code.NOT_FOUND, "the role does not exist")
+    return found
+
+
+async def write_static_role(call: Call) -> Answer:
+    """Set the given fields. A role that has no secret yet gets one: if that takes long, or fails, a warning says so.
+
+    The background goes on with it then.
+    """
+    role, warnings = await _write(call)
+    if role.awaits_secret:
+        try:
+            answer = await rotate(call, capture_name(call))
+        except CloudidError as failure:
+            reason = reason_of(failure)
+            return Answer(warnings=(*warnings, f"the role has no secret yet, and is given one later: {reason}"))
+        if answer.status:
+            warnings = (*warnings, "the role has no secret yet: the provider does not accept the new one so far")
+        return Answer(warnings=warnings, wake_at=answer.wake_at)
+    return Answer(warnings=warnings, wake_at=call.now)
+
+
+@retry_on_conflict
+async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
+    """Store the role as it is asked for, with the plan of its rotations."""
+    context, mount, name = call.context, call.mount, capture_name(call)
+    await require_live(context.records, mount)
+    key = keys.static_role(mount.id, name)
+    found, expects = await context.records.find_for_writing(key, StaticRole)
+    stored = found.record if found else StaticRole()
+    role = evolve(stored, **call.given.values)
+    if not (role.rotation_period or role.rotation_schedule):
+        role = evolve(role, rotation_period=PERIOD)
+    _check(role, stored)
+    found_config = await find_config(context, mount)
+    provider = await client(context, mount, call.deadline)
+    application = await applications.find_application(provider, role.application_object_id)
+    if application is None:
+        raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
+    role = evolve(role, client_id=application.client_id)
+    check_ceiling(found_config.record if found_config else Config(), _grants(role))
+    _, planned = await replanned(context, mount.id, role, call.now, role=name)
+    grounds = Changes({**expects, **expected(found_config, keys.config(mount.id))}, {key: role})
+    await context.records.commit(grounds | planned | await pointing(call, role.client_id, f"{_PATH}{name}"))
+    return role, await _double_use(call, application)
+
+
+def _check(role: StaticRole, stored: StaticRole) -> None:
+    if not role.application_object_id:
+        raise Refused(Code.FIELD_REQUIRED, '"application_object_id"')
+    problems = [*rule_problems(role)]
+    if stored.client_id and role.normal.application_object_id != stored.normal.application_object_id:
+        detail = '"application_object_id" cannot be changed: delete the role, and write it anew'
+        problems.append(Problem(Code.FIELD_INVALID, detail))
+    if problems:
+        raise Refused.because(problems)
+
+
+def _grants(role: StaticRole) -> Grants:
+    return Grants(application=(role.application_object_id, role.client_id))
+
+
+async def _double_use(call: Call, application: Application) -> tuple[str, ...]:
+    """Warnings about others who keep secrets of an application. Nobody is hurt by them, so nothing is refused."""
+    own = keys.target(application.client_id, call.mount.id, f"{_PATH}{capture_name(call)}")
+    pointing_there = await ListKeys(keys.targets(application.client_id), "")
+    others = [key for key in pointing_there if f"/{_PATH}" in key and key != own]
+    names = [password.display_name for password in application.passwords]
+    foreign = [name for name in names if name.startswith(MARKER) and not name.startswith(call.context.marker_prefix)]
+    return (OTHER_ROLE,) * bool(others) + (OTHER_INSTALLATION,) * bool(foreign)
+
+
+async def may_rotate(context: Context, mount: Mount, name: str) -> Changes:
+    """What handing out and replacing the secret of a role rests on. Refused when it points at what it must not."""
+    found = await find_static_role(context, mount, name)
+    config = await find_config(context, mount)
+    check_ceiling(effective_config(context.settings, Config, config), _grants(found.record))
+    return await lending(context.records, found.record.client_id) | Changes(expected(config, keys.config(mount.id)))
+
+
+async def read_static_role(call: Call) -> Answer:
+    """The role, without its secret, and how its rotation stands."""
+    found = await find_static_role(call.context, call.mount, capture_name(call))
+    state = await state_of(call.context, call.mount.id, capture_name(call), found.record)
+    return Answer(data={**show(found.record), "ttl": found.record.rotation_period, **state})
+
+
+async def list_static_roles(call: Call) -> Answer:
+    return Answer(data={"keys": await call.context.records.names(keys.static_roles(call.mount.id))})
+
+
+async def static_role_exists(call: Call) -> bool:
+    return await call.context.records.has(keys.static_role(call.mount.id, capture_name(call)))
+
+
+async def rotate_static_role(call: Call) -> Answer:
+    """Replace the secret of a role, as `rotate-root` does."""
+    return await rotate(call, capture_name(call))
+
+
+async def read_credentials(call: Call) -> Answer:
+    """The client id and secret of a role. The provider has accepted it, and it works for a while after its rotation."""
+    context, mount, name = call.context, call.mount, capture_name(call)
+    await require_live(context.records, mount)
+    await may_rotate(context, mount, name)
+    role = (await find_static_role(context, mount, name)).record
+    if role.awaits_secret:
+        raise Refused(Code.ROLE_WITHOUT_SECRET)
+    rotation = await find_undamaged_rotation(context, mount.id, name)
+    plan = await find_undamaged_plan(context, mount.id, name)
+    key = rotation.record.key_of(role.client_secret) if rotation else None
+    rotated_at = rotation.record.rotated_at if rotation else None
+    rotates_at = plan.record.rotate_at if plan else None
+    data = {
+        "client_id": role.client_id,
+        "client_secret": role.client_secret.reveal(),
+        "secret_id": key.id if key else "",
+        "expiration": _time(key.expires_at if key else None),
+        "last_rotation": _time(rotated_at),
+        "ttl": None if rotates_at is None else max(0, int(rotates_at - call.now)),
+        "metadata": dict(role.metadata),
+    }
+    return Answer(data=data)
+
+
+def _time(instant: Instant | None) -> str | None:
+    return None if instant is None else rfc3339.show(instant)
+
+
+@retry_on_conflict
+async def delete_static_role(call: Call) -> Answer:
+    """Delete a role. Its secret works until its end, or is removed with it if that is asked for."""
+    context, mount, name = call.context, call.mount, capture_name(call)
+    key, is_left = keys.static_role(mount.id, name), not call.form(DeleteForm).remove_secret
+    found, expects = await context.records.find_for_writing(key, StaticRole)
+    if found is None and not await context.records.has(key):
+        raise Refused(Code.NOT_FOUND, "the role does not exist")
+    removal = await _removal(context, mount, name, found.record if found else None, call.now, is_left)
+    await context.records.commit(Changes(expects) | removal)
+    has_left = is_left and (found is None or not found.record.awaits_secret)
+    return Answer(warnings=(SECRET_LEFT,) * has_left, wake_at=call.now)
+
+
+async def _removal(
+    context: Context, mount: Mount, name: str, role: StaticRole | None, now: Instant, is_left: bool
+) -> Changes:
+    """Removes a role (`None`: it is damaged). The journal removes its secrets, the last one if that is not left."""
+    forgets = await forgotten(context, mount.id, name, now, leaves_last=is_left)
+    index_keys = (keys.target(role.client_id, mount.id, f"{_PATH}{name}"),) if role else ()
+    return forgets | Changes(deletes=(keys.static_role(mount.id, name), *index_keys))
+
+
+async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
+    """Remove the roles of a retired mount, of both kinds, with what they keep.
+
+    A static role that is changed meanwhile, or whose secret is being made, is left to the next round.
+    """
+    await roles.release(context, mount, now, fence)
+    for name in await context.records.names(keys.static_roles(mount.id)):
+        with suppress(Conflict, EntryDamaged, Refused):
+            found = await find_static_role(context, mount, name)
+            removal = await _removal(context, mount, name, found.record, now, is_left=False)
+            await context.records.commit(Changes({**fence, **found.expected}) | removal)
+
+
+async def count_kept(context: Context, mount: Mount) -> int:
+    """How many roles of a mount, of both kinds, keep something at the provider, or may keep it."""
+    static = await context.records.names(keys.static_roles(mount.id))
+    return len(static) + await roles.count_kept(context, mount)
+
+
+async def target(context: Context, mount: Mount, reference: str) -> str:
+    """The client id of the application whose secrets a role of either kind lends; empty if none or gone."""
+    if not reference.startswith(_PATH):
+        return await roles.target(context, mount, reference)
+    found = await context.records.find(keys.static_role(mount.id, reference.removeprefix(_PATH)), StaticRole)
+    return found.record.client_id if found else ""

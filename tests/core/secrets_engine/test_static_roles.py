@@ -1,0 +1,264 @@
+"""Static roles: an application, one secret of it that always works, and its rotation."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.context import queue
+from cloudid_core.rotation.record import Phase
+from cloudid_core.secrets_engine.static_roles import (
+    OTHER_INSTALLATION,
+    OTHER_ROLE,
+    PERIOD,
+    SECRET_LEFT,
+    SPARE,
+)
+from cloudid_core.store import keys
+from cloudid_servers.provider_simulator.world.objects import Application
+from tests.engines import DAY, NO_ID, SecretsEngine, configured_engine
+
+ROLE: Final = "cloud/static-roles/app"
+CREDS: Final = "cloud/static-creds/app"
+ROTATE: Final = "cloud/rotate-role/app"
+TOKEN: Final = "/login/.*"
+ADD: Final = "/graph/v1.0/applications/.*/addPassword"
+OVERLAP_AND_MORE: Final = 330.0
+
+
+class Static(SecretsEngine):
+    """An installation with the words of static roles."""
+
+    @property
+    def target(self) -> Application:
+        found = self.simulator.world.directory.application_of(self.other_application["client_id"])
+        assert found is not None
+        return found
+
+    @property
+    def ours(self) -> list[str]:
+        """The ids of the secrets of the application that this service made and that live."""
+        return [each.key_id for each in self.target.passwords if str(each.display_name).startswith("cloudid-")]
+
+    def write(self, **fields: Any) -> Any:
+        return self.ask("POST", ROLE, {"application_object_id": self.other_application["object_id"], **fields})
+
+    def creds(self) -> dict[str, Any]:
+        """The credentials, which work."""
+        data: dict[str, Any] = self.must("GET", CREDS).data
+        assert self.signs_in(data["client_id"], data["client_secret"])
+        return data
+
+    def state(self) -> dict[str, Any]:
+        data: dict[str, Any] = self.must("GET", ROLE).data
+        return data
+
+    def problems(self) -> list[dict[str, str]]:
+        """What health tells."""
+        self.perform(self.service.upkeep())
+        details: list[dict[str, str]] = self.must("GET", "sys/health").body["problem_details"]
+        return details
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether no entry of the role is left."""
+        entries = [*self.keys("mount/"), *self.keys("target/")]
+        return not any("static" in key for key in entries) and not self.due(queue.ROTATION)
+
+
+@pytest.fixture
+def world() -> Static:
+    return Static.copy_of(configured_engine())
+
+
+def test_a_role_has_a_secret_that_works_when_it_is_written(world: Static) -> None:
+    assert world.write(rotation_period="30d", metadata={"team": "a"}).status == 204
+    creds = world.creds()
+    assert creds["client_id"] == world.other_application["client_id"]
+    assert (creds["secret_id"], creds["metadata"]) == (world.ours[0], {"team": "a"})
+    assert creds["ttl"] == pytest.approx(30 * DAY, abs=30)
+    state = world.state()
+    assert "client_secret" not in state
+    assert (state["rotation_period"], state["ttl"], state["phase"]) == (30 * DAY, 30 * DAY, "overlapping")
+    world.must("POST", ROLE, state)
+    assert world.state() == state
+    assert world.must("LIST", "cloud/static-roles").data == {"keys": ["app"]}
+    (password,) = (each for each in world.target.passwords if each.key_id == creds["secret_id"])
+    assert password.ends_at == pytest.approx(world.clock + 30 * DAY + SPARE, abs=60)
+
+
+def test_a_period_rotates_and_both_secrets_work_for_a_while(world: Static) -> None:
+    world.write(ttl=DAY)
+    first = world.creds()
+    world.pass_time(DAY + 60)
+    second = world.creds()
+    assert second["client_secret"] != first["client_secret"]
+    assert world.signs_in(first["client_id"], first["client_secret"])
+    world.pass_time(OVERLAP_AND_MORE)
+    assert not world.signs_in(first["client_id"], first["client_secret"])
+    assert world.ours == [world.creds()["secret_id"]]
+
+
+def test_a_schedule_rotates_in_its_window_and_the_first_secret_waits_for_none(world: Static) -> None:
+    assert world.write(rotation_schedule="0 3 * * *", rotation_window=3600).status == 204
+    first = world.creds()
+    world.pass_time(DAY + 3600)
+    assert world.creds()["client_secret"] != first["client_secret"]
+
+
+def test_a_rotation_on_request_is_not_repeated_while_both_secrets_work(world: Static) -> None:
+    world.write()
+    assert world.state()["rotation_period"] == PERIOD
+    first = world.creds()
+    assert "nothing was rotated" in world.must("POST", ROTATE).body["warnings"][0]
+    assert world.ask("POST", ROTATE, {"force": True}).status == 204
+    assert world.creds()["client_secret"] != first["client_secret"]
+    assert world.refused("POST", "cloud/rotate-role/other") == (404, "not_found")
+
+
+def test_a_secret_that_is_not_accepted_in_time_is_not_handed_out(world: Static) -> None:
+    world.must("GET", "cloud/reconcile")  # the engine has its own access token
+    world.fail(path=TOKEN, status=401, code="AADSTS7000215")
+    assert "no secret yet" in world.write().body["warnings"][0]
+    assert world.refused("GET", CREDS) == (503, "role_without_secret")
+    world.heal()
+    world.pass_time(600)
+    world.creds()
+
+
+def test_the_background_makes_the_first_secret_once_the_provider_lets_it(world: Static) -> None:
+    world.fail(path=ADD, status=403)
+    assert "403" in world.write().body["warnings"][0]
+    world.pass_time(3 * 3600)
+    assert "403" in world.state()["last_error"]
+    assert world.refused("GET", CREDS) == (503, "role_without_secret")
+    assert [each["code"] for each in world.problems()] == ["static_secret_at_risk"] * 2
+    world.heal()
+    world.pass_time(2 * 3600)
+    world.creds()
+    assert len(world.ours) == 1
+
+
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        ({"application_object_id": ""}, "field_required"),
+        ({"application_object_id": NO_ID}, "reference_not_found"),
+        ({"rotation_period": 4}, "field_invalid"),
+        ({"rotation_period": 60, "rotation_schedule": "0 3 * * *"}, "rotation_conflict"),
+        ({"rotation_period": 60, "rotation_window": 3600}, "rotation_window_conflict"),
+        ({"proof": "certificate"}, "field_invalid"),
+        ({"secret_id": NO_ID}, "field_invalid"),
+        ({"defer_initial_creds": True}, "field_invalid"),
+        ({"token_scopes": "x"}, "field_invalid"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(world: Static, fields: dict[str, Any], code: str) -> None:
+    reply = world.write(**fields)
+    assert (reply.status, reply.body["codes"]) == (400, [code])
+    assert world.is_forgotten
+
+
+def test_the_application_of_a_role_never_changes(world: Static) -> None:
+    world.write()
+    root = world.root_application["object_id"]
+    assert world.refused("POST", ROLE, {"application_object_id": root}) == (400, "field_invalid")
+    world.must("POST", ROLE, {"ttl": "1d"})
+    assert world.state()["rotation_period"] == DAY
+
+
+def test_no_secret_of_the_service_itself(world: Static) -> None:
+    root = world.root_application["object_id"]
+    assert world.refused("POST", ROLE, {"application_object_id": root}) == (403, "self_target")
+    world.write(rotation_period=DAY)
+    world.must("POST", "cloud/config", {name: world.other_application[name] for name in ("client_id", "client_secret")})
+    assert world.refused("GET", CREDS) == (403, "self_target")
+    assert world.refused("POST", ROTATE, {"force": True}) == (403, "self_target")
+    (detail,) = world.problems()
+    assert detail["remedy"] == f"DELETE {ROLE}"
+    world.must("DELETE", ROLE)
+
+
+def test_a_ceiling_holds_at_write_use_and_rotation(world: Static) -> None:
+    world.write(rotation_period=DAY)
+    world.must("POST", "cloud/config", {"allowed_application_ids": [NO_ID]})
+    for refused in (world.refused("GET", CREDS), world.refused("POST", ROTATE, {"force": True})):
+        assert refused == (403, "ceiling_exceeded")
+    assert world.write().body["codes"] == ["ceiling_exceeded"]
+    world.must("POST", "cloud/config", {"allowed_application_ids": [world.other_application["client_id"]]})
+    world.creds()
+
+
+def test_other_users_of_the_application_are_told(world: Static) -> None:
+    world.write()
+    again = {"application_object_id": world.other_application["object_id"]}
+    assert world.must("POST", "cloud/static-roles/second", again).body["warnings"] == [OTHER_ROLE]
+    now = world.clock
+    world.simulator.world.directory.add_password(world.target, "cloudid-ffffffff-1", now, now + 10**6)
+    assert world.must("POST", "cloud/static-roles/second", again).body["warnings"] == [OTHER_ROLE, OTHER_INSTALLATION]
+    assert len(world.ours) == 3
+
+
+@pytest.mark.parametrize("phase", [Phase.IDLE, Phase.OVERLAPPING, Phase.PROVING])
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_role_goes_with_its_secret_or_leaves_it_until_its_end(world: Static, phase: Phase, is_last: bool) -> None:
+    world.write(rotation_period="30d")
+    world.pass_time(OVERLAP_AND_MORE)
+    if phase is Phase.PROVING:
+        world.fail(path=TOKEN, status=401, code="AADSTS7000215")
+    if phase is not Phase.IDLE:
+        world.ask("POST", ROTATE)
+    assert world.state()["phase"] == phase.value
+    held = world.must("GET", CREDS).data
+    world.heal()
+    assert world.must("DELETE", f"{ROLE}?remove_secret={is_last}").status == (204 if is_last else 200)
+    world.pass_time(600)
+    assert world.ours == ([] if is_last else [held["secret_id"]])
+    assert world.is_forgotten
+    assert world.refused("DELETE", ROLE) == (404, "not_found")
+
+
+def test_a_role_is_not_deleted_while_a_secret_is_being_made(world: Static) -> None:
+    world.slow(5)
+    world.spawn(world.asking("POST", ROLE, {"application_object_id": world.other_application["object_id"]}))
+    world.advance(12)
+    world.restart()
+    assert world.state()["phase"] == "adding"
+    assert world.refused("DELETE", ROLE) == (503, "role_change_pending")
+    world.pass_time(600)
+    assert world.ask("DELETE", f"{ROLE}?remove_secret=true").status == 204
+    world.pass_time(600)
+    assert (world.ours, world.is_forgotten) == ([], True)
+
+
+def test_a_damaged_role_can_be_deleted(world: Static) -> None:
+    world.write()
+    world.store.commit({}, {keys.static_role(world.mount("cloud").id, "app"): b"damaged"}, ())
+    assert world.refused("GET", CREDS) == (503, "entry_damaged")
+    assert world.must("DELETE", ROLE).body["warnings"] == [SECRET_LEFT]
+    world.pass_time(600)
+    assert len(world.ours) == 1
+
+
+def test_the_end_of_the_engine_takes_all_secrets_along(world: Static) -> None:
+    world.write(rotation_period="30d")
+    world.write_role()
+    world.ask("POST", ROTATE, {"force": True})
+    world.ask("DELETE", "sys/mounts/cloud")
+    world.pass_time(1200)
+    assert (world.ours, world.is_forgotten) == ([], True)
+    assert "retiring" not in str(world.must("GET", "sys/mounts").data)
+
+
+def test_a_configuration_that_a_role_needs_is_not_deleted(world: Static) -> None:
+    world.write()
+    assert world.refused("DELETE", "cloud/config") == (409, "leases_alive")
+
+
+def test_reconciliation_knows_the_secrets_of_roles(world: Static) -> None:
+    world.must("POST", "cloud/roles/web", {"application_object_id": world.other_application["object_id"]})
+    world.write()
+    world.pass_time(10 * 600)
+    report = world.must("GET", "cloud/reconcile").data
+    assert (report["unaccounted"], report["missing"]) == ([], [])
