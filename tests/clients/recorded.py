@@ -49,6 +49,7 @@ HASHI_VAULT: Final = Client("community.hashi_vault", "7.1.0 with hvac 2.4.0", {"
 VAULTRS: Final = Client("vaultrs", "0.8.0")
 SPRING: Final = Client("spring-vault", "4.1.0-RC1")
 BAO: Final = Client("bao", "2.6.2", {"X-Vault-Request": "true"})
+TERRAFORM: Final = Client("terraform-provider-vault", "5.11.0", {"X-Vault-Request": "true"})
 
 
 class Auth(msgspec.Struct):
@@ -311,6 +312,40 @@ _SPRING_SYSTEM: Final = f"{_SPRING}/core/VaultSysTemplate.java"
 _SPRING_WRAPPING: Final = f"{_SPRING}/core/VaultWrappingTemplate.java"
 _SPRING_LOGIN: Final = f"{_SPRING}/authentication/AzureMsiAuthentication.java"
 
+
+class StaticRoleFields(msgspec.Struct):
+    """`AzureStaticRoleAPIModel` of terraform-provider-vault."""
+
+    application_object_id: str
+    ttl: int
+    metadata: dict[str, str]
+
+
+class StaticRole(Envelope, kw_only=True):
+    """A static role."""
+
+    data: StaticRoleFields
+
+
+class StaticCredentialsFields(msgspec.Struct):
+    """`AzureStaticCredsAPIModel` of terraform-provider-vault."""
+
+    client_id: str
+    client_secret: str
+    secret_id: str
+    metadata: dict[str, str]
+    expiration: str
+
+
+class StaticCredentials(Envelope, kw_only=True):
+    """The credentials of a static role."""
+
+    data: StaticCredentialsFields
+
+
+_STATIC: Final = "internal/vault/secrets/azure/azure_static_role_resource.go"
+_STATIC_CREDS: Final = "internal/vault/secrets/ephemeral/azure_secrets_static_credentials.go"
+STATIC_ROLE: Final = {"application_object_id": "$application", "ttl": 31_536_000, "metadata": {"team": "a"}}
 REQUESTS: Final = (
     Recorded(HASHI_VAULT, _AZURE, "POST", "auth/cloud/login", {"role": "any", "jwt": "$jwt"}, 200, Login, ""),
     Recorded(HASHI_VAULT, _AZURE, "POST", "auth/cloud/login", {"role": "web", "jwt": "$jwt"}, 400, Errors, ""),
@@ -393,5 +428,10 @@ REQUESTS: Final = (
     Recorded(BAO, "api/logical.go", "LIST", "auth/cloud/role", NOTHING, takes=Listed),
     Recorded(BAO, "api/logical.go", "SCAN", "auth/cloud/role", NOTHING, 405, Errors),
     Recorded(BAO, "api/sys_hastatus.go", "GET", "sys/ha-status", NOTHING),
+    Recorded(TERRAFORM, _STATIC, "PUT", "cloud/static-roles/app", STATIC_ROLE, 204, NoBody),
+    Recorded(TERRAFORM, _STATIC, "GET", "cloud/static-roles/app", NOTHING, takes=StaticRole),
+    Recorded(TERRAFORM, _STATIC_CREDS, "GET", "cloud/static-creds/app", NOTHING, takes=StaticCredentials),
+    Recorded(TERRAFORM, _STATIC, "PUT", "cloud/static-roles/app", {**STATIC_ROLE, "metadata": {}}, 204, NoBody),
+    Recorded(TERRAFORM, _STATIC, "DELETE", "cloud/static-roles/app", NOTHING, takes=Envelope),
 )
 """In order: some rows remove what those before them made."""

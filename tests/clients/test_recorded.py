@@ -60,6 +60,8 @@ class Target:
             case "token" | "accessor":
                 auth = self.must("POST", "auth/token/create", {"policies": ["app"], "ttl": "1h"})["auth"]
                 return auth["accessor" if name == "accessor" else "client_token"]
+            case "application":
+                return self.world["applications"][1]["object_id"]
             case "lease":
                 return self.must("GET", "cloud/creds/app")["lease_id"]
             case "wrapped":
@@ -124,4 +126,5 @@ def test_every_recorded_request_is_answered_as_its_client_expects(server: str) -
 
 def test_every_row_says_where_it_was_read() -> None:
     assert all(row.source and row.client.version for row in REQUESTS)
-    assert {row.client.name for row in REQUESTS} == {"community.hashi_vault", "vaultrs", "spring-vault", "bao"}
+    clients = {"community.hashi_vault", "vaultrs", "spring-vault", "bao", "terraform-provider-vault"}
+    assert {row.client.name for row in REQUESTS} == clients

@@ -15,6 +15,7 @@ from cloudid_core.mounts.table import MountTable
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.roles import Role
+from cloudid_core.secrets_engine.static_roles import StaticRole
 from cloudid_core.store import keys
 from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
@@ -34,6 +35,7 @@ def check_always(installation: RecordedInstallation) -> None:
     assert_secrets_die_first(installation)
     assert_identity_tokens_are_believed(installation)
     assert_roles_can_ask_for_tokens(installation)
+    assert_static_secrets_work(installation)
 
 
 def check_in_the_end(installation: RecordedInstallation) -> None:
@@ -142,6 +144,16 @@ def assert_roles_can_ask_for_tokens(installation: RecordedInstallation) -> None:
             assert installation.accepts(secret.provisioned.client_id, secret.secret.reveal()), "a role's secret is dead"
 
 
+def assert_static_secrets_work(installation: RecordedInstallation) -> None:
+    """The secret that a static role hands out is accepted."""
+    for key in installation.keys("mount/"):
+        if "/static-role/" in key:
+            role = installation.peek(installation.service.context.records.find(key, StaticRole))
+            if role is not None and role.record.client_secret:
+                accepted = installation.accepts(role.record.client_id, role.record.client_secret.reveal())
+                assert accepted, "the secret of a static role is dead"
+
+
 def engine_roles(installation: RecordedInstallation) -> Iterator[Role]:
     for key in installation.keys(""):
         if "/role/" in key and _is_engine(installation, key):
@@ -183,7 +195,7 @@ def held_ids(installation: RecordedInstallation) -> Iterator[str]:
             intent = installation.peek(records.find_fresh(key, Intent))
             assert intent is not None
             yield from ids_of(intent.record.provisioned)
-        elif key.endswith("/rotation"):
+        elif key.endswith("/rotation") or key.partition("/static-rotation/")[1]:
             rotation = installation.peek(records.find_fresh(key, Rotation))
             assert rotation is not None
             yield from (key.id for key in rotation.record.known_keys)

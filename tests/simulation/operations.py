@@ -78,6 +78,47 @@ def with_token_secrets() -> RecordedInstallation:
 
 
 @cache
+def with_static_role() -> RecordedInstallation:
+    """The furnished installation with a static role, whose secret is replaced every day."""
+    installation = copy_of(furnished())
+    write_static_role(installation)
+    installation.must("GET", "cloud/static-creds/app")
+    installation.converge()
+    return installation
+
+
+def write_static_role(installation: RecordedInstallation) -> None:
+    target = installation.scene["applications"][1]["object_id"]
+    installation.ask("POST", "cloud/static-roles/app", {"application_object_id": target, "rotation_period": 86_400})
+    installation.tick()
+
+
+def rotate_static_role(installation: RecordedInstallation) -> None:
+    """Rotate on request, and again before the first secret is gone, and let the old ones go."""
+    for _ in range(2):
+        installation.ask("POST", "cloud/rotate-role/app", {"force": True})
+    installation.advance(400)
+    installation.tick()
+
+
+def delete_static_role(installation: RecordedInstallation) -> None:
+    """In the middle of a rotation, with all its secrets."""
+    installation.ask("POST", "cloud/rotate-role/app")
+    installation.ask("DELETE", "cloud/static-roles/app?remove_secret=true")
+    installation.tick()
+
+
+def leave_static_secret(installation: RecordedInstallation) -> None:
+    """Delete a static role whose secret goes on."""
+    secret = installation.ask("GET", "cloud/static-creds/app")
+    if secret.status != 200:
+        return
+    installation.taken_over.add(secret.data["client_secret"])
+    installation.ask("DELETE", "cloud/static-roles/app")
+    installation.tick()
+
+
+@cache
 def login_method() -> RecordedInstallation:
     """An installation whose authentication method is configured."""
     installation = RecordedInstallation()
@@ -367,6 +408,12 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "rotate two root secrets of one application by plans": (planned_twice, follow_plans),
         "roll signing keys over": (federated, roll_over),
         "issue with an identity token": (federated, issue("fresh")),
+        "write a static role": (furnished, write_static_role),
+        "rotate a static role": (with_static_role, rotate_static_role),
+        "rotate a static role by its plan": (with_static_role, follow_plans),
+        "delete a static role": (with_static_role, delete_static_role),
+        "leave the secret of a static role": (with_static_role, leave_static_secret),
+        "disable an engine with a static role": (with_static_role, disable),
         "rotate the root secret of a login method": (login_method, rotate_login_method),
     }
 )
