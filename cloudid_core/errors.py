@@ -121,6 +121,7 @@ class Code(Enum):
     RESOURCE_ID_MISMATCH = 403, "resource_id is not the resource that the jwt names"
     MACHINE_NOT_FOUND = 403, "the cloud provider does not know the machine"
     MACHINE_IDENTITY_MISMATCH = 403, "the machine does not carry the identity of the jwt"
+    NO_LONGER_ADMITTED = 403, "the role would no longer admit the machine: the token is not renewed"
     GROUPS_UNAVAILABLE = 403, "the groups of the principal could not be determined"
 
     # Tokens, policies and mounts

@@ -115,6 +115,20 @@ class MachineClaimIgnored(Event, frozen=True, kw_only=True, tag="machine_claim")
     claim: str
 
 
+class RenewalUnchecked(Event, frozen=True, kw_only=True, tag="renewal_unchecked"):
+    """A token was renewed though nobody could tell whether its role would still admit the machine.
+
+    `reason` is the code of what stood in the way.
+    """
+
+    severity: ClassVar[Severity] = "warning"
+
+    request_id: str
+    mount_accessor: str
+    role: str
+    reason: str
+
+
 class Progress(Event, frozen=True, kw_only=True):
     """Something went on, or failed for a `reason`."""
 

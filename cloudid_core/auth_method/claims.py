@@ -217,15 +217,20 @@ def _machine(said: _Payload, caches: JwtCaches) -> tuple[NamedMachine | None, Ot
         claim, text, identity = "xms_az_rid", said.xms_az_rid, intern(said.xms_mirid or "")
     if text is None:
         return None, None, identity
-    head, _, name = text.rpartition("/")
     try:
-        collection: Collection = caches.collections.peek(head) or _collection(head, caches)
-        folded_name = resource_id.folded_name(name, collection.folded)
+        machine = named_machine(text, caches)
     except ValueError:
         return None, _other(claim, text), identity
-    if collection.is_identity:
+    if machine.collection.is_identity:
         return None, None, intern(text) if claim == "xms_mirid" else identity
-    return NamedMachine(collection, name, folded_name), None, identity
+    return machine, None, identity
+
+
+def named_machine(text: str, caches: JwtCaches) -> NamedMachine:
+    """The resource of an id; `ValueError` for what is none."""
+    head, _, name = text.rpartition("/")
+    collection: Collection = caches.collections.peek(head) or _collection(head, caches)
+    return NamedMachine(collection, name, resource_id.folded_name(name, collection.folded))
 
 
 def _other(claim: str, text: str) -> OtherClaim:

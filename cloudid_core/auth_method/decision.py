@@ -17,7 +17,7 @@ from attrs import frozen
 
 from ..errors import Code
 from ..provider import Machine
-from ..values import fold, folds_to
+from ..values import USER_ASSIGNED_IDENTITY, fold, folds_to
 from .bounds import Bounds
 from .claims import Claims, Fail, OtherClaim, refuse
 from .form import LoginForm
@@ -28,6 +28,7 @@ class NotAsked(Enum):
 
 
 NOT_ASKED: Final = NotAsked.NOT_ASKED
+_IDENTITIES: Final = fold(f"/{USER_ASSIGNED_IDENTITY}/")
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -63,6 +64,8 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
         verified = {"jwt_type": self.claims.token_type}
         if self.claims.app_id:
             verified["app_id"] = self.claims.app_id
+        if _IDENTITIES in fold(self.claims.identity):
+            verified["identity_id"] = self.claims.identity
         if named is not None:
             verified |= named.collection.metadata
             if named.collection.is_virtual_machine:

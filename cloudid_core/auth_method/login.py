@@ -220,7 +220,12 @@ def facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
 async def fetched_facts(call: Call, snapshot: Snapshot, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell, beside what is known already."""
     await snapshot.confirm()
-    client, machine, groups = snapshot.client(call.deadline), facts.machine, facts.groups
+    return await asked_facts(snapshot.client(call.deadline), claims, facts, needs)
+
+
+async def asked_facts(client: Client, claims: Claims, facts: Facts, needs: Needs) -> Facts:
+    """As `fetched_facts`, by a client."""
+    machine, groups = facts.machine, facts.groups
     if needs.machine and claims.machine is not None:
         machine = await machine_facts(client, claims.machine.resource_id)
     if needs.groups:

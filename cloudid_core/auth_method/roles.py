@@ -10,6 +10,7 @@ from attrs import frozen
 from ..context import Context
 from ..errors import Code, Problem, Refused
 from ..forms import (
+    BOOLEAN,
     GUIDS,
     IDENTIFIERS,
     IDENTITY_IDS,
@@ -54,6 +55,13 @@ class Role(TokenSettings):
         some_of(*TOKEN_TYPES), (APP,), "Kinds of JWTs: of workloads (`app`), of persons (`user`). Alone it is no bound."
     )
     max_jwt_exp: int = setting(SECONDS, 0, "How far ahead the `exp` of a JWT may lie; 0: without limit.")
+
+    recheck_on_renewal: bool = setting(
+        BOOLEAN,
+        False,
+        "Renew a token only while the machine exists, carries the principal and matches the bounds. While nobody can "
+        "tell, the token is renewed.",
+    )
 
     @cached_property
     def bounds(self) -> Bounds:

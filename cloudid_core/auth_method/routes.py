@@ -10,7 +10,7 @@ from ..mounts import AUTH
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
 from ..routing import PROVIDER, Answers, Component, Route, RouteTable
-from . import config, explain, login, roles
+from . import config, explain, login, recheck, roles
 from .config import Config
 from .explain import ExplainForm
 from .form import LoginForm
@@ -89,6 +89,7 @@ COMPONENT: Final = Component(
     routes=ROUTES,
     doc="Machines log in with the identity that their cloud signed for them.",
     token_terms=roles.token_terms,
+    recheck=recheck.recheck,
     client=config.client,
     config=Config,
 )

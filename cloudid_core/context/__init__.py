@@ -1,7 +1,7 @@
 """What every program is handed."""
 
 from . import queue
-from .context import Context, Mountable
+from .context import Context, Mountable, Recheck
 from .keyring import (
     KEYRING_BYTES,
     begin_data_key,
@@ -22,6 +22,7 @@ __all__ = [
     "Due",
     "Job",
     "Mountable",
+    "Recheck",
     "begin_data_key",
     "begin_token_keys",
     "drop_keys",

@@ -20,8 +20,22 @@ from ..settings import Settings
 from ..store import NO_CHANGES, Changes, Found, Records
 
 
+@frozen
+class Recheck:
+    """What a token's renewal rests on beside its terms, and the codes of what nobody could tell."""
+
+    expects: Mapping[str, int] = field(factory=dict)
+    unknown: tuple[str, ...] = ()
+
+
 async def _no_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
     return None
+
+
+async def _nothing_to_recheck(
+    context: Context, mount: Mount, principal_id: str, metadata: Mapping[str, str], deadline: Deadline
+) -> Recheck:
+    return Recheck()
 
 
 async def _no_lease_terms(context: Context, mount: Mount, role: str, provisioned: Provisioned) -> Found[Terms] | None:
@@ -54,6 +68,8 @@ class Mountable:
 
     token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
     """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
+    recheck: Callable[[Context, Mount, str, Mapping[str, str], Deadline], Program[Recheck]] = _nothing_to_recheck
+    """Refuses to renew a login's token whose principal or machine, which the metadata name, would now be refused."""
     lease_terms: Callable[[Context, Mount, str, Provisioned], Program[Found[Terms] | None]] = _no_lease_terms
     """What now limits a lease of a role, at the role's place in the store. `None`: the role is gone. Refused when the
     mount no longer allows what was provisioned."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..context import Context, Due
+from ..context import Context, Due, Recheck
 from ..errors import Code, Refused
+from ..events import RenewalUnchecked
 from ..forms import SECONDS, TEXT, Terms, grant, setting
 from ..messages import Answer
 from ..mounts import TOKEN, Mount, mount_table
@@ -66,16 +67,35 @@ async def _renew(
         raise Refused(missing)
     if not found.record.renewable or found.record.expires_at is None:
         raise Refused(Code.TOKEN_NOT_RENEWABLE)
-    terms, role_expects = await terms_of(context, mounts.record.by_id[found.record.mount_id], found.record)
+    mount = mounts.record.by_id[found.record.mount_id]
+    terms, role_expects = await terms_of(context, mount, found.record)
+    check = await _recheck(call, mount, found.record)
     granted = grant(terms, start=found.record.created_at, now=call.now, increment=increment)
     expires_at = call.now + granted.ttl
     renewed = replace(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
     puts: dict[str, object] = {found.key: renewed}
     if renewed.has_dependants:
         puts[renewed.due_key(expires_at)] = Due()
-    await context.records.commit(Changes({**mounts.expected, **role_expects, **found.expected}, puts))
+    expects = {**check.expects, **mounts.expected, **role_expects, **found.expected}
+    events = (_unchecked(call, mount, renewed, check),) if check.unknown else ()
+    await context.records.commit(Changes(expects, puts, events=events))
     block = auth_block(renewed, text, accessor_of(context, renewed), granted.ttl)
-    return Answer(auth=block, warnings=granted.warnings)
+    warnings = tuple(f"renewed, though one check could not be made: {code}" for code in check.unknown)
+    return Answer(auth=block, warnings=(*granted.warnings, *warnings))
+
+
+async def _recheck(call: Call, mount: Mount, token: Token) -> Recheck:
+    """Whether the role of a token would still admit whom it was given to, if the role asks for that."""
+    if not token.role:
+        return Recheck()
+    component, metadata = call.context.components.of(mount), token.metadata or {}
+    return await component.recheck(call.context, mount, token.principal_id, metadata, call.deadline)
+
+
+def _unchecked(call: Call, mount: Mount, token: Token, check: Recheck) -> RenewalUnchecked:
+    return RenewalUnchecked(
+        request_id=call.request_id, mount_accessor=mount.accessor, role=token.role, reason=" ".join(check.unknown)
+    )
 
 
 async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms, dict[str, int]]:

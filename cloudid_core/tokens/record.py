@@ -80,6 +80,12 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return parent.created_at <= self.created_at
 
     @property
+    def principal_id(self) -> str:
+        """Of a login's token: who logged in, which its display name says after the mount's path of that time."""
+        mount = self.path.removeprefix("auth/").removesuffix("/login").replace("/", "-")
+        return self.display_name.removeprefix(f"{mount}-")
+
+    @property
     def is_root(self) -> bool:
         return "root" in self.policies
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import pytest
+
 from cloudid_core.effects import PlatformToken
 from cloudid_core.errors import CloudidError
 from cloudid_core.testing import Crashed, every_fault
 from cloudid_core.values.secret import Secret
-from tests.installation import Reply
+from tests.installation import Installation, Reply
 from tests.logins import configure_logins, identity, login_form
 
 from .recorded import RecordedInstallation
@@ -46,6 +50,38 @@ def test_whatever_goes_wrong_the_answer_is_clean_and_the_store_sound() -> None:
             assert works(installation, reply)
         installation.advance(120)
         assert works(installation, log_in(installation))
+
+
+class Renewing(Installation):
+    """A token whose renewals are checked, when what the provider said of the machine is old."""
+
+    token = ""
+
+    def renew(self) -> Reply:
+        return self.ask("POST", "auth/token/renew-self", {}, token=self.token)
+
+
+def renewing(is_gone: bool) -> Renewing:
+    installation = Renewing()
+    machine = configure_logins(installation, recheck_on_renewal=True)
+    form = login_form(installation, machine)
+    installation.token = installation.must("POST", "auth/cloud/login", form, token="").auth["client_token"]
+    if is_gone:
+        installation.cloud("DELETE", f"/simulator/machines/{machine['name']}")
+    installation.advance(120)
+    return installation
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_whatever_goes_wrong_at_a_checked_renewal_only_what_is_gone_is_refused(is_gone: bool) -> None:
+    """The token works to its end in any case."""
+    for installation in every_fault(Renewing.renew, lambda: renewing(is_gone)):
+        with suppress(Crashed, CloudidError):
+            assert installation.renew().status in CLEAN | {403 * is_gone}
+        installation.restart()
+        installation.advance(6)
+        assert installation.renew().status == (403 if is_gone else 200)
+        assert installation.ask("GET", "auth/token/lookup-self", token=installation.token).status == 200
 
 
 def test_the_identity_of_the_services_own_machine() -> None:

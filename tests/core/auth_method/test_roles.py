@@ -36,6 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "bound_vm_ids": [],
     "bound_token_types": ["app"],
     "max_jwt_exp": 0,
+    "recheck_on_renewal": False,
 }
 
 

@@ -1,0 +1,105 @@
+"""The check at a renewal: would the role, as it is now, still admit whom it gave the token to?
+
+The token's record says what its login has proven. The provider is asked as a login asks it: through its caches, lists
+and budget. What cannot be known is not held against the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..caches import JwtCaches
+from ..context import Context, Recheck
+from ..deadline import Deadline
+from ..effects import Now
+from ..errors import Code, Refused
+from ..mounts import Mount, mount_table
+from ..provider import PROVIDER_FAILURES, refusal_of
+from ..values import SCALE_SET, VIRTUAL_MACHINE
+from .claims import APP, Claims, NamedMachine, named_machine
+from .decision import (
+    NO_FACTS,
+    NOT_ASKED,
+    Needs,
+    check_groups,
+    check_machine,
+    check_what_is_signed,
+    rests_on_groups,
+)
+from .form import LoginForm
+from .login import asked_facts
+from .snapshot import read_snapshot
+
+PATIENCE: Final = 10.0
+"""Seconds that the provider has for its answer, or half of the time if that is less: the token is renewed then."""
+
+
+async def recheck(
+    context: Context, mount: Mount, principal_id: str, metadata: Mapping[str, str], deadline: Deadline
+) -> Recheck:
+    """If the role asks for it, refuse with `NO_LONGER_ADMITTED` and the code of the check that a login would fail."""
+    snapshot = await read_snapshot(context, await mount_table(context.records), mount.id, metadata["role"])
+    bounds = snapshot.role.bounds
+    if not snapshot.role.recheck_on_renewal:
+        return Recheck()
+    claims = _claims(principal_id, metadata, context.caches)
+    form = LoginForm(
+        subscription_id=metadata.get("subscription_id", ""),
+        resource_group_name=metadata.get("resource_group_name", ""),
+    )
+    unknown: list[str] = []
+    unknowable = set() if claims.identity else {Code.BOUND_IDENTITY_MISMATCH}
+
+    def fail(code: Code) -> None:
+        if code not in unknowable:
+            raise Refused(Code.NO_LONGER_ADMITTED, code.wire)
+        unknown.append(code.wire)
+
+    check_what_is_signed(claims, bounds, form, fail)
+    needs = Needs(machine=claims.machine is not None, groups=rests_on_groups(claims, bounds))
+    try:
+        now = await Now()
+        client = snapshot.client(Deadline(min(now + PATIENCE, (now + deadline.at) / 2)))
+        facts = await asked_facts(client, claims, NO_FACTS, needs)
+    except (Refused, *PROVIDER_FAILURES) as failure:
+        refusal = failure if isinstance(failure, Refused) else refusal_of(failure)
+        return Recheck(snapshot.expects, (*unknown, refusal.code.wire))
+    if facts.machine is not NOT_ASKED:
+        if facts.machine is not None and facts.machine.unread:
+            unknowable.add(facts.machine.unread)
+        check_machine(claims, facts.machine, bounds, form, fail)
+    if facts.groups is not NOT_ASKED:
+        check_groups(facts.groups, bounds, fail)
+    return Recheck(snapshot.expects, tuple(unknown))
+
+
+def _claims(principal_id: str, metadata: Mapping[str, str], caches: JwtCaches) -> Claims:
+    """What the token of the login said, as far as it was noted. Groups were not: the directory tells them."""
+    return Claims(
+        issuer="",
+        audiences=(),
+        tenant_id="",
+        principal_id=principal_id,
+        expires_at=0,
+        valid_from=0,
+        app_id=metadata.get("app_id", ""),
+        groups=frozenset(),
+        groups_overflow=True,
+        token_type=metadata.get("jwt_type", APP),
+        machine=_machine(metadata, caches),
+        identity=metadata.get("identity_id", ""),
+    )
+
+
+def _machine(metadata: Mapping[str, str], caches: JwtCaches) -> NamedMachine | None:
+    """The machine that the login named. A virtual machine of a scale set is known by both names."""
+    group = "/subscriptions/{subscription_id}/resourceGroups/{resource_group_name}/providers"
+    for name, form in (
+        ("resource_id", "{resource_id}"),
+        ("vm_name", f"{group}/{VIRTUAL_MACHINE}/{{vm_name}}"),
+        ("vmss_name", f"{group}/{SCALE_SET}/{{vmss_name}}"),
+    ):
+        if name in metadata:
+            return named_machine(form.format_map(metadata), caches)
+    return None
