@@ -11,6 +11,7 @@ from cloudid_core.background.journal import Intent
 from cloudid_core.leases.record import Lease, find_lease
 from cloudid_core.rotation.record import Rotation, find_rotation
 from cloudid_core.secrets_engine.roles import Role
+from cloudid_servers.provider_simulator.world.objects import APP_ROLES
 
 from .installation import ADDRESS, Installation, Reply
 
@@ -18,6 +19,11 @@ CONFIG: Final = "cloud/config"
 ROLE: Final = "cloud/roles/web"
 CREDS: Final = "cloud/creds/web"
 DAY: Final = 86_400
+EVERYTHING: Final = dict.fromkeys(
+    ("allowed_scopes", "allowed_role_definitions", "allowed_application_ids", "allowed_group_ids")
+)
+"""A ceiling that limits nothing but roles of the directory."""
+
 NO_ID: Final = "00000000-0000-4000-8000-000000000000"
 """The id of no object."""
 
@@ -38,6 +44,15 @@ def grants(installation: Installation, *names: str, scope: str = "") -> list[dic
     """The `azure_roles` of a role: grants of these roles (`Reader`, if there are none) in a scope."""
     scope = scope or f"/subscriptions/{installation.scene['subscriptions'][0]}"
     return [{"role_name": name, "scope": scope} for name in names or ("Reader",)]
+
+
+def app_roles(installation: Installation, *numbers: int) -> list[dict[str, str]]:
+    """App roles of the cloud's API, by their ids."""
+    client_id = installation.scene["applications"][1]["client_id"]
+    api = installation.simulator.world.directory.principal_of(client_id)
+    assert api is not None
+    ids = list(APP_ROLES[api.display_name])
+    return [{"resource_id": api.id, "app_role_id": ids[number]} for number in numbers]
 
 
 class SecretsEngine(Installation):
@@ -73,6 +88,10 @@ class SecretsEngine(Installation):
     def grants(self, *names: str, scope: str = "") -> list[dict[str, str]]:
         """The `azure_roles` of a role."""
         return grants(self, *names, scope=scope)
+
+    def app_roles(self, *numbers: int) -> list[dict[str, str]]:
+        """The `app_roles` of a role: those of the cloud's API."""
+        return app_roles(self, *numbers)
 
     def groups(self, *numbers: int) -> list[dict[str, str]]:
         """The `azure_groups` of a role."""

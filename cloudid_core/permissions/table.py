@@ -139,6 +139,25 @@ FEATURES: Final = (
     ),
     Feature(
         kind=SECRET,
+        name="roles with directory_roles",
+        needs=(_directory("rbacapplication-post-roleassignments", "RoleManagement.ReadWrite.Directory"),),
+        doc="Principals are made as for `azure_roles` and get roles of the directory. Who has this permission can give"
+        " anybody any role of the directory: grant it only if roles ask for them.",
+    ),
+    Feature(
+        kind=SECRET,
+        name="roles with app_roles",
+        needs=(
+            _directory("serviceprincipal-post-approleassignedto", "AppRoleAssignment.ReadWrite.All"),
+            _directory(
+                "serviceprincipal-get", "Application.Read.All", "Application.ReadWrite.All", "Directory.Read.All"
+            ),
+        ),
+        doc="Principals are made as for `azure_roles` and get app roles of APIs. Who has this permission can give"
+        " anybody any app role, also those of the directory's API: grant it only if roles ask for them.",
+    ),
+    Feature(
+        kind=SECRET,
         name="roles with application_object_id",
         needs=(_directory("application-addpassword", "Application.ReadWrite.All"),),
         doc="Passwords are added to an application, for leases, `token_scopes` and static roles."

@@ -1,6 +1,6 @@
 """The provider, sans IO: builds requests to the cloud's HTTP interfaces and reads their answers."""
 
-from . import applications, assignments, groups
+from . import applications, assignments, groups, memberships
 from .acceptance import wait_until_accepted
 from .applications import (
     CLOCK_SKEW,
@@ -22,8 +22,8 @@ from .compute import Machine
 from .discovery import KeyDocument, usable_keys
 from .facts import known_groups, known_machine, machine_facts, member_groups
 from .granted import Actions, actions_at, directory_permissions
-from .groups import add_member
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
+from .memberships import MEMBERSHIPS
 from .oauth import AccessToken, ask_for_token
 from .objects import Id, find_by_id, literal, select
 from .principals import ensure_principal
@@ -36,6 +36,7 @@ from .single_flight import once
 __all__ = [
     "CLOCK_SKEW",
     "GRACE",
+    "MEMBERSHIPS",
     "PROVIDER_CODES",
     "PROVIDER_FAILURES",
     "AccessToken",
@@ -59,7 +60,6 @@ __all__ = [
     "RetryPolicy",
     "Source",
     "actions_at",
-    "add_member",
     "applications",
     "applications_by_client_id",
     "ask_for_token",
@@ -84,6 +84,7 @@ __all__ = [
     "make_password",
     "marked_applications",
     "member_groups",
+    "memberships",
     "once",
     "outdated_tenants",
     "refresh_ahead",

@@ -30,6 +30,7 @@ class FreshObject(Enum):
     APPLICATION = "anything of an application that was just made"
     PRINCIPAL = "a principal for an application that was just made"
     MEMBERSHIP = "a membership for a principal that was just made"
+    DIRECTORY_ROLE = "a directory role or an app role for a principal that was just made"
     ASSIGNMENT = "a role assignment for a principal that was just made"
     SECRET = "a token for a secret that was just made"
     SHARED = "a change of an application that others change at the same time"
@@ -53,6 +54,7 @@ FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = MappingProxyTyp
             }
         ),
         FreshObject.MEMBERSHIP: frozenset({_NOT_THERE, _BUSY}),
+        FreshObject.DIRECTORY_ROLE: frozenset({_NOT_THERE, _BUSY, (400, "Request_BadRequest")}),
         FreshObject.ASSIGNMENT: frozenset({(400, "PrincipalNotFound")}),
         FreshObject.SECRET: frozenset(
             {

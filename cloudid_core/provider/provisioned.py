@@ -9,8 +9,9 @@ find counts as gone only when the directory's settle time has passed since it ma
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from ..errors import CloudidError, reason_of
 from .applications import application_by_unique_name, delete_application, purge, remove_named_passwords, remove_password
 from .assignments import unassign
 from .client import Client
-from .groups import remove_member
+from .memberships import MEMBERSHIPS
 from .principals import delete_principal, principal_of
 
 LANES: Final = 8
@@ -46,11 +47,13 @@ class Provisioned:
     client_id: str = ""
     principal_id: str = ""
     member_id: str = ""
-    """The principal that is a member of `groups`. It is removed only if it is also `principal_id`."""
+    """The principal that has the memberships. It is removed only if it is also `principal_id`."""
     assignments: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
     """The ids of the role definitions that `assignments` were made with, in their order."""
     groups: tuple[str, ...] = ()
+    directory_roles: tuple[str, ...] = ()
+    app_roles: tuple[str, ...] = ()
     password_on: str = ""
     """The object id of the application that has the password: `application_id`, or one that is not removed."""
     password_name: str = ""
@@ -61,13 +64,23 @@ class Provisioned:
     """When the latest of `to_purge` was deleted: it may not show among the deleted items yet."""
 
     @property
+    def memberships(self) -> Mapping[str, tuple[str, ...]]:
+        """Those that it has, by their kinds."""
+        return {kind: ids for kind in MEMBERSHIPS if (ids := getattr(self, kind))}
+
+    def with_memberships(self, memberships: Mapping[str, tuple[str, ...]]) -> Provisioned:
+        """The same with these memberships of their kinds."""
+        changes: dict[str, Any] = dict(memberships)
+        return evolve(self, **changes)
+
+    @property
     def is_empty(self) -> bool:
         return not (
             self.unique_name
             or self.application_id
             or self.principal_id
             or self.assignments
-            or self.groups
+            or self.memberships
             or self.password_on
             or self.to_purge
         )
@@ -130,7 +143,7 @@ class _Attempt:
             left.password_on,
             self._has_unknown_ids,
             left.assignments,
-            left.groups,
+            *left.memberships,
             left.principal_id or left.unique_name,
             left.application_id or left.unique_name,
             left.purge or left.to_purge,
@@ -170,11 +183,9 @@ class _Attempt:
 
     async def remove_memberships(self) -> None:
         member_id = self.left.member_id
-        if member_id:
-            kept = await self._kept(
-                "membership", self.left.groups, lambda client, group: remove_member(client, group, member_id)
-            )
-            self.left = evolve(self.left, groups=kept)
+        for kind, ids in self.left.memberships.items() if member_id else ():
+            kept = await self._kept(MEMBERSHIPS[kind].what, ids, partial(_leave, kind, member_id))
+            self.left = self.left.with_memberships({kind: kept})
 
     async def delete_principal(self) -> None:
         principal_id = self.left.principal_id
@@ -199,7 +210,7 @@ class _Attempt:
                 self.waiting.append(f"application: {UNSETTLED}")
         left = self.left
         if not (left.member_id or left.unique_name or left.application_id):
-            self.left = evolve(left, groups=())
+            self.left = left.with_memberships(dict.fromkeys(MEMBERSHIPS, ()))
 
     async def purge(self) -> None:
         settled = await Now() >= self.left.deleted_at + self.client.settings.settle_time
@@ -269,6 +280,10 @@ class _Attempt:
 
 def _without_password(provisioned: Provisioned) -> Provisioned:
     return evolve(provisioned, password_on="", password_name="", password_key_id="")
+
+
+def _leave(kind: str, member_id: str, client: Client, one: str) -> Program[bool]:
+    return MEMBERSHIPS[kind].remove(client, one, member_id)
 
 
 async def _remove_password(client: Client, provisioned: Provisioned) -> bool:

@@ -7,15 +7,16 @@ written, when credentials are issued, once more by the commit that gives out a l
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
-from attrs import evolve, fields, frozen
+from attrs import evolve, field, fields, frozen
 
 from ..errors import Code, Problem, Refused
 from ..forms import BOOLEAN, FieldType, Json, schemas, setting
-from ..provider import Client, assignments, groups
+from ..provider import Client, assignments, groups, memberships
 from ..values import GUID, comma_list, fold
+from .grants import AppRoleGrant, listed
 
 MOST_ALLOWED: Final = 1000
 """Elements of one list."""
@@ -82,10 +83,34 @@ def _show(allowed: Allowed) -> Json:
     return None if allowed.written is None else list(allowed.written)
 
 
+def _only_listed(parse: Callable[[object], Allowed]) -> Callable[[object], Allowed]:
+    def parse_list(raw: object) -> Allowed:
+        if raw is None:
+            raise ValueError("must be a list: null, for everything, is not possible")
+        return parse(raw)
+
+    return parse_list
+
+
+def _app_roles(raw: object) -> Allowed:
+    pairs = tuple(f"{_guid(one.resource_id)}/{_guid(one.app_role_id)}" for one in _PAIRS.parse(raw))
+    return Allowed(pairs, pairs, True)
+
+
+def _show_app_roles(allowed: Allowed) -> Json:
+    return [dict(zip(("resource_id", "app_role_id"), pair.split("/"), strict=True)) for pair in allowed.ids]
+
+
+_PAIRS: Final = listed("app roles", AppRoleGrant, ("resource_id",), ("app_role_id",))
 LIST_OR_NULL: Final = schemas.nullable(schemas.LIST)
 SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show, schema=LIST_OR_NULL)
 IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show, schema=LIST_OR_NULL)
 NAMES: Final = FieldType("list of ids or names, or null", _listed(_id_or_name), _show, schema=LIST_OR_NULL)
+
+LISTED_NAMES: Final = FieldType("list of ids or names", _only_listed(_listed(_id_or_name)), _show, schema=schemas.LIST)
+APP_ROLES: Final = FieldType(
+    "list of app roles", _only_listed(_app_roles), _show_app_roles, schema=_PAIRS.schema, limits=_PAIRS.limits
+)
 
 
 @frozen(kw_only=True, slots=False)  # a configuration has two bases, of which one may have slots
@@ -111,6 +136,19 @@ class Ceiling:
     allowed_group_ids: Allowed = setting(
         NAMES, Allowed(), "Groups that roles may have principals join, by id or name.", shown_empty=False
     )
+    allowed_directory_roles: Allowed = setting(
+        LISTED_NAMES,
+        Allowed(),
+        "Roles of the directory that roles may hand out, by id or name: none but these, whatever else is set.",
+        shown_empty=False,
+    )
+    allowed_app_roles: Allowed = setting(
+        APP_ROLES,
+        Allowed(),
+        "App roles that roles may hand out, as objects of `resource_id`, the principal of the API, and `app_role_id`: "
+        "none but these, whatever else is set.",
+        shown_empty=False,
+    )
     deny_privileged_roles: bool = setting(
         BOOLEAN,
         False,
@@ -125,18 +163,28 @@ class Ceiling:
     @property
     def has_names(self) -> bool:
         """Whether something is listed by a name whose id is not known yet."""
-        return "" in (*self.allowed_role_definitions.ids, *self.allowed_group_ids.ids)
+        lists = (self.allowed_role_definitions, self.allowed_group_ids, self.allowed_directory_roles)
+        return any("" in allowed.ids for allowed in lists)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a ceiling forbids altogether, which an operator may not have meant, and where it tells what it stops."""
         nothing = [name for name in LISTS if getattr(self, name).allows_nothing]
         forbids = (f"nothing is allowed of: {', '.join(nothing)}",) if self.is_limited and nothing else ()
-        return (*forbids, "ceiling lists the roles that give nothing any more")
+        return (*forbids, "GET <mount>/ceiling lists the roles that give nothing any more")
 
 
+C = TypeVar("C", bound=Ceiling)
 FIELDS: Final = tuple(field.name for field in fields(Ceiling))
-LISTS: Final = FIELDS[:-1]
+LISTS: Final = tuple(name for name in FIELDS if name.startswith("allowed_"))
+
+
+MEMBERSHIP_LISTS: Final = {
+    "groups": ("azure_groups", "allowed_group_ids", False),
+    "directory_roles": ("directory_roles", "allowed_directory_roles", True),
+    "app_roles": ("app_roles", "allowed_app_roles", True),
+}
+"""By the kind of a membership: a role's field, the list, and whether that limits also where there is no ceiling."""
 
 
 def is_of_ceiling(field: str) -> bool:
@@ -146,10 +194,11 @@ def is_of_ceiling(field: str) -> bool:
 
 @frozen(kw_only=True)
 class Grants:
-    """What a role hands out: assignments as pairs of scope and id of a definition, groups, an existing application."""
+    """What a role hands out: assignments as pairs of scope and id of a definition, memberships by their kinds, and an
+    existing application."""
 
     assignments: tuple[tuple[str, str], ...] = ()
-    groups: tuple[str, ...] = ()
+    memberships: Mapping[str, tuple[str, ...]] = field(factory=dict)
     application: tuple[str, ...] = ()
     """Its object id and its client id, where it is not one that the service makes."""
 
@@ -162,12 +211,17 @@ def check_ceiling(ceiling: Ceiling, grants: Grants) -> None:
 
 def exceeded(ceiling: Ceiling, grants: Grants) -> list[Problem]:
     """What of these grants is not within a ceiling, by the fields of a role. Nothing that a role says is repeated."""
-    if not ceiling.is_limited:
-        return []
     return [Problem(Code.CEILING_EXCEEDED, where) for where in _excesses(ceiling, grants)]
 
 
 def _excesses(ceiling: Ceiling, grants: Grants) -> Iterator[str]:
+    for kind, (name, allowed, is_always_limited) in MEMBERSHIP_LISTS.items():
+        if ceiling.is_limited or is_always_limited:
+            for number, one in enumerate(grants.memberships.get(kind, ())):
+                if not getattr(ceiling, allowed).admits(one):
+                    yield f'"{name}", element {number} is not among "{allowed}"'
+    if not ceiling.is_limited:
+        return
     application = grants.application
     if application and not any(ceiling.allowed_application_ids.admits(each) for each in application if each):
         yield '"application_object_id" is not among "allowed_application_ids"'
@@ -176,9 +230,6 @@ def _excesses(ceiling: Ceiling, grants: Grants) -> Iterator[str]:
             yield f'"azure_roles", element {number}: the scope is not within "allowed_scopes"'
         if not ceiling.allowed_role_definitions.admits(definition.rsplit("/", 1)[-1]):
             yield f'"azure_roles", element {number}: the role is not among "allowed_role_definitions"'
-    for number, group in enumerate(grants.groups):
-        if not ceiling.allowed_group_ids.admits(group):
-            yield f'"azure_groups", element {number} is not among "allowed_group_ids"'
 
 
 def _is_within(scope: str, allowed: Allowed) -> bool:
@@ -189,7 +240,7 @@ def _is_within(scope: str, allowed: Allowed) -> bool:
     )
 
 
-async def resolved(client: Client, ceiling: Any, subscription_id: str) -> Any:
+async def resolved(client: Client, ceiling: C, subscription_id: str) -> C:
     """A configuration whose ceiling has ids in place of names; refused when a name means nothing, or several things."""
 
     async def definitions(name: str) -> list[str]:
@@ -199,8 +250,12 @@ async def resolved(client: Client, ceiling: Any, subscription_id: str) -> Any:
     async def group_ids(name: str) -> list[str]:
         return [group.object_id for group in await groups.groups_by_name(client, name)]
 
+    async def directory_roles(name: str) -> list[str]:
+        return [role.id for role in await memberships.directory_roles_by_name(client, name)]
+
     return evolve(
         ceiling,
+        allowed_directory_roles=await _with_ids("allowed_directory_roles", ceiling, directory_roles),
         allowed_role_definitions=await _with_ids("allowed_role_definitions", ceiling, definitions),
         allowed_group_ids=await _with_ids("allowed_group_ids", ceiling, group_ids),
     )

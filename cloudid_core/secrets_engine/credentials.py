@@ -30,7 +30,6 @@ from .provisioning import (
     PlannedAssignment,
     add_password_to,
     grant,
-    ids_of,
     make_application,
     paths_of,
     plan_assignments,
@@ -163,10 +162,9 @@ async def _make(client: Client, plan: Plan) -> Made:
     password = await add_password_to(
         client, provisioned.application_id, provisioned.unique_name, plan.ends_at, FreshObject.APPLICATION
     )
-    await grant(client, provisioned.principal_id, plan.assignments, role.azure_groups)
+    await grant(client, provisioned.principal_id, plan.assignments, role.memberships)
     made = evolve(
-        provisioned,
-        groups=ids_of(role.azure_groups),
+        provisioned.with_memberships(role.memberships),
         password_on=provisioned.application_id,
         password_name=provisioned.unique_name,
         password_key_id=password.key_id,

@@ -1,16 +1,17 @@
-"""What a role gives its principals: role assignments and group memberships, as they are written and as they resolve."""
+"""What a role gives its principals: role assignments and memberships, as they are written and as they resolve."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from attrs import evolve, frozen
 
+from ..effects import Program
 from ..errors import Code, Problem, Refused
 from ..forms import FieldType, Json, schemas
-from ..provider import Client, assignments, groups
-from ..values import json_text
+from ..provider import Client, assignments, groups, memberships
+from ..values import fold, json_text
 
 T = TypeVar("T")
 MOST: Final = 100
@@ -32,6 +33,28 @@ class GroupGrant:
 
     group_name: str = ""
     object_id: str = ""
+
+
+@frozen(kw_only=True)
+class DirectoryRoleGrant:
+    """One role of the directory, by name or id. A resolved grant has both."""
+
+    role_name: str = ""
+    role_id: str = ""
+
+
+@frozen(kw_only=True)
+class AppRoleGrant:
+    """One app role of an API: the principal of the API and the role's value, or their ids. A resolved grant has all."""
+
+    resource_name: str = ""
+    resource_id: str = ""
+    app_role_name: str = ""
+    app_role_id: str = ""
+
+    @property
+    def pair(self) -> str:
+        return f"{self.resource_id}/{self.app_role_id}"
 
 
 def _elements(raw: object) -> list[Mapping[str, Any]]:
@@ -80,23 +103,33 @@ def _normal_role_grants(grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:
     return tuple(evolve(grant, scope=assignments.scope(grant.scope)) for grant in grants)
 
 
-def _group_grants(raw: object) -> tuple[GroupGrant, ...]:
-    return tuple(_group_grant(element) for element in _elements(raw))
+def listed(what: str, form: type[T], *needed: tuple[str, ...]) -> FieldType[tuple[T, ...]]:
+    """A field of objects with these members: of each group, one is needed."""
+    names = [name for either in needed for name in either]
 
+    def parse(raw: object) -> tuple[T, ...]:
+        return tuple(form(**element) for element in map(check, _elements(raw)))
 
-def _group_grant(element: Mapping[str, Any]) -> GroupGrant:
-    texts = _texts(element, frozenset({"group_name", "object_id"}))
-    if not texts.get("group_name") and not texts.get("object_id"):
-        raise ValueError('needs "group_name" or "object_id" in each element')
-    return GroupGrant(**texts)
+    def check(element: Mapping[str, Any]) -> dict[str, str]:
+        texts = _texts(element, frozenset(names))
+        for either in needed:
+            if not any(map(texts.get, either)):
+                wanted = '" or "'.join(either)
+                raise ValueError(f'needs "{wanted}" in each element')
+        return texts
+
+    members = dict.fromkeys(names, schemas.TEXT)
+    return FieldType(
+        f"JSON array of {what}",
+        parse,
+        lambda grants: [{name: getattr(grant, name) for name in names} for grant in grants],
+        schema=schemas.list_of(schemas.members(**members)),
+        limits={"items": schemas.members(members)},
+    )
 
 
 def _show_role_grants(grants: tuple[RoleGrant, ...]) -> Json:
     return [{"role_name": grant.role_name, "role_id": grant.role_id, "scope": grant.scope} for grant in grants]
-
-
-def _show_group_grants(grants: tuple[GroupGrant, ...]) -> Json:
-    return [{"group_name": grant.group_name, "object_id": grant.object_id} for grant in grants]
 
 
 ROLE_GRANTS: Final = FieldType(
@@ -107,12 +140,10 @@ ROLE_GRANTS: Final = FieldType(
     schema=schemas.list_of(schemas.members(role_name=schemas.TEXT, role_id=schemas.TEXT, scope=schemas.TEXT)),
     limits={"items": schemas.members({"role_name": schemas.TEXT, "role_id": schemas.TEXT}, scope=schemas.TEXT)},
 )
-GROUP_GRANTS: Final = FieldType(
-    "JSON array of groups",
-    _group_grants,
-    _show_group_grants,
-    schema=schemas.list_of(schemas.members(group_name=schemas.TEXT, object_id=schemas.TEXT)),
-    limits={"items": schemas.members({"group_name": schemas.TEXT, "object_id": schemas.TEXT})},
+GROUP_GRANTS: Final = listed("groups", GroupGrant, ("group_name", "object_id"))
+DIRECTORY_ROLE_GRANTS: Final = listed("roles of the directory", DirectoryRoleGrant, ("role_name", "role_id"))
+APP_ROLE_GRANTS: Final = listed(
+    "app roles", AppRoleGrant, ("resource_name", "resource_id"), ("app_role_name", "app_role_id")
 )
 
 
@@ -141,22 +172,56 @@ async def _definition_of(client: Client, number: int, grant: RoleGrant) -> assig
     return _only(found, where)
 
 
-async def resolve_groups(client: Client, grants: tuple[GroupGrant, ...]) -> tuple[GroupGrant, ...]:
+async def resolve(
+    client: Client, field: str, grants: tuple[T, ...], find: Callable[[Client, T], Program[list[T]]]
+) -> tuple[T, ...]:
     """The grants with names and ids as the directory has them; refused when one does not exist or is there twice."""
-    resolved = [await _resolve_group(client, number, grant) for number, grant in enumerate(grants)]
-    if len({grant.object_id.lower() for grant in resolved}) < len(resolved):
-        raise Refused(Code.FIELD_INVALID, '"azure_groups" names the same group twice')
+    resolved = [_only(await find(client, grant), f'"{field}", element {number}') for number, grant in enumerate(grants)]
+    if len(set(resolved)) < len(resolved):
+        raise Refused(Code.FIELD_INVALID, f'"{field}" names the same twice')
     return tuple(resolved)
 
 
-async def _resolve_group(client: Client, number: int, grant: GroupGrant) -> GroupGrant:
+async def find_groups(client: Client, grant: GroupGrant) -> list[GroupGrant]:
+    """The groups that a grant may mean."""
     if grant.object_id:
         known = await groups.find_group(client, grant.object_id)
         found = [known] if known else []
     else:
         found = await groups.groups_by_name(client, grant.group_name)
-    group = _only(found, f'"azure_groups", element {number}')
-    return GroupGrant(group_name=group.name, object_id=group.object_id)
+    return [GroupGrant(group_name=group.name, object_id=group.object_id) for group in found]
+
+
+async def find_directory_roles(client: Client, grant: DirectoryRoleGrant) -> list[DirectoryRoleGrant]:
+    """The roles of the directory that a grant may mean."""
+    if grant.role_id:
+        known = await memberships.directory_role(client, grant.role_id)
+        found = [known] if known else []
+    else:
+        found = await memberships.directory_roles_by_name(client, grant.role_name)
+    return [DirectoryRoleGrant(role_name=role.display_name, role_id=role.id) for role in found]
+
+
+async def find_app_roles(client: Client, grant: AppRoleGrant) -> list[AppRoleGrant]:
+    """The roles, for applications and enabled, that a grant may mean."""
+    if grant.resource_id:
+        known = await memberships.api(client, grant.resource_id)
+        apis = [known] if known else []
+    else:
+        apis = await memberships.apis_by_name(client, grant.resource_name)
+    return [
+        AppRoleGrant(
+            resource_name=api.display_name or "",
+            resource_id=api.id,
+            app_role_name=role.value or "",
+            app_role_id=role.id,
+        )
+        for api in apis
+        for role in api.app_roles
+        if role.is_enabled
+        and "Application" in role.allowed_member_types
+        and (fold(role.id) == fold(grant.app_role_id) if grant.app_role_id else role.value == grant.app_role_name)
+    ]
 
 
 def _only(found: list[T], where: str) -> T:

@@ -20,8 +20,9 @@ from ..provider import Client, Provisioned, describe_application, identities_for
 from ..routing import Call, capture_name
 from ..store import Changes, Found, keys
 from ..tokens import new_id
+from ..values import fold
 from .grants import GroupGrant, RoleGrant
-from .provisioning import PlannedAssignment, grant, ids_of, make_application, paths_of, plan_assignments
+from .provisioning import PlannedAssignment, grant, make_application, paths_of, plan_assignments
 from .sign_in import provider_spelling
 from .token_secret import TokenSecret
 
@@ -40,6 +41,7 @@ class PersistentApp:
     provisioned: Provisioned
     assignments: tuple[PlannedAssignment, ...]
     groups: tuple[GroupGrant, ...]
+    """Stored for nodes of earlier releases; `provisioned` has all memberships."""
     tags: tuple[str, ...]
     sign_in_audience: str
 
@@ -56,8 +58,9 @@ class Change:
     stay: tuple[PlannedAssignment, ...]
     added: tuple[RoleGrant, ...]
     removed: tuple[PlannedAssignment, ...]
-    joined: tuple[GroupGrant, ...]
-    left: tuple[GroupGrant, ...]
+    joined: Mapping[str, tuple[str, ...]]
+    left: Mapping[str, tuple[str, ...]]
+    """Memberships, by their kinds."""
     described: bool
     """Whether the application's own properties differ."""
 
@@ -125,7 +128,7 @@ async def _make(call: Call, client: Client, key: str, role: Role, grounds: Chang
     intent = await _open(call, intent_id, at_stake, grounds.expects)
     try:
         made = await make_application(client, at_stake, role.normal.tags, role.sign_in_audience)
-        await grant(client, made.member_id, planned, role.azure_groups)
+        await grant(client, made.member_id, planned, role.memberships)
         persistent_app = _persisted(intent_id, made, planned, role)
         stored = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)})
         stored |= await pointing(call, made.client_id)
@@ -142,7 +145,7 @@ async def _change(
     planned = await plan_assignments(change.added)
     member_id = kept.provisioned.member_id
     nothing = Provisioned(made_at=call.now, tenant=client.tenant, member_id=member_id)
-    at_stake = evolve(nothing, assignments=paths_of(planned), groups=ids_of(change.joined))
+    at_stake = evolve(nothing, assignments=paths_of(planned)).with_memberships(change.joined)
     intent = await _open(call, kept.change_id, at_stake, grounds.expects)
     try:
         if change.described:
@@ -152,7 +155,7 @@ async def _change(
         await grant(client, member_id, planned, change.joined)
         provisioned = evolve(kept.provisioned, made_at=call.now)
         persistent_app = _persisted(kept.id, provisioned, (*change.stay, *planned), role)
-        old = evolve(nothing, assignments=paths_of(change.removed), groups=ids_of(change.left))
+        old = evolve(nothing, assignments=paths_of(change.removed)).with_memberships(change.left)
         changes = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
         changes |= await pointing(call, provisioned.client_id)
         if not old.is_empty:
@@ -181,9 +184,8 @@ def _persisted(
     return PersistentApp(
         id=persisted_id,
         provisioned=evolve(
-            provisioned,
+            provisioned.with_memberships(role.memberships),
             assignments=paths_of(assignments),
-            groups=ids_of(role.azure_groups),
             purge=role.permanently_delete,
         ),
         assignments=assignments,
@@ -196,16 +198,23 @@ def _persisted(
 def _difference(kept: PersistentApp, role: Role) -> Change:
     wanted = {_assignment_key(one): one for one in role.azure_roles}
     assigned = {_assignment_key(one) for one in kept.assignments}
-    wanted_groups = {one.object_id.lower() for one in role.azure_groups}
-    joined = {one.object_id.lower() for one in kept.groups}
     return Change(
         stay=tuple(one for one in kept.assignments if _assignment_key(one) in wanted),
         added=tuple(one for name, one in wanted.items() if name not in assigned),
         removed=tuple(one for one in kept.assignments if _assignment_key(one) not in wanted),
-        joined=tuple(one for one in role.azure_groups if one.object_id.lower() not in joined),
-        left=tuple(one for one in kept.groups if one.object_id.lower() not in wanted_groups),
+        joined=_beyond(role.memberships, kept.provisioned),
+        left=_beyond(kept.provisioned.memberships, role),
         described=(role.tags, role.sign_in_audience) != (kept.tags, kept.sign_in_audience),
     )
+
+
+def _beyond(memberships: Mapping[str, tuple[str, ...]], other: Provisioned | Role) -> dict[str, tuple[str, ...]]:
+    """What is among some memberships and not among others."""
+    known = {kind: set(map(fold, ids)) for kind, ids in other.memberships.items()}
+    more = {
+        kind: tuple(one for one in ids if fold(one) not in known.get(kind, ())) for kind, ids in memberships.items()
+    }
+    return {kind: ids for kind, ids in more.items() if ids}
 
 
 def _assignment_key(one: RoleGrant | PlannedAssignment) -> tuple[str, str]:

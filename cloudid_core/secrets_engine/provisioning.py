@@ -6,6 +6,7 @@ whose answer was lost is removed, and another is added.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -14,11 +15,11 @@ from attrs import evolve, frozen
 from ..effects import Instant, Now, RandomBytes
 from ..provider import (
     CLOCK_SKEW,
+    MEMBERSHIPS,
     Client,
     FreshObject,
     NewPassword,
     Provisioned,
-    add_member,
     assign,
     assignment_path,
     ensure_application,
@@ -27,7 +28,7 @@ from ..provider import (
     retry_while_propagating,
 )
 from ..values import uuid_text
-from .grants import GroupGrant, RoleGrant
+from .grants import RoleGrant
 from .sign_in import provider_spelling
 
 UUID_BYTES: Final = 16
@@ -59,10 +60,6 @@ def paths_of(planned: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
     return tuple(one.path for one in planned)
 
 
-def ids_of(groups: tuple[GroupGrant, ...]) -> tuple[str, ...]:
-    return tuple(group.object_id for group in groups)
-
-
 async def make_application(
     client: Client, provisioned: Provisioned, tags: tuple[str, ...], sign_in_audience: str
 ) -> Provisioned:
@@ -90,16 +87,20 @@ async def make_application(
 
 
 async def grant(
-    client: Client, principal_id: str, planned: tuple[PlannedAssignment, ...], joined: tuple[GroupGrant, ...]
+    client: Client,
+    principal_id: str,
+    planned: tuple[PlannedAssignment, ...],
+    memberships: Mapping[str, tuple[str, ...]],
 ) -> None:
     """Give a principal its role assignments and memberships; it may be fresh."""
     made_at = await Now()
-    for one in planned:
-        attempt = partial(assign, client, one.path, one.role_id, principal_id)
+    for planned_one in planned:
+        attempt = partial(assign, client, planned_one.path, planned_one.role_id, principal_id)
         await retry_while_propagating(client, attempt, family=FreshObject.ASSIGNMENT, made_at=made_at)
-    for group in joined:
-        attempt = partial(add_member, client, group.object_id, principal_id)
-        await retry_while_propagating(client, attempt, family=FreshObject.MEMBERSHIP, made_at=made_at)
+    for kind, ids in memberships.items():
+        for one in ids:
+            attempt = partial(MEMBERSHIPS[kind].add, client, one, principal_id)
+            await retry_while_propagating(client, attempt, family=MEMBERSHIPS[kind].family, made_at=made_at)
 
 
 async def add_password_to(

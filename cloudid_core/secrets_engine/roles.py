@@ -37,7 +37,21 @@ from ..store import NO_CHANGES, Changes, Found, expected, keys, retry_on_conflic
 from ..values import coercion, listing
 from .ceiling import Grants, check_ceiling, check_privileges, exceeded
 from .config import Config, find_config
-from .grants import GROUP_GRANTS, ROLE_GRANTS, GroupGrant, RoleGrant, resolve_groups, resolve_roles
+from .grants import (
+    APP_ROLE_GRANTS,
+    DIRECTORY_ROLE_GRANTS,
+    GROUP_GRANTS,
+    ROLE_GRANTS,
+    AppRoleGrant,
+    DirectoryRoleGrant,
+    GroupGrant,
+    RoleGrant,
+    find_app_roles,
+    find_directory_roles,
+    find_groups,
+    resolve,
+    resolve_roles,
+)
 from .persistent_app import PersistentApp, forget, persist, pointing
 from .sign_in import SIGN_IN_AUDIENCES
 from .token_secret import TokenSecret, forget_secret
@@ -87,6 +101,16 @@ class Role(AsWritten):
 
     azure_roles: tuple[RoleGrant, ...] = setting(ROLE_GRANTS, (), "Role assignments of the principals, as JSON text.")
     azure_groups: tuple[GroupGrant, ...] = setting(GROUP_GRANTS, (), "Groups that the principals join, as JSON text.")
+    directory_roles: tuple[DirectoryRoleGrant, ...] = setting(
+        DIRECTORY_ROLE_GRANTS,
+        (),
+        "Roles of the directory that the principals get, as JSON text: only what `allowed_directory_roles` lists.",
+    )
+    app_roles: tuple[AppRoleGrant, ...] = setting(
+        APP_ROLE_GRANTS,
+        (),
+        "App roles of APIs that the principals get, as JSON text: only what `allowed_app_roles` lists.",
+    )
     application_object_id: str = setting(OBJECT_ID, "", "Object id of an existing application to use instead.")
     persist_app: bool = setting(BOOLEAN, False, "Keep one application and principal for the life of the role.")
     ttl: int = setting(SECONDS, 0, "Default TTL of the leases.")
@@ -102,6 +126,15 @@ class Role(AsWritten):
     client_id: str = ""
     persistent_app: PersistentApp | None = None
     token_secret: TokenSecret | None = None
+
+    @property
+    def memberships(self) -> dict[str, tuple[str, ...]]:
+        """The ids of what its principals join, by the kinds of `MEMBERSHIPS`."""
+        return {
+            "groups": tuple(one.object_id for one in self.azure_groups),
+            "directory_roles": tuple(one.role_id for one in self.directory_roles),
+            "app_roles": tuple(one.pair for one in self.app_roles),
+        }
 
     @property
     def cap(self) -> int:
@@ -152,7 +185,7 @@ def check(role: Role) -> None:
         limit = getattr(role, longer)
         if limit and getattr(role, shorter) > limit:
             problems.append(Problem(Code.TTL_EXCEEDS_MAX, f'"{shorter}", "{longer}"'))
-    if not role.application_object_id and not role.azure_roles:
+    if not (role.application_object_id or role.azure_roles or role.directory_roles or role.app_roles):
         problems.append(Problem(Code.FIELD_REQUIRED, '"application_object_id" or "azure_roles"'))
     if role.token_scopes and not (role.application_object_id or role.persist_app):
         detail = '"persist_app" or "application_object_id", for "token_scopes": tokens outlive principals of leases'
@@ -245,7 +278,9 @@ async def _resolved(client: Client, role: Role) -> Role:
         role,
         client_id="",
         azure_roles=await resolve_roles(client, role.azure_roles),
-        azure_groups=await resolve_groups(client, role.azure_groups),
+        azure_groups=await resolve(client, "azure_groups", role.azure_groups, find_groups),
+        directory_roles=await resolve(client, "directory_roles", role.directory_roles, find_directory_roles),
+        app_roles=await resolve(client, "app_roles", role.app_roles, find_app_roles),
     )
 
 
@@ -255,7 +290,7 @@ def grants_of(role: Role) -> Grants:
         return Grants(application=(role.application_object_id, role.client_id))
     return Grants(
         assignments=tuple((one.scope, one.role_id) for one in role.normal.azure_roles),
-        groups=tuple(one.object_id for one in role.azure_groups),
+        memberships=role.memberships,
     )
 
 
@@ -407,5 +442,6 @@ def _handed_out(provisioned: Provisioned, role: Role) -> Grants:
         return grants_of(role)
     scopes = map(scope_of_assignment, provisioned.assignments)
     return Grants(
-        assignments=tuple(zip_longest(scopes, provisioned.definitions, fillvalue="")), groups=provisioned.groups
+        assignments=tuple(zip_longest(scopes, provisioned.definitions, fillvalue="")),
+        memberships=provisioned.memberships,
     )

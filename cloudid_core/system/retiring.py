@@ -140,7 +140,7 @@ def objects(provisioned: Provisioned) -> dict[str, Json]:
         "password_application_object_id": provisioned.password_on,
         "password_key_id": provisioned.password_key_id,
         "role_assignments": provisioned.assignments,
-        "groups": provisioned.groups,
+        **provisioned.memberships,
         "deleted_items": provisioned.to_purge,
     }
     return {name: value for name, value in members.items() if value}

@@ -9,20 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.store import keys
-from tests.engines import CONFIG, CREDS, SecretsEngine, configured_engine
+from tests.engines import CONFIG, CREDS, EVERYTHING, SecretsEngine, configured_engine
 from tests.sampling import examples
 
 SCOPES = ("{s}", "{s}/resourceGroups/machines", "{o}", "/")
 ROLES = ("Reader", "Contributor", "Owner")
 GROUPS = (0, 1)
+DIRECTORY_ROLES = ("Directory Readers", "Application Administrator")
+APP_ROLES = (0, 1)
 APPLICATIONS = (0, 1)
 
-NAMES = ("allowed_scopes", "allowed_role_definitions", "allowed_group_ids", "allowed_application_ids")
 Lists = dict[str, list[Any] | None]
 
 
+def few(values: tuple[Any, ...]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.sampled_from(values), max_size=2, unique=True)
+
+
 def some(values: tuple[Any, ...]) -> st.SearchStrategy[list[Any] | None]:
-    return st.none() | st.lists(st.sampled_from(values), max_size=2, unique=True)
+    return st.none() | few(values)
 
 
 CEILINGS: st.SearchStrategy[Lists] = st.fixed_dictionaries(
@@ -31,13 +36,17 @@ CEILINGS: st.SearchStrategy[Lists] = st.fixed_dictionaries(
         "allowed_role_definitions": some(ROLES),
         "allowed_group_ids": some(GROUPS),
         "allowed_application_ids": some((1,)),
+        "allowed_directory_roles": few(DIRECTORY_ROLES),
+        "allowed_app_roles": few(APP_ROLES),
     }
 )
 WISHES = st.fixed_dictionaries(
     {
         "role": st.sampled_from(ROLES),
         "scope": st.sampled_from(SCOPES),
-        "groups": st.lists(st.sampled_from(GROUPS), max_size=2, unique=True),
+        "groups": few(GROUPS),
+        "directory_roles": few(DIRECTORY_ROLES),
+        "app_roles": few(APP_ROLES),
         "is_existing": st.booleans(),
         "persist_app": st.booleans(),
     }
@@ -56,11 +65,13 @@ def place(engine: SecretsEngine, scope: str) -> str:
 
 
 def limits(engine: SecretsEngine, lists: Lists) -> dict[str, Any]:
-    spelt: dict[str, Callable[[Any], str]] = {
+    spelt: dict[str, Callable[[Any], object]] = {
         "allowed_scopes": lambda each: place(engine, each),
         "allowed_role_definitions": lambda each: each,
         "allowed_group_ids": lambda each: engine.group(each)["id"],
         "allowed_application_ids": lambda each: engine.scene["applications"][each]["object_id"],
+        "allowed_directory_roles": lambda each: each,
+        "allowed_app_roles": lambda each: engine.app_roles(each)[0],
     }
     return {name: None if each is None else [spelt[name](one) for one in each] for name, each in lists.items()}
 
@@ -73,6 +84,8 @@ def wish(engine: SecretsEngine, wished: dict[str, Any]) -> dict[str, Any]:
         "application_object_id": "",
         "azure_roles": engine.grants(wished["role"], scope=place(engine, wished["scope"])),
         "azure_groups": engine.groups(*wished["groups"]),
+        "directory_roles": [{"role_name": name} for name in wished["directory_roles"]],
+        "app_roles": engine.app_roles(*wished["app_roles"]),
         "persist_app": wished["persist_app"],
     }
 
@@ -92,6 +105,8 @@ def is_allowed(lists: Lists, wished: dict[str, Any]) -> bool:
         (scopes is None or any(wished["scope"] in below.get(each, {each}) for each in scopes))
         and among("allowed_role_definitions", wished["role"])
         and all(among("allowed_group_ids", group) for group in wished["groups"])
+        and all(among("allowed_directory_roles", one) for one in wished["directory_roles"])
+        and all(among("allowed_app_roles", one) for one in wished["app_roles"])
     )
 
 
@@ -99,9 +114,7 @@ def is_allowed(lists: Lists, wished: dict[str, Any]) -> bool:
 @examples(4)
 def test_nothing_outside_the_ceiling_is_ever_handed_out(steps: list[tuple[str, Any]]) -> None:
     engine = configured_engine()
-    ceiling: Lists = dict.fromkeys(
-        ("allowed_scopes", "allowed_role_definitions", "allowed_group_ids", "allowed_application_ids")
-    )
+    ceiling: Lists = {**EVERYTHING, "allowed_directory_roles": [], "allowed_app_roles": []}
     role: dict[str, Any] | None = None
     for step, given_ in steps:
         if step == "ceiling":

@@ -23,7 +23,8 @@ from cloudid_core.messages.operations import Operation
 from cloudid_core.routing.components import Component
 from cloudid_core.routing.routes import Route
 from cloudid_core.secrets_engine.ceiling import LISTS
-from tests.engines import SecretsEngine, configured_engine
+from cloudid_servers.provider_simulator.world.objects import DIRECTORY_ROLES
+from tests.engines import EVERYTHING, SecretsEngine, configured_engine
 from tests.minting import IDENTITY
 
 Strategy = st.SearchStrategy[Any]
@@ -150,6 +151,8 @@ PARTNERS: Final[Mapping[str, Mapping[str, Any]]] = {
 def made() -> SecretsEngine:
     service = configured_engine()
     service.must("POST", "sys/auth/other", {"type": "azure"})
+    lists = {"allowed_directory_roles": list(DIRECTORY_ROLES), "allowed_app_roles": service.app_roles(0, 1)}
+    service.must("POST", "cloud/config", {**EVERYTHING, **lists})
     return service
 
 
@@ -186,6 +189,8 @@ def values_of(service: SecretsEngine, place: Place, one: Field) -> Strategy:
         special: dict[str, Strategy] = {
             "azure_roles": st.sampled_from([service.grants(scope=scope) for scope in scopes]),
             "azure_groups": st.sampled_from([[], service.groups(0), service.groups(1, 0)]),
+            "directory_roles": st.sampled_from([[], [{"role_name": "Directory Readers"}]]),
+            "app_roles": st.sampled_from([[], service.app_roles(0), service.app_roles(1, 0)]),
             "application_object_id": st.sampled_from([other, other.upper(), ""]),
         }
         if one.name in special:

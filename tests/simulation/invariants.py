@@ -215,4 +215,5 @@ def ids_of(provisioned: Provisioned) -> Iterator[str]:
         provisioned.password_key_id,
         *provisioned.assignments,
     )
-    yield from (f"{group}/{provisioned.member_id}" for group in provisioned.groups)
+    for ids in provisioned.memberships.values():
+        yield from (f"{one}/{provisioned.member_id}" for one in ids)

@@ -11,7 +11,7 @@ import msgspec
 
 from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
 from cloudid_servers.provider_simulator.world.access import permit
-from tests.engines import engine_config, grants
+from tests.engines import EVERYTHING, app_roles, engine_config, grants
 from tests.installation import ISSUER
 from tests.logins import login_config
 
@@ -42,11 +42,13 @@ def write_configuration(installation: RecordedInstallation, secret: str) -> None
     world = installation.scene
     other = world["applications"][1]
     roles = msgspec.json.encode(grants(installation)).decode()
+    ours = {"directory_roles": [{"role_name": "Directory Readers"}], "app_roles": app_roles(installation, 0)}
     groups = msgspec.json.encode([{"object_id": world["groups"][0]["id"]}]).decode()
-    installation.ask("POST", "cloud/config", {**engine_config(installation), "client_secret": secret})
-    installation.ask("POST", "cloud/roles/fresh", {"azure_roles": roles, "azure_groups": groups, "ttl": "1h"})
+    ceiling = {**EVERYTHING, "allowed_directory_roles": ["Directory Readers"], "allowed_app_roles": ours["app_roles"]}
+    installation.ask("POST", "cloud/config", {**engine_config(installation), **ceiling, "client_secret": secret})
+    installation.ask("POST", "cloud/roles/fresh", {"azure_roles": roles, "azure_groups": groups, **ours, "ttl": "1h"})
     installation.ask("POST", "cloud/roles/existing", {"application_object_id": other["object_id"], "ttl": "1h"})
-    installation.ask("POST", "cloud/roles/kept", {"azure_roles": roles, "persist_app": True, "ttl": "1h"})
+    installation.ask("POST", "cloud/roles/kept", {"azure_roles": roles, **ours, "persist_app": True, "ttl": "1h"})
 
 
 @cache

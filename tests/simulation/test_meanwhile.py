@@ -176,7 +176,7 @@ def test_no_token_is_given_of_an_application_that_the_service_has_become_meanwhi
         ("DELETE", "cloud/roles/existing", None, 404),
         ("DELETE", "sys/mounts/cloud", None, 404),
         ("POST", "cloud/roles/existing", {"token_scopes": ""}, 400),
-        ("POST", "cloud/config", {"allowed_scopes": "/"}, 403),
+        ("POST", "cloud/config", {"allowed_application_ids": ""}, 403),
         ("POST", "cloud/roles/existing", {"ttl": "2h"}, 200),
     ],
 )

@@ -2,8 +2,8 @@
 
 An entry, as `GET /simulator/ledger` shows it:
 
-    {"kind": "application", "principal", "password", "assignment" or "membership",
-     "id": that of the object, or of the key; the path of an assignment; GROUP/MEMBER,
+    {"kind": "application", "principal", "password", "assignment", "membership", "directory_role" or "app_role",
+     "id": that of the object, or of the key; the path of an assignment; GROUP/MEMBER; [API/]ROLE/PRINCIPAL,
      "of": [ids of what it belongs to], "display_name", "unique_name": text or null,
      "made_at": seconds, "made_by": client id, "deleted_at", "purged_at": seconds or null}
 
@@ -11,6 +11,7 @@ An entry, as `GET /simulator/ledger` shows it:
     password      of the object that has it    deleted with it
     membership    of the group and the member  deleted with the member
     assignment    of the principal             survives it
+    others        of the principal             deleted with it
 
 Applications and principals are deleted first and purged later; all others are purged as they are deleted.
 """
@@ -25,7 +26,7 @@ from .immutable import Immutable
 from .requests import Json
 
 SOFT_DELETED: Final = ("application", "principal")
-CASCADES: Final = ("principal", "password", "membership")
+CASCADES: Final = ("principal", "password", "membership", "directory_role", "app_role")
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..engine.routing import Service
-from . import applications, deleted_items, directory_objects, groups, service_principals
+from . import applications, deleted_items, directory_objects, grants, groups, service_principals
 from .conventions import authenticate, render_error
 
 GRAPH: Final = Service(
@@ -17,6 +17,7 @@ GRAPH: Final = Service(
         *applications.ROUTES,
         *service_principals.ROUTES,
         *groups.ROUTES,
+        *grants.ROUTES,
         *directory_objects.ROUTES,
         *deleted_items.ROUTES,
     ),

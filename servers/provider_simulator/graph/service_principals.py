@@ -32,6 +32,7 @@ from .conventions import (
     require,
     require_upsert,
 )
+from .grants import app_roles
 
 BODY: Final[Shape] = {"appId": (str,)}
 FIELDS: Final = Filterable(
@@ -49,6 +50,7 @@ def show_principal(principal: Principal) -> Json:
         "servicePrincipalType": principal.kind,
         "accountEnabled": True,
         "tags": list(principal.tags),
+        "appRoles": app_roles(principal),
         "passwordCredentials": [passwords.show_password(password) for password in principal.passwords],
     }
 

@@ -49,7 +49,12 @@ OTHER_FIRST_PARTIES: Final = frozenset(
 )
 
 READ_PERMISSIONS: Final = ("Application.Read.All", "GroupMember.Read.All")
-WRITE_PERMISSIONS: Final = ("Application.ReadWrite.All", "GroupMember.ReadWrite.All")
+WRITE_PERMISSIONS: Final = (
+    "Application.ReadWrite.All",
+    "GroupMember.ReadWrite.All",
+    "RoleManagement.ReadWrite.Directory",
+    "AppRoleAssignment.ReadWrite.All",
+)
 """Application permissions of those who may read the directory, and who may write it."""
 
 MAX_GROUPS: Final = 200

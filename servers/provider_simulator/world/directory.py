@@ -12,7 +12,7 @@ from ..engine.immutable import Immutable
 from ..engine.ledger import Ledger, LedgerEntry
 from ..engine.randomness import Randomness
 from ..engine.replicas import Replication, Table
-from .objects import Application, Group, Password, Principal
+from .objects import Application, Grant, Group, Password, Principal
 
 DELETED_FOR: Final = 30 * 86_400.0
 """Seconds after which a deleted object is purged."""
@@ -39,6 +39,7 @@ class Directory:
         self.applications: Table[Application] = Table(replication)
         self.principals: Table[Principal] = Table(replication)
         self.groups: Table[Group] = Table(replication)
+        self.grants: Table[Grant] = Table(replication)
         self.deleted: dict[str, Deleted] = {}
         """In the order of their deletion."""
         self.changed_at: dict[str, float] = {}
@@ -160,6 +161,18 @@ class Directory:
         self.groups.put(group.id, evolve(group, members=group.members - {member}))
         self._ledger.note_deleted(f"{group.id}/{member}", self._replication.now())
 
+    def add_grant(self, grant: Grant, by: str | None = None) -> Grant:
+        """Make a grant, under an id of its own."""
+        made = evolve(grant, id=self._randomness.text(f"grant {grant.label}", 36))
+        self.grants.put(made.id, made)
+        kind = "app_role" if grant.resource_id else "directory_role"
+        self._record(kind, grant.label, (grant.principal_id,), None, by)
+        return made
+
+    def end_grant(self, grant: Grant) -> None:
+        self.grants.put(grant.id, None)
+        self._ledger.note_deleted(grant.label, self._replication.now())
+
     # Deletion.
 
     def delete_application(self, application: Application) -> None:
@@ -171,7 +184,8 @@ class Directory:
         self._mark_deleted(application)
 
     def delete_principal(self, principal: Principal) -> None:
-        """Delete the principal, which can then be purged; it leaves all groups, but its role assignments stay."""
+        """Delete the principal, which can then be purged; it leaves all groups and loses all grants, but its role
+        assignments stay."""
         self.remove_principal(principal)
         self._mark_deleted(principal)
 
@@ -181,6 +195,9 @@ class Directory:
         for group in list(self.groups.all()):
             if principal.id in group.members:
                 self.leave(group, principal.id)
+        for grant in list(self.grants.all()):
+            if principal.id in (grant.principal_id, grant.resource_id):
+                self.end_grant(grant)
 
     def _mark_deleted(self, item: Application | Principal) -> None:
         now = self._replication.now()

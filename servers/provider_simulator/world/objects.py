@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import field, frozen
 
 from ..engine.immutable import Immutable
@@ -67,3 +69,50 @@ class Group(Immutable):
     id: str
     display_name: str
     members: frozenset[str] = frozenset()
+
+
+@frozen
+class DirectoryRole(Immutable):
+    """A role definition of the directory."""
+
+    id: str
+    display_name: str
+
+
+@frozen
+class Grant(Immutable):
+    """A role of the directory that a principal has; of a `resource_id`, an app role of that API."""
+
+    id: str
+    principal_id: str
+    role_id: str
+    resource_id: str = ""
+
+    @property
+    def content(self) -> tuple[str, str, str]:
+        """Unique among grants."""
+        return self.principal_id, self.role_id, self.resource_id
+
+    @property
+    def label(self) -> str:
+        """What the ledger calls it: [API/]ROLE/PRINCIPAL."""
+        return "/".join(filter(None, (self.resource_id, self.role_id, self.principal_id)))
+
+
+DIRECTORY_ROLES: Final = {
+    guid: DirectoryRole(guid, name)
+    for name, guid in (
+        ("Directory Readers", "88d8e3e3-8f55-4a1e-953a-9b9898b8876b"),
+        ("Application Administrator", "9b895d92-2cd3-44c7-9d02-a6ac2d5ea5c3"),
+        ("Global Administrator", "62e90394-69f5-4237-9190-012177145e10"),
+    )
+}
+"""By id."""
+
+APP_ROLES: Final = {
+    "reporting": {
+        "5c1c8f6a-0d64-4b43-9d3e-2f8f0a4b7c11": "Reports.Read.All",
+        "a7b5d0de-3b63-4f0b-8a1f-6f3a5d1e9c22": "Reports.Write.All",
+    }
+}
+"""The values of the roles that APIs give to applications, by id, by the name of the API."""

@@ -43,6 +43,8 @@ def test_what_is_missing_is_named_with_its_scope() -> None:
         ("Application.ReadWrite.OwnedBy", ""),
         ("Application.ReadWrite.All", ""),
         ("GroupMember.ReadWrite.All", ""),
+        ("RoleManagement.ReadWrite.Directory", ""),
+        ("AppRoleAssignment.ReadWrite.All", ""),
         ("Microsoft.Authorization/roleAssignments/write", scope),
         ("Microsoft.Authorization/roleAssignments/delete", scope),
     }

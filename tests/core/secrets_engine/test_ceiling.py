@@ -10,18 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.secrets_engine.ceiling import have_common, is_privileged
-from tests.engines import CONFIG, CREDS, NO_ID, ROLE, SecretsEngine, configured_engine
+from tests.engines import CONFIG, CREDS, EVERYTHING, NO_ID, ROLE, SecretsEngine, configured_engine
 from tests.sampling import examples
 
 from .interleaving import raced
 
 READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
-EVERYTHING = {
-    "allowed_scopes": None,
-    "allowed_role_definitions": None,
-    "allowed_application_ids": None,
-    "allowed_group_ids": None,
-}
 EXCEEDED = "ceiling_exceeded"
 
 
@@ -51,6 +45,8 @@ def test_what_is_read_back_is_what_was_written(engine: SecretsEngine) -> None:
         "allowed_role_definitions": ["Reader", READER.upper()],
         "allowed_application_ids": [NO_ID],
         "allowed_group_ids": None,
+        "allowed_directory_roles": ["Directory Readers"],
+        "allowed_app_roles": engine.app_roles(0, 1),
         "deny_privileged_roles": True,
     }
     limit(engine, **written)
@@ -63,10 +59,12 @@ def test_what_is_read_back_is_what_was_written(engine: SecretsEngine) -> None:
 def test_a_kind_that_was_never_written_allows_nothing_and_the_write_says_so(engine: SecretsEngine) -> None:
     reply = limit(engine, allowed_scopes=[engine.scope], allowed_group_ids=[])
     nothing, where = reply.body["warnings"]
-    assert nothing.endswith("allowed_role_definitions, allowed_application_ids, allowed_group_ids")
-    assert "ceiling" in where
+    names = "allowed_role_definitions, allowed_application_ids, allowed_group_ids"
+    assert nothing.endswith(f"{names}, allowed_directory_roles, allowed_app_roles")
+    assert where.startswith("GET <mount>/ceiling")
     assert code_of(engine, azure_roles=engine.grants()) == EXCEEDED
-    assert limit(engine, **EVERYTHING).body["warnings"] == [where]
+    lists = {**EVERYTHING, "allowed_directory_roles": ["Directory Readers"], "allowed_app_roles": engine.app_roles(0)}
+    assert limit(engine, **lists).body["warnings"] == [where]
     assert not code_of(engine, azure_roles=engine.grants(), azure_groups=engine.groups(0))
 
 
@@ -99,7 +97,25 @@ def test_role_definitions_are_named_by_name_or_id_and_compared_by_id(engine: Sec
         assert code_of(engine, azure_roles=engine.grants("Contributor")) == EXCEEDED
 
 
-@pytest.mark.parametrize("field", ["allowed_role_definitions", "allowed_group_ids"])
+@pytest.mark.parametrize("field", ["allowed_directory_roles", "allowed_app_roles"])
+def test_not_everything_of_the_directory_can_be_allowed(engine: SecretsEngine, field: str) -> None:
+    assert engine.refused("POST", CONFIG, {field: None}) == (400, "field_invalid")
+
+
+def test_roles_of_the_directory_are_never_allowed_unless_listed(engine: SecretsEngine) -> None:
+    wanted = {"azure_roles": [], "directory_roles": [{"role_name": "Directory Readers"}]}
+    api = {"azure_roles": [], "app_roles": engine.app_roles(0)}
+    ceilings: tuple[dict[str, Any], ...] = ({}, EVERYTHING, {"allowed_directory_roles": [], "allowed_app_roles": []})
+    for lists in ceilings:
+        limit(engine, **lists)
+        assert [code_of(engine, **each) for each in (wanted, api)] == [EXCEEDED] * 2
+    limit(engine, allowed_directory_roles=["Application Administrator"], allowed_app_roles=engine.app_roles(1))
+    assert [code_of(engine, **each) for each in (wanted, api)] == [EXCEEDED] * 2
+    limit(engine, allowed_directory_roles=["directory readers"], allowed_app_roles=engine.app_roles(0))
+    assert [code_of(engine, **each) for each in (wanted, {**api, "directory_roles": []})] == ["", ""]
+
+
+@pytest.mark.parametrize("field", ["allowed_role_definitions", "allowed_group_ids", "allowed_directory_roles"])
 def test_a_name_that_means_nothing_is_refused_at_the_write(engine: SecretsEngine, field: str) -> None:
     reply = engine.ask("POST", CONFIG, {field: ["no such name"]})
     assert (reply.status, reply.codes[0]) == (400, "reference_not_found")

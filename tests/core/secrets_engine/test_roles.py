@@ -13,6 +13,8 @@ from tests.engines import CONFIG, CREDS, NO_ID, ROLE, SecretsEngine, configured_
 
 DEFAULTS = {
     "azure_groups": [],
+    "directory_roles": [],
+    "app_roles": [],
     "application_object_id": "",
     "persist_app": False,
     "ttl": 0,

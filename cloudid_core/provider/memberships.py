@@ -1,0 +1,164 @@
+"""Memberships: what a principal has in the directory for as long as it lives: groups, directory roles and app roles.
+
+They end with their principal. Each kind is a row: how one of its ids is given to a principal, and taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Annotated, Final
+
+import msgspec
+from attrs import frozen
+
+from ..effects import Program
+from ..errors import ProviderProblem
+from ..forms import Json
+from ..values import fold
+from .client import ApiCall, Client, pages
+from .groups import add_member, remove_member
+from .objects import Id, address, delete, find, find_by_id, is_absent, literal, select
+from .propagation import FreshObject
+
+_ROLES: Final = ("roleManagement", "directory")
+_Link = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{1,128}\Z")]
+
+
+class DirectoryRole(msgspec.Struct, rename="camel", frozen=True):
+    """A role definition of the directory."""
+
+    id: Id
+    display_name: str
+
+
+class AppRole(msgspec.Struct, rename="camel", frozen=True):
+    """A role that an API gives to applications; `value` is what tokens call it."""
+
+    id: Id
+    value: str | None = None
+    is_enabled: bool = True
+    allowed_member_types: tuple[str, ...] = ()
+
+
+class Api(msgspec.Struct, rename="camel", frozen=True):
+    """The principal of an application that is an API, and its roles."""
+
+    id: Id
+    display_name: str | None = None
+    app_roles: tuple[AppRole, ...] = ()
+
+
+class _RoleAssignment(msgspec.Struct, rename="camel"):
+    id: _Link
+    role_definition_id: str
+
+
+class _AppRoleAssignment(msgspec.Struct, rename="camel"):
+    id: _Link
+    resource_id: str
+    app_role_id: str
+
+
+async def directory_role(client: Client, role_id: str) -> DirectoryRole | None:
+    return await find(client, address(client, *_ROLES, "roleDefinitions", role_id), DirectoryRole)
+
+
+async def directory_roles_by_name(client: Client, name: str) -> list[DirectoryRole]:
+    listing = address(client, *_ROLES, "roleDefinitions", **{"$filter": f"displayName eq {literal(name)}"})
+    return await pages(client, listing, client.cloud.directory_scope, DirectoryRole)
+
+
+async def api(client: Client, object_id: str) -> Api | None:
+    return await find_by_id(client, "servicePrincipals", object_id, Api)
+
+
+async def apis_by_name(client: Client, name: str) -> list[Api]:
+    return await select(client, "servicePrincipals", f"displayName eq {literal(name)}", Api)
+
+
+async def add_directory_role(client: Client, role_id: str, principal_id: str) -> None:
+    """Assign a role in the whole directory; one that is assigned already stays so."""
+    body: dict[str, Json] = {"roleDefinitionId": role_id, "principalId": principal_id, "directoryScopeId": "/"}
+    target = address(client, *_ROLES, "roleAssignments")
+    await _assign(client, target, body, partial(_role_assignments, client, role_id, principal_id))
+
+
+async def remove_directory_role(client: Client, role_id: str, principal_id: str) -> bool:
+    """End the assignments of a role to a principal; `False` if none shows."""
+    found = await _role_assignments(client, role_id, principal_id)
+    return any([await delete(client, address(client, *_ROLES, "roleAssignments", each)) for each in found])
+
+
+async def add_app_role(client: Client, pair: str, principal_id: str) -> None:
+    """Assign an app role, `api/role` by their ids; one that is assigned already stays so."""
+    resource, _, role = pair.partition("/")
+    body: dict[str, Json] = {"principalId": principal_id, "resourceId": resource, "appRoleId": role}
+    assigned = partial(_app_role_assignments, client, pair, principal_id)
+    await _assign(client, _assigned_to(client, pair), body, assigned)
+
+
+async def remove_app_role(client: Client, pair: str, principal_id: str) -> bool:
+    """End the assignments of an app role to a principal; `False` if none shows."""
+    found = await _app_role_assignments(client, pair, principal_id)
+    return any([await delete(client, _assigned_to(client, pair, each)) for each in found])
+
+
+async def _assign(
+    client: Client, target: str, body: dict[str, Json], assigned: Callable[[], Program[list[str]]]
+) -> None:
+    try:
+        await client.call(ApiCall(method="POST", url=target, scope=client.cloud.directory_scope, body=body))
+    except ProviderProblem as problem:
+        # What the directory says of an assignment that is there, it also says of other mistakes.
+        if problem.status not in (400, 409) or not await assigned():
+            raise
+
+
+async def _role_assignments(client: Client, role_id: str, principal_id: str) -> list[str]:
+    listing = address(client, *_ROLES, "roleAssignments", **{"$filter": f"principalId eq {literal(principal_id)}"})
+    found = await pages(client, listing, client.cloud.directory_scope, _RoleAssignment)
+    return [each.id for each in found if fold(each.role_definition_id) == fold(role_id)]
+
+
+async def _app_role_assignments(client: Client, pair: str, principal_id: str) -> list[str]:
+    listing = address(client, "servicePrincipals", principal_id, "appRoleAssignments")
+    try:
+        found = await pages(client, listing, client.cloud.directory_scope, _AppRoleAssignment)
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return []
+        raise
+    return [each.id for each in found if fold(f"{each.resource_id}/{each.app_role_id}") == fold(pair)]
+
+
+def _assigned_to(client: Client, pair: str, *assignment: str) -> str:
+    return address(client, "servicePrincipals", pair.partition("/")[0], "appRoleAssignedTo", *assignment)
+
+
+@frozen(kw_only=True)
+class Membership:
+    """A kind of membership. `family`: which errors of a fresh principal may pass."""
+
+    what: str
+    family: FreshObject
+    add: Callable[[Client, str, str], Program[None]]
+    remove: Callable[[Client, str, str], Program[bool]]
+
+
+MEMBERSHIPS: Final[Mapping[str, Membership]] = MappingProxyType(
+    {
+        "groups": Membership(what="membership", family=FreshObject.MEMBERSHIP, add=add_member, remove=remove_member),
+        "directory_roles": Membership(
+            what="directory role",
+            family=FreshObject.DIRECTORY_ROLE,
+            add=add_directory_role,
+            remove=remove_directory_role,
+        ),
+        "app_roles": Membership(
+            what="app role", family=FreshObject.DIRECTORY_ROLE, add=add_app_role, remove=remove_app_role
+        ),
+    }
+)
+"""By the field of `Provisioned` that lists their ids; that of an app role is `api/role`."""
