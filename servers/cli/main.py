@@ -83,6 +83,7 @@ COMMANDS: Final = (
     Listed(OPERATE, "revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke", "revoke"),
     Listed(OPERATE, "roles", "Test roles, on a server or without one", "role_tests.program", "roles"),
     Listed(USE, "login", "Log in as this machine", "cli.login", "login"),
+    Listed(USE, "agent", "Stay logged in, and keep files with the token and with what is lent", "cli.agent", "agent"),
     Listed(USE, "creds", "Lend credentials of the cloud", "cli.creds", "creds"),
     Listed(USE, "why", "Explain why a login is refused", "cli.why", "why"),
     Listed(USE, "status", "Say whether the service is healthy, and what is wrong", "cli.status", "status"),

@@ -3,7 +3,8 @@
 It prints nothing; the commands that people type are elsewhere.
 """
 
-from .commands import run_command
+from .agent import LOGIN, Agent, Kept
+from .commands import STOPS, NoSuchCommand, exit_code, run_command
 from .cures import CURES, Cure, cure_of
 from .identity import KINDS, RESOURCE, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
 from .service import Address, Service, ServiceRefused
@@ -13,18 +14,24 @@ from .web import Unreachable
 __all__ = [
     "CURES",
     "KINDS",
+    "LOGIN",
     "RESOURCE",
+    "STOPS",
     "VARIABLES",
     "Address",
+    "Agent",
     "Cure",
     "Identity",
+    "Kept",
     "Kind",
     "NoIdentity",
+    "NoSuchCommand",
     "Service",
     "ServiceRefused",
     "Surroundings",
     "Unreachable",
     "cure_of",
+    "exit_code",
     "find_identity",
     "find_token",
     "identity_of_token",

@@ -55,7 +55,12 @@ def _run(
         received, is_told = _next_signal(awaited)
         if received in STOPS and not is_told:
             child.send_signal(received)
-    return child.returncode if child.returncode >= 0 else BY_SIGNAL - child.returncode
+    return exit_code(child.returncode)
+
+
+def exit_code(returned: int) -> int:
+    """The exit code of a command that has ended, as a shell would tell it."""
+    return returned if returned >= 0 else BY_SIGNAL - returned
 
 
 def _next_signal(awaited: frozenset[signal.Signals]) -> tuple[int, bool]:

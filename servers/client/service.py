@@ -143,9 +143,10 @@ class Service:
 def _retry_after(response: HttpResponse) -> float:
     """Seconds until the next try. Only a service that says so is asked again: infinity."""
     try:
-        return max(float(response.headers["retry-after"]), SHORTEST_PAUSE)
+        seconds = float(response.headers["retry-after"])
     except (KeyError, ValueError):
         return math.inf
+    return max(seconds, SHORTEST_PAUSE) if math.isfinite(seconds) else math.inf
 
 
 def _read(response: HttpResponse) -> dict[str, Any]:
@@ -154,6 +155,7 @@ def _read(response: HttpResponse) -> dict[str, Any]:
         if response.body and not document:
             raise web.Unreachable("what answers there is another service")
         return document
-    errors, codes = (tuple(map(str, document.get(name) or ())) for name in ("errors", "codes"))
+    said = (document.get(name) for name in ("errors", "codes"))
+    errors, codes = (tuple(map(str, each)) if isinstance(each, list) else () for each in said)
     code = response.headers.get("x-service-error-code", "")
     raise ServiceRefused(response.status, errors, codes or ((code,) if code else ()), document)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE
 from typing import Final
@@ -36,18 +37,24 @@ def find_token(variables: Mapping[str, str]) -> Secret:
 
 
 def store_token(token: Secret, variables: Mapping[str, str]) -> Path:
-    """Put a token into `~/.cloudid-token`, which appears whole and with mode 0600. Raises `TokenFileRefused`."""
+    """Put a token into `~/.cloudid-token`. Raises `TokenFileRefused`."""
     path = home(variables) / OURS
+    write_private(path, token.reveal() + "\n")
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put a text into a file, which appears whole and with mode 0600. Raises `TokenFileRefused`."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(token.reveal() + "\n")
+            file.write(text)
         draft.replace(path)
     except OSError as error:
         raise TokenFileRefused(f"{path} cannot be written: {error.strerror}") from None
     finally:
-        draft.unlink(missing_ok=True)
-    return path
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def home(variables: Mapping[str, str]) -> Path:

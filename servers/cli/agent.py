@@ -1,0 +1,214 @@
+"""`cloudid agent`: keeps a machine logged in."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tomllib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+from attrs import define
+
+from ..client import LOGIN, STOPS, Address, Agent, Identity, Kept, NoSuchCommand, Service, exit_code
+from ..machine import ServiceManager
+from ..terminal import Exit, Failed, printable
+from .connection import with_address, with_identity
+
+HURRY: Final = 60.0
+"""Seconds that the command of --on-change has."""
+TERMINATION: Final = 10.0
+"""Seconds that a child has to end before it is killed."""
+SIGNALS: Final = ("HUP", "INT", "TERM", "USR1", "USR2", "WINCH")
+
+
+class _Stopped(BaseException):
+    """A signal, or the end of the child, ends the agent with this code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+def _configure(context: click.Context, _: click.Parameter, name: str | None) -> None:
+    """What the file says stands in for options that are not given."""
+    if name is None:
+        return
+    try:
+        said = tomllib.loads(Path(name).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise Failed(f"{name} cannot be read ({type(error).__name__})") from None
+    known = {each.name or "": each for each in context.command.params if each.name != "config"}
+    names = {max(each.opts, key=len).lstrip("-").replace("-", "_"): each.name or "" for each in known.values()}
+    if unknown := said.keys() - names.keys():
+        raise Failed(f"{name}: {', '.join(sorted(map(ascii, unknown)))}: not one of {', '.join(sorted(names))}")
+    for each in ("command", "write"):
+        if not isinstance(said.get(each, []), list):
+            raise Failed(f"{name}: {each} is a list")
+    context.default_map = {names[each]: value for each, value in said.items()}
+
+
+@click.command("agent")
+@click.option(
+    "--config",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_configure,
+    help="A TOML file with these options by name, _ for -; command and write are lists. Options count before it.",
+)
+@with_identity
+@with_address
+@click.option(
+    "--write",
+    "targets",
+    multiple=True,
+    metavar="SOURCE=FILE",
+    help="Keep what SOURCE lends in FILE: login, or a path like cloud/creds/ROLE or cloud/token/ROLE?scope=SCOPE.",
+)
+@click.option("--tenant", default="", envvar="AZURE_TENANT_ID", metavar="ID", help="Written beside credentials.")
+@click.option("--on-change", default="", metavar="COMMAND", help="Run this when files have changed; without a shell.")
+@click.option("--signal", "signalled", type=click.Choice(SIGNALS), help="Send this to CMD when files have changed.")
+@click.option("--restart", is_flag=True, help="Restart CMD on a change; it finds what is lent in its environment too.")
+@click.option("--revoke-on-exit", is_flag=True, help="End the token, and all that was lent, when the agent ends.")
+@click.option("--once", is_flag=True, help="Write the files and end. What fails is not tried again.")
+@click.argument("command", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+def agent(
+    identify: Callable[[], Identity],
+    role: str,
+    mount: str,
+    address: Address,
+    targets: tuple[str, ...],
+    tenant: str,
+    on_change: str,
+    signalled: str | None,
+    restart: bool,
+    revoke_on_exit: bool,
+    once: bool,
+    command: tuple[str, ...],
+) -> int:
+    """Stay logged in, and keep files with the token and with what is lent.
+
+    FILE gets mode 0600 and is replaced whole. Named .json it holds JSON, named .env variables for systemd, a shell or
+    the vendor's libraries, otherwise the token or secret alone. Token and leases are renewed ahead of their end; where
+    that is refused the agent logs in anew, and what fails is tried again, ever more seldom. CMD runs as a child from
+    the first complete set of files on: it gets the signals that stop the agent, and the agent ends as it ends.
+    Without --revoke-on-exit, token and leases end by themselves.
+    """
+    if (signalled and restart) or ((signalled or restart) and not command):
+        raise click.UsageError("--signal and --restart exclude each other, and need a CMD")
+    if once and command:
+        raise click.UsageError("--once has no CMD")
+    child = _Child(command, signal.Signals[f"SIG{signalled}"] if signalled else None, restart)
+    manager = ServiceManager(os.environ)
+
+    def changed() -> None:
+        if on_change:
+            _run(shlex.split(on_change))
+        child.refresh(keeper.environment)
+
+    keeper = Agent(Service(address), mount, role, identify, _kept(targets), changed, _tell, tenant, not once)
+    before = {each: signal.signal(each, child.on_signal) for each in (*STOPS, signal.SIGCHLD)}
+    try:
+        if once:
+            keeper.keep()
+            return Exit.FAILED if any(one.failures for one in keeper.kept) else Exit.DONE
+        keeper.run(manager.ready)
+    except _Stopped as stopped:
+        return stopped.code
+    finally:
+        child.is_over = True
+        manager.stopping()
+        child.stop()
+        if revoke_on_exit:
+            keeper.end()
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    return Exit.DONE
+
+
+def _kept(targets: Sequence[str]) -> list[Kept]:
+    files: dict[str, list[Path]] = {LOGIN: []}
+    for target in targets:
+        source, _, file = target.rpartition("=")
+        if not source or not file:
+            raise click.UsageError("--write takes SOURCE=FILE")
+        files.setdefault(source.removeprefix("v1/"), []).append(Path(file))
+    return [Kept(source, tuple(names)) for source, names in files.items()]
+
+
+@define
+class _Child:
+    """The command that runs beside the agent, if there is one."""
+
+    command: Sequence[str]
+    signal_on_change: signal.Signals | None
+    restarts: bool
+    process: subprocess.Popen[bytes] | None = None
+    is_over: bool = False
+    """Whether the agent is ending already: no signal interrupts that."""
+
+    def on_signal(self, number: int, _: FrameType | None) -> None:
+        """The child is told of what stops the agent, and its end is the agent's."""
+        process = self.process
+        if process is not None and process.poll() is not None:
+            self._end(exit_code(process.returncode))
+        elif number in STOPS and process is not None:
+            process.send_signal(number)
+        elif number in STOPS:
+            self._end(Exit.DONE)
+
+    def refresh(self, environment: dict[str, str]) -> None:
+        """Start it, or tell it that something is new."""
+        if not self.command:
+            return
+        if self.process is not None and self.signal_on_change:
+            self.process.send_signal(self.signal_on_change)
+        if self.restarts:
+            self.stop()
+        if self.process is None:
+            try:  # in a group of its own: a terminal would tell it a second time
+                self.process = subprocess.Popen(
+                    self.command, env={**os.environ, **(environment if self.restarts else {})}, process_group=0
+                )
+            except (OSError, ValueError) as error:
+                raise NoSuchCommand(f"the command cannot be started ({type(error).__name__})") from None
+            self.on_signal(signal.SIGCHLD, None)  # it may have ended before it was known here
+
+    def stop(self) -> None:
+        """End it, in peace if it will."""
+        process, self.process = self.process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(TERMINATION)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _end(self, code: int) -> None:
+        if not self.is_over:
+            self.is_over = True
+            raise _Stopped(code)
+
+
+def _run(command: Sequence[str]) -> None:
+    """The command of --on-change. What goes wrong with it is told, and nothing else."""
+    try:
+        code = subprocess.run(command, timeout=HURRY, check=False).returncode
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        _tell(f"--on-change: it failed ({type(error).__name__})")
+    else:
+        if code:
+            _tell(f"--on-change: it ended with {code}")
+
+
+def _tell(text: str) -> None:
+    with suppress(OSError):  # that nobody reads on ends no agent
+        click.echo(printable(text), err=True)

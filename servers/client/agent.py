@@ -1,0 +1,250 @@
+"""The agent: keeps a machine logged in, and files with its token and with what was lent to it up to date.
+
+What it tells of the service's answers is in words of our own: a service that fails may answer anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from attrs import Factory, define, evolve, field, frozen
+
+from cloudid_core.backoff import Backoff
+from cloudid_core.errors import CloudidError, Code
+from cloudid_core.values.secret import Secret
+
+from .identity import Identity, NoIdentity
+from .service import Service, ServiceRefused
+from .tokens import TokenFileRefused, write_private
+from .web import Unreachable
+
+LOGIN: Final = "login"
+"""The source of the agent's own token."""
+AGAIN: Final = Backoff(first=1.0, longest=60.0, spread=(0.5, 1.0))
+RENEW_AT: Final = (0.6, 0.75)
+"""Parts of a life after which it is prolonged: by chance between these, so that not all machines ask together."""
+SHORTEST: Final = 0.5
+LONGEST: Final = 86400.0
+"""Seconds between two looks at something that lasts."""
+VARIABLES: Final = {
+    "client_token": ("VAULT_TOKEN", "CLOUDID_TOKEN"),
+    "access_token": ("ACCESS_TOKEN",),
+    "client_id": ("AZURE_CLIENT_ID",),
+    "client_secret": ("AZURE_CLIENT_SECRET",),
+    "tenant_id": ("AZURE_TENANT_ID",),
+}
+"""Names of what is lent in an environment: where the vendor's libraries and existing clients look for it."""
+PLAIN: Final = ("client_token", "access_token", "client_secret")
+"""What a file holds that is neither `.json` nor `.env`: the first of these."""
+
+
+class Malformed(CloudidError):
+    """An answer lacks what it must have. The text repeats nothing of it."""
+
+
+FAILURES: Final = (ServiceRefused, Unreachable, NoIdentity, TokenFileRefused, Malformed)
+
+
+@define
+class Kept:
+    """Something that is kept up to date: the login's token, or what a path of the service lends."""
+
+    source: str
+    files: tuple[Path, ...]
+    lent: Mapping[str, str] = field(factory=dict, repr=False)
+    lease: str = ""
+    is_renewable: bool = False
+    seconds: float = 0.0
+    """How long it lasts since it was lent."""
+    due: float = 0.0
+    failures: int = 0
+    is_denied: bool = False
+    """Refused to a token that is known to be good: another login does not help."""
+
+    def is_written(self) -> bool:
+        """Whether every file holds it."""
+        return all(file.exists() for file in self.files)
+
+
+@frozen
+class Clock:
+    """Time, pauses and chance, for tests to replace."""
+
+    now: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+
+@define
+class Agent:
+    """Keeps everything that it was told to keep, until an exception of the caller's ends it."""
+
+    service: Service
+    mount: str
+    role: str
+    identify: Callable[[], Identity]
+    kept: list[Kept]
+    """The login comes first."""
+    on_change: Callable[[], None]
+    tell: Callable[[str], None]
+    tenant: str = ""
+    tries_again: bool = True
+    clock: Clock = Factory(Clock)
+
+    def run(self, ready: Callable[[], None]) -> None:
+        """Go on for ever. `ready` is called once, when everything is there."""
+        is_told = False
+        while True:
+            self.keep()
+            if not is_told and not any(one.failures for one in self.kept):
+                ready()
+                is_told = True
+            self.clock.pause(max(0.0, min(one.due for one in self.kept) - self.clock.now()))
+
+    def keep(self) -> None:
+        """Do what is due, and tell what fails; then the caller, if something else is in the files now."""
+        before = [one.lent for one in self.kept]
+        for one in self.kept:
+            if one.due <= self.clock.now() and (one is self.kept[0] or self.service.token):
+                self._keep(one)
+        after = [one.lent for one in self.kept]
+        if all(after) and before != after:
+            self.on_change()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Everything that is lent, as variables."""
+        return {name: value for one in self.kept for name, value in variables_of(one.lent).items()}
+
+    def end(self) -> None:
+        """End the login, and with it every lease. What fails is told: they then end by themselves."""
+        if self.service.token:
+            try:
+                self.service.write("auth/token/revoke-self", {})
+            except FAILURES as failure:
+                self.tell(f"the token is not revoked, it ends by itself: {reason(failure)}")
+
+    def _keep(self, one: Kept) -> None:
+        try:
+            if not self._renew(one):
+                self._lend(one)
+            one.failures = 0
+        except FAILURES as failure:
+            one.failures += 1
+            pause = AGAIN.pause(one.failures, self.clock.chance())
+            one.due = self.clock.now() + pause
+            again = f"; again in {pause:.0f} seconds" if self.tries_again else ""
+            self.tell(f"{one.source}: {reason(failure)}{again}")
+
+    def _renew(self, one: Kept) -> bool:
+        """Whether it lasts on. Shortly before the longest life is over, it does not: then it is lent anew."""
+        if not one.is_renewable or one.failures or not one.is_written():
+            return False
+        try:
+            if one.source == LOGIN:
+                granted = _part(self.service.write("auth/token/renew-self", {}), "auth")
+            else:
+                granted = self.service.write("sys/leases/renew", {"lease_id": one.lease})
+        except ServiceRefused as refusal:
+            if refusal.status >= 500:
+                raise
+            return False
+        seconds = _seconds(granted)
+        self._wait(one, seconds)
+        return not seconds or seconds >= one.seconds / 2
+
+    def _lend(self, one: Kept) -> None:
+        answer = self._login() if one.source == LOGIN else self._asked(one)
+        seconds = _seconds(answer)
+        data = {name: answer[name] for name in VARIABLES if answer.get(name)}
+        if not data or not all(
+            isinstance(each, str) and each.isascii() and each.isprintable() for each in data.values()
+        ):
+            raise Malformed("the service answered nothing that can be kept")
+        if "client_secret" in data and self.tenant:
+            data["tenant_id"] = self.tenant
+        for file in one.files:
+            write_private(file, content(file, data))
+        one.lent, one.lease, one.is_renewable = data, str(answer.get("lease_id") or ""), answer.get("renewable") is True
+        one.seconds = seconds
+        self._wait(one, seconds)
+        if one.source == LOGIN:
+            self.service = evolve(self.service, token=Secret(data["client_token"]))
+            for other in self.kept[1:]:  # what the former token lent ends with it
+                other.due, other.is_renewable = 0.0, False
+
+    def _login(self) -> dict[str, Any]:
+        body = self.identify().login(self.role)
+        auth = _part(evolve(self.service, token=Secret()).write(f"{self.mount}/login", body), "auth")
+        if not auth.get("client_token"):
+            raise Malformed("the service answered no token")
+        return auth
+
+    def _asked(self, one: Kept) -> dict[str, Any]:
+        """What a path lends. A token that is refused may be gone: there is one more login then, and no more."""
+        path, _, query = one.source.partition("?")
+        try:
+            answer = self.service.ask("GET", path, query=parse_qs(query))
+        except ServiceRefused as refusal:
+            if refusal.status != Code.PERMISSION_DENIED.status or one.is_denied:
+                raise
+            one.is_denied = True
+            self._lend(self.kept[0])
+            return self._asked(one)
+        one.is_denied = False
+        data = _part(answer, "data")
+        return {**answer, **data, "lease_duration": answer.get("lease_duration") or data.get("expires_in")}
+
+    def _wait(self, one: Kept, seconds: float) -> None:
+        """Until a part of its life is over. 0 seconds: it has no end."""
+        least, most = RENEW_AT
+        part = seconds * (least + (most - least) * self.clock.chance())
+        one.due = self.clock.now() + (min(max(part, SHORTEST), LONGEST) if seconds else LONGEST)
+
+
+def variables_of(lent: Mapping[str, str]) -> dict[str, str]:
+    return {variable: value for name, value in lent.items() for variable in VARIABLES[name]}
+
+
+def content(file: Path, lent: Mapping[str, str]) -> str:
+    """What a file holds: by the end of its name JSON, lines for an environment, or the token alone."""
+    if file.suffix == ".json":
+        return json.dumps(dict(lent), indent=2) + "\n"
+    if file.suffix == ".env":
+        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables_of(lent).items())
+    return next(lent[name] for name in PLAIN if name in lent) + "\n"
+
+
+def reason(failure: CloudidError) -> str:
+    """Why something failed, in words of our own: of a refusal, its codes alone."""
+    if not isinstance(failure, ServiceRefused):
+        return str(failure)
+    known = [code for code in Code if code.wire in failure.codes]
+    texts = ", ".join(f"{code.text} ({code.wire})" for code in known)
+    return f"the service answered {failure.status}" + (f": {texts}" if texts else "")
+
+
+def _part(answer: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = answer.get(name)
+    if not isinstance(found, dict):
+        raise Malformed(f"the service's answer has no {name}")
+    return found
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and value.isprintable()
+
+
+def _seconds(answer: Mapping[str, Any]) -> float:
+    seconds = answer.get("lease_duration")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:
+        raise Malformed("the service does not say how long it lasts")
+    return float(seconds)
