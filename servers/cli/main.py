@@ -82,6 +82,7 @@ COMMANDS: Final = (
     Listed(OPERATE, "trace", "Show what a token did, out of audit logs", "cli.trace", "trace"),
     Listed(OPERATE, "revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke", "revoke"),
     Listed(OPERATE, "roles", "Test roles, on a server or without one", "role_tests.program", "roles"),
+    Listed(OPERATE, "connect", "Give the service its rights in a tenant, and prove them", "cli.connect", "connect"),
     Listed(USE, "login", "Log in as this machine", "cli.login", "login"),
     Listed(USE, "agent", "Stay logged in, and keep files with the token and with what is lent", "cli.agent", "agent"),
     Listed(USE, "creds", "Lend credentials of the cloud", "cli.creds", "creds"),

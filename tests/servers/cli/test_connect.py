@@ -1,0 +1,106 @@
+"""`cloudid connect azure`: the commands that it prints, run on the simulated cloud, grant what it then proves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.mounts import AUTH, SECRET
+from cloudid_core.permissions.table import features_of
+from tests.pages.runner import PROGRAMS
+
+from ..client_site import ROOT as ROOT_TOKEN
+from ..client_site import Site
+from ..running import PATIENCE, ROOT
+from .shell import Shell, Shown
+
+pytestmark = pytest.mark.one_server
+
+MOUNTS: Final = {"auth/cloud": AUTH, "cloud": SECRET}
+
+
+@pytest.fixture(autouse=True)
+def operator(cloudid: Shell) -> None:
+    cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
+
+
+def words(site: Site, mount: str, *features: str, subscriptions: int = 2) -> list[str]:
+    named = [word for each in site.world["subscriptions"][:subscriptions] for word in ("--subscription", each)]
+    wished = [word for each in features for word in ("--feature", each)]
+    return ["connect", "azure", mount, "--tenant", site.world["tenant"], *named, *wished, "--format", "json"]
+
+
+def run(site: Site, script: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """By a shell, with the commands of Azure's command line that know the simulated cloud."""
+    return subprocess.run(
+        ["sh", "-c", script],
+        env={
+            **os.environ,
+            "SIMULATOR": site.cloud.url,
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(home),
+            "PATH": os.pathsep.join((str(PROGRAMS), str(Path(sys.executable).parent), os.environ["PATH"])),
+        },
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def marks(shown: Shown) -> dict[str, str]:
+    return {row["what"]: row["granted"] for row in shown.json["proof"]}
+
+
+@pytest.mark.parametrize("mount", MOUNTS)
+def test_every_feature_is_granted_by_the_commands_and_proven(
+    site: Site, cloudid: Shell, tmp_path: Path, mount: str
+) -> None:
+    printed = cloudid(*words(site, mount, *(each.name for each in features_of(MOUNTS[mount]))))
+    assert (printed.code, printed.err) == (0, "")
+    ran = run(site, printed.out.replace("--wait 300", "--format json"), tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    found = marks(Shown(0, ran.stdout, ""))
+    assert set(found.values()) == {"✓"}
+    assert found.keys() > {
+        "token",
+        "directory",
+        *(f"/subscriptions/{each}" for each in site.world["subscriptions"][:2]),
+    }
+
+
+def test_what_is_missing_is_granted_by_the_command_that_mends_it(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    """An application has the rights of one feature; another one is wished for."""
+    run(site, cloudid(*words(site, "cloud", subscriptions=1), "--feature", "reconcile").out, tmp_path)
+    client: Any = site.ask("GET", "cloud/config")["data"]["client_id"]
+    wished = [*words(site, "cloud", "azure_groups", "azure_roles"), "--client-id", client, "--format"]
+    before = cloudid(*wished, "table")
+    assert before.code == 1
+    assert before.out.splitlines()[1].startswith("✓  token")
+    mending = before.out.partition("\n\n")[2]
+    assert mending.startswith(f"APP={client}\n")
+    ran = run(site, mending, tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    after = cloudid(*wished, "json")
+    assert (after.code, set(marks(after).values())) == (0, {"✓"})
+
+
+def test_a_wrong_secret_is_told_with_the_providers_code(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("canary-of-a-secret")
+    client = site.application["client_id"]
+    shown = cloudid(
+        *words(site, "cloud", "azure_roles"), "--client-id", client, "--client-secret", str(tmp_path / "secret")
+    )
+    assert (shown.code, "AADSTS7000215" in shown.out, "canary" in shown.out + shown.err) == (1, True, False)
+    assert set(marks(shown).values()) == {"?"}
+
+
+@pytest.mark.parametrize("features", [(), ("roles",), ("nothing of the kind",)])
+def test_features_are_named_so_that_one_is_meant(site: Site, cloudid: Shell, features: tuple[str, ...]) -> None:
+    shown = cloudid(*words(site, "cloud", *features))
+    assert (shown.code, "reconcile" in shown.err) == (2, True)
