@@ -78,6 +78,7 @@ COMMANDS: Final = (
         "command.commands",
         "copy_store",
     ),
+    Listed(OPERATE, "apply", "Make a service what a folder says", "cli.apply", "apply"),
     Listed(OPERATE, "audit", "Verify audit logs, offline", "audit.program", "audit"),
     Listed(OPERATE, "trace", "Show what a token did, out of audit logs", "cli.trace", "trace"),
     Listed(OPERATE, "revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke", "revoke"),
@@ -123,7 +124,8 @@ class Commands(click.Group):
     PROGRAM,
     cls=Commands,
     help="Turn machines' identities into service tokens, and lend credentials of the cloud.",
-    epilog="Exit codes: 0 done; 1 refused, failed or found something wrong; 2 not understood; 130 ended by Ctrl-C.",
+    epilog="Exit codes: 0 done; 1 refused, failed or found something wrong; 2 not understood; 3 other than a folder "
+    "says; 130 ended by Ctrl-C.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(VERSION, prog_name=PROGRAM, message="%(prog)s %(version)s")

@@ -13,10 +13,9 @@ from attrs import frozen
 
 from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 
-from ..client import Address, Service, ServiceRefused, Unreachable
+from ..client import MOUNTABLE, Address, Service, ServiceRefused, Unreachable
 from ..terminal import Exit, Output, table, with_output
 from .connection import service_of, told, with_address
-from .paths import MOUNTABLE
 
 NOT_HEALTHY: Final = 2
 WIDTH: Final = 11

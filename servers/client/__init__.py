@@ -7,6 +7,7 @@ from .agent import LOGIN, Agent, Kept
 from .commands import STOPS, NoSuchCommand, exit_code, run_command
 from .cures import CURES, Cure, cure_of
 from .identity import KINDS, RESOURCE, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
+from .paths import MOUNTABLE, fields_at, is_secret, route_at
 from .service import Address, Service, ServiceRefused
 from .tokens import VARIABLES, find_token, store_token
 from .web import Unreachable
@@ -15,6 +16,7 @@ __all__ = [
     "CURES",
     "KINDS",
     "LOGIN",
+    "MOUNTABLE",
     "RESOURCE",
     "STOPS",
     "VARIABLES",
@@ -32,9 +34,12 @@ __all__ = [
     "Unreachable",
     "cure_of",
     "exit_code",
+    "fields_at",
     "find_identity",
     "find_token",
     "identity_of_token",
+    "is_secret",
+    "route_at",
     "run_command",
     "store_token",
 ]

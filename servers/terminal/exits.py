@@ -12,6 +12,7 @@ class Exit(IntEnum):
     DONE = 0
     FAILED = 1
     UNUSABLE = 2
+    DIFFERENT = 3
     INTERRUPTED = INTERRUPTED
 
 
@@ -21,5 +22,6 @@ EXITS: Final = {
     "why; or a check, a test or a verification found something wrong, and its report says what.",
     Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read. Of "
     "`status`: the service is not healthy.",
+    Exit.DIFFERENT: "Of `apply --dry-run`: the service is not as the folder says.",
     Exit.INTERRUPTED: "Ctrl-C ended it.",
 }

@@ -1,0 +1,138 @@
+"""How a service differs from what a folder says. Fields that a file does not have count for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from attrs import frozen
+
+from cloudid_core.forms import Field
+from cloudid_core.messages import Operation
+
+from ..client import ServiceRefused, fields_at, is_secret
+from .files import AUDIT, CONFIG, MOUNTS, Declared, FolderRefused
+
+NEW: Final = "(new)"
+NOT_FOUND: Final = "_not_found"
+TYPE: Final = "type"
+TUNE: Final = "tune"
+
+
+class Asks(Protocol):
+    """Asks the service, as `client.Service` does."""
+
+    def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]: ...
+
+
+@frozen
+class Difference:
+    """A field whose value is another one."""
+
+    name: str
+    found: Any
+    wanted: Any
+
+
+@frozen
+class Change:
+    """A write that makes a thing what its file says."""
+
+    declared: Declared
+    is_new: bool
+    differences: tuple[Difference, ...]
+
+    def write(self, service: Asks) -> tuple[str, ...]:
+        """Make it so, and answer the service's warnings."""
+        path, body = self.declared.path, dict(self.declared.fields)
+        if not self.is_new:
+            path = f"{path}/{TUNE}" if self.declared.is_mount else path
+            body = {each.name: each.wanted for each in self.differences}
+        return tuple(service.ask("POST", path, body).get("warnings") or ())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """What changes, for a table or a program."""
+        for each in self.differences:
+            found = NEW if self.is_new else each.found
+            yield {"path": self.declared.path, "field": each.name, "is": found, "becomes": each.wanted}
+
+
+def changes(service: Asks, folder: Iterable[Declared]) -> list[Change]:
+    """The writes that are missing, in their order. Raises `FolderRefused` for what no write can bring about."""
+    return [change for declared in folder if (change := _change(service, declared)) is not None]
+
+
+def _change(service: Asks, declared: Declared) -> Change | None:
+    found = _found(service, declared)
+    wanted, known = _fields(declared)
+    different = tuple(
+        Difference(name, shown, value)
+        for name, value in wanted.items()
+        if not _is_same(known[name], value, shown := _shown(found or {}, known[name]))
+    )
+    is_new = not found or not any(found.values())
+    if not different and not is_new:
+        return None
+    is_fixed = declared.parent == AUDIT or (declared.is_mount and any(each.name == TYPE for each in different))
+    if is_fixed and not is_new:
+        raise FolderRefused(f"{declared.path}: what is there is another one, and cannot be changed: delete it first")
+    return Change(declared, is_new, different)
+
+
+def _fields(declared: Declared) -> tuple[dict[str, Any], dict[str, Field]]:
+    """The values that a file gives, and the table of their fields."""
+    wanted, known = dict(declared.fields), dict(fields_at(declared.path, Operation.WRITE))
+    tuned = wanted.pop(CONFIG, {}) if declared.is_mount else {}
+    tunable = fields_at(f"{declared.path}/{TUNE}", Operation.WRITE) if declared.is_mount else {}
+    if unknown := sorted([*(wanted.keys() - known), *(tuned.keys() - tunable)]):
+        raise FolderRefused(f"{declared.path}: there is no field {unknown[0]}")
+    if secret := sorted(name for name in wanted if is_secret(known[name])):
+        raise FolderRefused(f"{declared.path}: {secret[0]} is a secret, and files have none")
+    return wanted | tuned, {**known, **tunable}
+
+
+def _found(service: Asks, declared: Declared) -> dict[str, Any] | None:
+    """What is there, by the names of fields; `None` if nothing is."""
+    is_listed = declared.parent in (*MOUNTS, AUDIT)
+    try:
+        data = service.ask("GET", declared.parent if is_listed else declared.path).get("data") or {}
+    except ServiceRefused as refusal:
+        if refusal.status == 404 or any(code.endswith(NOT_FOUND) for code in refusal.codes):
+            return None
+        raise
+    if is_listed:
+        data = next((each for name, each in data.items() if name.lower() == f"{declared.name}/".lower()), None)
+        return data and {**data, **(data.get(CONFIG) or {})}
+    found: dict[str, Any] = data.get(declared.name, data)
+    return found
+
+
+def _shown(found: Mapping[str, Any], field: Field) -> Any:
+    """The value of a field, as a read shows it. What is empty may not be shown."""
+    return found.get(field.name, field.kind.show(field.default))
+
+
+def _is_same(field: Field, wanted: Any, found: Any) -> bool:
+    kind = field.kind
+    try:
+        values = [kind.show(kind.normal(kind.parse(each))) for each in (wanted, found)]
+    except ValueError:
+        return bool(wanted == found)  # the service says what is wrong
+    return _covers(*values)
+
+
+def _covers(wanted: Any, found: Any) -> bool:
+    """Whether two values are equal, but for what only the service knows of the objects in a list."""
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return all(map(_covers, wanted, found))
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(not value or _id(name, value) == _id(name, found.get(name)) for name, value in wanted.items())
+    return bool(wanted == found)
+
+
+def _id(name: str, value: object) -> str:
+    """A name, or an id, which may be given with the path before it."""
+    text = str(value).lower()
+    return text.rpartition("/")[2] if name.endswith("_id") else text

@@ -1,0 +1,115 @@
+"""`apply` on a server and a simulated cloud: what it shows, what it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from ..client_site import ROOT as ROOT_TOKEN
+from ..client_site import Site
+from .shell import Shell
+
+Fill = Callable[[Mapping[str, str]], str]
+
+
+@pytest.fixture
+def operator(cloudid: Shell) -> Shell:
+    cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
+    return cloudid
+
+
+@pytest.fixture
+def fill(tmp_path: Path) -> Fill:
+    """Puts files into a folder, and answers its name."""
+    folder = tmp_path / "service"
+
+    def put(files: Mapping[str, str]) -> str:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        return str(folder)
+
+    return put
+
+
+def a_service(site: Site, mount: str) -> dict[str, str]:
+    """One file of each kind; its mounts are called so."""
+    subscription = site.world["subscriptions"][0]
+    return {
+        f"sys/auth/{mount}.toml": 'type = "cloud"\ndescription = "machines"\n[config]\nmax_lease_ttl = "2h"\n',
+        f"sys/mounts/team/{mount}.toml": 'type = "azure"\n[config]\nmax_leases = 5\n',
+        f"auth/{mount}/config.toml": f'tenant_id = "{site.world["tenant"]}"\nresource = "https://x"\n',
+        f"auth/{mount}/role/web.toml": f'bound_subscription_ids = "{subscription}"\ntoken_ttl = "1h"\n',
+        f"sys/policies/acl/{mount}.hcl": 'path "cloud/creds/*" { capabilities = ["read"] }\n',
+        f"auth/token/roles/{mount}.toml": 'allowed_policies = ["default"]\n',
+        f"sys/quotas/rate-limit/{mount}.toml": f'rate = 100\npath = "auth/{mount}"\n',
+        f"sys/config/auditing/request-headers/x-{mount}.toml": "hmac = true\n",
+        "sys/quotas/config.toml": "enable_rate_limit_response_headers = true\n",
+    }
+
+
+def test_a_folder_is_applied_once(site: Site, operator: Shell, fill: Fill) -> None:
+    folder = fill(a_service(site, "once"))
+    shown = operator("apply", folder, "--dry-run")
+    assert (shown.code, shown.err) == (3, "")
+    assert {row["path"] for row in shown.json} == {name.rpartition(".")[0] for name in a_service(site, "once")}
+    assert "once/" not in site.ask("GET", "sys/auth")["data"], "only shown"
+
+    assert operator("apply", folder).code == 0
+    assert site.ask("GET", "auth/once/role/web")["data"]["token_ttl"] == 3600
+    assert site.ask("GET", "sys/auth")["data"]["once/"]["config"]["max_lease_ttl"] == 7200
+    again = operator("apply", folder, "--dry-run")
+    assert (again.code, again.json) == (0, [])
+
+
+def test_what_differs_is_shown_and_written_and_nothing_else(site: Site, operator: Shell, fill: Fill) -> None:
+    folder = fill(a_service(site, "drift"))
+    assert operator("apply", folder).code == 0
+    site.ask("POST", "auth/drift/role/web", {"token_ttl": 60, "token_max_ttl": 7200})
+    site.ask("POST", "sys/mounts/team/drift/tune", {"max_leases": 9})
+    expected = [
+        {"path": "sys/mounts/team/drift", "field": "max_leases", "is": 9, "becomes": 5},
+        {"path": "auth/drift/role/web", "field": "token_ttl", "is": 60, "becomes": "1h"},
+    ]
+    assert operator("apply", folder, "--dry-run").json == expected
+    assert operator("apply", folder).json == expected
+    role = site.ask("GET", "auth/drift/role/web")["data"]
+    assert (role["token_ttl"], role["token_max_ttl"]) == (3600, 7200), "a field without a line stays as it is"
+
+
+def test_grants_are_compared_as_the_provider_has_them(site: Site, operator: Shell, fill: Fill) -> None:
+    [grant] = site.ask("GET", "cloud/roles/reader")["data"]["azure_roles"]
+    by_name = f'azure_roles = [{{ role_name = "reader", scope = "{grant["scope"]}" }}]\n'
+    by_id = f'azure_roles = [{{ role_id = "{grant["role_id"].rpartition("/")[2]}", scope = "{grant["scope"]}" }}]\n'
+    for text in (by_name, by_id):
+        assert operator("apply", fill({"cloud/roles/reader.toml": text}), "--dry-run").code == 0
+    other = by_name.replace("reader", "Contributor")
+    assert operator("apply", fill({"cloud/roles/reader.toml": other}), "--dry-run").code == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("cloud/creds/reader.toml", "", "nothing is kept at cloud/creds/reader"),
+        ("cloud/reconcile.toml", "", "nothing is kept at cloud/reconcile"),
+        ("sys/mounts/auth/x.toml", "", "nothing is kept at sys/mounts/auth/x"),
+        ("cloud/roles/x.hcl", "", "nothing is kept at cloud/roles/x"),
+        ("cloud/roles/x.toml", "canary", "cloud/roles/x.toml is no TOML: at end of document"),
+        ("cloud/roles/x.toml", 'tttl = "canary"', "cloud/roles/x: there is no field tttl"),
+        ("sys/mounts/cloud.toml", "max_leases = 1", "sys/mounts/cloud: there is no field max_leases"),
+        ("cloud/config.toml", 'client_secret = "canary"', "cloud/config: client_secret is a secret"),
+        ("sys/auth/cloud.toml", 'type = "azure"', "what is there is another one"),
+    ],
+)
+def test_what_no_folder_can_have_is_refused_by_its_name(
+    operator: Shell, fill: Fill, name: str, text: str, said: str
+) -> None:
+    shown = operator("apply", fill({name: text}))
+    assert (shown.code, said in shown.err, "canary" in shown.err) == (1, True, False), shown.err
+
+
+def test_a_refusal_names_the_file(operator: Shell, fill: Fill) -> None:
+    shown = operator("apply", fill({"sys/quotas/rate-limit/x.toml": 'path = "nowhere"\n'}))
+    assert (shown.code, shown.err.splitlines()[0]) == (1, "sys/quotas/rate-limit/x is refused:")
