@@ -167,6 +167,7 @@ class Code(Enum):
     TOKEN_SCOPE_NOT_ALLOWED = 400, "the scope is not among the role's token_scopes"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
     ROOT_SECRETS_LEFT = 503, "too many earlier root secrets of this mount have not been removed yet"
+    ROOT_SECRET_MADE_HERE = 409, "the service made the present root secret itself, and only it has that one"
     ROOT_SECRET_SHARED = 409, "another mount uses the same root secret"
 
     @property

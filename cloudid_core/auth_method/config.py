@@ -39,7 +39,7 @@ from ..forms import (
 from ..messages import Answer
 from ..mounts import Mount
 from ..provider import Client, RetryPolicy
-from ..rotation import commit_config, read_warnings, root_password_expiration
+from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
 from ..routing import Call
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
 from ..values import LONGEST_DELAY
@@ -102,6 +102,11 @@ class Config(RootCredential):
         return tuple(name for name in NANOSECONDS_TO_ALIASES if getattr(self, name) > LONGEST_DELAY)
 
 
+@frozen(kw_only=True)
+class ConfigForm(Config, AppliedForm):
+    """A write of the configuration."""
+
+
 NANOSECONDS_TO_ALIASES: Final = ("retry_delay", "max_retry_delay")
 """Read back in nanoseconds where a mount was made under the other name of its type: its clients expect that."""
 
@@ -131,6 +136,7 @@ async def write_config(call: Call) -> Answer:
     found, expects = await call.context.records.find_for_writing(key, Config)
     stored = found.record if found else Config()
     given = _without_read_back(call.mount, stored, changes_given(call.given.values))
+    given = await with_applied(call, stored, given)
     config = with_default_token_ttl(evolve(stored, **given))
     root_credential.check(config, call.context.settings.environment)
     return await commit_config(call, Changes(expects, {key: config}), config)

@@ -11,7 +11,6 @@ from ..permissions import permissions_route
 from ..rotation import routes as rotation
 from ..routing import PROVIDER, Answers, Component, Route, RouteTable
 from . import config, explain, login, recheck, roles
-from .config import Config
 from .explain import ExplainForm
 from .form import LoginForm
 from .roles import Role
@@ -45,7 +44,7 @@ ROUTES: Final = RouteTable(
             path="config",
             operation=Operation.WRITE,
             program=config.write_config,
-            form=Config,
+            form=config.ConfigForm,
             exists=config.config_exists,
             doc="Configures the method.",
         ),
@@ -91,5 +90,5 @@ COMPONENT: Final = Component(
     token_terms=roles.token_terms,
     recheck=recheck.recheck,
     client=config.client,
-    config=Config,
+    config=config.Config,
 )

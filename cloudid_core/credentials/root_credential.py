@@ -130,6 +130,8 @@ class RootCredential:
         " file. Another than the configured one is refused.",
         shown_empty=False,
     )
+    applied_hash: str = ""
+    """Of the client secret that was applied last: the key of the hash, and the hash."""
 
     @cached_property
     def missing(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ Each step ends with one commit and can be done again. At every instant a secret 
 """
 
 from . import issuer_routes, routes
+from .applied import MADE_HERE, OTHER, SAME, AppliedForm, with_applied
 from .automation import follow_plan, keep_plans
 from .configure import commit_config, credential_risks, read_warnings, root_password_expiration, secret_risks
 from .identities import keep_identities, self_targets
@@ -29,7 +30,11 @@ from .signing_keys import begin_key, ensure_first, make_first, roll_over
 
 __all__ = [
     "HINT_LENGTH",
+    "MADE_HERE",
+    "OTHER",
+    "SAME",
     "STATE",
+    "AppliedForm",
     "Rotation",
     "begin_key",
     "commit_config",
@@ -53,4 +58,5 @@ __all__ = [
     "secret_risks",
     "self_targets",
     "state_of",
+    "with_applied",
 ]

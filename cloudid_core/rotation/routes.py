@@ -15,6 +15,7 @@ from ..messages import Answer, Operation
 from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client
 from ..store import Found, retry_on_conflict
 from ..values import Secret, rfc3339
+from .applied import MADE_HERE, OTHER, SAME, CompareForm, compare_secret
 from .configure import credential_warnings, refused_access
 from .identities import self_targets
 from .plan import find_plan
@@ -197,5 +198,15 @@ ROUTES: Final = (
         program=read_rotation,
         answers=Answers(data=MEMBERS),
         doc="Tells how the rotation stands.",
+    ),
+    Route(
+        path="config/applied",
+        operation=Operation.WRITE,
+        program=compare_secret,
+        answers=Answers(data=schemas.members(client_secret={**schemas.TEXT, "enum": [SAME, OTHER, MADE_HERE]})),
+        form=CompareForm,
+        requires_all=True,
+        doc="Tells whether a client secret is the one that was applied last, another one, or would replace one that the"
+        " service made. Changes nothing.",
     ),
 )

@@ -25,7 +25,7 @@ from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, schemas, sett
 from ..messages import Answer
 from ..mounts import Mount
 from ..provider import Client
-from ..rotation import commit_config, read_warnings, root_password_expiration
+from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
 from ..routing import Call
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
 from .ceiling import Ceiling, is_of_ceiling, resolved
@@ -54,7 +54,7 @@ class Config(RootCredential, Ceiling):
 
 
 @frozen(kw_only=True)
-class ConfigForm(Config):
+class ConfigForm(Config, AppliedForm):
     """A write of the configuration."""
 
     force: bool = setting(BOOLEAN, False, "Change tenant or environment although leases need the present ones.")
@@ -90,7 +90,8 @@ async def write_config(call: Call) -> Answer:
     key = keys.config(call.mount.id)
     given = {name: value for name, value in changes_given(call.given.values).items() if name != "force"}
     found, expects = await context.records.find_for_writing(key, Config)
-    config = with_default_token_ttl(evolve(found.record if found else Config(), **given))
+    stored = found.record if found else Config()
+    config = with_default_token_ttl(evolve(stored, **await with_applied(call, stored, given)))
     new = effective(config, environment)
     root_credential.check(config, environment)
     if config.has_names:

@@ -9,11 +9,18 @@ from attrs import frozen
 
 from cloudid_core.forms import Field
 from cloudid_core.messages import Operation
+from cloudid_core.rotation import MADE_HERE, OTHER, SAME
+from cloudid_core.values.secret import Secret
 
 from ..client import ServiceRefused, fields_at, is_secret
 from .files import AUDIT, CONFIG, MOUNTS, Declared, FolderRefused
+from .secrets import secret_of
 
 NEW: Final = "(new)"
+SECRET: Final = "(secret)"
+OTHERS: Final[Mapping[str, str]] = {OTHER: "(another)", MADE_HERE: "(made by the service)"}
+APPLIED: Final = "applied"
+REPLACE: Final = "replace_root_secret"
 NOT_FOUND: Final = "_not_found"
 TYPE: Final = "type"
 TUNE: Final = "tune"
@@ -34,6 +41,7 @@ class Difference:
     name: str
     found: Any
     wanted: Any
+    secret: Secret | None = None
 
 
 @frozen
@@ -44,34 +52,43 @@ class Change:
     is_new: bool
     differences: tuple[Difference, ...]
 
-    def write(self, service: Asks) -> tuple[str, ...]:
-        """Make it so, and answer the service's warnings."""
+    @property
+    def withholds(self) -> bool:
+        """Whether it has a secret in whose place the service has made one itself."""
+        return any(each.secret is not None and each.found == MADE_HERE for each in self.differences)
+
+    def write(self, service: Asks, *, replaces_root_secret: bool = False) -> tuple[str, ...]:
+        """Make it so, and answer the service's warnings. A secret that the service made stays unless it is replaced."""
         path, body = self.declared.path, dict(self.declared.fields)
         if not self.is_new:
             path = f"{path}/{TUNE}" if self.declared.is_mount else path
-            body = {each.name: each.wanted for each in self.differences}
-        return tuple(service.ask("POST", path, body).get("warnings") or ())
+            body = {each.name: each.wanted for each in self.differences if each.secret is None}
+        for each in self.differences:
+            if each.secret is not None and (replaces_root_secret or each.found != MADE_HERE):
+                body |= {each.name: each.secret.reveal(), APPLIED: True, REPLACE: replaces_root_secret}
+        return tuple(service.ask("POST", path, body).get("warnings") or ()) if body or self.is_new else ()
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """What changes, for a table or a program."""
         for each in self.differences:
-            found = NEW if self.is_new else each.found
+            found = NEW if self.is_new else OTHERS.get(each.found, each.found) if each.secret else each.found
             yield {"path": self.declared.path, "field": each.name, "is": found, "becomes": each.wanted}
 
 
-def changes(service: Asks, folder: Iterable[Declared]) -> list[Change]:
+def changes(service: Asks, folder: Iterable[Declared], variables: Mapping[str, str]) -> list[Change]:
     """The writes that are missing, in their order. Raises `FolderRefused` for what no write can bring about."""
-    return [change for declared in folder if (change := _change(service, declared)) is not None]
+    return [change for declared in folder if (change := _change(service, declared, variables)) is not None]
 
 
-def _change(service: Asks, declared: Declared) -> Change | None:
+def _change(service: Asks, declared: Declared, variables: Mapping[str, str]) -> Change | None:
     found = _found(service, declared)
     wanted, known = _fields(declared)
     different = tuple(
         Difference(name, shown, value)
         for name, value in wanted.items()
-        if not _is_same(known[name], value, shown := _shown(found or {}, known[name]))
+        if not is_secret(known[name]) and not _is_same(known[name], value, shown := _shown(found or {}, known[name]))
     )
+    different += tuple(_secrets(service, declared, [name for name in wanted if is_secret(known[name])], variables))
     is_new = not found or not any(found.values())
     if not different and not is_new:
         return None
@@ -88,9 +105,25 @@ def _fields(declared: Declared) -> tuple[dict[str, Any], dict[str, Field]]:
     tunable = fields_at(f"{declared.path}/{TUNE}", Operation.WRITE) if declared.is_mount else {}
     if unknown := sorted([*(wanted.keys() - known), *(tuned.keys() - tunable)]):
         raise FolderRefused(f"{declared.path}: there is no field {unknown[0]}")
-    if secret := sorted(name for name in wanted if is_secret(known[name])):
-        raise FolderRefused(f"{declared.path}: {secret[0]} is a secret, and files have none")
     return wanted | tuned, {**known, **tunable}
+
+
+def _secrets(
+    service: Asks, declared: Declared, names: Iterable[str], variables: Mapping[str, str]
+) -> Iterator[Difference]:
+    """The secrets that were not applied last, by what the service says of them: it alone can compare them."""
+    for name in names:
+        if declared.name != CONFIG:
+            raise FolderRefused(f"{declared.path}: {name} is a secret, and files have those of configurations only")
+        secret = secret_of(f"{declared.path}: {name}", declared.fields[name], declared.folder, variables)
+        try:
+            verdict = service.ask("POST", f"{declared.path}/{APPLIED}", {name: secret.reveal()})["data"][name]
+        except ServiceRefused as refusal:
+            if refusal.status != 404:
+                raise
+            verdict = OTHER  # there is no mount yet
+        if verdict != SAME:
+            yield Difference(name, verdict, SECRET, secret)
 
 
 def _found(service: Asks, declared: Declared) -> dict[str, Any] | None:

@@ -47,6 +47,7 @@ class Declared:
 
     path: str
     fields: Mapping[str, Any] = field(repr=False)
+    folder: Path
 
     @property
     def parent(self) -> str:
@@ -114,7 +115,7 @@ def _read(file: Path, folder: Path) -> Declared:
         raise FolderRefused(f"{shown} cannot be read ({type(error).__name__})") from None
     if len(content) > LONGEST:
         raise FolderRefused(f"{shown} is longer than {LONGEST} bytes")
-    return Declared(path, fields)
+    return Declared(path, fields, folder)
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:

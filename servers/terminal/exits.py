@@ -22,6 +22,7 @@ EXITS: Final = {
     "why; or a check, a test or a verification found something wrong, and its report says what.",
     Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read. Of "
     "`status`: the service is not healthy.",
-    Exit.DIFFERENT: "Of `apply --dry-run`: the service is not as the folder says.",
+    Exit.DIFFERENT: "Of `apply`: the service is not as the folder says, with `--dry-run` or since a secret was left "
+    "that the service made itself.",
     Exit.INTERRUPTED: "Ctrl-C ended it.",
 }

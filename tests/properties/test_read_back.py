@@ -51,16 +51,17 @@ TUNING: Final = {
     "force_no_cache": "accepted, as clients send it; there is no such cache",
 }
 DELAYS: Final = dict.fromkeys(("retry_delay", "max_retry_delay"), "in nanoseconds")
-FORCE: Final = {"force": "how to write, not what"}
+APPLIED: Final = dict.fromkeys(("applied", "replace_root_secret"), "how to write, not what")
+FORCE: Final = {"force": "how to write, not what", **APPLIED}
 CEILING: Final = dict.fromkeys(LISTS, "it would stop the roles of other rows; `test_ceiling` reads it back")
 LOGINS: Final = {"tenant_id": "tenant", "resource": "https://resource"}
 PLACES: Final = (
-    Place(path="auth/cloud/config", row="auth cloud config", least=LOGINS),
+    Place(path="auth/cloud/config", row="auth cloud config", least=LOGINS, unread=APPLIED),
     Place(
         path="auth/other/config",
         row="auth cloud config",
         least=LOGINS,
-        unread={"client_secret": "existing clients keep what they read in files", **DELAYS},
+        unread={"client_secret": "existing clients keep what they read in files", **APPLIED, **DELAYS},
     ),
     Place(path="auth/cloud/role/web", row="auth cloud role/:name", least={"bound_group_ids": ["g"]}),
     Place(path="auth/token/roles/web", row="auth token roles/:name"),

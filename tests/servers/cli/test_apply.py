@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from ..client_site import ROOT as ROOT_TOKEN
 from ..client_site import Site
+from ..deployment import Deployment
+from ..running import Running
 from .shell import Shell
 
 Fill = Callable[[Mapping[str, str]], str]
@@ -100,6 +103,8 @@ def test_grants_are_compared_as_the_provider_has_them(site: Site, operator: Shel
         ("cloud/roles/x.toml", 'tttl = "canary"', "cloud/roles/x: there is no field tttl"),
         ("sys/mounts/cloud.toml", "max_leases = 1", "sys/mounts/cloud: there is no field max_leases"),
         ("cloud/config.toml", 'client_secret = "canary"', "cloud/config: client_secret is a secret"),
+        ("cloud/config.toml", 'client_secret = { env = "NOT_SET" }', "set the environment variable NOT_SET"),
+        ("cloud/config.toml", 'client_secret = { file = "nowhere" }', "nowhere cannot be read (FileNotFoundError)"),
         ("sys/auth/cloud.toml", 'type = "azure"', "what is there is another one"),
     ],
 )
@@ -113,3 +118,68 @@ def test_what_no_folder_can_have_is_refused_by_its_name(
 def test_a_refusal_names_the_file(operator: Shell, fill: Fill) -> None:
     shown = operator("apply", fill({"sys/quotas/rate-limit/x.toml": 'path = "nowhere"\n'}))
     assert (shown.code, shown.err.splitlines()[0]) == (1, "sys/quotas/rate-limit/x is refused:")
+
+
+def test_a_secret_is_applied_once_and_never_shown(site: Site, operator: Shell, fill: Fill) -> None:
+    secret = site.application["client_secret"]
+    files = a_service(site, "secret")
+    files["auth/secret/config.toml"] += 'client_id = "app"\nclient_secret = { env = "APP" }\n'
+    folder = fill(files)
+    operator.set(APP=secret)
+    shown = operator("apply", folder)
+    assert (shown.code, secret in shown.out + shown.err) == (0, False)
+    assert {"path": "auth/secret/config", "field": "client_secret", "is": "(new)", "becomes": "(secret)"} in shown.json
+    assert site.ask("GET", "auth/secret/config")["data"]["client_secret"] == secret
+    assert operator("apply", folder, "--dry-run").code == 0
+
+    operator.set(APP="another")
+    [row] = operator("apply", folder, "--dry-run").json
+    assert (row["is"], row["becomes"]) == ("(another)", "(secret)")
+
+
+@pytest.mark.parametrize("name", ["trio_server", "aiohttp_server"])
+def test_a_rotated_secret_survives_a_restart_a_reload_and_the_folder(
+    name: str, site: Site, operator: Shell, fill: Fill, tmp_path: Path
+) -> None:
+    """Machines log in whatever the order; who wants the folder's secret back has to insist."""
+    place = tmp_path / "server"
+    place.mkdir()
+    deployment = Deployment.prepare(name, place, site.cloud.url, {})
+    application, subscription = site.application, site.world["subscriptions"][0]
+    location = site.world["machines"][0]["location"]
+    (tmp_path / "secret").write_text(f"{application['client_secret']}\n")
+    config = f'tenant_id = "{site.world["tenant"]}"\nclient_id = "{application["client_id"]}"\n'
+    source = f'client_secret = {{ file = "{tmp_path}/secret" }}\n'
+    folder = fill(
+        {
+            "auth/cloud/config.toml": f'{config}{source}resource = "https://management.azure.com/"\n',
+            "auth/cloud/role/all.toml": f'bound_subscription_ids = "{subscription}"\nbound_locations = "{location}"\n',
+        }
+    )
+    deployment.identify()
+
+    def log_in(server: Running) -> int:
+        with deployment.client(server, "") as client:
+            return client.post("auth/cloud/login", json=deployment.form).status_code
+
+    operator.set(VAULT_TOKEN=deployment.root)
+    with deployment.serving() as server:
+        operator.set(VAULT_ADDR=server.url)
+        assert operator("apply", folder).code == 0
+        with deployment.client(server) as client:
+            assert client.post("auth/cloud/rotate-root").status_code == 204
+        assert log_in(server) == 200
+    with deployment.serving() as server:
+        operator.set(VAULT_ADDR=server.url)
+        server.process.send_signal(signal.SIGHUP)
+        shown = operator("apply", folder)
+        assert (shown.code, shown.json) == (0, [])
+        assert log_in(server) == 200
+
+        (tmp_path / "secret").write_text("wrong")
+        shown = operator("apply", folder)
+        assert (shown.code, "--replace-root-secret insists" in shown.err) == (3, True)
+        assert log_in(server) == 200
+        assert operator("apply", folder, "--replace-root-secret").code == 0
+        with deployment.client(server) as client:
+            assert client.get("auth/cloud/config").json()["data"]["client_secret"] == "wrong"
