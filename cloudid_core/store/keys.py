@@ -21,6 +21,7 @@ UNSHOWN_ROOT_TOKEN: Final = "unshown-root-token"
 TOKENS: Final = "token/"
 POLICIES: Final = "policy/"
 NODES: Final = "node/"
+APPLIED: Final = "applied/"
 
 
 def node(node_id: str) -> str:
@@ -68,6 +69,11 @@ def children(parent_id: str) -> str:
 
 def policy(name: str) -> str:
     return f"{POLICIES}{name}"
+
+
+def applied(folder: str) -> str:
+    """What was made out of a folder of files."""
+    return f"{APPLIED}{folder}"
 
 
 def mount(mount_id: str) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from ..mounts import SYSTEM
 from ..routing import Component, RouteTable
 from . import (
+    applied,
     audit,
     audited_headers,
     capabilities,
@@ -42,6 +43,7 @@ ROUTES: Final = RouteTable(
         *audit.ROUTES,
         *audited_headers.ROUTES,
         *quotas.ROUTES,
+        *applied.ROUTES,
         *wrapping.ROUTES,
     )
 )

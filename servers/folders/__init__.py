@@ -1,6 +1,17 @@
 """A service as a folder of files: what a file says, how the service differs from it, and what makes it so."""
 
-from .change import Change, changes
-from .files import Declared, FolderRefused, read_folder
+from .change import Change, changes, remember, remembered, remove
+from .files import Declared, FolderRefused, below, no_longer_in, read_folder
 
-__all__ = ["Change", "Declared", "FolderRefused", "changes", "read_folder"]
+__all__ = [
+    "Change",
+    "Declared",
+    "FolderRefused",
+    "below",
+    "changes",
+    "no_longer_in",
+    "read_folder",
+    "remember",
+    "remembered",
+    "remove",
+]

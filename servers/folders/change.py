@@ -12,14 +12,14 @@ from cloudid_core.messages import Operation
 from cloudid_core.rotation import MADE_HERE, OTHER, SAME
 from cloudid_core.values.secret import Secret
 
-from ..client import ServiceRefused, fields_at, is_secret
-from .files import AUDIT, CONFIG, MOUNTS, Declared, FolderRefused
+from ..client import ServiceRefused, fields_at, is_secret, route_at
+from .files import APPLIED, AUDIT, CONFIG, MOUNTS, Declared, FolderRefused
 from .secrets import secret_of
 
 NEW: Final = "(new)"
 SECRET: Final = "(secret)"
 OTHERS: Final[Mapping[str, str]] = {OTHER: "(another)", MADE_HERE: "(made by the service)"}
-APPLIED: Final = "applied"
+WRITTEN_BY_FOLDER: Final = "applied"
 REPLACE: Final = "replace_root_secret"
 NOT_FOUND: Final = "_not_found"
 TYPE: Final = "type"
@@ -53,6 +53,11 @@ class Change:
     differences: tuple[Difference, ...]
 
     @property
+    def makes(self) -> bool:
+        """Whether it makes something that can be removed again."""
+        return self.is_new and route_at(self.declared.path, Operation.DELETE) is not None
+
+    @property
     def withholds(self) -> bool:
         """Whether it has a secret in whose place the service has made one itself."""
         return any(each.secret is not None and each.found == MADE_HERE for each in self.differences)
@@ -65,7 +70,7 @@ class Change:
             body = {each.name: each.wanted for each in self.differences if each.secret is None}
         for each in self.differences:
             if each.secret is not None and (replaces_root_secret or each.found != MADE_HERE):
-                body |= {each.name: each.secret.reveal(), APPLIED: True, REPLACE: replaces_root_secret}
+                body |= {each.name: each.secret.reveal(), WRITTEN_BY_FOLDER: True, REPLACE: replaces_root_secret}
         return tuple(service.ask("POST", path, body).get("warnings") or ()) if body or self.is_new else ()
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -78,6 +83,30 @@ class Change:
 def changes(service: Asks, folder: Iterable[Declared], variables: Mapping[str, str]) -> list[Change]:
     """The writes that are missing, in their order. Raises `FolderRefused` for what no write can bring about."""
     return [change for declared in folder if (change := _change(service, declared, variables)) is not None]
+
+
+def remembered(service: Asks, name: str) -> frozenset[str]:
+    """The paths of what a folder of this name has made."""
+    try:
+        return frozenset(service.ask("GET", f"{APPLIED}/{name}")["data"]["paths"])
+    except ServiceRefused as refusal:
+        if refusal.status != 404:
+            raise
+        return frozenset()
+
+
+def remember(service: Asks, name: str, made: Iterable[str]) -> None:
+    """Have the service know what a folder of this name has made."""
+    service.ask("POST", f"{APPLIED}/{name}", {"paths": sorted(made)})
+
+
+def remove(service: Asks, path: str) -> None:
+    """Remove what is at a path, if it is there."""
+    try:
+        service.ask("DELETE", path)
+    except ServiceRefused as refusal:
+        if refusal.status != 404:
+            raise
 
 
 def _change(service: Asks, declared: Declared, variables: Mapping[str, str]) -> Change | None:
@@ -117,7 +146,7 @@ def _secrets(
             raise FolderRefused(f"{declared.path}: {name} is a secret, and files have those of configurations only")
         secret = secret_of(f"{declared.path}: {name}", declared.fields[name], declared.folder, variables)
         try:
-            verdict = service.ask("POST", f"{declared.path}/{APPLIED}", {name: secret.reveal()})["data"][name]
+            verdict = service.ask("POST", f"{declared.path}/{WRITTEN_BY_FOLDER}", {name: secret.reveal()})["data"][name]
         except ServiceRefused as refusal:
             if refusal.status != 404:
                 raise

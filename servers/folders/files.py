@@ -7,7 +7,7 @@ a policy. Which paths can be kept so follows from the tables of routes.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,8 +29,10 @@ MOUNTS: Final = (f"{SYSTEM.path}/auth", f"{SYSTEM.path}/mounts")
 CONFIG: Final = "config"
 QUOTAS: Final = f"{SYSTEM.path}/quotas/{CONFIG}"
 """The one configuration that is always there."""
-OTHER_NAMES: Final = (f"{SYSTEM.path}/policy/", f"{SYSTEM.path}/mounts/{AUTH}/")
-"""Paths that are old names of others."""
+APPLIED: Final = f"{SYSTEM.path}/applied"
+"""Where the service remembers what a folder made."""
+NOT_KEPT: Final = (f"{SYSTEM.path}/policy/", f"{SYSTEM.path}/mounts/{AUTH}/", f"{APPLIED}/")
+"""Old names of others, and what is remembered of folders."""
 MOST: Final = 10_000
 """Files of a folder."""
 LONGEST: Final = 1 << 20
@@ -75,7 +77,7 @@ class Declared:
 
 def is_kept(path: str) -> bool:
     """Whether a path holds something that a write makes and a removal ends, or the one configuration of something."""
-    if path.startswith(OTHER_NAMES) or route_at(path, Operation.WRITE) is None:
+    if path.startswith(NOT_KEPT) or route_at(path, Operation.WRITE) is None:
         return False
     return route_at(path, Operation.DELETE) is not None or path == QUOTAS
 
@@ -97,6 +99,24 @@ def read_folder(folder: Path) -> tuple[Declared, ...]:
             raise FolderRefused(f"{file.relative_to(folder)} is there twice: paths are compared without case")
         found[declared.path.lower()] = declared
     return tuple(sorted(found.values(), key=lambda declared: declared.rank))
+
+
+def no_longer_in(folder: Iterable[Declared], made: Iterable[str], *, with_mounts: bool) -> list[str]:
+    """What was made out of a folder and is not in it any more, in the order in which it can be removed.
+
+    What is below a mount goes with it; without `with_mounts`, mounts stay.
+    """
+    there = {declared.path.lower() for declared in folder}
+    gone = [Declared(path, {}, Path()) for path in made if path.lower() not in there]
+    mounts = [each for each in gone if each.is_mount and with_mounts]
+    ended = tuple(below(each.path) for each in mounts)
+    others = [each for each in gone if not each.is_mount and not each.path.startswith(ended)]
+    return [each.path for each in sorted((*mounts, *others), key=lambda each: each.rank, reverse=True)]
+
+
+def below(path: str) -> str:
+    """What paths below a mount begin with. Nothing is below anything else."""
+    return f"{path.removeprefix(f'{SYSTEM.path}/').removeprefix('mounts/')}/"
 
 
 def _read(file: Path, folder: Path) -> Declared:

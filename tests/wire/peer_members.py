@@ -224,6 +224,7 @@ ANSWERS: Final = (
 
 OURS: Final = {
     "secret system read remount/status/:id": "a move is done when the answer to it comes",
+    "secret system read applied/:name": "the existing services have no such path",
     "secret system read metrics": "a host shows them: tests/servers/metrics compares the members",
     "secret system read internal/recent-logins": "the existing services have no such path",
     "secret system read retiring/:accessor": "the existing services have no such path",

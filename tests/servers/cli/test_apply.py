@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ..client_site import POLICY, Site
 from ..client_site import ROOT as ROOT_TOKEN
-from ..client_site import Site
 from ..deployment import Deployment
 from ..running import Running
 from .shell import Shell
@@ -183,3 +183,29 @@ def test_a_rotated_secret_survives_a_restart_a_reload_and_the_folder(
         assert operator("apply", folder, "--replace-root-secret").code == 0
         with deployment.client(server) as client:
             assert client.get("auth/cloud/config").json()["data"]["client_secret"] == "wrong"
+
+
+def test_only_what_the_folder_made_is_removed(site: Site, operator: Shell, fill: Fill) -> None:
+    """Roles with --prune, mounts only with --prune-mounts; what was there before stays."""
+    site.ask("POST", "sys/policies/acl/before", {"policy": 'path "x" { capabilities = ["read"] }'})
+    files = a_service(site, "prune") | {"sys/policies/acl/before.hcl": POLICY}
+    folder = fill(files)
+    assert operator("apply", folder, "--name", "shop").code == 0
+    for name in files:
+        (Path(folder) / name).unlink()
+
+    shown = operator("apply", folder, "--name", "shop", "--dry-run", "--prune")
+    removed = [row["path"] for row in shown.json]
+    assert (shown.code, removed[0]) == (3, "auth/token/roles/prune")
+    assert not {"sys/auth/prune", "sys/policies/acl/before"} & {*removed}
+    assert operator("apply", folder, "--name", "another", "--prune").json == []
+    told = operator("apply", folder, "--name", "shop")
+    assert (told.code, "--prune removes them" in told.err) == (0, True)
+
+    assert operator("apply", folder, "--name", "shop", "--prune").code == 0
+    assert operator("apply", folder, "--name", "shop", "--prune").json == []
+    assert site.ask("GET", "sys/policies/acl/before")["data"]["policy"] == POLICY
+    assert "prune/" in site.ask("GET", "sys/auth")["data"]
+    assert operator("apply", folder, "--name", "shop", "--prune-mounts").code == 0
+    assert "prune/" not in site.ask("GET", "sys/auth")["data"]
+    assert site.ask("GET", "sys/applied/shop")["data"]["paths"] == []
