@@ -1,6 +1,7 @@
 """Policies: documents that grant the holder of a token access to paths, and the decision over several of them."""
 
 from .builtin import (
+    BUILT_IN,
     DEFAULT,
     RESPONSE_WRAPPING,
     ROOT,
@@ -15,6 +16,7 @@ from .matching import Acl
 from .store import load_acl, load_policy
 
 __all__ = [
+    "BUILT_IN",
     "DEFAULT",
     "DENY",
     "RESPONSE_WRAPPING",

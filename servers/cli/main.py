@@ -79,6 +79,7 @@ COMMANDS: Final = (
         "copy_store",
     ),
     Listed(OPERATE, "apply", "Make a service what a folder says", "cli.apply", "apply"),
+    Listed(OPERATE, "export", "Write a running service into a folder for apply", "cli.export", "export"),
     Listed(OPERATE, "audit", "Verify audit logs, offline", "audit.program", "audit"),
     Listed(OPERATE, "trace", "Show what a token did, out of audit logs", "cli.trace", "trace"),
     Listed(OPERATE, "revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke", "revoke"),

@@ -1,0 +1,229 @@
+"""A running service as a folder: this one, or an existing one whose mounts are to be answered here.
+
+What is read, and what of it can be written here, follows from the tables of routes and fields. Whatever cannot be is
+told, and never guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, field
+
+from cloudid_core.catalog import CATALOG
+from cloudid_core.errors import Refused
+from cloudid_core.forms import NOT_OFFERED, Field
+from cloudid_core.messages import Operation
+from cloudid_core.mounts import BUILT_IN, TYPE_ALIASES
+from cloudid_core.policies import BUILT_IN as BUILT_IN_POLICIES
+from cloudid_core.policies import UNCHANGEABLE
+from cloudid_core.policies import parse as parse_policy
+from cloudid_core.provider import Source
+
+from ..client import MOUNTABLE, ServiceRefused, fields_at, is_secret, route_at
+from .change import NOT_FOUND, TUNE, Asks
+from .files import AUDIT, CONFIG, HCL, MOUNTS, POLICIES, POLICY, TOML, FolderRefused, is_kept
+from .secrets import ENV
+
+ELSEWHERE: Final = frozenset({"token", "system", "identity", "cubbyhole", "cloud-issuer"})
+"""Types of mounts that every service has by itself."""
+_NAME: Final = re.compile(r"(?!\.)[\w.@:+ -]+(?:/(?!\.)[\w.@:+ -]+)*")
+"""What can be the path of a file: a server that is not ours chose it."""
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@define
+class Exported:
+    """The files by their paths below the folder, and what is told besides: rows of `path`, `field` and `why`."""
+
+    files: dict[str, Mapping[str, Any]] = field(factory=dict, repr=False)
+    told: list[dict[str, str]] = field(factory=list)
+
+    def tell(self, path: str, name: str, why: str) -> None:
+        self.told.append({"path": path, "field": name, "why": why})
+
+
+def export(service: Asks) -> Exported:
+    """Everything that a folder can have, as the service has it."""
+    out = Exported()
+    for parent, kind in zip(MOUNTS, MOUNTABLE, strict=True):
+        for key, about in _data(service, parent, out).items():
+            path, type_name = f"{parent}/{key.rstrip('/')}", str(about.get("type"))
+            known = CATALOG.is_mountable(kind, TYPE_ALIASES.get(type_name, type_name))
+            if known and _is_name(path, out):
+                _export_mount(service, path, about, out)
+                for pattern in _patterns(MOUNTABLE[kind].routes.routes):
+                    _export_all(service, _root(path), pattern, out)
+            elif not known and type_name not in ELSEWHERE and not type_name.startswith("ns_"):
+                out.tell(path, "type", f"{type_name} cannot be mounted here")
+    for mount in BUILT_IN:
+        for pattern in _patterns(CATALOG.of(mount).routes.routes):
+            if f"{mount.path}/{pattern}".rpartition("/")[0] not in MOUNTS:
+                _export_all(service, mount.path, pattern, out)
+    return out
+
+
+def write_files(folder: Path, out: Exported) -> None:
+    """Write the files into an empty folder, or one that is not there yet. Raises `FolderRefused`."""
+    if folder.exists() and any(folder.iterdir()):
+        raise FolderRefused(f"{folder} is not empty")
+    for path, fields in out.files.items():
+        is_policy = path.startswith(f"{POLICIES}/")
+        file = folder / f"{path}{HCL if is_policy else TOML}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lines = (f"{_key(name)} = {_toml(value)}\n" for name, value in fields.items())
+        file.write_text(fields[POLICY] if is_policy else "".join(lines), encoding="utf-8")
+
+
+def _patterns(routes: Any) -> Iterator[str]:
+    """The paths below a mount at which something is kept that can be listed or read."""
+    return iter(dict.fromkeys(route.path for route in routes if route.operation is Operation.WRITE))
+
+
+def _root(path: str) -> str:
+    """Where a mount answers, by the path at which it is made."""
+    return path.removeprefix("sys/").removeprefix("mounts/")
+
+
+def _export_mount(service: Asks, path: str, about: Mapping[str, Any], out: Exported) -> None:
+    fields = _fields(path, {name: about.get(name) for name in ("type", "description", "options")}, out)
+    if tuned := _fields(f"{path}/{TUNE}", about.get(CONFIG) or {}, out, shown_as=path):
+        fields[CONFIG] = tuned
+    out.files[path] = fields
+
+
+def _export_all(service: Asks, root: str, pattern: str, out: Exported) -> None:
+    """What is kept at a pattern of paths: one thing, or all that a list names."""
+    parent, _, last = f"{root}/{pattern}".rpartition("/")
+    if not last.startswith((":", "*")):
+        if is_kept(f"{parent}/{last}"):
+            _export_one(service, f"{parent}/{last}", _data(service, f"{parent}/{last}", out), out)
+        return
+    if not is_kept(f"{parent}/x"):
+        return
+    if route_at(parent, Operation.LIST) is not None:
+        for key in _data(service, parent, out, is_list=True).get("keys") or ():
+            if _is_name(path := f"{parent}/{key}", out) and path not in _BUILT_IN_POLICIES:
+                data = _data(service, path, out)
+                _export_one(service, path, data, out)
+    elif route_at(parent, Operation.READ) is not None:
+        data = _data(service, parent, out)
+        for key, about in (data.get("headers", data) if parent != AUDIT else data).items():
+            if _is_name(path := f"{parent}/{key.rstrip('/')}", out):
+                _export_one(service, path, about, out)
+
+
+_BUILT_IN_POLICIES: Final = frozenset(f"{POLICIES}/{name}" for name in UNCHANGEABLE)
+
+
+def _export_one(service: Asks, path: str, data: Mapping[str, Any], out: Exported) -> None:
+    if path.startswith(f"{POLICIES}/"):
+        _export_policy(path, str(data.get(POLICY) or ""), out)
+        return
+    if not any(data.values()):
+        return
+    fields = _fields(path, data, out)
+    if path.rpartition("/")[2] == CONFIG and _has_secret(service, path, data, out):
+        variable = re.sub(r"\W", "_", path.removesuffix(f"/{CONFIG}")).upper() + "_CLIENT_SECRET"
+        fields["client_secret"] = {ENV: variable}
+        out.tell(path, "client_secret", f"is not exported: set {variable}, or name a file")
+    out.files[path] = fields
+
+
+def _export_policy(path: str, text: str, out: Exported) -> None:
+    name = path.removeprefix(f"{POLICIES}/")
+    if name in BUILT_IN_POLICIES and BUILT_IN_POLICIES[name].text == text:
+        return
+    try:
+        parse_policy(name, text)
+    except Refused as refusal:
+        out.tell(path, POLICY, str(refusal))
+        return
+    out.files[path] = {POLICY: text}
+
+
+def _has_secret(service: Asks, path: str, data: Mapping[str, Any], out: Exported) -> bool:
+    """Whether a mount proves itself with a client secret; existing services do not say, but for what else they have."""
+    if not data.get("client_id") or data.get("identity_token_audience"):
+        return False
+    try:
+        source = service.ask("GET", f"{path.removesuffix(CONFIG)}rotation").get("data") or {}
+    except ServiceRefused:
+        return True
+    return source.get("credential_source") in (Source.CLIENT_SECRET.value, None)
+
+
+def _fields(path: str, data: Mapping[str, Any], out: Exported, shown_as: str = "") -> dict[str, Any]:
+    """The fields of a write that make what was read. What has its default is left out."""
+    known, fields = fields_at(path, Operation.WRITE), {}
+    for name, value in data.items():
+        one = known.get(name)
+        if value in (None, "", [], {}, False) or value == 0 or (one is not None and is_secret(one)):
+            continue
+        if one is None:
+            if name not in _shown_at(path):
+                out.tell(shown_as or path, name, NOT_OFFERED.get(name, "there is no such field here"))
+        elif one.name == name or one.name not in data:
+            try:
+                shown = _written(one, value)
+            except ValueError as error:
+                out.tell(shown_as or path, name, str(error))
+                continue
+            if shown != one.kind.show(one.default):
+                fields[one.name] = shown
+    if fields.get("persist_app"):
+        fields.pop("application_object_id", None)  # the service's own, made for the role
+    return fields
+
+
+def _written(one: Field, value: Any) -> Any:
+    """A value as a write takes it, also that of a client which computes with fractions. Raises `ValueError`."""
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    shown = one.kind.show(one.kind.parse(whole))
+    if isinstance(shown, list):
+        return [{k: v for k, v in each.items() if v} if isinstance(each, dict) else each for each in shown]
+    return dict(shown) if isinstance(shown, Mapping) else shown
+
+
+def _shown_at(path: str) -> frozenset[str]:
+    """The members that our own reads have there, so that nothing is lost when they are not written."""
+    route = route_at(path, Operation.READ)
+    schema = route.answers.data if route is not None else None
+    return frozenset((schema or {}).get("properties", ())) | {"path", "request_id"}
+
+
+def _data(service: Asks, path: str, out: Exported, *, is_list: bool = False) -> dict[str, Any]:
+    """What is at a path; nothing where nothing is, or where the token may not look, which is told."""
+    try:
+        found = service.ask("GET", path, query={"list": "true"} if is_list else None)
+    except ServiceRefused as refusal:
+        if refusal.status == 403:
+            out.tell(path, "", "the token may not read it")
+        elif refusal.status != 404 and not any(code.endswith(NOT_FOUND) for code in refusal.codes):
+            raise
+        return {}
+    data: dict[str, Any] = found.get("data") or {}
+    return data
+
+
+def _is_name(path: str, out: Exported) -> bool:
+    if _NAME.fullmatch(path):
+        return True
+    out.tell(path, "", "this name cannot be that of a file")
+    return False
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(name)} = {_toml(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _toml(name)
