@@ -43,8 +43,9 @@ def write_configuration(installation: RecordedInstallation, secret: str) -> None
     other = world["applications"][1]
     roles = msgspec.json.encode(grants(installation)).decode()
     ours = {"directory_roles": [{"role_name": "Directory Readers"}], "app_roles": app_roles(installation, 0)}
+    apis = app_roles(installation, 0, 1)
     groups = msgspec.json.encode([{"object_id": world["groups"][0]["id"]}]).decode()
-    ceiling = {**EVERYTHING, "allowed_directory_roles": ["Directory Readers"], "allowed_app_roles": ours["app_roles"]}
+    ceiling = {**EVERYTHING, "allowed_directory_roles": ["Directory Readers"], "allowed_app_roles": apis}
     installation.ask("POST", "cloud/config", {**engine_config(installation), **ceiling, "client_secret": secret})
     installation.ask("POST", "cloud/roles/fresh", {"azure_roles": roles, "azure_groups": groups, **ours, "ttl": "1h"})
     installation.ask("POST", "cloud/roles/existing", {"application_object_id": other["object_id"], "ttl": "1h"})
@@ -338,13 +339,15 @@ def roll_over(installation: RecordedInstallation) -> None:
 
 
 def kept_role(installation: RecordedInstallation, subscriptions: tuple[int, ...], name: str = "kept") -> None:
-    """Write a persisted role that reads some of the subscriptions, and is in a group if it reads the second."""
+    """Write a persisted role that reads some of the subscriptions, and has other memberships if it reads the second."""
     world = installation.scene
     scopes = [f"/subscriptions/{world['subscriptions'][number]}" for number in subscriptions]
     groups = [{"object_id": world["groups"][0]["id"]}] if 1 in subscriptions else []
     role = {
         "azure_roles": [{"role_name": "Reader", "scope": scope} for scope in scopes],
         "azure_groups": groups,
+        "directory_roles": [{"role_name": "Directory Readers"}] if 0 in subscriptions else [],
+        "app_roles": app_roles(installation, *subscriptions),
         "persist_app": True,
         "ttl": "1h",
     }
