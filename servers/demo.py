@@ -181,6 +181,26 @@ def log_in(typist: Typist) -> None:
     typist.type("why", "--role", MACHINE, machine=STRANGER, token=story.started.root_token, code=1)
 
 
+def climb(story: Storyteller) -> None:
+    """An operator sets a ceiling, and a team that writes roles tries to climb over it."""
+    root = story.started.root_token
+    scope = f"/subscriptions/{story.cloud('GET', '/simulator/world')['subscriptions'][0]}"
+    headers, service = {"X-Service-Token": root}, f"{story.started.url}/v1"
+    policy = 'path "cloud/roles/team-*" { capabilities = ["create", "update"] }'
+    _json(story.client.post(f"{service}/sys/policies/acl/team", headers=headers, json={"policy": policy}))
+    created = _json(story.client.post(f"{service}/auth/token/create", headers=headers, json={"policies": ["team"]}))
+    team = created["auth"]["client_token"]
+
+    story.tell("The operator sets a ceiling: roles hand out Reader in one subscription, whoever writes them.")
+    ceiling = {"allowed_scopes": [scope], "allowed_role_definitions": ["Reader"]}
+    story.ask("POST", "cloud/config", token=root, body=ceiling)
+
+    story.tell("A team writes a role below it, and is refused when it tries to climb over it: it wants Owner.")
+    for name, refused in (("Reader", 0), ("Owner", 403)):
+        role = {"azure_roles": [{"role_name": name, "scope": scope}]}
+        story.ask("POST", f"cloud/roles/team-{name.lower()}", token=team, body=role, refused=refused)
+
+
 def borrow_credentials(typist: Typist) -> None:
     """Credentials of a fresh service principal, left to expire, and lent to one command; then a new root secret."""
     story, root = typist.story, typist.story.started.root_token
@@ -285,6 +305,7 @@ def demo(name: str) -> None:
             )
             typist = Typist(story, Path(home))
             log_in(typist)
+            climb(story)
             borrow_credentials(typist)
             rotate_by_itself(story)
             without_secret(typist)

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.one_server
 STEPS: Final = (
     "$ cloudid login --role web",
     "$ cloudid why --role web",
+    "/v1/cloud/roles/team-reader -> 204",
+    "/v1/cloud/roles/team-owner -> 403",
     "$ cloudid creds reader",
     "objects at the provider: 0",
     "/v1/cloud/rotate-root -> 409",
