@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import audit, boot_storm, figures, plot, scale, servers
+from benchmarks import audit, boot_storm, bytecodes, figures, plot, scale, servers
 from benchmarks.figures import Figure
 from benchmarks.load import Load, Outcome, run_for, run_once
 from benchmarks.report import environment
@@ -81,6 +81,11 @@ def test_the_table_of_login_verification_has_a_line_for_each_contender() -> None
     done = run("login_verification", "--tokens", "16", "--rounds", "1")
     starts = [line.split()[0] for line in done.stdout.splitlines() if line]
     assert [start for start in starts if start in CONTENDERS] == CONTENDERS
+
+
+@pytest.mark.skipif(sys.version_info[:2] != bytecodes.VERSION, reason="other versions of Python have other bytecodes")
+def test_a_login_takes_no_more_bytecodes_than_it_may() -> None:
+    assert 0 < bytecodes.count().total() <= bytecodes.BOUND
 
 
 def test_servers_prints_rows_ratios_and_environment() -> None:

@@ -60,21 +60,23 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
     @property
     def metadata(self) -> Mapping[str, str]:
         """The facts that the token's signature or the provider proves; nothing that only the form says."""
-        named, machine = self.claims.machine, self.machine
-        verified = {"jwt_type": self.claims.token_type}
-        if self.claims.app_id:
-            verified["app_id"] = self.claims.app_id
-        if _IDENTITIES in fold(self.claims.identity):
-            verified["identity_id"] = self.claims.identity
+        claims, machine = self.claims, self.machine
+        named = claims.machine
+        verified = {"jwt_type": claims.token_type}
+        if claims.app_id:
+            verified["app_id"] = claims.app_id
+        if _IDENTITIES in fold(claims.identity):
+            verified["identity_id"] = claims.identity
         if named is not None:
-            verified |= named.collection.metadata
-            if named.collection.is_virtual_machine:
+            collection = named.collection
+            verified |= collection.metadata
+            if collection.is_virtual_machine:
                 verified["vm_name"] = named.written_name
-            elif named.collection.is_scale_set:
+            elif collection.is_scale_set:
                 verified["vmss_name"] = named.written_name
             else:
                 verified["resource_id"] = named.written
-            if machine is not None and machine.scale_set and not named.collection.is_scale_set:
+            if machine is not None and machine.scale_set and not collection.is_scale_set:
                 verified["vmss_name"] = machine.scale_set
             if machine is not None and machine.location:
                 verified["location"] = machine.location

@@ -90,18 +90,19 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
 async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     """A login on a snapshot; `Conflict` when the snapshot is out of date."""
     claims, key_set = await verified_claims(call, form, snapshot)
-    call.proven.principal_id = claims.principal_id
+    settings, proven = call.context.settings, call.proven
+    proven.principal_id = claims.principal_id
     if claims.machine is not None:
-        call.proven.resource_id = claims.machine.written
+        proven.resource_id = claims.machine.written
     facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
-    machine_check = call.context.settings.machine_check
+    machine_check = settings.machine_check
     try:
         if not network.contains(role.token_bound_cidrs, call.remote_address):
             raise Refused(Code.SOURCE_ADDRESS_REFUSED)
         check_claims(
             claims,
             now=call.now,
-            leeway=call.context.settings.leeway,
+            leeway=settings.leeway,
             audience=snapshot.config.resource,
             issuers=key_set.issuers,
             tenant_id=key_set.tenant_id,

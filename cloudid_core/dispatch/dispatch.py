@@ -114,11 +114,13 @@ async def respond_by(
     try:
         found = found or destination_of(request, catalog, table, context.caches.destinations)
     except Refused:
-        count_request(context, quotas, quotas.rate_limit_of(countable_path(request.target)), exchange)
+        if limit := quotas.rate_limit_of(countable_path(request.target)):
+            count_request(context, quotas, limit, exchange)
         raise
     mount, route = found.mount, found.route
     exchange.leads_to(found.target, mount, route)
-    count_request(context, quotas, quotas.rate_limit_of(found.target.path), exchange)
+    if limit := quotas.rate_limit_of(found.target.path):
+        count_request(context, quotas, limit, exchange)
     head = parse_head(request, found.target, context.settings)
     if request.body_is_cut or len(request.body) > UNASKED:
         await check_body(context, mounts, route, request, now)
@@ -156,9 +158,9 @@ async def respond_by(
     return await execute(call, route, parsed, quotas, exchange)
 
 
-def count_request(context: Context, quotas: Quotas, limit: RateLimit | None, exchange: Exchange) -> None:
+def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: Exchange) -> None:
     """Count a request against a quota, once; `RATE_LIMIT_EXCEEDED` when its source has made too many."""
-    if limit is None or limit in exchange.counted_by:
+    if limit in exchange.counted_by:
         return
     taken = take_request(context, limit, exchange.request.remote_address, exchange.time)
     if quotas.config.enable_rate_limit_response_headers:
@@ -202,8 +204,8 @@ async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quota
     if not (route.public or route.any_token):
         capability = await needed_capability(route, call) if route.exists else parsed.target.capability
         authorise(call.caller, parsed, capability, route.form)
-    if exchange.role:
-        count_request(call.context, quotas, quotas.rate_limit_of(parsed.target.path, exchange.role), exchange)
+    if exchange.role and (limit := quotas.rate_limit_of(parsed.target.path, exchange.role)):
+        count_request(call.context, quotas, limit, exchange)
     if parsed.body or route.requires_all:
         call = replace(call, given=read_form(route, parsed.body))
     wrapping: Issue | None = None

@@ -116,22 +116,23 @@ class Exchange(msgspec.Struct, kw_only=True):
     def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
         """The event of the answer."""
         mount, token = self.mount, self.caller.token if self.caller is not None else None
+        target, auth, proven = self.target, self.unwrapped.auth, self.proven
         return RequestAnswered(
             request_id=self.request_id,
             time=self.time,
             status=response.status,
-            operation=self.operation,
-            path=self.path,
+            operation=target.capability if target is not None else "",
+            path=target.shown_path if target is not None else "",
             mount=mount.path if mount is not None else "",
             mount_accessor=mount.accessor if mount is not None else "",
             role=self.role,
             remote_address=self.request.remote_address,
-            principal_id=self.proven.principal_id,
-            resource_id=self.proven.resource_id,
+            principal_id=proven.principal_id,
+            resource_id=proven.resource_id,
             token_id=token.id if token is not None else "",
             display_name=token.display_name if token is not None else "",
             codes=response.codes,
-            accessor=self.unwrapped.auth.accessor if self.unwrapped.auth is not None else "",
+            accessor=auth.accessor if auth is not None else "",
             lease_id=self.unwrapped.lease_id,
             problem=Problem.of(response.failure) if response.failure else None,
             audit=audit,
@@ -147,6 +148,6 @@ def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) 
     if named is None or named == "":  # most requests name none, and an exception costs more than all of this
         return ""
     try:
-        return name(text(named))
+        return name(named if type(named) is str else text(named))
     except ValueError:
         return ""

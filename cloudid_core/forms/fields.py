@@ -242,6 +242,10 @@ class Field:
     """A field that goes without this one: while it is set, the fallback variable of this one is ignored."""
     shown_empty: bool = True
     """Otherwise reads leave it out while it is empty: clients compare the members with those that they wrote."""
+    is_plain_text: bool = attrs.field(
+        init=False, default=attrs.Factory(lambda self: self.kind is TEXT and not self.old_name, takes_self=True)
+    )
+    """A text is taken as it is. So are all fields of a login."""
 
 
 def setting(
@@ -358,6 +362,9 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
         if field is None:
             ignored.append(spelling)
             continue
+        if field.is_plain_text and type(raw) is str:
+            values[spelling] = raw
+            continue
         name, kind = field.name, field.kind
         if kind.is_absent(raw) or (spelling != name and name in body):
             continue
@@ -415,8 +422,8 @@ def without_names(warning: str) -> str:
 
 def require(form: type, given: ParsedFields) -> None:
     """Refuse unless every required field was supplied and is not empty."""
-    missing = [name for name in _required(form) if not given.values.get(name)]
-    if missing:
+    if not all(map(given.values.get, _required(form))):
+        missing = [name for name in _required(form) if not given.values.get(name)]
         raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
 
 

@@ -27,8 +27,8 @@ WRAP_HEADERS: Final = ("x-service-wrap-ttl", "x-vault-wrap-ttl")
 UNAUDITED_HEADERS: Final = frozenset({*TOKEN_HEADERS, "authorization", "proxy-authorization", "cookie", *WRAP_HEADERS})
 """Headers that never go on record: they may hold a token, or entries tell what they say."""
 
-_ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, NAMESPACE_HEADER})
-"""Headers that say something to `parse_head`, beside the deadline."""
+_ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, NAMESPACE_HEADER, DEADLINE_HEADER})
+"""Headers that say something to `parse_head`."""
 
 FORM: Final = "application/x-www-form-urlencoded"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -107,9 +107,10 @@ def parse_head(request: Request, target: Target, settings: Settings) -> Head:
     """What the headers of a request with this target say; `Refused` when they, or the path, ask for what cannot be."""
     if target.ends_in_slash and target.operation is Operation.WRITE:
         raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
-    headers, seconds = request.headers, deadline_seconds(request.headers, settings.request_deadline)
+    headers = request.headers
     if _ADDRESSED.isdisjoint(headers):  # a login, mostly: to look once is quicker than to look for each
-        return Head(seconds=seconds)
+        return Head(seconds=settings.request_deadline)
+    seconds = deadline_seconds(headers, settings.request_deadline)
     _check_namespace(headers)
     return Head(token=token_in(headers), wrap_ttl=wrap_ttl_in(headers, settings.max_lease_ttl), seconds=seconds)
 
@@ -240,6 +241,8 @@ def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
 
 def patience(headers: Mapping[str, str], most: float) -> float:
     """As `deadline_seconds`, but for whoever waits: a header that will be refused counts as none."""
+    if DEADLINE_HEADER not in headers:
+        return most
     try:
         return deadline_seconds(headers, most)
     except Refused:

@@ -46,11 +46,11 @@ class Bodies(Generic[C]):
 
         Refuses the connection itself if no other one makes room for it.
         """
-        source = self._sources.get(connection.source)
         if size < UNCOUNTED:
-            if source is not None and connection in source.sizes:
+            if self._held:
                 self.remove(connection)
             return
+        source = self._sources.get(connection.source)
         if source is None:
             source = self._sources[connection.source] = _Source()
         growth = size - source.sizes.get(connection, 0)

@@ -145,15 +145,16 @@ class Connection:
         except Refused as refusal:
             await self._refuse(refusal)
             return False
-        exchange = self._asked = self._shared.app.begin(head, body, self._peer)
+        app = self._shared.app
+        exchange = self._asked = app.begin(head, body, self._peer)
         self.due = time.monotonic() + exchange.seconds + GRACE
-        response = await self._shared.app.answer(exchange)
+        response = await app.answer(exchange)
         self.due, self._unanswered = inf, None
-        if not (response.holds or self._shared.app.is_audited):
+        if not (response.holds or app.is_audited):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
-        closes = head.closes or body is None or self._shared.app.is_draining or self._reader.is_health_only
+        closes = head.closes or body is None or app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
-        with self._shared.app.delivering(response):
+        with app.delivering(response):
             if response.holds and wire.has_hung_up(self._stream.fileno()):
                 raise _Gone
             if sent := self._stream.send_at_once(data):
