@@ -286,13 +286,13 @@ def run(name: str, module: str, scale: float, alone: float, places: Places, fold
     course = Course(alone)
     with (
         cloud_of(scene.cloud, places.cloud) as cloud,
-        server(places.server, folder / "log", module, "--settings", str(settings), "--provider", cloud) as url,
+        server(places.server, folder / "log", module, "--settings", str(settings), "--provider", cloud) as running,
     ):
         role = {"bound_locations": [LOCATION]}
-        configure(url, root_token, {"auth/cloud/config": scene.config, f"auth/cloud/role/{ROLE}": role})
+        configure(running.url, root_token, {"auth/cloud/config": scene.config, f"auth/cloud/role/{ROLE}": role})
         for path, body in (("behaviour", behaviour), ("faults", faults)):
             httpx.post(f"{cloud}/simulator/{path}", json=body, trust_env=False).raise_for_status()
-        address = urlsplit(url)
+        address = urlsplit(running.url)
         pin(places.load)
         player = Player(address.hostname or "127.0.0.1", address.port or 80, cloud, course)
         asyncio.run(player.play(scene, ARRIVAL_SECONDS * scale))

@@ -26,6 +26,7 @@ LABELS: Final = {
     "aiohttp": "cloudid on aiohttp",
     "hypercorn": "cloudid core on hypercorn",
     "fastapi": "FastAPI + PyJWT + SQLAlchemy",
+    "fastapi_grouped": "… with grouped commits",
     "peer": "peer",
 }
 WIDTH: Final = 760

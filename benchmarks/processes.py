@@ -96,9 +96,26 @@ def background(cpus: Cpus, work: Callable[[Callable[[str], None]], None]) -> Ite
         receiver.close()
 
 
+@frozen
+class Running:
+    """A server that listens."""
+
+    url: str
+    pid: int
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU that a process has used so far, with all its threads; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def server(cpus: Cpus, log: Path, module: str, *arguments: str) -> Iterator[str]:
-    """Run a server for as long as the block lasts; yields the URL of its `listening on` line. Its log goes to a file.
+def server(cpus: Cpus, log: Path, module: str, *arguments: str) -> Iterator[Running]:
+    """Run a server for as long as the block lasts, once it prints its `listening on` line. Its log goes to a file.
 
     Raises `ProcessFailed` with the end of the log when the server ends before it is ready.
     """
@@ -110,7 +127,7 @@ def server(cpus: Cpus, log: Path, module: str, *arguments: str) -> Iterator[str]
     try:
         for line in process.stdout:
             if line.startswith("listening on "):
-                yield line.removeprefix("listening on ").strip()
+                yield Running(line.removeprefix("listening on ").strip(), process.pid)
                 return
         lines = log.read_text("utf-8", "replace").splitlines()
         raise ProcessFailed("\n".join([f"{module} did not start:", *lines[-LOG_LINES:]]))

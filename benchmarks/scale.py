@@ -139,7 +139,7 @@ def started(installation: Installation, which: Set, database: str) -> Iterator[l
         urls = [
             opened.enter_context(
                 server(installation.places.server, folder / f"log-{number}", MODULES[which.server], *arguments)
-            )
+            ).url
             for number in range(which.nodes)
         ]
         first = targets.prepare(installation, urls[0], root_token)

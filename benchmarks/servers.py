@@ -12,6 +12,7 @@ Servers
     trio, aiohttp  the two servers
     hypercorn      the same core, host and store behind hypercorn on trio
     fastapi        FastAPI, PyJWT and SQLAlchemy doing the job of a login: JWT, bounds, a durable row
+    fastapi_grouped  the same in its best form: a thread commits the rows of all logins that wait, together
     peer           any service of the same API, by `--peer URL`: start it with the cloud at `--cloud HOST:PORT`
     limit          one verification of RSA with 2048 bits after the other, on a CPU of the server
 
@@ -43,7 +44,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from cloudid_servers.settings.settings import parse_address
 
@@ -51,7 +52,7 @@ from . import targets
 from .fleet import Fleet, raise_fleet
 from .load import Load, Outcome, run_for
 from .login_verification import raw_rsa
-from .processes import Cpus, Places, in_process
+from .processes import Cpus, Places, cpu_seconds, in_process
 from .report import environment, environment_text, fsync_us, tell
 from .targets import BATCH_ROLE, Installation, Target, get
 
@@ -63,9 +64,10 @@ WARM_UP_SECONDS: Final = 0.3
 RAW_SECONDS: Final = 0.5
 CONNECTIONS: Final = (1, 32, 256)
 OWN: Final = ("trio", "aiohttp")
-SERVERS: Final = (*OWN, "hypercorn", "fastapi")
+FASTAPI: Final = ("fastapi", "fastapi_grouped")
+SERVERS: Final = (*OWN, "hypercorn", *FASTAPI)
 PEER: Final = "peer"
-NEEDS: Final = {"hypercorn": ("hypercorn",), "fastapi": ("fastapi", "uvicorn", "sqlalchemy")}
+NEEDS: Final = {"hypercorn": ("hypercorn",)} | dict.fromkeys(FASTAPI, ("fastapi", "uvicorn", "sqlalchemy"))
 """Packages of the extra `bench`."""
 
 MODULES: Final = {
@@ -162,10 +164,14 @@ class Sample:
     p50_ms: float | None
     p99_ms: float | None
     failures: Mapping[str, int]
+    cpu_us: float | None = None
+    """CPU of the server for each request, where that is known."""
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Sample:
-        return cls(outcome.per_second, outcome.percentile_ms(50), outcome.percentile_ms(99), outcome.failures)
+    def of(cls, outcome: Outcome, cpu: float = 0.0) -> Sample:
+        """`cpu`: seconds that the server took for all of it."""
+        cpu_us = cpu / outcome.answered * 1e6 if cpu and outcome.answered else None
+        return cls(outcome.per_second, outcome.percentile_ms(50), outcome.percentile_ms(99), outcome.failures, cpu_us)
 
 
 @frozen
@@ -185,6 +191,7 @@ class Results:
                 "per_second": round(self.median(cell, lambda sample: sample.per_second) or 0.0, 1),
                 "p50_ms": _rounded(self.median(cell, lambda sample: sample.p50_ms)),
                 "p99_ms": _rounded(self.median(cell, lambda sample: sample.p99_ms)),
+                "cpu_us": _rounded(self.median(cell, lambda sample: sample.cpu_us)),
                 "failures": dict(self.failures(cell)),
             }
             for cell in self.rounds[0]
@@ -201,7 +208,7 @@ class Results:
                 others = {
                     "of_raw": LIMIT,
                     "of_hypercorn": ("hypercorn", workload, connections),
-                    "of_fastapi": ("fastapi", _job(workload), connections),
+                    **{f"of_{form}": (form, _job(workload), connections) for form in FASTAPI},
                 }
                 ratios = {name: _rounded(self.ratio(cell, other)) for name, other in others.items() if cell != other}
                 rows.append(names | {name: ratio for name, ratio in ratios.items() if ratio is not None})
@@ -218,6 +225,12 @@ class Results:
         ratios = [one.per_second / two.per_second for one, two in pairs if two.per_second]
         return median(ratios) if ratios else None
 
+    def cpu_ratio(self, cell: Cell, other: Cell) -> float | None:
+        """How many times the CPU of another one a request takes: the median of the rounds' ratios."""
+        pairs = [(samples[cell], samples[other]) for samples in self.rounds if cell in samples and other in samples]
+        ratios = [one.cpu_us / two.cpu_us for one, two in pairs if one.cpu_us and two.cpu_us]
+        return median(ratios) if ratios else None
+
     def failures(self, cell: Cell) -> Counter[str]:
         return sum((Counter(samples[cell].failures) for samples in self.rounds), Counter())
 
@@ -227,8 +240,8 @@ class Results:
 
 
 def _job(workload: str) -> str:
-    """The workload of the FastAPI baseline that does the same job: it has one login."""
-    return "login_service" if workload.startswith("login_") else workload
+    """The workload of the FastAPI baselines that does the same job: they have one login, whose token is stored."""
+    return "login_service" if workload.startswith("login_") and workload != "login_batch" else workload
 
 
 def _rounded(value: float | None) -> float | None:
@@ -275,8 +288,8 @@ def start_targets(
 
 
 def _target(installation: Installation, server: str, situation: str) -> AbstractContextManager[Target]:
-    if server == "fastapi":
-        return targets.fastapi_server(installation)
+    if server in FASTAPI:
+        return targets.fastapi_server(installation, server)
     return targets.core_server(installation, MODULES[server], situation)
 
 
@@ -292,12 +305,12 @@ def sample(workload: Workload, connections: int, target: Target, installation: I
     requests = workload.requests(installation.fleet, target)
     load = Load(target.host, target.port, requests, connections, target.next_machine % len(requests))
     written_at = target.written_at()
-    longer = workload.times_longer
+    longer, cpu = workload.times_longer, cpu_seconds(target.pid)
     outcome = in_process(installation.places.load, lambda: run_for(load, longer * seconds, longer * WARM_UP_SECONDS))
     target.next_machine = outcome.next
     if workload.needs_checkpoint and target.written_at() == written_at:
         outcome.failures["no checkpoint"] += 1
-    return Sample.of(outcome)
+    return Sample.of(outcome, cpu_seconds(target.pid) - cpu if target.pid else 0.0)
 
 
 def sample_raw_rsa(fleet: Fleet, cpus: Cpus) -> Sample:
@@ -313,25 +326,27 @@ def sample_raw_rsa(fleet: Fleet, cpus: Cpus) -> Sample:
             taken.append((perf_counter() - before) / len(fleet.members))
         return Outcome(sum(taken), sorted(taken), Counter(), 0, len(taken))
 
-    return Sample.of(in_process(frozenset({min(cpus)}), verify))
+    outcome = in_process(frozenset({min(cpus)}), verify)
+    return evolve(Sample.of(outcome), cpu_us=1e6 / outcome.per_second)
 
 
 def table(results: Results) -> str:
     """The rows for people."""
     lines = [environment_text(results.environment), ""]
     lines.append(
-        f"{'workload':18}{'connections':>11} {'server':10}{'per second':>11}{'p50 ms':>9}{'p99 ms':>9}"
-        f"{'x raw':>8}{'x hypercorn':>12}{'x fastapi':>10}  failures"
+        f"{'workload':18}{'connections':>11} {'server':16}{'per second':>11}{'CPU us':>9}{'p50 ms':>9}{'p99 ms':>9}"
+        f"{'x raw':>8}{'x hypercorn':>12}{'x fastapi':>10}{'x grouped':>10}  failures"
     )
     ratios = {(row["server"], row["workload"], row["connections"]): row for row in results.ratios()}
     for row in results.rows():
         cell = (row["server"], row["workload"], row["connections"])
         ratio = ratios.get(cell, {})
         lines.append(
-            f"{cell[1]:18}{cell[2]:>11} {cell[0]:10}{row['per_second']:>11,.0f}"
-            f"{_number(row['p50_ms'], '9.2f')}{_number(row['p99_ms'], '9.2f')}"
+            f"{cell[1]:18}{cell[2]:>11} {cell[0]:16}{row['per_second']:>11,.0f}"
+            f"{_number(row['cpu_us'], '9.1f')}{_number(row['p50_ms'], '9.2f')}{_number(row['p99_ms'], '9.2f')}"
             f"{_number(ratio.get('of_raw'), '8.3f')}{_number(ratio.get('of_hypercorn'), '12.2f')}"
-            f"{_number(ratio.get('of_fastapi'), '10.2f')}  {_failures(results.failures(cell))}".rstrip()
+            f"{_number(ratio.get('of_fastapi'), '10.2f')}"
+            f"{_number(ratio.get('of_fastapi_grouped'), '10.2f')}  {_failures(results.failures(cell))}".rstrip()
         )
     return "\n".join(lines)
 

@@ -45,6 +45,8 @@ class Target:
     port: int
     tokens: tuple[str, ...]
     store: Path | None = None
+    pid: int = 0
+    """Of its process; 0: somebody else runs it."""
     root_token: str = field(default="", repr=False)
     next_machine: int = 0
     """The number of the machine whose turn it is."""
@@ -127,8 +129,10 @@ def core_server(installation: Installation, module: str, situation: str) -> Iter
     )
     root_token = initialise(settings)
     arguments = ("--settings", str(settings), "--provider", installation.cloud)
-    with server(installation.places.server, folder / "log", module, *arguments) as url:
-        yield prepare(installation, url, root_token, folder / "cloudid.sqlite")
+    with server(installation.places.server, folder / "log", module, *arguments) as running:
+        target = prepare(installation, running.url, root_token, folder / "cloudid.sqlite")
+        target.pid = running.pid
+        yield target
 
 
 def initialise(settings: Path) -> str:
@@ -145,9 +149,9 @@ def initialise(settings: Path) -> str:
 
 
 @contextmanager
-def fastapi_server(installation: Installation) -> Iterator[Target]:
-    """The baseline on FastAPI, for as long as the block lasts."""
-    folder = installation.folder / "fastapi"
+def fastapi_server(installation: Installation, form: str) -> Iterator[Target]:
+    """The baseline on FastAPI in one of its forms, for as long as the block lasts."""
+    folder = installation.folder / form
     folder.mkdir()
     fleet = installation.fleet
     config = {
@@ -156,11 +160,14 @@ def fastapi_server(installation: Installation) -> Iterator[Target]:
         "issuer": fleet.issuer,
         "role": fleet.role,
         "database": str(folder / "tokens.sqlite"),
+        "grouped": form == "fastapi_grouped",
     }
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     module, config_file = "benchmarks.baselines.fastapi_sqlalchemy", str(folder / "config.json")
-    with server(installation.places.server, folder / "log", module, config_file) as url:
-        yield warm_up(installation, url, folder / "tokens.sqlite")
+    with server(installation.places.server, folder / "log", module, config_file) as running:
+        target = warm_up(installation, running.url, folder / "tokens.sqlite")
+        target.pid = running.pid
+        yield target
 
 
 def prepare(installation: Installation, url: str, root_token: str, store: Path | None = None) -> Target:
