@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,5 +94,8 @@ def _named(path: str) -> Iterator[None]:
         raise
 
 
-def _shortened(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: text if len(text := str(value)) <= WIDTH else f"{text[:WIDTH]}…" for name, value in row.items()}
+def _shortened(row: dict[str, Any]) -> dict[str, str]:
+    texts = {
+        name: each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for name, each in row.items()
+    }
+    return {name: text if len(text) <= WIDTH else f"{text[:WIDTH]}…" for name, text in texts.items()}

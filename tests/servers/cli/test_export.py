@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,9 +12,14 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.messages import Operation
+from cloudid_core.routing.left_out import reason_of
+from cloudid_servers.client import route_at
+
 from ..client_site import ROOT as ROOT_TOKEN
 from ..client_site import Site
 from ..deployment import Deployment
+from ..running import ROOT
 from .shell import Shell
 
 
@@ -161,3 +167,19 @@ def test_the_mounts_of_an_existing_service_move_here(existing: str, site: Site, 
     shown = cloudid("apply", str(tmp_path / "moved"))
     assert shown.code == 0, shown.err
     assert cloudid("apply", str(tmp_path / "moved"), "--dry-run").json == []
+
+
+PAGE: Final = ROOT / "docs/how-to/move-from-vault.md"
+ROWS: Final = re.findall(r"^\| `([^`]+)` \| (\w+) \|", PAGE.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("path", "here"), ROWS)
+def test_the_page_says_which_paths_are_here(path: str, here: str) -> None:
+    """Equal paths have a route; absent ones have none and, but for other engines, a reason that who asks is told."""
+    has_route = any(route_at(path.replace("NAME", "x"), operation) for operation in Operation)
+    is_left_out = bool(reason_of(path)) or path.startswith("kv/")
+    assert (here, has_route, is_left_out) in (("equal", True, False), ("absent", False, True))
+
+
+def test_the_page_has_every_kind_of_path() -> None:
+    assert {here for _, here in ROWS} == {"equal", "absent"}
