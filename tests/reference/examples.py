@@ -149,6 +149,7 @@ def _logins(story: _Story) -> None:
     story.show("POST", "auth/cloud/config", login_config(story))
     story.show("GET", "auth/cloud/config")
     story.show("GET", "auth/cloud/permissions")
+    story.show("POST", "auth/cloud/config/applied", {"client_secret": "of-the-application"})
     bounds = {"bound_subscription_ids": [machine["subscription"]], "bound_resource_groups": [machine["resource_group"]]}
     story.show("POST", "auth/cloud/role/dev", {**bounds, "token_policies": ["web"], "token_ttl": "1h"})
     story.show("GET", "auth/cloud/role/dev")
@@ -163,6 +164,7 @@ def _engine(story: _Story) -> None:
     story.show("POST", "cloud/config", engine_config(story))
     story.show("GET", "cloud/config")
     story.show("GET", "cloud/permissions")
+    story.show("POST", "cloud/config/applied", {"client_secret": "of-the-application"})
     story.show("POST", "cloud/roles/web", {"azure_roles": grants(story), "ttl": "1h", "max_ttl": "24h"})
     story.show("GET", "cloud/roles/web")
     story.show("LIST", "cloud/roles")
@@ -273,6 +275,10 @@ def _quotas(story: _Story) -> None:
         story.show("DELETE", f"sys/quotas/{kind}/{name}")
     story.show("POST", "sys/quotas/config", {"rate_limit_exempt_paths": ["sys/health"]})
     story.show("GET", "sys/quotas/config")
+    story.show("POST", "sys/applied/shop", {"paths": ["auth/cloud/role/web"]})
+    story.show("GET", "sys/applied/shop")
+    story.show("LIST", "sys/applied")
+    story.show("DELETE", "sys/applied/shop")
 
 
 def _wrapping(story: _Story) -> None:

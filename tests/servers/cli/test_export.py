@@ -31,6 +31,8 @@ def test_apply_and_export_rebuild_a_service(site: Site, cloudid: Shell, tmp_path
     site.ask("POST", "sys/mounts/team/lent", {"type": "azure", "config": {"max_leases": 3}})
     site.ask("POST", "sys/auth/old", {"type": "azure"})
     site.ask("POST", "auth/old/config", {"tenant_id": "t", "resource": "r", "retry_delay": 7})
+    other = {"application_object_id": site.world["applications"][1]["object_id"], "rotation_period": "30d"}
+    site.ask("POST", "cloud/static-roles/deploy", other)
     site.ask("POST", "auth/token/roles/app", {"allowed_policies": "app"})
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
     folder = tmp_path / "exported"
