@@ -102,7 +102,7 @@ async def give_access_token(call: Call) -> Answer:
         await _replace_in_time(call, grant)
         if (await _permit(call)).terms != grant.terms:
             raise Conflict(CHANGED)
-    return _answer(token, grant.scope, await Now())
+    return token_answer(token, grant.scope, await Now())
 
 
 async def _permit(call: Call) -> Grant:
@@ -113,7 +113,7 @@ async def _permit(call: Call) -> Grant:
     if found is None:
         raise Refused(Code.NOT_FOUND, "the role does not exist")
     role = found.record.normal
-    scope = _chosen(role, call.form(TokenForm).scope)
+    scope = chosen_scope(role.token_scopes, call.form(TokenForm).scope)
     found_config = await find_config(context, mount)
     config = effective_config(context.settings, Config, found_config)
     client = client_of(context, mount, config, version_of(found_config), call.deadline)
@@ -128,15 +128,15 @@ async def _permit(call: Call) -> Grant:
     )
 
 
-def _chosen(role: Role, scope: str) -> str:
+def chosen_scope(token_scopes: tuple[str, ...], scope: str) -> str:
     """The scope that is asked for, or the only one."""
-    if not role.token_scopes:
+    if not token_scopes:
         raise Refused(Code.ROLE_WITHOUT_TOKENS)
-    if not scope and len(role.token_scopes) > 1:
+    if not scope and len(token_scopes) > 1:
         raise Refused(Code.FIELD_REQUIRED, '"scope": the role lists several "token_scopes"')
-    if scope and scope not in role.token_scopes:
+    if scope and scope not in token_scopes:
         raise Refused(Code.TOKEN_SCOPE_NOT_ALLOWED)
-    return scope or role.token_scopes[0]
+    return scope or token_scopes[0]
 
 
 async def _cached(call: Call, grant: Grant) -> AccessToken | None:
@@ -198,7 +198,7 @@ async def _replace_in_time(call: Call, grant: Grant) -> None:
             await _replace(call, grant, Deadline(min(call.deadline.at, now + PATIENCE)))
 
 
-def _answer(token: AccessToken, scope: str, now: Instant) -> Answer:
+def token_answer(token: AccessToken, scope: str, now: Instant) -> Answer:
     ends_at = math.floor(token.expires_at)
     return Answer(
         data={

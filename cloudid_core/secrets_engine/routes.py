@@ -11,7 +11,7 @@ from ..mounts import SECRET
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
 from ..routing import LEFT, PROVIDER, Answers, Component, Route, RouteTable
-from . import access_tokens, config, credentials, reconcile, roles, static_roles
+from . import access_tokens, config, credentials, reconcile, roles, static_roles, static_tokens
 from .config import ConfigForm, DeleteForm
 from .roles import Role
 from .static_roles import StaticRole
@@ -149,6 +149,14 @@ ROUTES: Final = RouteTable(
             program=static_roles.read_credentials,
             answers=Answers(data=static_roles.CREDENTIALS),
             doc="Gives the client id and secret of a static role, without a lease.",
+        ),
+        Route(
+            path="static-creds/:name/token",
+            operation=Operation.WRITE,
+            program=static_tokens.give_static_token,
+            form=access_tokens.TokenForm,
+            answers=Answers(data=access_tokens.MEMBERS, refusals=PROVIDER),
+            doc="Gives an access token of the static role's application, without a lease: nobody can call it back.",
         ),
         Route(
             path="rotate-role/:name",

@@ -175,8 +175,9 @@ def _engine(story: _Story) -> None:
     story.show("POST", "cloud/token/tokens", {"scope": SCOPE})
     story.show("GET", "cloud/ceiling")
     application = story.scene["applications"][1]["object_id"]
-    story.show("POST", "cloud/static-roles/app", {"application_object_id": application, "rotation_period": "90d"})
+    story.show("POST", "cloud/static-roles/app", {"application_object_id": application, "token_scopes": [SCOPE]})
     story.show("GET", "cloud/static-creds/app")
+    story.show("POST", "cloud/static-creds/app/token", {"scope": SCOPE})
     story.show("POST", "cloud/rotate-role/app", {"force": True})
     story.show("GET", "cloud/static-roles/app")
     story.show("LIST", "cloud/static-roles")
