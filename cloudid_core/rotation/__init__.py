@@ -25,7 +25,7 @@ from .plan import find_undamaged_plan, replanned
 from .record import Rotation, find_undamaged_rotation
 from .retire import forgotten
 from .root import HINT_LENGTH, find_root
-from .routes import STATE, rotate, state_of
+from .routes import STATE, as_told, rotate, state_of
 from .signing_keys import begin_key, ensure_first, make_first, roll_over
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "STATE",
     "AppliedForm",
     "Rotation",
+    "as_told",
     "begin_key",
     "commit_config",
     "credential_risks",

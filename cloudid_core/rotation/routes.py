@@ -138,10 +138,13 @@ async def read_rotation(call: Call) -> Answer:
         "last_error": state["last_error"] or failure,
     }
     warnings = await credential_warnings(context, mount, root.record, call.now) if root else ()
-    if not may_read_config(call.caller, mount):
-        data["last_error"] = without_provider_code(str(data["last_error"]))
-        warnings = tuple(map(without_provider_code, warnings))
-    return Answer(data=data, warnings=warnings)
+    data["last_error"] = as_told(call, str(data["last_error"]))
+    return Answer(data=data, warnings=tuple(as_told(call, warning) for warning in warnings))
+
+
+def as_told(call: Call, reason: str) -> str:
+    """A reason without the provider's code, for a caller who must not read the mount's configuration."""
+    return reason if may_read_config(call.caller, call.mount) else without_provider_code(reason)
 
 
 async def state_of(context: Context, mount_id: str, role: str, holder: SecretHolder | None) -> dict[str, Json]:

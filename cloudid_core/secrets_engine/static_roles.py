@@ -20,7 +20,16 @@ from ..forms import BOOLEAN, METADATA, SCHEDULE, AsWritten, lasting, one_of, sch
 from ..messages import Answer
 from ..mounts import Mount, require_live
 from ..provider import Application, applications, lending
-from ..rotation import STATE, find_undamaged_plan, find_undamaged_rotation, forgotten, replanned, rotate, state_of
+from ..rotation import (
+    STATE,
+    as_told,
+    find_undamaged_plan,
+    find_undamaged_rotation,
+    forgotten,
+    replanned,
+    rotate,
+    state_of,
+)
 from ..routing import Call, capture_name
 from ..store import Changes, Found, expected, keys, retry_on_conflict
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret, rfc3339
@@ -129,7 +138,7 @@ async def write_static_role(call: Call) -> Answer:
         try:
             answer = await rotate(call, capture_name(call))
         except CloudidError as failure:
-            reason = reason_of(failure)
+            reason = as_told(call, reason_of(failure))
             return Answer(warnings=(*warnings, f"the role has no secret yet, and is given one later: {reason}"))
         if answer.status:
             warnings = (*warnings, "the role has no secret yet: the provider does not accept the new one so far")
@@ -199,6 +208,7 @@ async def read_static_role(call: Call) -> Answer:
     """The role, without its secret, and how its rotation stands."""
     found = await find_static_role(call.context, call.mount, capture_name(call))
     state = await state_of(call.context, call.mount.id, capture_name(call), found.record)
+    state["last_error"] = as_told(call, str(state["last_error"]))
     return Answer(data={**show(found.record), "ttl": found.record.rotation_period, **state})
 
 

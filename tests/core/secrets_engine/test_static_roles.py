@@ -140,6 +140,19 @@ def test_the_background_makes_the_first_secret_once_the_provider_lets_it(world: 
     assert len(world.ours) == 1
 
 
+def test_the_code_of_the_provider_is_for_those_who_may_read_the_configuration(world: Static) -> None:
+    rules = 'path "cloud/static-roles/app" { capabilities = ["create", "update", "read"] }'
+    world.must("PUT", "sys/policies/acl/some", {"policy": rules})
+    token = world.must("POST", "auth/token/create", {"policies": ["some"]}).auth["client_token"]
+    world.fail(path=ADD, status=403, code="Authorization_RequestDenied")
+    assert "Authorization_RequestDenied" in world.write().body["warnings"][0]
+    body = {"application_object_id": world.other_application["object_id"]}
+    assert "Authorization_RequestDenied" not in str(world.must("POST", ROLE, body, token=token).body)
+    world.pass_time(60)
+    assert "Authorization_RequestDenied" in world.state()["last_error"]
+    assert "Authorization_RequestDenied" not in str(world.must("GET", ROLE, token=token).body)
+
+
 @pytest.mark.parametrize(
     "fields, code",
     [
