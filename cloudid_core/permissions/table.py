@@ -58,6 +58,9 @@ READ_IDENTITIES: Final = _action(IDENTITY, "Microsoft.ManagedIdentity/userAssign
 ADD_PASSWORDS: Final = _directory(
     "application-addpassword", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"
 )
+MAKE_APPLICATIONS: Final = _directory(
+    "application-post-applications", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"
+)
 READ_PERMISSIONS: Final = _action(MANAGEMENT, "Microsoft.Authorization/permissions/read")
 CHECK: Final = "the check of permissions"
 CHECK_DOC: Final = "Without it the provider does not say which actions are granted, and all of them count as missing."
@@ -119,7 +122,7 @@ FEATURES: Final = (
         kind=SECRET,
         name="roles with azure_roles",
         needs=(
-            _directory("application-post-applications", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+            MAKE_APPLICATIONS,
             _action(MANAGEMENT, "Microsoft.Authorization/roleDefinitions/read"),
             _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/write"),
             _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/delete"),
@@ -140,7 +143,10 @@ FEATURES: Final = (
     Feature(
         kind=SECRET,
         name="roles with directory_roles",
-        needs=(_directory("rbacapplication-post-roleassignments", "RoleManagement.ReadWrite.Directory"),),
+        needs=(
+            MAKE_APPLICATIONS,
+            _directory("rbacapplication-post-roleassignments", "RoleManagement.ReadWrite.Directory"),
+        ),
         doc="Principals are made as for `azure_roles` and get roles of the directory. Who has this permission can give"
         " anybody any role of the directory: grant it only if roles ask for them.",
     ),
@@ -148,6 +154,7 @@ FEATURES: Final = (
         kind=SECRET,
         name="roles with app_roles",
         needs=(
+            MAKE_APPLICATIONS,
             _directory("serviceprincipal-post-approleassignedto", "AppRoleAssignment.ReadWrite.All"),
             _directory(
                 "serviceprincipal-get", "Application.Read.All", "Application.ReadWrite.All", "Directory.Read.All"
