@@ -45,7 +45,7 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 	esac; done; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz terraform docs bench \
+.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz terraform docs screenshot bench \
 	figures wheel dist release lock clean
 
 help: ## List the targets
@@ -112,6 +112,9 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_servers.metrics.documents > docs/reference/metrics.md
 	@$(BIN)/python -m cloudid_servers.command.documents
 	@$(BIN)/python -m cloudid_servers.cli.documents > docs/reference/commands.md
+
+screenshot: $(READY) ## Take the picture of the page that README shows, with Chromium
+	@$(BIN)/python -m tests.ui.browser docs/page.png
 
 bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 	@$(BIN)/python -m benchmarks.login_verification

@@ -53,7 +53,7 @@ async def _serve(setup: Setup) -> None:
         setup.connect(host, log, log_event)
         listeners = setup.listen()
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
-        app = App(service, host, log, setup.trusted_proxies)
+        app = App(service, host, log, setup.trusted_proxies, setup.page)
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         looking = asyncio.ensure_future(server.end_late())
         setup.serve_metrics(host, service)

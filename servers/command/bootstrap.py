@@ -24,6 +24,7 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import HttpRequest, Program
 from cloudid_core.health import HealthProblem, Occurrence
+from cloudid_core.messages import Request, Response
 from cloudid_core.metrics import merged
 from cloudid_core.service import Service as OpenedService
 from cloudid_core.service import initialise, open_service
@@ -46,6 +47,7 @@ from ..settings import (
     refuse_exposed_dev,
 )
 from ..stores import GroupCommit, InMemory, SqliteStore, Store
+from ..ui import Page
 from . import first_steps
 from .options import Options
 
@@ -63,6 +65,9 @@ class Setup:
 
     next_commands: Callable[[str], str] = field(default=lambda url: "", repr=False)
     """What a person could try next, given the server's URL; for stderr."""
+
+    page: Callable[[Request], Response | None] | None = None
+    """Answers what is asked of the page for people, if it is served."""
 
     doubts: Mapping[HealthProblem, Occurrence] = field(factory=dict[HealthProblem, Occurrence])
     """What is unsafe, or was lost, for log and health."""
@@ -254,6 +259,7 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
         server=file.server,
         store=store,
         open=lambda url: open_with_doubts(with_issuer(settings, url), told),
+        page=Page().answer if file.server.ui else None,
         doubts=told,
         trusted_proxies=settings.trusted_proxies,
         clouds=file.clouds,
@@ -263,14 +269,15 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
 
 def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload) -> Setup:
     refuse_exposed_dev(file.server)
-    provider, world = options.provider, dict[str, Any]()
+    provider, world, page = options.provider, dict[str, Any](), Page()
     if not provider:
         from ..provider_simulator import Simulator, start  # no server in earnest loads it
 
         simulator = Simulator()
         answer = simulator.handle(HttpRequest("GET", "/simulator/world")).response
         world = msgspec.json.decode(answer.body) if options.is_prepared else {}
-        provider = opened.enter_context(start(simulator)).url
+        running = opened.enter_context(start(simulator))
+        provider, page = running.url, Page(lambda request: running.answer(request).response)
         file = evolve(file, clouds=clouds_at(provider))
     named = file.server.audit_folders if file.server.audit_directory else ()
     settings = evolve(file.settings(master_key.make()), audit_folders=(*named, os.path.abspath(tempfile.gettempdir())))
@@ -291,6 +298,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
         server=file.server,
         store=InMemory(),
         open=open_initialised,
+        page=page.answer,
         trusted_proxies=settings.trusted_proxies,
         clouds=file.clouds,
         introduction=introduction,

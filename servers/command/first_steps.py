@@ -70,6 +70,8 @@ The role {MACHINE} admits the machines of one resource group, the role reader le
   export CLOUDID_TOKEN={root_token.reveal()}
   {identity}/{STRANGER} cloudid why --role {MACHINE}
 
+Or look at it, with the root token: {url}/ui/
+
 The machine {MACHINE} logs in. Credentials live {LEASE_SECONDS} s, or as long as the command that they are lent to; the
 ledger shows that all of them are removed from the cloud. The last line says why another machine of the same name is
 refused.

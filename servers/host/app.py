@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Final, Protocol
@@ -61,8 +61,11 @@ class App:
         host: Host,
         log: FilteringBoundLogger,
         trusted_proxies: tuple[str, ...],
+        page: Callable[[Request], Response | None] | None = None,
     ) -> None:
+        """`page`: answers what is asked of the page for people, and `None` to all else."""
         self.trusted_proxies = trusted_proxies
+        self._page = page
         self.is_draining = False
         self._service = service
         self._host = host
@@ -100,6 +103,8 @@ class App:
         write to a client that is awake costs half as much as to wake it up. But only `delivering` gives back what an
         answer holds, so nothing may wait before that.
         """
+        if self._page is not None and (shown := self._page(exchange.request)) is not None:
+            return shown
         try:
             response = await run(self._service.work_on(exchange), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame

@@ -239,6 +239,10 @@ class Running:
     def url(self) -> str:
         return self._server.simulator.base_url
 
+    def answer(self, request: HttpRequest) -> Answer:
+        """The answer to a request that comes another way."""
+        return self._server.answer(request)
+
     def close(self) -> None:
         self._server.closing.set()
         self._server.shutdown()

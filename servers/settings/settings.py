@@ -99,6 +99,7 @@ class ServerSettings:
         "Address, `HOST:PORT`, that answers metrics without a token, and nothing else, by plain HTTP: for Prometheus "
         "alone. Empty: none; `sys/metrics` is at `listen`.",
     )
+    ui: bool = setting(BOOLEAN, False, "Serve the page for people, which needs a token, at `/ui/`. `dev` always does.")
     tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
     tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate; may be the same file.")
     store: str = setting(

@@ -52,7 +52,7 @@ async def _serve(setup: Setup) -> None:
             setup.connect(host, log, log_event)
             listeners = setup.listen()
             service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
-            app = App(service, host, log, setup.trusted_proxies)
+            app = App(service, host, log, setup.trusted_proxies, setup.page)
             setup.serve_metrics(host, service)
             server = _Server(setup, app, listeners, log, signals)
             host.measures.gauges.append(server.put_gauges)

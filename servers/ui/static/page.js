@@ -1,0 +1,319 @@
+"use strict";
+// The token lives in this variable alone: no storage, no cookie, no address. A reload forgets it.
+let token = "";
+let looks = 0; // answers to an earlier token are thrown away
+let skew = 0; // the service's clock beside this one's, in milliseconds
+let machines = [];
+let appToken = "";
+const PAUSE = 4000, MOST_LEASES = 100;
+const LEASES = new Map();
+const at = (id) => document.getElementById(id);
+
+class Failed extends Error {
+  constructor(status, body) {
+    super((body?.errors ?? []).join("; ") || `the service answered ${status}`);
+    this.status = status;
+    this.codes = body?.codes ?? [];
+  }
+}
+
+async function ask(path, body, method = body ? "POST" : "GET", as = token) {
+  const headers = { "X-Vault-Token": as, "X-Vault-Request": "true" };
+  const answer = await fetch(`/v1/${path}`, { method, headers, body: body && JSON.stringify(body), cache: "no-store" });
+  const said = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
+  if (!answer.ok && !path.startsWith("sys/health")) throw new Failed(answer.status, said);
+  return said;
+}
+
+async function askCloud(path, body) {
+  const options = { method: body ? "POST" : "GET", headers: { "X-Cloudid-UI": "1" }, body: body && JSON.stringify(body) };
+  const answer = await fetch(`/ui/cloud/${path}`, options);
+  if (!answer.ok) throw new Failed(answer.status, null);
+  return answer.json();
+}
+
+// Elements: every text of the service becomes a text, never markup.
+function make(name, attributes, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes ?? {})) element.setAttribute(key, value);
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+const pill = (text, kind) => make("span", { class: `pill ${kind}` }, text);
+const none = (text) => make("p", { class: "none" }, text);
+const code = (text) => make("code", {}, text);
+const soft = (text) => make("span", { class: "soft" }, text);
+function table(names, rows) {
+  const head = make("tr", {}, names.map((name) => make("th", { scope: "col" }, name)));
+  const body = rows.map((row) => make("tr", {}, row.map((cell, at) => make("td", { "data-name": names[at] }, cell ?? ""))));
+  return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, body)));
+}
+const shown = (value) => value === null || value === undefined ? "–" : typeof value === "object" ? (Array.isArray(value) ? value.join(", ") || "–" : JSON.stringify(value)) : String(value);
+
+function span(seconds) {
+  const s = Math.max(0, Math.round(seconds));
+  if (s >= 172800) return `${Math.floor(s / 86400)} days`;
+  if (s >= 3600) return `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
+  return s >= 60 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${s} s`;
+}
+const left = (time) => (Date.parse(time) - Date.now() - skew) / 1000;
+const ago = (time) => `${span(-left(time))} ago`;
+const until = (time) => time ? `in ${span(left(time))}` : "–";
+const short = (id) => id.split("/").filter(Boolean).pop() ?? id;
+
+function fill(id, ...children) {
+  const section = at(id);
+  section.hidden = false;
+  const place = section.querySelector("div");
+  if (place.contains(document.activeElement) && id === "logins") return; // whoever reads with the keyboard is not disturbed
+  place.replaceChildren(...children);
+}
+
+async function show(id, work) {
+  const look = looks;
+  try {
+    const made = await work();
+    if (look === looks) fill(id, ...[made].flat());
+  } catch (failure) {
+    if (look !== looks) return;
+    if (failure.status === 404) fill(id, none("There is nothing yet."));
+    else if (failure.status === 403) fill(id, none("This token may not read it."));
+    else fill(id, none(`It cannot be read: ${failure.message}`));
+  }
+}
+
+// Checks
+
+const MARKS = { failed: ["✗", "bad"], undecided: ["?", "warn"], passed: ["✓", "good"] };
+const open = new Set(); // what is unfolded stays so
+function fold(key, summary, ...body) {
+  const details = make("details", {}, make("summary", {}, summary), body);
+  details.open = open.has(key);
+  details.addEventListener("toggle", () => details.open ? open.add(key) : open.delete(key));
+  return details;
+}
+function checksOf(checks, key) {
+  const row = ({ verdict, check, expected, found }) => {
+    const [mark, kind] = MARKS[verdict];
+    return [[make("span", { class: `pill ${kind}`, title: verdict }, mark), " ", code(check)], shown(expected), shown(found)];
+  };
+  const of = (verdict) => checks.filter((check) => check.verdict === verdict).map(row);
+  const tell = (rows) => table(["check", "expected", "found"], rows);
+  const [worst, passed] = [[...of("failed"), ...of("undecided")], of("passed")];
+  return [worst.length ? tell(worst) : null, passed.length ? fold(`${key} passed`, soft(`${passed.length} checks passed`), tell(passed)) : null];
+}
+
+async function logins() {
+  const { data } = await ask("sys/internal/recent-logins");
+  if (!data.logins.length) return none("Nobody has logged in at this node yet.");
+  return data.logins.slice(0, 25).map((login) => {
+    const key = [login.verdict, login.role, login.principal_id, login.resource_id, ...login.codes].join(" ");
+    const refused = login.verdict === "refused";
+    const many = login.count > 1 ? soft(`× ${login.count}`) : null;
+    const summary = [pill(login.verdict, refused ? "bad" : "good"),
+      make("strong", {}, short(login.resource_id || login.principal_id)), make("span", {}, "as ", code(login.role)),
+      refused ? code(login.codes.join(", ")) : null, many, soft(`${ago(login.time)} from ${login.remote_address}`)];
+    return fold(key, summary.filter(Boolean), make("div", { class: "inside" }, soft(login.resource_id || login.principal_id), checksOf(login.checks, key)));
+  });
+}
+
+// Leases
+
+async function leaseIds(path = "") {
+  const found = [];
+  const { data } = await ask(`sys/leases/lookup${path && `/${path.replace(/\/$/, "")}`}?list=true`).catch((failure) => {
+    if (failure.status === 404) return { data: { keys: [] } };
+    throw failure;
+  });
+  for (const key of data.keys) {
+    if (found.length >= MOST_LEASES) break;
+    if (key.endsWith("/")) found.push(...await leaseIds(path + key));
+    else found.push(path + key);
+  }
+  return found.slice(0, MOST_LEASES);
+}
+
+async function leases() {
+  const ids = await leaseIds();
+  for (const id of LEASES.keys()) if (!ids.includes(id)) LEASES.delete(id);
+  await Promise.all(ids.map(async (id) => {
+    if (!LEASES.has(id) || left(LEASES.get(id).expire_time) < 5) {
+      const found = await ask("sys/leases/lookup", { lease_id: id }).catch(() => null);
+      if (found) LEASES.set(id, found.data);
+    }
+  }));
+  if (!LEASES.size) return none("Nothing is lent.");
+  const rows = [...LEASES.values()].sort((a, b) => Date.parse(a.expire_time) - Date.parse(b.expire_time)).map((lease) => {
+    const total = (Date.parse(lease.expire_time) - Date.parse(lease.last_renewal ?? lease.issue_time)) / 1000;
+    const bar = make("meter", { min: 0, max: total, value: left(lease.expire_time), "aria-label": "time left" });
+    const words = make("span", { class: "num" }, "");
+    const cell = make("span", { "data-ends": lease.expire_time, "data-id": lease.id }, bar, " ", words);
+    const state = lease.revoking ? pill(lease.revoke_error ? "stuck" : "ending", lease.revoke_error ? "bad" : "warn") : null;
+    return [[code(lease.id.replace(/[^/]+$/, (end) => `${end.slice(0, 8)}…`)), " ", state], [cell]];
+  });
+  return table(["lease", "ends"], rows);
+}
+
+function count() {
+  for (const cell of document.querySelectorAll("[data-ends]")) {
+    const seconds = left(cell.dataset.ends);
+    cell.querySelector("meter").value = Math.max(0, seconds);
+    cell.querySelector(".num").textContent = seconds > 0 ? span(seconds) : "being removed";
+  }
+}
+
+// The rest
+
+async function health() {
+  const said = await ask("sys/health");
+  skew = said.server_time_utc ? Math.round((said.server_time_utc + .5) * 1000 - Date.now()) : 0;
+  if (Math.abs(skew) < 2000) skew = 0;
+  const serves = said.initialized && !said.sealed;
+  const problems = said.problem_details ?? (said.problems ?? []).map((text) => ({ code: text, text, remedy: "" }));
+  const state = at("state");
+  state.textContent = !serves ? "cannot serve" : problems.length ? `serves, ${problems.length} to look at` : "all is well";
+  state.className = `pill ${!serves ? "bad" : problems.length ? "warn" : "good"}`;
+  const facts = soft(`cloudid ${said.cloudid_version} · store answers in ${said.store_latency_ms} ms`);
+  if (!problems.length) return [none("All is well."), facts];
+  return [table(["problem", "what to do"], problems.map((each) => [each.text, each.remedy])), facts];
+}
+
+async function nodes() {
+  const { data } = await ask("sys/ha-status");
+  return table(["node", "seen", ""], data.nodes.map((node) => [
+    [node.hostname || "this node", " ", soft(node.version)], ago(node.last_echo), node.background_node ? pill("leads", "good") : null]));
+}
+
+let mounted = [];
+async function mounts() {
+  const { data: secret } = await ask("sys/mounts");
+  const { data: auth } = await ask("sys/auth");
+  const all = [...Object.entries(auth).map(([path, mount]) => [`auth/${path}`, mount]), ...Object.entries(secret)];
+  mounted = all.filter(([, mount]) => mount.type === "cloud" || mount.type === "azure").map(([path]) => path);
+  return table(["path", "type", "description"], all.map(([path, mount]) => [code(path), mount.type, mount.description || ""]));
+}
+
+const PHASES = { idle: "good", overlapping: "good", adding: "warn", proving: "warn" };
+async function rotations() {
+  if (!mounted.length) return none("No mount has a root credential.");
+  const rows = await Promise.all(mounted.map(async (path) => {
+    const { data } = await ask(`${path}rotation`);
+    return [code(path), [pill(data.phase, PHASES[data.phase] ?? "warn"), data.last_error ? make("div", {}, data.last_error) : null],
+      data.last_rotation ? ago(data.last_rotation) : "never", until(data.next_rotation), until(data.expires)];
+  }));
+  return table(["mount", "phase", "last", "next", "secret ends"], rows);
+}
+
+async function cloud() {
+  const ledger = await askCloud("simulator/ledger");
+  const kinds = [...new Set(ledger.map((entry) => entry.kind))];
+  const alive = (kind) => ledger.filter((entry) => entry.kind === kind && entry.deleted_at === null).length;
+  const pills = kinds.filter(alive).map((kind) => pill(`${alive(kind)} × ${kind}`, "warn"));
+  const removed = ledger.filter((entry) => entry.deleted_at !== null).length;
+  at("objects").replaceChildren(soft("Made there and alive:"), ...(pills.length ? pills : [soft("nothing")]), soft(`· removed again: ${removed}`));
+}
+
+async function look() {
+  if (!token || document.hidden) return;
+  const mine = looks;
+  await show("health", health);
+  if (mine !== looks) return;
+  await Promise.all([show("logins", logins), show("leases", leases), show("nodes", nodes), show("mounts", mounts),
+    machines.length ? cloud().catch(() => {}) : null]);
+  await show("rotations", rotations);
+  count();
+}
+
+function forget(text) {
+  token = appToken = "";
+  looks += 1;
+  LEASES.clear();
+  open.clear();
+  for (const section of document.querySelectorAll("section")) section.hidden = true;
+  for (const place of document.querySelectorAll("section > div:not(.row)")) place.replaceChildren();
+  at("why").reset();
+  at("sign-in").hidden = false;
+  at("forget").hidden = true;
+  at("state").className = "pill";
+  at("state").textContent = "not looked yet";
+  at("notice").hidden = !text;
+  at("notice").textContent = text;
+  at("token").focus();
+}
+
+at("sign-in").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const given = at("token").value.trim();
+  at("token").value = "";
+  token = given;
+  looks += 1;
+  try {
+    await ask("auth/token/lookup-self");
+  } catch (failure) {
+    return forget(failure.status === 403 ? "This token is not good: it is unknown, or has ended." : failure.message);
+  }
+  at("notice").hidden = at("sign-in").hidden = true;
+  at("forget").hidden = at("explain").hidden = false;
+  machines = (await askCloud("simulator/world").catch(() => null))?.machines ?? [];
+  if (machines.length) {
+    at("cloud").hidden = false;
+    at("machine").replaceChildren(...machines.map(({ name }) => make("option", name === "web" ? { selected: "" } : {}, name)));
+  }
+  at("main").focus();
+  await look();
+});
+at("forget").addEventListener("click", () => forget(""));
+
+at("why").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const fields = Object.fromEntries([...new FormData(event.target)].map(([key, value]) => [key, value.trim()]));
+  const place = at("explanation");
+  try {
+    const login = fields.login.startsWith("{") ? { claims: JSON.parse(fields.login) } : { jwt: fields.login };
+    const { data } = await ask(`${fields.mount.replace(/\/$/, "")}/explain`, { role: fields.role, ...login });
+    const kind = { admitted: "good", refused: "bad" }[data.verdict] ?? "warn";
+    place.replaceChildren(make("p", {}, pill(data.verdict, kind), " ", code(data.codes.join(", "))), ...checksOf(data.checks, "explained").filter(Boolean));
+  } catch (failure) {
+    place.replaceChildren(none(failure.message));
+  }
+});
+
+// Beside a simulated cloud
+
+async function act(work) {
+  try {
+    at("happened").textContent = await work();
+  } catch (failure) {
+    at("happened").textContent = `${failure.message}${failure.codes?.length ? ` (${failure.codes.join(", ")})` : ""}`;
+  }
+  await look();
+}
+
+at("log-in").addEventListener("click", () => act(async () => {
+  const machine = machines.find(({ name }) => name === at("machine").value);
+  const query = "api-version=2018-02-01&resource=https://management.azure.com/";
+  const identity = await askCloud(`machines/${machine.name}/metadata/identity/oauth2/token?${query}`);
+  const login = { role: "web", jwt: identity.access_token, subscription_id: machine.subscription,
+    resource_group_name: machine.resource_group, resource_id: machine.resource_id };
+  const { auth } = await ask("auth/cloud/login", login, "POST", "");
+  appToken = auth.client_token;
+  return `${machine.name} is logged in for ${span(auth.lease_duration)}, with the policies ${auth.policies.join(", ")}.`;
+}));
+at("lend").addEventListener("click", () => act(async () => {
+  const lent = await ask("cloud/creds/reader", undefined, "GET", appToken || token);
+  return `Lent to ${appToken ? "the machine" : "you"} for ${span(lent.lease_duration)}: ${lent.lease_id}`;
+}));
+at("break").addEventListener("click", () => act(async () => {
+  const broken = at("break").getAttribute("aria-pressed") !== "true";
+  const fault = (family) => ({ match: { family }, times: null, action: { status: 503, code: "ServiceUnavailable", message: "broken" } });
+  await fetch("/ui/cloud/simulator/faults", { method: "POST", headers: { "X-Cloudid-UI": "1" },
+    body: JSON.stringify(broken ? ["graph", "arm", "login"].map(fault) : []) });
+  at("break").setAttribute("aria-pressed", String(broken));
+  at("break").textContent = broken ? "Mend the provider" : "Break the provider";
+  return broken ? "The provider refuses every call now." : "The provider works again.";
+}));
+
+setInterval(look, PAUSE);
+setInterval(count, 500);
+document.addEventListener("visibilitychange", look);
+at("token").focus();

@@ -1,0 +1,111 @@
+"""Chromium beside a server of `cloudid dev`, by the driver of the same package: nothing is downloaded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+from typing import Any, Final
+
+from attrs import frozen
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.servers.running import Running
+from tests.waiting import wait_until
+
+NEEDED: Final = ("chromium", "chromedriver")
+MISSING: Final = [name for name in NEEDED if which(name) is None]
+ROOT_TOKEN: Final = "root.page"
+
+
+@frozen
+class Browser:
+    """One window that shows the page."""
+
+    driver: webdriver.Chrome
+    url: str
+
+    def find(self, selector: str) -> Any:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        """All that an element says, also what is folded; read at once, since the page replaces its parts."""
+        said = self.driver.execute_script("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
+        return str(said)
+
+    def until(self, selector: str, said: str) -> None:
+        wait_until(lambda: said in self.text(selector))
+
+    def sign_in(self, token: str = ROOT_TOKEN) -> None:
+        self.find("#token").send_keys(token, Keys.ENTER)
+
+    def click(self, selector: str) -> None:
+        self.find(selector).click()
+
+    def unfold(self, selector: str) -> None:
+        """At once: the page replaces its parts."""
+        self.driver.execute_script("document.querySelector(arguments[0]).open = true", selector)
+
+    def look_as(self, scheme: str, width: int, height: int) -> None:
+        """`scheme`: light or dark."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def colour(self, selector: str) -> str:
+        return str(self.find(selector).value_of_css_property("background-color"))
+
+    def log_in_and_be_refused(self) -> None:
+        """What there is to see: a login, a lease and a refusal."""
+        self.click("#log-in")
+        self.until("#happened", "web is logged in")
+        self.click("#lend")
+        self.until("#happened", "Lent to the machine")
+        self.driver.execute_script("document.querySelector('#machine').value = 'web-evil'")
+        self.click("#log-in")
+        self.until("#logins", "refused")
+
+
+@contextmanager
+def browser(server: str = "trio") -> Iterator[Browser]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = which("chromium") or ""
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.set_capability("acceptInsecureCerts", False)
+    command = ("dev", "--server", server, "--listen", "127.0.0.1:0", "--root-token", ROOT_TOKEN)
+    with Running("cloudid_servers.cli", *command) as running:
+        driver = webdriver.Chrome(options, webdriver.ChromeService(which("chromedriver")))
+        try:
+            driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+            driver.get(f"{running.url}/ui/")
+            yield Browser(driver, running.url)
+        finally:
+            driver.quit()
+
+
+def screenshots(path: Path) -> None:
+    """The page after a login, a loan and a refusal: light at `path`; dark and narrow beside it where they are built."""
+    with browser() as page:
+        page.look_as("light", 1100, 750)
+        page.sign_in()
+        page.log_in_and_be_refused()
+        page.unfold("#logins details")
+        page.until("#mounts", "auth/cloud/")
+        page.until("#rotations", "idle")
+        page.until("#leases", " s")
+        page.driver.save_screenshot(str(path))
+        for name, scheme, width in (("dark", "dark", 1100), ("narrow", "light", 400)):
+            page.look_as(scheme, width, 1400 if width == 400 else 1300)
+            Path("build").mkdir(exist_ok=True)
+            page.driver.save_screenshot(f"build/page-{name}.png")
+
+
+if __name__ == "__main__":
+    screenshots(Path(sys.argv[1]))

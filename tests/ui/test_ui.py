@@ -1,0 +1,192 @@
+"""The page at `/ui/` in a real browser, on both servers, and what both answer to whoever asks for its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from cloudid_core.effects import HttpRequest, HttpResponse
+from cloudid_core.messages.response import Request
+from cloudid_servers.settings import ServerSettings
+from cloudid_servers.ui import OURS, Page
+from tests.waiting import PATIENT, wait_until
+
+from .browser import MISSING, Browser, browser
+
+STATIC = Path(__file__).parents[2] / "servers" / "ui" / "static"
+
+
+@pytest.fixture(scope="module", params=["trio", "aiohttp"])
+def page(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    if MISSING:
+        pytest.skip(f"apt-get install chromium chromium-driver: {', '.join(MISSING)} missing")
+    with browser(request.param) as page:
+        yield page
+
+
+@pytest.fixture
+def fresh(page: Browser) -> Browser:
+    """The page anew, which knows no token."""
+    page.driver.get(f"{page.url}/ui/")
+    page.look_as("light", 1100, 900)
+    wait_until(lambda: page.driver.switch_to.active_element.get_attribute("id") == "token")
+    return page
+
+
+@pytest.mark.tools
+def test_a_login_a_loan_that_ends_and_a_refusal_are_seen(fresh: Browser) -> None:
+    page = fresh
+    page.sign_in()
+    page.until("#state", "all is well")
+    page.log_in_and_be_refused()
+    page.until("#leases", "cloud/creds/reader/")
+    page.until("#objects", "1 × application")
+    page.until("#logins", "bound_resource_group_mismatch")
+    assert "prod-evil" in page.text("#logins .inside tbody tr")
+    lease = page.driver.find_element(By.CSS_SELECTOR, "[data-ends]").get_attribute("data-id")
+    token = {"X-Vault-Token": "root.page"}
+    url = f"{page.url}/v1/sys/leases/revoke"
+    assert httpx.post(url, json={"lease_id": lease}, headers=token, **PATIENT).status_code == 204
+    page.until("#leases", "Nothing is lent.")
+    page.until("#objects", "removed again: 4")
+    told = page.driver.get_log("browser")  # type: ignore[no-untyped-call]
+    assert [each for each in told if each["source"] != "network"] == [], "the page breaks its own policy for content"
+
+
+@pytest.mark.tools
+def test_the_provider_can_be_broken_and_mended(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "all is well")
+    fresh.click("#break")
+    fresh.until("#happened", "refuses every call")
+    fresh.click("#lend")
+    fresh.until("#happened", "provider")
+    fresh.until("#happened", "(provider_failed)")
+    fresh.click("#break")
+    fresh.until("#happened", "works again")
+
+
+@pytest.mark.tools
+def test_a_wrong_token_is_told_and_nothing_is_kept_of_a_right_one(fresh: Browser) -> None:
+    fresh.sign_in("root.wrong")
+    fresh.until("#notice", "This token is not good")
+    assert not fresh.find("#mounts").is_displayed()
+    fresh.sign_in()
+    fresh.until("#mounts", "auth/cloud/")
+    kept = "localStorage.length, sessionStorage.length, document.cookie, location.href, document.body.outerHTML"
+    *counts, cookie, address, markup = fresh.driver.execute_script(f"return [{kept}]")
+    assert (counts, cookie) == ([0, 0], "")
+    assert "root.page" not in address + markup + fresh.find("#token").get_attribute("value")
+    fresh.driver.refresh()
+    assert fresh.find("#sign-in").is_displayed()
+    fresh.sign_in()
+    fresh.until("#mounts", "auth/cloud/")
+    fresh.click("#forget")
+    assert fresh.text("#mounts > div") == ""
+
+
+@pytest.mark.tools
+def test_the_keyboard_is_enough(fresh: Browser) -> None:
+    """Sign in, explain a login and unfold its checks, without a mouse."""
+
+    def press(*keys: str) -> None:
+        fresh.driver.switch_to.active_element.send_keys(*keys)
+
+    def go_to(selector: str) -> None:
+        for _ in range(60):
+            if fresh.driver.switch_to.active_element == fresh.find(selector):
+                return
+            press(Keys.TAB)
+        raise AssertionError(f"{selector} is not reached")
+
+    press("root.page", Keys.ENTER)
+    fresh.until("#mounts", "auth/cloud/")
+    go_to("#why [name=role]")
+    outline = fresh.driver.switch_to.active_element.value_of_css_property("outline-style")
+    assert outline == "solid"
+    press("web", Keys.TAB)
+    press('{"oid": "00000000-0000-0000-0000-000000000001"}', Keys.TAB)
+    press(Keys.ENTER)
+    fresh.until("#explanation", "refused")
+    assert "✗" in fresh.text("#explanation")
+    go_to("#explanation summary")
+    press(Keys.ENTER)
+    wait_until(lambda: fresh.find("#explanation details").get_attribute("open"))
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("width", [320, 1100])
+def test_nothing_is_wider_than_the_window(fresh: Browser, width: int) -> None:
+    fresh.look_as("light", width, 800)
+    fresh.sign_in()
+    fresh.until("#state", "all is well")
+    fresh.log_in_and_be_refused()
+    fresh.unfold("#logins details")
+    fresh.until("#rotations", "idle")
+    assert fresh.driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.tools
+def test_it_is_dark_where_the_machine_is(fresh: Browser) -> None:
+    light = fresh.colour("body")
+    fresh.look_as("dark", 1100, 800)
+    assert fresh.colour("body") != light
+
+
+def asked(target: str, method: str = "GET", *headers: str, page: Page | None = None) -> int | None:
+    answer = (page or Page()).answer(Request(method, target, dict.fromkeys(headers, "1")))
+    return answer.status if answer else None
+
+
+@pytest.mark.parametrize(
+    "target, method, status",
+    [
+        ("/ui/", "GET", 200),
+        ("/ui/?x", "HEAD", 200),
+        ("/ui/page.js", "GET", 200),
+        ("/ui", "GET", 308),
+        ("/ui/", "POST", 405),
+        ("/ui/../settings.toml", "GET", 404),
+        ("/ui/cloud/simulator/world", "GET", 404),
+        ("/uix", "GET", None),
+        ("/v1/sys/health", "GET", None),
+    ],
+)
+def test_the_page_answers_for_its_own_place_alone(target: str, method: str, status: int | None) -> None:
+    assert asked(target, method) == status
+
+
+def test_the_simulated_cloud_is_for_the_page_itself() -> None:
+    """A page of another site cannot send the header without being asked first, and nothing answers that question."""
+    seen: list[HttpRequest] = []
+
+    def cloud(request: HttpRequest) -> HttpResponse:
+        seen.append(request)
+        return HttpResponse(200, {}, b"{}")
+
+    page = Page(cloud)
+    assert asked("/ui/cloud/simulator/world", page=page) == 403
+    assert asked("/ui/cloud/simulator/world", "OPTIONS", page=page) == 403
+    assert asked("/ui/cloud/simulator/world?a=b", "GET", OURS, page=page) == 200
+    assert [request.url for request in seen] == ["/simulator/world?a=b"]
+
+
+def test_nothing_is_inline_and_nothing_comes_from_elsewhere() -> None:
+    response = Page().answer(Request("GET", "/ui/", {}))
+    assert response is not None
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    texts = [path.read_text().replace("http://www.w3.org/2000/svg", "") for path in sorted(STATIC.iterdir())]
+    assert len(texts) == 4
+    assert not any(word in text for text in texts for word in ("http:", "style=", "onclick", "innerHTML", "Storage"))
+    assert sum(text.count("\n") for text in texts) <= 600
+
+
+def test_it_is_off_unless_asked_for() -> None:
+    assert ServerSettings().ui is False
