@@ -66,7 +66,7 @@ async def explain_login(call: Call) -> Answer:
     warnings: tuple[str, ...] = ()
     if form.claims is not None:
         key_set = known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
-        claims = _given(call, form, trust_of(call, snapshot, key_set))
+        claims = _given(call, form, trust_of(call.context.settings, snapshot, key_set))
         facts = given_facts(form.facts or {}, claims)
     else:
         try:
@@ -81,7 +81,7 @@ async def explain_login(call: Call) -> Answer:
         facts=facts,
         role=role,
         form=form,
-        trust=trust_of(call, snapshot, key_set),
+        trust=trust_of(call.context.settings, snapshot, key_set),
         now=call.now,
         address=form.remote_address or None,
     )

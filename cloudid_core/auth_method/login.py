@@ -8,9 +8,9 @@ does: dispatch looks up the route and the audit devices anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
-
-from attrs import evolve
 
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
@@ -31,6 +31,7 @@ from ..provider import (
 from ..provider.signing_keys import signing_keys
 from ..quotas import count_failed_login
 from ..routing import Call
+from ..settings import Settings
 from ..store import NONCE_SIZE, Changes, retry_on_conflict
 from ..tokens import RANDOM_SIZE
 from ..tokens.issue import issue
@@ -117,14 +118,14 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
     except (Refused, *PROVIDER_FAILURES):
         case = call.proven.case = _case(call, form, snapshot, claims, facts, key_set)
         if call.trail is not None:
-            call.trail.decision = explanation_of(case).decision
+            call.trail.decision = explanation_of(case()).decision
         raise
     assert type(verdict) is Verified  # all facts that it can need are there
     case = call.proven.case = _case(call, form, snapshot, claims, facts, key_set)
     if call.trail is not None:
         kind = record_key(claims, form, verdict)
         if (decision := snapshot.admitted.get(kind)) is None:
-            decision = snapshot.admitted[kind] = explanation_of(case).decision
+            decision = snapshot.admitted[kind] = explanation_of(case()).decision
         call.trail.decision = decision
     return await _issue(call, snapshot, claims, verdict)
 
@@ -147,22 +148,39 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 
-def _case(call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet) -> Case:
-    """What the decision rests on, without the JWT, to go on record."""
-    return Case(
-        claims=claims,
-        facts=facts,
-        role=snapshot.role,
-        form=evolve(form, jwt=""),
-        trust=trust_of(call, snapshot, key_set),
-        now=call.now,
-        address=call.remote_address,
+def _case(
+    call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet
+) -> Callable[[], Case]:
+    """Makes what the decision rests on, without the JWT: most logins are never looked at."""
+    shown = LoginForm(
+        role=form.role,
+        subscription_id=form.subscription_id,
+        resource_group_name=form.resource_group_name,
+        vm_name=form.vm_name,
+        vmss_name=form.vmss_name,
+        resource_id=form.resource_id,
+    )
+    return partial(
+        _made_case, call.context.settings, snapshot, claims, facts, shown, key_set, call.now, call.remote_address
     )
 
 
-def trust_of(call: Call, snapshot: Snapshot, key_set: KeySet) -> Trust:
+def _made_case(
+    settings: Settings,
+    snapshot: Snapshot,
+    claims: Claims,
+    facts: Facts,
+    form: LoginForm,
+    key_set: KeySet,
+    now: Instant,
+    address: str,
+) -> Case:
+    trust = trust_of(settings, snapshot, key_set)
+    return Case(claims=claims, facts=facts, role=snapshot.role, form=form, trust=trust, now=now, address=address)
+
+
+def trust_of(settings: Settings, snapshot: Snapshot, key_set: KeySet) -> Trust:
     """What the mount demands of tokens."""
-    settings = call.context.settings
     return Trust(
         audience=snapshot.config.resource,
         tenant_id=key_set.tenant_id,

@@ -54,8 +54,8 @@ class Proven(msgspec.Struct):
     """Object id of the principal, in lower case."""
     resource_id: str = ""
     """Id of the machine as the JWT has it; empty if it names none."""
-    case: object = None
-    """All that the login was decided on, without its JWT, once that is known."""
+    case: Callable[[], object] | None = None
+    """Makes all that the login was decided on, without its JWT, once that is known."""
 
 
 def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:

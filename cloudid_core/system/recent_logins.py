@@ -6,7 +6,7 @@ with the same outcome is remembered once, and counted. Nothing is stored, and no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from attrs import frozen
@@ -32,7 +32,7 @@ class RecentLogin:
     """The last login of a machine with an outcome, and how many there were."""
 
     answered: RequestAnswered
-    case: object
+    case: Callable[[], object] | None
     count: int
 
 
@@ -57,7 +57,7 @@ async def read_recent_logins(call: Call) -> Answer:
 
 
 def _described(login: RecentLogin) -> Iterator[dict[str, Json]]:
-    answered, case = login.answered, login.case
+    answered, case = login.answered, login.case and login.case()
     checks = [check.described for check in explanation_of(case).checks] if isinstance(case, Case) else []
     yield {
         "time": rfc3339.show(answered.time),
