@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -15,9 +16,11 @@ from attrs import frozen
 
 from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.table import CHECK, Api, Feature, features_of
+from cloudid_core.values.secret import Secret
 
 from ..client import RESOURCE, Address, Service
 from ..terminal import Exit, Failed, Output, show_progress, table, with_output
+from ..transcripts import Tenant, record
 from .connection import service_with_token, told, with_address
 from .words import LONGEST
 
@@ -35,7 +38,7 @@ def connect() -> None:
 
 @connect.command("azure")
 @click.argument("mount", default="auth/cloud")
-@click.option("--tenant", metavar="ID", prompt=True, help="The tenant.")
+@click.option("--tenant", default="", metavar="ID", help="The tenant.")
 @click.option(
     "--subscription", "subscriptions", multiple=True, metavar="ID", help="Where machines are, or roles are assigned."
 )
@@ -45,6 +48,10 @@ def connect() -> None:
 @click.option(
     "--wait", type=float, default=0.0, metavar="SECONDS", help="Ask again so long while something is missing."
 )
+@click.option("--record", "transcript", metavar="FILE", help="Record what the tenant answers; everything is removed.")
+@click.option("--resource-group", default="", metavar="NAME", help="With --record: an empty one to work in.")
+@click.option("--machine", default="", metavar="ID", help="With --record: the resource id of a machine to look up.")
+@click.option("--provider", default="", metavar="URL", help="With --record: a simulated cloud, to try it.")
 @with_address
 @with_output()
 def azure(
@@ -55,6 +62,10 @@ def azure(
     client_id: str,
     client_secret: str,
     wait: float,
+    transcript: str | None,
+    resource_group: str,
+    machine: str,
+    provider: str,
     address: Address,
     output: Output,
 ) -> int:
@@ -64,9 +75,20 @@ def azure(
     and no others; the last one hands the secret to this command. With --client-id it writes the configuration of the
     mount (MOUNT: auth/cloud, or a secrets engine like cloud), asks the provider through the service what the
     application may do, and prints commands for what is missing. Exit code 1: something is missing or unknown.
+
+    With --record it needs no server: it does once with the tenant all that a service does, and writes what the tenant
+    answers, without ids and secrets. FILE.store tells what is to be removed: after a crash, run it again.
     """
+    if transcript:
+        if not (tenant and subscriptions and resource_group and client_id and client_secret):
+            raise click.UsageError(
+                "--record needs --tenant, --subscription, --resource-group, --client-id and --client-secret"
+            )
+        place = Tenant(tenant, subscriptions[0], resource_group, client_id, Secret(_secret(client_secret)), machine)
+        return _record(place, Path(transcript), provider, output)
     kind = AUTH if mount.startswith("auth/") else SECRET
     features = _features(kind, wished or _asked("features", "name", [each.name for each in features_of(kind)]))
+    tenant = tenant or _asked("tenants", "id")[0]
     plan = Plan(mount.strip("/"), tenant, subscriptions or _asked("subscriptions", "id"), features)
     if kind == SECRET and not plan.subscriptions:
         raise click.UsageError("a secrets engine needs a subscription")
@@ -86,6 +108,14 @@ def azure(
     return Exit.DONE if all(mark == MARKS[True] for mark, *_ in rows) else Exit.FAILED
 
 
+def _record(tenant: Tenant, file: Path, provider: str, output: Output) -> int:
+    with file.open("w", encoding="utf-8") as lines:
+        store = file.with_name(f"{file.name}.store")
+        steps = record(tenant, store, lambda line: click.echo(json.dumps(line), lines), provider)
+    output.rows([{"step": step, "status": status} for step, status in steps.items()], ("step", "status"))
+    return Exit.DONE
+
+
 def _asked(what: str, each: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """What a person answers; in a pipe nobody does."""
     option = f"--{what[:-1]}"
@@ -94,7 +124,7 @@ def _asked(what: str, each: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     for number, name in enumerate(known, 1):
         click.echo(f"{number:3} {name}", err=True)
     said = click.prompt(f"{what}, with commas between" + (" (numbers)" if known else ""), err=True).split(",")
-    words = [word.strip() for word in said if word.strip()]
+    words = [word.strip() for word in said]
     numbered = {str(number): name for number, name in enumerate(known, 1)}
     return tuple(numbered.get(word, word) for word in words)
 

@@ -47,9 +47,7 @@ class Listed:
 COMMANDS: Final = (
     Listed(SERVE, "serve", "Serve requests until SIGTERM", "cli.servers", "serve"),
     Listed(SERVE, "dev", "Serve a first try: all in memory, on a simulated cloud", "cli.servers", "dev"),
-    Listed(
-        SERVE, "simulate", "Serve a simulated cloud, until a signal stops it", "provider_simulator.command", "simulate"
-    ),
+    Listed(SERVE, "simulate", "Serve a simulated cloud, until a signal stops it", "cli.simulate", "simulate"),
     Listed(
         OPERATE, "init", "Prepare a store and its key file, and print the root token, once", "command.commands", "init"
     ),

@@ -1,7 +1,7 @@
 """The command, the same for both servers: options, and everything that a server is started with."""
 
 from . import commands
-from .bootstrap import Setup, set_up
+from .bootstrap import Setup, open_store, set_up
 from .commands import Server
 from .first_steps import METADATA, STRANGER
 from .options import Options
@@ -13,5 +13,6 @@ __all__ = [
     "Server",
     "Setup",
     "commands",
+    "open_store",
     "set_up",
 ]

@@ -37,6 +37,9 @@ machine's `platform_secret` and `arc_key_file`:
 Arc's agent writes the key that it asks for into a file. The simulator writes nothing: put the `platform_secret` into
 `arc_key_file`, which clients read only in the folder of the real agent.
 
+Whether it answers as your tenant does, a transcript tells: [record one](../how-to/record-a-tenant.md), and
+`cloudid simulate --compare FILE` says where the simulated cloud answers otherwise.
+
 It requires no sign-in at its control API, so it listens on loopback only unless `--allow-remote` is given.
 
 This page is printed by `python -m cloudid_servers.provider_simulator.documents`; a test compares them.

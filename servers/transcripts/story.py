@@ -1,0 +1,187 @@
+"""The story of a transcript: a service of its own does with a tenant all that services do, and takes it back.
+
+Its store lies beside the transcript until nothing is left at the provider: a run that was interrupted is taken back by
+the next one, by the same records by which a service that was killed takes back what it made.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+
+from cloudid_core import Request
+from cloudid_core.clouds import DEFAULT_ENVIRONMENT
+from cloudid_core.deadline import Deadline
+from cloudid_core.effects import Now, Sleep
+from cloudid_core.errors import CloudidError, Refused
+from cloudid_core.initialise import initialise, is_initialised, make_root_token
+from cloudid_core.mounts import mount_table
+from cloudid_core.provider import PROVIDER_FAILURES, machine_facts
+from cloudid_core.routing import mount_client
+from cloudid_core.run import run
+from cloudid_core.service import Service, open_service
+from cloudid_core.values import resource_id
+from cloudid_core.values.secret import Secret
+
+from ..command import open_store
+from ..host import App
+from ..logs import open_log
+from ..machine import Platform
+from ..settings import clouds_at, master_key, read_settings
+from .recording import Recorder
+
+AUDIENCE: Final = "https://management.azure.com/"
+PATIENCE: Final = 900.0
+"""Seconds until everything has to be removed."""
+PAUSE: Final = 0.5
+HOUR: Final = 3600.0
+
+
+class NotRemoved(CloudidError):
+    """Something is left at the provider."""
+
+
+@frozen
+class Tenant:
+    """Where it is recorded."""
+
+    tenant: str
+    subscription: str
+    resource_group: str
+    client_id: str
+    client_secret: Secret = field(repr=False)
+    machine: str = ""
+    """The resource id of a machine to look up, if there is one."""
+
+    @property
+    def scope(self) -> str:
+        return f"/subscriptions/{self.subscription}/resourceGroups/{self.resource_group}"
+
+
+def record(tenant: Tenant, folder: Path, write: Callable[[dict[str, Any]], None], provider: str = "") -> dict[str, int]:
+    """Record everything; the status of each step. `folder` has the store meanwhile. `provider`: a simulated cloud.
+
+    Raises `NotRemoved`, and what opening a store raises.
+    """
+    import trio  # optional
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings = {"server": {"store": str(folder / "store.sqlite"), "key_file": str(folder / "key")}}
+    steps = trio.run(_told, settings, tenant, write, provider)
+    shutil.rmtree(folder)
+    return steps
+
+
+async def _told(
+    settings: Mapping[str, Any], tenant: Tenant, write: Callable[[dict[str, Any]], None], provider: str
+) -> dict[str, int]:
+    import trio
+
+    from ..trio_server.host import open_host
+
+    file = read_settings(settings)
+    file = evolve(file, clouds=clouds_at(provider)) if provider else file
+    with closing(open_store(file.server, is_new=True)) as store:
+        async with open_host(store, Platform()) as host:
+            core = file.settings(master_key.find_or_make(file.server))
+            is_new = not await run(is_initialised(), host)
+            token = await run(initialise(core) if is_new else make_root_token(core), host)
+            service = await run(open_service(core), host)
+            app = App(service, host, open_log("error"), ())
+            story = _Story(service, token, tenant)
+            try:
+                if not is_new:
+                    await run(story.remove(), host)
+                recorder = Recorder(file.clouds[DEFAULT_ENVIRONMENT], write)
+                host.call_provider = recorder.around(host.call_provider)  # type: ignore[method-assign, assignment]
+                try:
+                    return await run(story.tell(recorder), host)
+                finally:
+                    with trio.CancelScope(shield=True):
+                        recorder.step = "removal"
+                        await run(story.remove(), host)
+            finally:
+                await app.finish()
+
+
+@frozen
+class _Story:
+    """What an operator and a machine ask of the service."""
+
+    service: Service
+    token: Secret = field(repr=False)
+    tenant: Tenant
+
+    async def tell(self, recorder: Recorder) -> dict[str, int]:
+        """Everything, in order; a step that fails is an answer too."""
+        application = {"client_id": self.tenant.client_id, "client_secret": self.tenant.client_secret.reveal()}
+        config = {"tenant_id": self.tenant.tenant, **application, "max_retries": 3}
+        assigned = {"azure_roles": [{"role_name": "Reader", "scope": self.tenant.scope}], "ttl": "10m"}
+        statuses: dict[str, int] = {}
+
+        async def step(name: str, method: str, path: str, body: object = None) -> Any:
+            recorder.step = name
+            statuses[name], answer = await self._ask(method, path, body)
+            return answer
+
+        await self._ask("POST", "sys/mounts/cloud", {"type": "cloud"})
+        await step("configuration of logins", "POST", "auth/cloud/config", {**config, "resource": AUDIENCE})
+        subscription = {"subscription_id": self.tenant.subscription}
+        await step("configuration of lending", "POST", "cloud/config", {**config, **subscription})
+        for mount in ("auth/cloud", "cloud"):
+            await step(f"permissions of {mount}", "GET", f"{mount}/permissions?scope={self.tenant.scope}")
+        await self._ask("POST", "auth/cloud/role/any", {"bound_service_principal_ids": "*"})
+        await step("keys", "POST", "auth/cloud/login", {"role": "any", "jwt": _made_up(self.tenant.tenant)})
+        if self.tenant.machine:
+            recorder.step = "machine"
+            statuses["machine"] = await self._look_up()
+        await step("role", "POST", "cloud/roles/lent", {**assigned, "permanently_delete": True})
+        lent = await step("credentials", "GET", "cloud/creds/lent")
+        await step("revocation", "POST", "sys/leases/revoke", {"lease_id": lent.get("lease_id", ""), "sync": True})
+        shared = {**assigned, "persist_app": True, "token_scopes": [f"{AUDIENCE}/.default"]}
+        await step("shared application", "POST", "cloud/roles/shared", shared)
+        await step("password", "GET", "cloud/creds/shared")
+        await step("access token", "GET", "cloud/token/shared")
+        await step("reconcile", "GET", "cloud/reconcile")
+        return statuses
+
+    async def remove(self) -> None:
+        """Take back whatever the service made. Raises `NotRemoved`."""
+        until = await Now() + PATIENCE
+        await self._ask("DELETE", "sys/mounts/cloud")
+        while (left := await self._ask("GET", "sys/retiring?list=true"))[0] == 200 and left[1]["data"]["keys"]:
+            if await Now() > until:
+                raise NotRemoved("not everything is removed at the provider yet: run the command again")
+            await Sleep(PAUSE)
+
+    async def _look_up(self) -> int:
+        mounts = await mount_table(self.service.context.records)
+        [mount] = [each for each in mounts.record.mounts if each.path == "auth/cloud"]
+        try:
+            client = await mount_client(self.service.context, mount.id, Deadline(await Now() + HOUR))
+            found = await machine_facts(client, resource_id.parse(self.tenant.machine))
+        except (Refused, *PROVIDER_FAILURES):
+            return 502
+        return 200 if found else 404
+
+    async def _ask(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
+        headers = {"x-service-token": self.token.reveal()}
+        content = b"" if body is None else json.dumps(body).encode()
+        response = await self.service.handle(Request(method, f"/v1/{path}", headers, content))
+        return response.status, json.loads(response.body or b"{}")
+
+
+def _made_up(tenant: str) -> str:
+    """A token of nobody: the service reads the tenant's keys before it refuses it."""
+    claims = {"iss": f"https://sts.windows.net/{tenant}/", "aud": AUDIENCE, "tid": tenant, "exp": 1 << 33, "nbf": 0}
+    parts = ({"alg": "RS256", "typ": "JWT", "kid": secrets.token_hex(8)}, claims)
+    encoded = [urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts]
+    return ".".join((*encoded, urlsafe_b64encode(secrets.token_bytes(256)).rstrip(b"=").decode()))

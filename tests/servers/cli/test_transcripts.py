@@ -1,0 +1,129 @@
+"""Transcripts hold nothing of the tenant, all that was made for one is removed, and differences are told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.effects import HttpRequest
+from cloudid_core.values.secret import Secret
+from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.transcripts import Tenant, TranscriptRefused, differences, read, record
+
+from ..client_site import Site
+from ..running import PATIENCE, ROOT
+from .shell import Shell
+
+pytestmark = pytest.mark.one_server
+
+KILLED: Final = """
+import json, os, sys
+from pathlib import Path
+from cloudid_core.values.secret import Secret
+from cloudid_servers.transcripts import Tenant, record
+fields, folder, url = json.loads(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+fields["client_secret"] = Secret(fields["client_secret"])
+record(Tenant(**fields), folder, lambda line: os._exit(9) if line["step"] == "reconcile" else None, url)
+"""
+
+
+def tenant_of(world: Any, machine: Any) -> dict[str, str]:
+    application = world["applications"][0]
+    return {
+        "tenant": world["tenant"],
+        "subscription": machine["subscription"],
+        "resource_group": machine["resource_group"],
+        "client_id": application["client_id"],
+        "client_secret": application["client_secret"],
+        "machine": machine["resource_id"],
+    }
+
+
+def test_a_transcript_holds_nothing_of_the_tenant_and_is_that_of_the_simulated_cloud(
+    site: Site, cloudid: Shell, tmp_path: Path
+) -> None:
+    """Also where the cloud throttles: then it holds the refusals too."""
+    place = {"subscription": site.world["subscriptions"][0], "resource_group": "canary-group"}
+    fields = tenant_of(site.world, site.simulate("POST", "machines", {"name": "canary-machine", **place}))
+    (tmp_path / "secret").write_text(fields["client_secret"])
+    file = tmp_path / "t.jsonl"
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items() if name != "client_secret"]
+    words += ["--client-secret", str(tmp_path / "secret"), "--record", str(file), "--provider", site.cloud.url]
+    site.simulate("POST", "behaviour", {"throttle": {"graph_writes": [2, 20]}})
+    shown = cloudid("connect", "azure", *words)
+    site.simulate("POST", "behaviour", {"preset": "immediate"})
+    assert (shown.code, shown.err) == (0, "")
+    assert {row["step"]: row["status"] for row in shown.json}["credentials"] == 200
+    recorded = list(read(file))
+    throttled = [line for line in recorded if line["status"] == 429]
+    assert throttled
+    assert {line["headers"]["retry-after"].isdigit() for line in throttled} == {True}
+    text = file.read_text().lower()
+    named = [*fields.values(), "canary", "eyj", "127.0.0.1"]
+    assert [each for each in named if each.lower() in text] == []
+    made = site.simulate("GET", "ledger")
+    assert made
+    assert [one for one in made if not one["deleted_at"]] == []
+    assert not (tmp_path / "t.jsonl.store").exists()
+    compared = cloudid("simulate", "--compare", str(file))
+    assert (compared.code, compared.out) == (0, f"{len(recorded)} calls, 0 differences\n")
+
+
+def test_what_a_killed_run_made_is_removed_by_the_next(tmp_path: Path) -> None:
+    with start(Simulator()) as cloud:
+
+        def alive() -> list[Any]:
+            return [one for one in cloud.simulator.world.ledger.as_json() if one["deleted_at"] is None]
+
+        answer = cloud.simulator.handle(HttpRequest("GET", "/simulator/world")).response
+        world = json.loads(answer.body)
+        fields = tenant_of(world, world["machines"][0])
+        words = [sys.executable, "-c", KILLED, json.dumps(fields), str(tmp_path / "store"), cloud.url]
+        assert subprocess.run(words, cwd=ROOT, timeout=PATIENCE, check=False).returncode == 9
+        assert {one["kind"] for one in alive()} >= {"application", "principal", "password", "assignment"}
+        secret = Secret(fields.pop("client_secret"))
+        record(Tenant(client_secret=secret, **fields), tmp_path / "store", lambda line: None, cloud.url)
+        assert alive() == []
+
+
+LINE: Final[dict[str, Any]] = {"step": "s", "method": "GET", "api": "arm", "path": "/id-1", "status": 200, "answer": {}}
+
+
+@pytest.mark.parametrize(
+    "there, told",
+    [
+        ([LINE], []),
+        ([{**LINE, "status": 404}, {**LINE, "path": "/id-7"}], []),
+        ([{**LINE, "answer": {"more": "text"}}], []),
+        ([{**LINE, "status": 404, "code": "Gone"}], ["s GET arm /{id}: there 404 Gone, here 200"]),
+        ([], ["s GET arm /{id}: asked here, not there"]),
+        ([LINE, {**LINE, "step": "z"}], ["z GET arm /{id}: asked there, not here"]),
+    ],
+)
+def test_outcomes_are_compared(there: list[dict[str, Any]], told: list[str]) -> None:
+    assert list(differences(there, [LINE])) == told
+
+
+def test_members_are_compared() -> None:
+    ours = [{**LINE, "answer": {"a": "text", "b": [{"c": "id-1"}], "d": "number", "e": None}}]
+    theirs = [{**LINE, "answer": {"b": [{"c": "boolean"}], "d": "number", "e": "text"}}]
+    assert [each.partition(": ")[2] for each in differences(theirs, ours)] == [
+        "answer.a is not there",
+        "answer.b[].c is boolean there, text here",
+    ]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"step": 1}', '{"step": "s"}'])
+def test_what_is_no_transcript_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t").write_text(text)
+    with pytest.raises(TranscriptRefused):
+        list(read(tmp_path / "t"))
+
+
+def test_recording_needs_to_know_where(cloudid: Shell) -> None:
+    assert cloudid("connect", "azure", "--record", "t", "--tenant", "x").code == 2
