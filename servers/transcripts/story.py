@@ -161,6 +161,7 @@ class _Story:
             if await Now() > until:
                 raise NotRemoved("not everything is removed at the provider yet: run the command again")
             await Sleep(PAUSE)
+            await self.service.tick()  # nobody wakes the background work for what is asked past a server
 
     async def _look_up(self) -> int:
         mounts = await mount_table(self.service.context.records)
