@@ -24,7 +24,7 @@ BOUND: Final = 3160
 
 def count() -> Counter[str]:
     """The bytecodes of a login by function."""
-    log_in_all = request(raise_fleet(MEMBERS)).run
+    log_in_all = request(raise_fleet(MEMBERS), is_warm=True).run
     log_in_all()  # caches are full, and what is loaded late is there
     codes: Counter[CodeType] = Counter()
 

@@ -33,7 +33,7 @@ from tests.stores.cluster import require_installed
 from tests.waiting import PATIENCE
 
 ROOT: Final = Path(__file__).parent.parent
-CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request"]
+CONTENDERS: Final = ["raw_rsa", "pyjwt", "verify_cold", "verify_warm", "login", "request", "request_warm"]
 TINY: Final = ("--machines", "8", "--seconds", "1", "--rounds", "1")
 SVG: Final = "{http://www.w3.org/2000/svg}"
 REQUEST: Final = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -109,6 +109,18 @@ def test_servers_prints_rows_ratios_and_environment() -> None:
     for ratio in found["ratios"]:
         others = {"of_raw", "of_hypercorn", "of_fastapi", "of_fastapi_grouped"} - {f"of_{ratio['server']}"}
         assert ratio.keys() == {"server", "workload", "connections", *others}
+
+
+@pytest.mark.long
+def test_growth_fills_a_store_and_measures_it_beside_a_new_one() -> None:
+    tiny = ("--stores", "sqlite", "--tokens", "200", "--leases", "20", "--rounds", "1", "--machines", "16")
+    rows = json.loads(run("growth", "--json", *tiny).stdout)["rows"]
+    assert [(row["store"], row["kind"], row["stored"]) for row in rows] == [
+        ("sqlite", "tokens", 200),
+        ("sqlite", "leases", 20),
+    ]
+    for row in rows:
+        assert all(row[name] > 0 for name in ("start", "rss_mb", "bytes", "login", "page_ms", "backup"))
 
 
 @pytest.mark.parametrize("grouped", [False, True])
