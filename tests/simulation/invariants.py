@@ -17,12 +17,15 @@ from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.secrets_engine.static_roles import StaticRole
 from cloudid_core.store import keys
+from cloudid_core.tokens import find_token
 from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
 from .recorded import RecordedInstallation
 
 SECRET_TROUBLE: Final = ("secret:", "provider:", "mount:")
 """How the reasons start of an attempt that could not remove the secret."""
+PURGED: Final = "/purged/"
+"""Part of the ids of leases whose role deletes permanently."""
 LOCKED_OUT: Final = "every persisted root secret is dead"
 
 
@@ -42,6 +45,8 @@ def check_in_the_end(installation: RecordedInstallation) -> None:
     """What holds besides once the faults have stopped and the background has come to an end."""
     check_always(installation)
     assert_all_work_is_done(installation)
+    assert_leases_have_living_tokens(installation)
+    assert_nothing_waits_to_be_purged(installation)
     assert_nothing_leaked(installation)
     assert_ended_credentials_are_dead(installation)
 
@@ -59,6 +64,22 @@ def assert_all_work_is_done(installation: RecordedInstallation) -> None:
     for lease in leases(installation):
         assert lease.is_alive(installation.clock), f"{lease.id} is still there: {lease.reason}"
     assert [key for key in installation.keys("") if is_intent(key)] == []
+
+
+def assert_leases_have_living_tokens(installation: RecordedInstallation) -> None:
+    """A token that is gone has no lease."""
+    for lease in leases(installation):
+        if lease.token_id:
+            token = installation.peek(find_token(installation.service.context, lease.token_id))
+            assert token is not None, f"{lease.id} outlives its token"
+            assert token.record.is_alive(installation.clock), f"{lease.id} outlives its token"
+
+
+def assert_nothing_waits_to_be_purged(installation: RecordedInstallation) -> None:
+    """The provider's bin has nothing that was lent to be deleted for good."""
+    lent = {answered.client_id for answered in installation.answered.values() if PURGED in answered.lease_id}
+    deleted = (gone.item for gone in installation.simulator.world.directory.deleted.values())
+    assert [item.id for item in deleted if item.client_id in lent] == []
 
 
 def assert_secrets_die_first(installation: RecordedInstallation) -> None:

@@ -15,7 +15,7 @@ from tests.engines import EVERYTHING, app_roles, engine_config, grants
 from tests.installation import ISSUER
 from tests.logins import login_config
 
-from .invariants import root_secrets
+from .invariants import PURGED, root_secrets
 from .recorded import RecordedInstallation
 
 Operation: TypeAlias = Callable[[RecordedInstallation], object]
@@ -322,6 +322,31 @@ def rotate(installation: RecordedInstallation) -> None:
     installation.tick()
 
 
+def lose_the_new_root_secret(installation: RecordedInstallation) -> None:
+    """It is removed at the provider before the old one goes: the service goes back to the old one."""
+    (client_id, before), *_ = root_secrets(installation)
+    installation.ask("POST", "cloud/rotate-root")
+    (_, after), *_ = root_secrets(installation)
+    directory = installation.simulator.world.directory
+    application = directory.application_of(client_id)
+    assert application is not None
+    for password in application.passwords:
+        if password.secret == after[0] != before[0]:
+            directory.remove_password(application, password.key_id)
+    installation.advance(400)
+    installation.tick()
+
+
+def purge(installation: RecordedInstallation) -> None:
+    """Lend what is deleted for good, and end it."""
+    own = {"azure_roles": msgspec.json.encode(grants(installation)).decode(), "permanently_delete": True}
+    installation.ask("POST", "cloud/roles/purged", own)
+    installation.ask("GET", "cloud/creds/purged")
+    for lease_id in [known for known in installation.answered if PURGED in known]:
+        installation.revoke(lease_id)
+    installation.tick()
+
+
 def follow_plans(installation: RecordedInstallation) -> None:
     """Let the root secrets be rotated by their plans, and the old ones go."""
     installation.advance(86_401)
@@ -403,6 +428,8 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "expire": (with_leases, expire),
         "become what a role points at": (with_leases, become_what_a_role_points_at),
         "rotate the root secret": (furnished, rotate),
+        "lose the new root secret": (furnished, lose_the_new_root_secret),
+        "purge what was lent": (furnished, purge),
         "write a new persisted role": (furnished, new_kept_role),
         "change a persisted role": (furnished, change_kept_role),
         "delete a persisted role": (with_leases, delete_kept_role),

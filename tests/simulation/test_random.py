@@ -28,6 +28,7 @@ from .operations import (
     kept_role,
     planned_twice,
     prove_login_method_as,
+    purge,
     rotate,
     write_configuration,
 )
@@ -100,6 +101,21 @@ def renew_one(installation: RecordedInstallation, dice: Random) -> None:
 
 def revoke_all(installation: RecordedInstallation, dice: Random) -> None:
     installation.revoke_below("cloud/creds")
+
+
+def borrow_with_a_token(installation: RecordedInstallation, dice: Random) -> None:
+    """A token of its own asks for credentials; perhaps it is revoked, and they end with it."""
+    created = installation.ask("POST", "auth/token/create", {"policies": ["root"]})
+    if created.status == 200:
+        token = created.auth["client_token"]
+        reply = installation.ask("GET", f"cloud/creds/{dice.choice(ROLES)}", token=token)
+        if dice.random() < 0.7:
+            installation.give_back(reply.body["lease_id"] if reply.status == 200 else "no lease")
+            installation.ask("POST", "auth/token/revoke", {"token": token})
+
+
+def purge_what_was_lent(installation: RecordedInstallation, dice: Random) -> None:
+    purge(installation)
 
 
 def break_down(installation: RecordedInstallation, dice: Random) -> None:
@@ -183,6 +199,8 @@ LIFE: Final[tuple[Step, ...]] = (
     revoke_one,
     renew_one,
     revoke_all,
+    borrow_with_a_token,
+    purge_what_was_lent,
     break_down,
     heal,
     heal,
