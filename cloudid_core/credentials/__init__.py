@@ -1,7 +1,7 @@
 """Who a mount is to its provider."""
 
 from . import root_credential
-from .identity_tokens import issuer_of
+from .identity_tokens import IdentityTokens, issuer_of
 from .root_credential import (
     RootCredential,
     SecretHolder,
@@ -17,6 +17,7 @@ from .signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys,
 
 __all__ = [
     "MOST_KEYS",
+    "IdentityTokens",
     "RootCredential",
     "SecretHolder",
     "SigningKeys",

@@ -19,6 +19,9 @@ from .signing_keys import LONGEST_TOKEN, SHORTEST_TOKEN, find_signing_keys
 PATH: Final = "/v1/identity/oidc/plugins"
 """Where the documents of the issuer are, below the service's public address."""
 DEFAULT_LIFETIME: Final = 3600
+LIFETIME_FOR_APPLICATIONS: Final = 600
+EXCHANGE: Final = "api://AzureADTokenExchange"
+"""The audience that the provider recommends."""
 
 
 def issuer_of(settings: Settings) -> str:
@@ -51,6 +54,17 @@ class IdentityTokens:
             subject=subject_of(mount),
             audience=audience,
             lifetime=within_bounds,
+            records=records,
+        )
+
+    @classmethod
+    def for_application(cls, settings: Settings, records: Records, mount: Mount, proof_id: str) -> IdentityTokens:
+        """Those that stand in for the secret of a role's application. An id is never used again."""
+        return cls(
+            issuer=issuer_of(settings),
+            subject=f"plugin-identity:app:{mount.accessor}:{proof_id}",
+            audience=EXCHANGE,
+            lifetime=LIFETIME_FOR_APPLICATIONS,
             records=records,
         )
 

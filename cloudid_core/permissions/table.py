@@ -172,6 +172,19 @@ FEATURES: Final = (
     ),
     Feature(
         kind=SECRET,
+        name="roles with proof federated_credential",
+        needs=(
+            _directory(
+                "application-post-federatedidentitycredentials",
+                "Application.ReadWrite.OwnedBy",
+                "Application.ReadWrite.All",
+            ),
+        ),
+        doc="A federated identity credential is added to the role's application. `Application.ReadWrite.OwnedBy` is"
+        " enough if we own it.",
+    ),
+    Feature(
+        kind=SECRET,
         name="permanently_delete",
         needs=(
             _directory("directory-deleteditems-delete", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),

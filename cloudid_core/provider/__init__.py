@@ -1,7 +1,7 @@
 """The provider, sans IO: builds requests to the cloud's HTTP interfaces and reads their answers."""
 
 from . import applications, assignments, groups, memberships
-from .acceptance import wait_until_accepted
+from .acceptance import wait_until_accepted, wait_until_proven
 from .applications import (
     CLOCK_SKEW,
     Application,
@@ -21,6 +21,7 @@ from .codes import PROVIDER_CODES
 from .compute import Machine
 from .discovery import KeyDocument, usable_keys
 from .facts import known_groups, known_machine, machine_facts, member_groups
+from .federated_credentials import add_federated_credential
 from .granted import Actions, actions_at, directory_permissions
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
 from .memberships import MEMBERSHIPS
@@ -60,6 +61,7 @@ __all__ = [
     "RetryPolicy",
     "Source",
     "actions_at",
+    "add_federated_credential",
     "applications",
     "applications_by_client_id",
     "ask_for_token",
@@ -98,4 +100,5 @@ __all__ = [
     "select",
     "usable_keys",
     "wait_until_accepted",
+    "wait_until_proven",
 ]

@@ -7,24 +7,30 @@ from msgspec.structs import replace
 from ..errors import Code, ProviderProblem, Refused
 from ..values import Secret
 from .client import Client, Credentials
-from .oauth import prove_secret
+from .oauth import ask_for_token
 from .propagation import FreshObject, is_transient, pause
 
 
 async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *, needed: int = 1) -> bool:
-    """Whether the token endpoint accepts a secret `needed` times in a row, before the client's deadline passes.
+    """As `wait_until_proven`, for a secret."""
+    credentials = Credentials(client_id=client_id, client_secret=secret)
+    return await wait_until_proven(client, credentials, FreshObject.SECRET, needed=needed)
 
-    It is asked again and again: its servers learn of a secret one after the other. Raises what it answers but that it
-    does not know the secret or the application.
+
+async def wait_until_proven(client: Client, credentials: Credentials, family: FreshObject, *, needed: int = 1) -> bool:
+    """Whether the token endpoint accepts credentials `needed` times in a row, before the client's deadline passes.
+
+    It is asked again and again: its servers learn of them one after the other. Raises what it answers but that it does
+    not know them or the application; no token that it answers is used.
     """
-    bearer = replace(client, credentials=Credentials(client_id=client_id))
+    bearer = replace(client, credentials=credentials)
     in_a_row = 0
     while True:
         try:
-            await prove_secret(bearer, secret)
+            await ask_for_token(bearer, client.cloud.resource_scope)
             in_a_row += 1
         except ProviderProblem as problem:
-            if not is_transient(FreshObject.SECRET, problem):
+            if not is_transient(family, problem):
                 raise
             in_a_row = 0
         except Refused as refusal:

@@ -73,14 +73,6 @@ def forget(client: Client, scope: str, refused: Secret) -> None:
         tokens.drop(key)
 
 
-async def prove_secret(client: Client, secret: Secret) -> None:
-    """Ask for a token with a secret of the client's application, which is neither cached nor used.
-
-    Raises `ProviderProblem` with the provider's code, such as "AADSTS7000215", when the secret is not accepted.
-    """
-    await _ask(client, {"client_secret": secret.reveal()}, client.cloud.resource_scope)
-
-
 def _key(client: Client, scope: str) -> Hashable:
     credentials = client.credentials
     digest = sha256(credentials.client_secret.reveal().encode()).hexdigest()

@@ -33,6 +33,7 @@ class FreshObject(Enum):
     DIRECTORY_ROLE = "a directory role or an app role for a principal that was just made"
     ASSIGNMENT = "a role assignment for a principal that was just made"
     SECRET = "a token for a secret that was just made"
+    FEDERATION = "a token for a federated credential that was just made"
     SHARED = "a change of an application that others change at the same time"
 
 
@@ -66,6 +67,17 @@ FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = MappingProxyTyp
             }
         ),
         FreshObject.SHARED: frozenset({_BUSY}),
+        FreshObject.FEDERATION: frozenset(
+            (status, code)
+            for status in (400, 401)
+            for code in (
+                "AADSTS70021",  # no credential at all
+                "AADSTS700211",  # none of the issuer
+                "AADSTS700213",  # none of the subject
+                "AADSTS700016",
+                "AADSTS7000229",
+            )
+        ),
     }
 )
 """Status and code of every error that may pass by itself."""

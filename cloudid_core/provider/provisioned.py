@@ -22,6 +22,7 @@ from ..errors import CloudidError, reason_of
 from .applications import application_by_unique_name, delete_application, purge, remove_named_passwords, remove_password
 from .assignments import unassign
 from .client import Client
+from .federated_credentials import remove_federated_credential
 from .memberships import MEMBERSHIPS
 from .principals import delete_principal, principal_of
 
@@ -58,6 +59,8 @@ class Provisioned:
     """The object id of the application that has the password: `application_id`, or one that is not removed."""
     password_name: str = ""
     password_key_id: str = ""
+    federated: bool = False
+    """Whether it is no password but a federated credential, which has a name and an id likewise."""
     purge: bool = False
     to_purge: tuple[str, ...] = ()
     deleted_at: Instant = 0.0
@@ -279,7 +282,7 @@ class _Attempt:
 
 
 def _without_password(provisioned: Provisioned) -> Provisioned:
-    return evolve(provisioned, password_on="", password_name="", password_key_id="")
+    return evolve(provisioned, password_on="", password_name="", password_key_id="", federated=False)
 
 
 def _leave(kind: str, member_id: str, client: Client, one: str) -> Program[bool]:
@@ -288,6 +291,8 @@ def _leave(kind: str, member_id: str, client: Client, one: str) -> Program[bool]
 
 async def _remove_password(client: Client, provisioned: Provisioned) -> bool:
     """Remove a password by its key id, or all passwords that have its display name."""
+    if provisioned.federated:
+        return await remove_federated_credential(client, provisioned.password_on, provisioned.password_name)
     if provisioned.password_key_id:
         return await remove_password(client, provisioned.password_on, provisioned.password_key_id)
     return await remove_named_passwords(client, provisioned.password_on, provisioned.password_name)

@@ -26,8 +26,6 @@ from ..provider import (
     GRACE,
     AccessToken,
     Client,
-    Credentials,
-    FreshObject,
     ask_for_token,
     lending,
     once,
@@ -50,8 +48,8 @@ MEMBERS: Final = schemas.members(
 PATIENCE: Final = 5.0
 """Seconds that a request waits for the replacement of a secret that still works. The replacement goes on without it."""
 CHANGED: Final = "the role or the configuration was changed meanwhile"
-DEAD: Final = frozenset({"AADSTS7000215", "AADSTS7000222"})
-"""What the provider says of a secret that it no longer knows, or that is over."""
+DEAD: Final = frozenset({"AADSTS7000215", "AADSTS7000222", "AADSTS70021", "AADSTS700211", "AADSTS700213"})
+"""What the provider says of a secret or federated credential that it no longer knows, or that is over."""
 
 
 @frozen(kw_only=True)
@@ -165,13 +163,13 @@ async def _ask(call: Call, grant: Grant, secret: TokenSecret, deadline: Deadline
     known = await _cached(call, grant)
     if known is not None:
         return known  # it came since the asker looked
-    credentials = Credentials(client_id=grant.role.record.existing_client_id, client_secret=secret.secret)
+    credentials = secret.credentials(call.context, call.mount)
     client = replace(grant.client, deadline=deadline, credentials=credentials)
     asked_at = await Now()
     token = await retry_while_propagating(
         client,
         partial(ask_for_token, client, grant.scope),
-        family=FreshObject.SECRET,
+        family=secret.family,
         made_at=secret.provisioned.made_at,
     )
     token = evolve(token, refresh_at=(asked_at + token.expires_at) / 2)

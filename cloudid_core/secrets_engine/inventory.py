@@ -155,7 +155,7 @@ def objects_of(provisioned: Provisioned) -> Iterator[Object]:
         yield Object(
             kind=ObjectKind.PRINCIPAL, id=provisioned.principal_id, name=name, made_at=made_at, client_id=client_id
         )
-    if provisioned.password_on and provisioned.password_key_id:
+    if provisioned.password_on and provisioned.password_key_id and not provisioned.federated:
         yield Object(
             kind=ObjectKind.PASSWORD,
             id=provisioned.password_key_id,

@@ -38,7 +38,7 @@ PAGE: Final = 100
 """How much of a repair is written in one commit."""
 MOST_NAMED: Final = 10
 """How many damaged entries one refusal names."""
-NOT_SEARCHED: Final = ("assignment", "membership", "deleted item")
+NOT_SEARCHED: Final = ("assignment", "membership", "federated credential", "deleted item")
 
 
 @frozen(kw_only=True)

@@ -54,7 +54,7 @@ from .grants import (
 )
 from .persistent_app import PersistentApp, forget, persist, pointing
 from .sign_in import SIGN_IN_AUDIENCES
-from .token_secret import TokenSecret, forget_secret
+from .token_secret import FEDERATED, SECRET, TokenSecret, forget_secret
 
 MOST_COUNTED: Final = 1000
 """Leases that live on, at the most, whose number an answer tells."""
@@ -122,6 +122,12 @@ class Role(AsWritten):
     tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")
     token_scopes: tuple[str, ...] = setting(
         TOKEN_SCOPES, (), "Scopes that access tokens of its application are given for; empty: it gives none."
+    )
+    proof: str = setting(
+        one_of(SECRET, FEDERATED),
+        SECRET,
+        "What access tokens are asked for with: a secret of the application, or a federated credential, which needs no"
+        " secret.",
     )
     client_id: str = ""
     persistent_app: PersistentApp | None = None
@@ -221,7 +227,10 @@ async def write_role(call: Call) -> Answer:
     found, expects = await context.records.find_for_writing(key, Role)
     stored = found.record if found else Role()
     role = evolve(stored, **_changed_fields(stored, call.given.values))
+    role = role if role.proof else evolve(role, proof=SECRET)
     check(role)
+    if role.proof == FEDERATED and not context.settings.issuer.startswith("https://"):
+        raise Refused(Code.ISSUER_MISSING, 'set "issuer" to the https address of this service')
     if role.persist_app and stored.persistent_app:
         await lending(context.records, stored.existing_client_id)
     role = await _resolved(client, role)
@@ -244,6 +253,7 @@ def _without_what_is_over(role: Role) -> Role:
     role = role if role.persist_app else evolve(role, persistent_app=None)
     secret = role.token_secret
     is_kept = secret is not None and role.token_scopes and secret.provisioned.password_on == role.normal.existing_id
+    is_kept = is_kept and secret is not None and secret.proof == role.proof
     return role if is_kept else evolve(role, token_secret=None)
 
 

@@ -1,22 +1,32 @@
-"""The secret that a role keeps for itself: with it the service asks for access tokens in the name of its application.
+"""The secret that a role keeps for itself, or its federated credential: the service asks for access tokens with it.
 
 It is made when the first token is asked for, through the journal like every object, and proven before the role has it.
-After half its life the next request for a token replaces it; the one before it lives a little longer, for requests of
-other nodes that are under way.
+After half its life the next request for a token replaces a secret; the one before it lives a little longer, for
+requests of other nodes that are under way. A federated credential has no end.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
 from ..background import abandon, abandoned_intent, closing, marker, open_intent
 from ..context import Context
+from ..credentials import IdentityTokens
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
-from ..provider import Client, Provisioned, wait_until_accepted
+from ..provider import (
+    Client,
+    Credentials,
+    FreshObject,
+    Provisioned,
+    add_federated_credential,
+    retry_while_propagating,
+    wait_until_proven,
+)
 from ..store import Changes, Found
 from ..tokens import new_id
 from ..values import DAY, Secret
@@ -25,6 +35,10 @@ from .provisioning import add_password_to
 if TYPE_CHECKING:
     from .roles import Role
 
+SECRET: Final = "secret"
+FEDERATED: Final = "federated_credential"
+NEVER: Final = 253_402_300_799.0
+"""The end of what has no end."""
 LIFE: Final = 30 * DAY
 """Seconds that a secret is made for. Some tenants allow no longer ones."""
 OVERLAP: Final = 300
@@ -33,16 +47,72 @@ OVERLAP: Final = 300
 
 @frozen(kw_only=True)
 class TokenSecret:
-    """A secret of a role's application that nobody is given. `provisioned` lists it."""
+    """A secret of a role's application that nobody is given, or in its place a federated credential, which trusts
+    assertions of this service under `proof_id`. `provisioned` lists it."""
 
     secret: Secret
     provisioned: Provisioned
     ends_at: Instant
+    proof_id: str = ""
+
+    @property
+    def proof(self) -> str:
+        return FEDERATED if self.provisioned.federated else SECRET
+
+    @property
+    def family(self) -> FreshObject:
+        """Which errors of it may pass."""
+        return FreshObject.FEDERATION if self.provisioned.federated else FreshObject.SECRET
+
+    def credentials(self, context: Context, mount: Mount) -> Credentials:
+        """What the application proves itself with."""
+        client_id = self.provisioned.client_id
+        if not self.provisioned.federated:
+            return Credentials(client_id=client_id, client_secret=self.secret)
+        tokens = IdentityTokens.for_application(context.settings, context.records, mount, self.proof_id)
+        return Credentials(client_id=client_id, assertions=tokens)
 
     @property
     def replace_at(self) -> Instant:
         """Half its life."""
         return (self.provisioned.made_at + self.ends_at) / 2
+
+
+async def _make_secret(
+    context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
+) -> TokenSecret:
+    ends_at = at_stake.made_at + LIFE
+    password = await add_password_to(client, at_stake.password_on, at_stake.password_name, ends_at, family)
+    return TokenSecret(
+        secret=password.secret,
+        provisioned=evolve(at_stake, password_key_id=password.key_id),
+        ends_at=min(password.ends_at, ends_at),
+    )
+
+
+async def _make_federated(
+    context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
+) -> TokenSecret:
+    tokens = IdentityTokens.for_application(context.settings, context.records, mount, proof_id)
+    credential_id = await retry_while_propagating(
+        client,
+        lambda: add_federated_credential(
+            client,
+            at_stake.password_on,
+            name=at_stake.password_name,
+            issuer=tokens.issuer,
+            subject=tokens.subject,
+            audience=tokens.audience,
+        ),
+        family=family,
+        made_at=at_stake.made_at,
+    )
+    provisioned = evolve(at_stake, password_key_id=credential_id)
+    return TokenSecret(secret=Secret(), provisioned=provisioned, ends_at=NEVER, proof_id=proof_id)
+
+
+MAKERS: Final = MappingProxyType({SECRET: _make_secret, FEDERATED: _make_federated})
+"""How that is made which a role of each `proof` keeps."""
 
 
 def forget_secret(kept: TokenSecret, mount: Mount, now: Instant, *, after: int = 0) -> Changes:
@@ -63,6 +133,7 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
         client_id=role.existing_client_id,
         password_on=role.existing_id,
         password_name=marker(context, intent_id),
+        federated=role.proof == FEDERATED,
     )
     expects = {**grounds.expects, **found.expected}
     intent = await open_intent(
@@ -75,16 +146,10 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
         expects=expects,
     )
     try:
-        password = await add_password_to(
-            client, at_stake.password_on, at_stake.password_name, now + LIFE, role.propagation(now)
-        )
-        if not await wait_until_accepted(client, at_stake.client_id, password.secret):
+        make = MAKERS[role.proof]
+        made = await make(context, mount, client, at_stake, role.propagation(now), intent_id)
+        if not await wait_until_proven(client, made.credentials(context, mount), made.family):
             raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
-        made = TokenSecret(
-            secret=password.secret,
-            provisioned=evolve(at_stake, password_key_id=password.key_id),
-            ends_at=min(password.ends_at, now + LIFE),
-        )
         changes = Changes(expects, {found.key: evolve(found.record, token_secret=made)}) | closing(intent)
         if role.token_secret is not None:
             changes |= forget_secret(role.token_secret, mount, await Now(), after=OVERLAP)

@@ -111,7 +111,7 @@ def assert_nothing_leaked(installation: RecordedInstallation) -> None:
 
 def is_held(made: LedgerEntry, held: frozenset[str]) -> bool:
     """Principals and passwords come and go with their application; everything else is held by itself."""
-    return made.id in held or (made.kind in ("principal", "password") and not held.isdisjoint(made.of))
+    return made.id in held or (made.kind in ("principal", "password", "federation") and not held.isdisjoint(made.of))
 
 
 def assert_no_credential_without_lease(installation: RecordedInstallation) -> None:
@@ -161,7 +161,7 @@ def assert_roles_can_ask_for_tokens(installation: RecordedInstallation) -> None:
     """The secret that a role keeps for tokens works until its end."""
     for role in engine_roles(installation):
         secret = role.token_secret
-        if secret is not None and installation.clock < secret.ends_at:
+        if secret is not None and secret.secret and installation.clock < secret.ends_at:
             assert installation.accepts(secret.provisioned.client_id, secret.secret.reveal()), "a role's secret is dead"
 
 

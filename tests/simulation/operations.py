@@ -122,6 +122,25 @@ def leave_static_secret(installation: RecordedInstallation) -> None:
 
 
 @cache
+def giving_tokens_without_secrets() -> RecordedInstallation:
+    """The furnished installation, whose roles of one application prove themselves by federated credentials."""
+    installation = copy_of(giving_tokens())
+    for role in TOKEN_ROLES:
+        installation.must("POST", f"cloud/roles/{role}", {"proof": "federated_credential"})
+    return installation
+
+
+@cache
+def with_federated_credentials() -> RecordedInstallation:
+    """The same after each has given a token."""
+    installation = copy_of(giving_tokens_without_secrets())
+    for role in TOKEN_ROLES:
+        installation.must("GET", f"cloud/token/{role}")
+        installation.must("GET", f"cloud/creds/{role}")
+    return installation
+
+
+@cache
 def login_method() -> RecordedInstallation:
     """An installation whose authentication method is configured."""
     installation = RecordedInstallation()
@@ -210,6 +229,14 @@ def replace_token_secrets(installation: RecordedInstallation) -> None:
     for role in TOKEN_ROLES:
         installation.ask("GET", f"cloud/token/{role}")
     installation.advance(OVERLAP + 1)
+    installation.tick()
+
+
+def change_proofs(installation: RecordedInstallation) -> None:
+    """From federated credentials to secrets, and tokens are asked for with those."""
+    for role in TOKEN_ROLES:
+        installation.ask("POST", f"cloud/roles/{role}", {"proof": "secret"})
+        installation.ask("GET", f"cloud/token/{role}")
     installation.tick()
 
 
@@ -415,6 +442,11 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "issue a password of a persisted application": (furnished, issue("kept")),
         "give the first token of an existing application": (giving_tokens, give_token("existing")),
         "give the first token of a persisted application": (giving_tokens, give_token("kept")),
+        "give the first token by a federated credential": (giving_tokens_without_secrets, give_token("existing")),
+        "give the first token of a persisted application by one": (giving_tokens_without_secrets, give_token("kept")),
+        "change the proofs of roles": (with_federated_credentials, change_proofs),
+        "delete roles with federated credentials": (with_federated_credentials, delete_roles_that_give_tokens),
+        "disable an engine with federated credentials": (with_federated_credentials, disable),
         "replace the secrets for tokens": (with_token_secrets, replace_token_secrets),
         "stop giving tokens": (with_token_secrets, stop_giving_tokens),
         "delete roles that give tokens": (with_token_secrets, delete_roles_that_give_tokens),

@@ -26,7 +26,7 @@ from .immutable import Immutable
 from .requests import Json
 
 SOFT_DELETED: Final = ("application", "principal")
-CASCADES: Final = ("principal", "password", "membership", "directory_role", "app_role")
+CASCADES: Final = ("principal", "password", "federation", "membership", "directory_role", "app_role")
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..engine.routing import Service
-from . import applications, deleted_items, directory_objects, grants, groups, service_principals
+from . import applications, deleted_items, directory_objects, federation, grants, groups, service_principals
 from .conventions import authenticate, render_error
 
 GRAPH: Final = Service(
@@ -15,6 +15,7 @@ GRAPH: Final = Service(
     render_error=render_error,
     routes=(
         *applications.ROUTES,
+        *federation.ROUTES,
         *service_principals.ROUTES,
         *groups.ROUTES,
         *grants.ROUTES,

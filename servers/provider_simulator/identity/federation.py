@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from cloudid_core.effects import HttpResponse
 
+from ..engine.behaviour import Replica
 from ..engine.immutable import Immutable
 from ..engine.requests import Json
 from ..world.objects import FederatedCredential
@@ -89,7 +90,12 @@ def _parse(text: str) -> Assertion:
 
 def _matching(world: World, client_id: str, claims: Json) -> FederatedCredential:
     """The credential that an assertion is for. Each mismatch has an error of its own."""
-    known = [one for one in world.federations.values() if one.client_id.lower() == client_id.lower()]
+    known = [
+        one
+        for one in world.federations.values()
+        if one.client_id.lower() == client_id.lower()
+        and one.known_from <= world.replication.known_until(Replica.SIGN_IN, one.id)
+    ]
     if not known:
         raise token_error(70021)
     audience = claims.get("aud")

@@ -12,7 +12,7 @@ from ..engine.immutable import Immutable
 from ..engine.ledger import Ledger, LedgerEntry
 from ..engine.randomness import Randomness
 from ..engine.replicas import Replication, Table
-from .objects import Application, Grant, Group, Password, Principal
+from .objects import Application, FederatedCredential, Grant, Group, Password, Principal
 
 DELETED_FOR: Final = 30 * 86_400.0
 """Seconds after which a deleted object is purged."""
@@ -143,6 +143,12 @@ class Directory:
     def remove_password(self, holder: Holder, key_id: str) -> None:
         self.replace(evolve(holder, passwords=tuple(p for p in holder.passwords if p.key_id != key_id)))
         self._ledger.note_deleted(key_id, self._replication.now())
+
+    def note_federation(self, application: Application, credential: FederatedCredential, by: str) -> None:
+        self._record("federation", credential.id, (application.id,), credential.name, by)
+
+    def note_federation_gone(self, credential_id: str) -> None:
+        self._ledger.note_deleted(credential_id, self._replication.now())
 
     def group(self, name: str) -> Group:
         """The group of that id or name; created if there is none."""

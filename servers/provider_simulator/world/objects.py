@@ -53,13 +53,18 @@ class Principal(Immutable):
 
 @frozen
 class FederatedCredential(Immutable):
-    """An issuer, and the subject and audience of its assertions, that an application trusts."""
+    """An issuer, and the subject and audience of its assertions, that an application trusts.
+
+    The token endpoint learns of it some time after `known_from`, if the directory's API made it.
+    """
 
     id: str
     client_id: str
     issuer: str
     subject: str
     audience: str
+    name: str = ""
+    known_from: float = 0.0
 
 
 @frozen

@@ -12,7 +12,7 @@ from cloudid_core.deadline import Deadline
 from cloudid_core.effects import PlatformToken
 from cloudid_core.errors import Code, PlatformTokenUnavailable, ProviderProblem, Refused
 from cloudid_core.provider.client import Credentials
-from cloudid_core.provider.oauth import LONGEST_LIFE, access_token, forget, prove_secret
+from cloudid_core.provider.oauth import LONGEST_LIFE, access_token, ask_for_token, forget
 from cloudid_core.provider.responses import NONSENSE
 from cloudid_core.values.secret import Secret
 
@@ -204,18 +204,18 @@ def test_a_platform_that_gives_nothing_useful_is_unavailable(platform: Platform 
         get(Setting(platform=platform), credentials=Credentials())
 
 
-def test_a_secret_is_proven_without_being_used() -> None:
+def test_a_token_that_is_asked_for_fresh_is_not_kept() -> None:
     setting = setting_with(token("a"), token("b"))
     for _ in range(2):
-        setting.world.perform(prove_secret(setting.client, Secret("fresh")))
-    assert [form_of(request)["client_secret"] for request in setting.cloud.requests] == ["fresh", "fresh"]
+        setting.world.perform(ask_for_token(setting.client, "r/.default"))
+    assert [form_of(request)["client_secret"] for request in setting.cloud.requests] == ["s3cret&=", "s3cret&="]
     assert len(setting.context.caches.access_tokens) == 0
 
 
 def test_a_secret_that_is_not_accepted_yet_says_so() -> None:
     setting = setting_with(REFUSED)
     with pytest.raises(ProviderProblem) as caught:
-        setting.world.perform(prove_secret(setting.client, Secret("fresh")))
+        setting.world.perform(ask_for_token(setting.client, "r/.default"))
     assert caught.value.code == "AADSTS7000215"
 
 

@@ -15,7 +15,6 @@ from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable
 from cloudid_core.provider.client import Credentials, refusal_of
 from cloudid_core.provider.compute import Machine
 from cloudid_core.provider.facts import machine_facts, member_groups
-from cloudid_core.provider.oauth import prove_secret
 from cloudid_core.provider.signing_keys import refreshed_for, signing_keys
 from cloudid_core.testing import World
 from cloudid_core.values.resource_id import parse
@@ -128,13 +127,6 @@ def test_groups_of_a_principal_with_the_groups_around_them(simulated: Simulated)
     groups = simulated.world.perform(member_groups(simulated.client, principal))
     assert groups is not None
     assert groups == {ids["batch-machines"], ids["all-machines"]}
-
-
-def test_secrets_are_proven(simulated: Simulated) -> None:
-    simulated.world.perform(prove_secret(simulated.client, simulated.client.credentials.client_secret))
-    with pytest.raises(ProviderProblem) as caught:
-        simulated.world.perform(prove_secret(simulated.client, Secret("wrong")))
-    assert caught.value.code == "AADSTS7000215"
 
 
 def test_rotated_keys_are_found_and_faults_survived() -> None:

@@ -25,6 +25,7 @@ DEFAULTS = {
     "sign_in_audience": "",
     "tags": [],
     "token_scopes": [],
+    "proof": "secret",
 }
 
 

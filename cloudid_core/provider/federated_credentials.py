@@ -1,0 +1,71 @@
+"""Federated identity credentials of applications: an issuer whose assertions stand in for a secret.
+
+All of one is chosen by us, so it is found again by its name; an application has few of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ..errors import Code, ProviderAmbiguous, ProviderProblem, Refused
+from .client import ApiCall, Client, ask, get_json
+from .objects import Id, address, delete, is_absent
+
+MOST: Final = 20
+"""How many the provider lets one application have."""
+
+
+class _Credential(msgspec.Struct):
+    id: Id
+    name: str = ""
+
+
+class _Credentials(msgspec.Struct):
+    value: list[_Credential]
+
+
+async def add_federated_credential(
+    client: Client, object_id: str, *, name: str, issuer: str, subject: str, audience: str
+) -> str:
+    """Have an application trust assertions of an issuer about a subject; the id of the credential.
+
+    `PROVIDER_QUOTA_EXCEEDED`: the application has as many as it may. `ProviderAmbiguous`: it may be there.
+    """
+    known = await _listed(client, object_id)
+    if len(known) >= MOST:
+        raise Refused(Code.PROVIDER_QUOTA_EXCEEDED, f"the application has {MOST} federated identity credentials")
+    call = ApiCall(
+        method="POST",
+        url=_address(client, object_id),
+        scope=client.cloud.directory_scope,
+        body={"name": name, "issuer": issuer, "subject": subject, "audiences": [audience]},
+        idempotent=False,
+    )
+    try:
+        return (await ask(client, call, _Credential)).id
+    except ProviderAmbiguous:
+        made = next((one.id for one in await _listed(client, object_id) if one.name == name), None)
+        if made is None:
+            raise
+        return made
+
+
+async def remove_federated_credential(client: Client, object_id: str, name: str) -> bool:
+    """Remove the credential of that name; `False` if none shows, or no such application."""
+    try:
+        named = [one.id for one in await _listed(client, object_id) if one.name == name]
+    except ProviderProblem as problem:
+        if is_absent(problem):
+            return False
+        raise
+    return any([await delete(client, _address(client, object_id, each)) for each in named])
+
+
+async def _listed(client: Client, object_id: str) -> list[_Credential]:
+    return (await get_json(client, _address(client, object_id), client.cloud.directory_scope, _Credentials)).value
+
+
+def _address(client: Client, object_id: str, *rest: str) -> str:
+    return address(client, "applications", object_id, "federatedIdentityCredentials", *rest)
