@@ -103,3 +103,20 @@ def test_the_reconciliation_does_not_miss_it() -> None:
     engine.advance(3600)
     report = engine.must("GET", "cloud/reconcile").data
     assert (report["unaccounted"], report["missing"]) == ([], [])
+
+
+def test_where_passwords_are_forbidden_tokens_are_given_and_no_secret_is_anywhere() -> None:
+    engine = federated_engine()
+    engine.fail(method="POST", path=".*/addPassword", status=400, code="CredentialTypeNotAllowedAsPerAppPolicy")
+    token = engine.must("GET", TOKEN).data["access_token"]
+    role = engine.stored_role()
+    assert role.token_secret is not None
+    assert not role.token_secret.secret
+    stored = b"".join(entry.value for key in engine.keys("") if (entry := engine.store.read(key)))
+    assert token.encode() not in stored
+    engine.must("POST", ROLE, {"proof": "secret"})
+    assert engine.ask("GET", TOKEN).status == 502
+    engine.heal()
+    engine.must("GET", TOKEN)
+    assert engine.stored_role().token_secret is not None
+    assert len(engine.alive("password")) == 1
