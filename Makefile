@@ -75,8 +75,8 @@ lint: $(READY) ## Check style, import contracts and types
 demo: $(READY_FOR_DEMO) ## Show the whole story on a simulated cloud, then end
 	@$(BIN)/python -m cloudid_servers.demo
 
-demo-cluster: $(READY) ## Show two servers over one PostgreSQL, and what happens when one is killed
-	@$(BIN)/python -m cloudid_servers.demo_cluster
+demo-cluster: $(READY) ## Show two servers over one PostgreSQL (STORE=etcd: three members of etcd), and what happens when one is killed
+	@$(BIN)/python -m cloudid_servers.demo_cluster $(STORE)
 
 dev: $(READY_FOR_DEMO) ## Leave a server with a simulated cloud running
 	@$(BIN)/python -m cloudid_servers.cli dev

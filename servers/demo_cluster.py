@@ -1,6 +1,7 @@
-"""The demo of two servers over one PostgreSQL, one of which is killed: `python -m cloudid_servers.demo_cluster`
+"""The demo of two servers over one store, one of which is killed: `python -m cloudid_servers.demo_cluster [etcd]`
 
-It starts everything itself, the database too, and ends it: nothing is left behind, however it ends.
+The store is PostgreSQL, or three members of etcd, one of which is killed too. It starts everything itself, the store
+too, and ends it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
+from attrs import frozen
 
 from .demo import (
     LEASE_SECONDS,
@@ -29,6 +31,7 @@ from .demo import (
     stopping,
 )
 from .provider_simulator import Simulator, start
+from .stores.etcd.temporary import NoEtcd, address_of, temporary_cluster
 from .stores.postgres.temporary import NoPostgres, temporary_server
 
 SERVERS: Final = ("trio_server", "aiohttp_server")
@@ -177,16 +180,37 @@ def leader_of(stories: dict[str, Storyteller]) -> str:
         time.sleep(0.5)
 
 
+@frozen
+class SharedStore:
+    """What both servers use. `lose_member` kills what the store can lose, if it can lose anything."""
+
+    address: str
+    name: str
+    lose_member: Callable[[], None] | None = None
+
+
+@contextmanager
+def postgres() -> Iterator[SharedStore]:
+    with temporary_server() as address:
+        yield SharedStore(address, "PostgreSQL runs")
+
+
+@contextmanager
+def etcd() -> Iterator[SharedStore]:
+    with temporary_cluster() as members:
+        yield SharedStore(address_of(members, "demo"), "Three members of etcd run", members[0].kill)
+
+
 def main() -> int:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="cloudid-demo-") as folder,
-            temporary_server() as store,
+            (etcd if "etcd" in sys.argv[1:] else postgres)() as store,
             start(Simulator()) as cloud,
             httpx.Client(trust_env=False, timeout=PATIENCE) as client,
         ):
             settings = Path(folder) / "cloudid.toml"
-            settings.write_text(SETTINGS.format(store=store, folder=folder))
+            settings.write_text(SETTINGS.format(store=store.address, folder=folder))
             root_token = prepare(settings)
             first, second = (node(name, settings, cloud.url, root_token) for name in SERVERS)
             with first as (one, started_one), second as (other, started_other):
@@ -195,8 +219,8 @@ def main() -> int:
                     name: Storyteller(client, started)
                     for name, started in zip(SERVERS, (started_one, started_other), strict=True)
                 }
-                tell_all(stories, processes)
-    except (DemoFailed, NoPostgres, httpx.HTTPError) as failure:
+                tell_all(stories, processes, store)
+    except (DemoFailed, NoPostgres, NoEtcd, httpx.HTTPError) as failure:
         sys.stderr.write(f"error: {failure}\n")
         return 1
     except KeyboardInterrupt:
@@ -204,12 +228,15 @@ def main() -> int:
     return 0
 
 
-def tell_all(stories: dict[str, Storyteller], processes: dict[str, subprocess.Popen[str]]) -> None:
+def tell_all(stories: dict[str, Storyteller], processes: dict[str, subprocess.Popen[str]], store: SharedStore) -> None:
     one, other = stories.values()
     one.tell(
-        f"PostgreSQL runs, and two servers over it: {SERVERS[0]} at {one.started.url}, {SERVERS[1]} at "
+        f"{store.name}, and two servers over that: {SERVERS[0]} at {one.started.url}, {SERVERS[1]} at "
         f"{other.started.url}."
     )
+    if store.lose_member is not None:
+        one.tell("One member of the store is killed (kill -9). Nobody notices.")
+        store.lose_member()
     token = share_tokens(one, other)
     configure_engine(one)
     leader = leader_of(stories)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from typing import Final
 
+import pytest
+
+from cloudid_servers.stores.etcd.temporary import HOW
 from tests.servers.running import ROOT
 from tests.stores.cluster import Cluster
 from tests.waiting import PATIENCE
@@ -20,9 +24,12 @@ STEPS: Final = (
 )
 
 
-def test_the_demo_of_a_cluster_tells_its_story_to_the_end(cluster: Cluster) -> None:
+@pytest.mark.parametrize("store", ["", "etcd"])
+def test_the_demo_of_a_cluster_tells_its_story_to_the_end(cluster: Cluster, store: str) -> None:
     """Where PostgreSQL is installed, which `cluster` finds out."""
-    command = [sys.executable, "-m", "cloudid_servers.demo_cluster"]
+    if store == "etcd" and shutil.which("etcd") is None:
+        pytest.skip(HOW)
+    command = [sys.executable, "-m", "cloudid_servers.demo_cluster", store]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     places = [ran.stdout.find(step) for step in STEPS]
