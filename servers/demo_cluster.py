@@ -235,7 +235,7 @@ def tell_all(stories: dict[str, Storyteller], processes: dict[str, subprocess.Po
         f"{other.started.url}."
     )
     if store.lose_member is not None:
-        one.tell("One member of the store is killed (kill -9). Nobody notices.")
+        one.tell("One member of the store is lost (kill -9). Nobody notices.")
         store.lose_member()
     token = share_tokens(one, other)
     configure_engine(one)
