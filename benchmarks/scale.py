@@ -1,11 +1,12 @@
-"""How many logins a second more processes give: workers and servers on PostgreSQL, beside one process.
+"""How many logins a second more processes give: workers and servers on PostgreSQL and etcd, beside one process.
 
     python -m benchmarks.scale [--json] [--servers …] [--connections …] [--seconds N] [--rounds N] [--tokens N]
 
 Each round measures, at 32 and 256 connections, one process on SQLite, one on PostgreSQL, 2 and 4 workers on PostgreSQL,
-and two servers on one PostgreSQL that share the connections. Both stores wait for the disk at each commit. A ratio is
-the median, over the rounds, of a cell's logins a second to those of one process on SQLite with as many connections.
-Then a store is filled up with tokens, and one process on PostgreSQL is measured on it.
+and two servers on one PostgreSQL that share the connections; then, where etcd is installed, one process, 2 workers and
+two servers on a cluster of three members, which share this machine's cores and disk. All stores wait for the disk at
+each commit. A ratio is the median, over the rounds, of a cell's logins a second to those of one process on SQLite with
+as many connections. Then a store is filled up with tokens, and one process on PostgreSQL is measured on it.
 
 A row counts where the machine has at least two cores more than there are processes: PostgreSQL and the load take some.
 All processes run wherever the system puts them. It exits with 1 when a row that counts misses its bound.
@@ -19,12 +20,14 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from statistics import median
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import psycopg
 from attrs import evolve, frozen
@@ -43,6 +46,7 @@ from cloudid_servers.command.bootstrap import open_store
 from cloudid_servers.host.host import Host
 from cloudid_servers.settings import master_key
 from cloudid_servers.settings.settings import read_file
+from cloudid_servers.stores.etcd.temporary import Member, NoEtcd, address_of, temporary_cluster
 from cloudid_servers.stores.postgres.temporary import NoPostgres, temporary_server
 from cloudid_servers.trio_server.serve import perform
 
@@ -72,6 +76,10 @@ BOUNDS: Final[Mapping[tuple[str, int, int], float]] = {
     ("postgresql", 2, 256): 1.4,
     ("postgresql", 4, 256): 2.0,
 }
+
+
+Stores: TypeAlias = "dict[str, Callable[[], AbstractContextManager[str]]]"
+"""The address of a new place in each kind of store; a SQLite file has none."""
 
 
 @frozen
@@ -118,15 +126,18 @@ def sets_of(name: str) -> list[Set]:
         Set(name, "postgresql", workers=2),
         Set(name, "postgresql", workers=4),
         Set(name, "postgresql", nodes=2),
+        Set(name, "etcd"),
+        Set(name, "etcd", workers=2),
+        Set(name, "etcd", nodes=2),
     ]
 
 
 @contextmanager
-def started(installation: Installation, which: Set, database: str) -> Iterator[list[Target]]:
+def started(installation: Installation, which: Set, address: str) -> Iterator[list[Target]]:
     """The servers of a set, for as long as the block lasts; the fleet has been logged in at each."""
     folder = Path(tempfile.mkdtemp(prefix="set-", dir=installation.folder))
     settings = folder / "settings.toml"
-    store = database if which.store == "postgresql" else str(folder / "cloudid.sqlite")
+    store = address or str(folder / "cloudid.sqlite")
     service = targets.service_settings("warm", len(installation.fleet.members))
     lines = ["[server]", 'listen = "127.0.0.1:0"', 'log_level = "warning"']
     lines += [f"store = {json.dumps(store)}", "[service]", *(f"{name} = {value}" for name, value in service.items())]
@@ -146,6 +157,17 @@ def started(installation: Installation, which: Set, database: str) -> Iterator[l
         if which.tokens:
             fill(settings, store, which.tokens)
         yield [first, *(targets.warm_up(installation, url) for url in urls[1:])]
+
+
+@contextmanager
+def no_address() -> Iterator[str]:
+    yield ""
+
+
+@contextmanager
+def prefix(members: Sequence[Member], numbers: Iterator[int]) -> Iterator[str]:
+    """The address of a place in etcd of its own."""
+    yield address_of(members, f"scale/{next(numbers)}")
 
 
 @contextmanager
@@ -247,18 +269,23 @@ def measure(names: Sequence[str], connections: Sequence[int], tokens: int, condi
         home = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=conditions.folder)))
         cloud = opened.enter_context(targets.simulated_cloud(fleet, everywhere))
         installation = Installation(fleet, cloud, home, Places(everywhere, everywhere, everywhere))
-        admin = opened.enter_context(temporary_server(conditions.folder))
+        places: Stores = {"sqlite": no_address}
+        places["postgresql"] = partial(database, opened.enter_context(temporary_server(conditions.folder)), "scale")
+        try:
+            places["etcd"] = partial(prefix, opened.enter_context(temporary_cluster()), count())
+        except NoEtcd as failure:
+            tell(f"no rows of etcd: {failure}")
         samples: dict[Cell, list[Sample]] = {}
         for number in range(1, conditions.rounds + 1):
             if number > 1 and monotonic() - began > LONGEST * (number - 1) / number:
                 break
-            for which in [one for name in names for one in sets_of(name)]:
+            for which in [one for name in names for one in sets_of(name) if one.store in places]:
                 tell(f"round {number} of {conditions.rounds}: {which}")
-                measure_set(installation, which, admin, conditions.seconds, samples, connections)
+                measure_set(installation, which, places, conditions.seconds, samples, connections)
         if tokens:
             tell(f"{tokens} stored tokens")
             full = Set(names[0], "postgresql", tokens=tokens)
-            measure_set(installation, full, admin, conditions.seconds, samples, (max(connections),))
+            measure_set(installation, full, places, conditions.seconds, samples, (max(connections),))
         tell("")
         return Results(samples, environment() | {"fsync_us": fsync_us(home)})
 
@@ -266,15 +293,15 @@ def measure(names: Sequence[str], connections: Sequence[int], tokens: int, condi
 def measure_set(
     installation: Installation,
     which: Set,
-    admin: str,
+    places: Stores,
     seconds: float,
     samples: dict[Cell, list[Sample]],
     connections: Sequence[int],
 ) -> None:
     """Start the set, measure it under all connections, and end it."""
-    with database(admin, "scale") as address, started(installation, which, address) as ready:
-        for count in connections:
-            samples.setdefault(Cell(which, count), []).append(sample(installation, ready, count, seconds))
+    with places[which.store]() as address, started(installation, which, address) as ready:
+        for number in connections:
+            samples.setdefault(Cell(which, number), []).append(sample(installation, ready, number, seconds))
 
 
 def table(results: Results) -> str:
