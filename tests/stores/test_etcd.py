@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from base64 import b64encode
@@ -18,7 +19,9 @@ from cloudid_core.values.secret import Secret
 from cloudid_servers.host.host import Host
 from cloudid_servers.stores import GroupCommit, SqliteStore, copy_store
 from cloudid_servers.stores.etcd import Address, EtcdStore
+from cloudid_servers.stores.etcd.temporary import HOW, Member, free_ports, running
 from tests.hosts.opened import RUNTIMES, on
+from tests.servers.certificates import write_certificate
 from tests.servers.running import ROOT
 from tests.waiting import PATIENCE, PATIENT
 
@@ -238,3 +241,23 @@ def test_a_user_with_a_password_is_authenticated_again_when_the_token_is_stale()
         told(store, scenario)
         with pytest.raises(StoreFailed, match="authentication failed"):
             told(EtcdStore(Address.parse(address, Secret("wrong")), is_new=True))
+
+
+def test_members_and_nodes_know_each_other_by_certificates(tmp_path: Path) -> None:
+    """The member takes no connection without a certificate that it trusts, and the node none to another member."""
+    if shutil.which("etcd") is None:
+        pytest.skip(HOW)
+    write_certificate(tmp_path, "127.0.0.1")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    plain, port = free_ports()
+    urls = f"http://127.0.0.1:{plain},https://127.0.0.1:{port}"
+    files = ("--cert-file", str(certificate), "--key-file", str(key), "--trusted-ca-file", str(certificate))
+    options = ("--listen-client-urls", urls, "--advertise-client-urls", urls, *files, "--client-cert-auth")
+    member = Member(name="m", folder=tmp_path, port=plain, peer_port=free_ports()[0], options=options)
+    address = f"etcd://127.0.0.1:{port}/tests"
+    known = f"{address}?ca={certificate}&certificate={certificate}&key={key}"
+    with running([member]):
+        told(etcd_at(known))
+        for other in (f"{address}?ca={certificate}", f"{address}?tls=true&certificate={certificate}&key={key}"):
+            with pytest.raises(StoreFailed, match="etcd cannot be used"):
+                told(etcd_at(other, is_new=False))
