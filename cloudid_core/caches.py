@@ -6,7 +6,7 @@ its own time or version, which its readers check.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -107,8 +107,8 @@ class Caches(JwtCaches):
         """Look-ups at the provider that are under way, by their keys."""
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""
-        self.admitted_logins: Bounded[Hashable, Any] = Bounded(128)
-        """The last logins by machine, for people to look at: nothing is decided by them."""
+        self.admitted_logins: deque[tuple[Any, Any]] = deque(maxlen=128)
+        """The last logins, for people to look at: nothing is decided by them."""
         self.refused_logins: Bounded[Hashable, Any] = Bounded(128)
         """The last refusals by machine and codes."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)

@@ -51,7 +51,6 @@ PAGE: Final = 1000
 CACHES: Final = (
     "access_tokens",
     "acls",
-    "admitted_logins",
     "destinations",
     "facts",
     "failed_logins",

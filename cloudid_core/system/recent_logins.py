@@ -1,15 +1,16 @@
 """Who logged in at this node last, and who was refused: for people who look for a machine that cannot log in.
 
-A login is remembered once its signature has held, so nobody fills the memory with claims of their own. The same machine
-with the same outcome is remembered once, and counted. Nothing is stored, and nothing is decided by it.
+A login is remembered once its signature has held, so nobody fills the memory with claims of their own. A refusal of
+the same machine for the same reason is remembered once, and counted; of logins the last ones are there. Nothing is
+stored, and nothing is decided by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 from msgspec.structs import replace
 
 from ..auth_method import CHECK, Case, explanation_of
@@ -33,23 +34,37 @@ class RecentLogin:
 
     answered: RequestAnswered
     case: Callable[[], object] | None
-    count: int
+    count: int = 1
+
+    @property
+    def key(self) -> Hashable:
+        """The machine and its outcome."""
+        last = self.answered
+        return last.mount_accessor, last.role, last.principal_id, last.resource_id, last.codes
+
+    def after(self, before: RecentLogin | None) -> RecentLogin:
+        return evolve(self, count=before.count + 1) if before else self
 
 
 def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
     """Remember a login that was answered, if its signature has held."""
     if not proven.principal_id:
         return
-    logins = caches.refused_logins if answered.codes else caches.admitted_logins
-    key = (answered.mount_accessor, answered.role, proven.principal_id, proven.resource_id, answered.codes)
-    before = logins.get(key)
-    logins.put(key, RecentLogin(replace(answered, audit=None), proven.case, before.count + 1 if before else 1))
+    if not answered.codes:
+        caches.admitted_logins.append((answered, proven.case))
+        return
+    login = RecentLogin(replace(answered, audit=None), proven.case)
+    caches.refused_logins.put(login.key, login.after(caches.refused_logins.get(login.key)))
 
 
 async def read_recent_logins(call: Call) -> Answer:
     """The last logins and refusals of this node, the last one first, with every check of each."""
     caches, node = call.context.caches, call.context.node
-    known: list[RecentLogin] = [*caches.admitted_logins.values(), *caches.refused_logins.values()]
+    admitted: dict[Hashable, RecentLogin] = {}
+    for answered, case in caches.admitted_logins:
+        login = RecentLogin(answered, case)
+        admitted[login.key] = login.after(admitted.get(login.key))
+    known = [*admitted.values(), *caches.refused_logins.values()]
     known.sort(key=lambda login: login.answered.time)
     known.reverse()
     shown = await in_turns(known, _described, AT_ONCE)

@@ -48,17 +48,17 @@ def test_nothing_is_remembered_of_what_nobody_signed_and_no_secret_of_what_someb
     assert len(logins_of(service)) == 1
     text = service.must("GET", PATH).response.body.decode()
     caches: Caches = service.service.context.caches
-    [login] = caches.admitted_logins.values()
+    [(_, case)] = caches.admitted_logins
     for secret in (token, jwt, jwt.rpartition(".")[0]):
         assert secret not in text
-        assert secret not in repr((login, login.case, login.case().form))
+        assert secret not in repr((case, case().form))
 
 
 def test_many_refusals_do_not_displace_logins_and_are_bounded(service: Installation) -> None:
     machine = configure_logins(service)
     log_in(service, machine)
     caches: Caches = service.service.context.caches
-    assert caches.admitted_logins.size == caches.refused_logins.size == 128
+    assert caches.admitted_logins.maxlen == caches.refused_logins.size == 128
     caches.refused_logins.size = 2
     for number in range(3):
         service.must("POST", f"auth/cloud/role/r{number}", {"bound_locations": "nowhere"})

@@ -280,7 +280,7 @@ def test_why_tells_the_last_refusal_without_an_identity(site: Site, cloudid: She
     assert lines[0] == "west: refused"
     assert lines[1].endswith(" from 127.0.0.1")
     assert lines[4].split()[:3] == ["✗", "bound_scale_sets", "fleet"]
-    nothing = cloudid("why", "--last", "--role", "nobody")
+    nothing = cloudid("why", "--last", "--role", "never-asked")
     assert (nothing.code, nothing.out) == (1, "")
     assert "no refusal is remembered" in nothing.err
     assert cloudid("why").code == 2
