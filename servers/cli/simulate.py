@@ -13,7 +13,7 @@ from cloudid_core.effects import HttpRequest
 from cloudid_core.values.secret import Secret
 
 from ..provider_simulator import Simulator, start
-from ..provider_simulator import simulate as served
+from ..provider_simulator.command import simulate as served
 from ..terminal import Exit, printable
 from ..transcripts import Tenant, differences, read, record
 

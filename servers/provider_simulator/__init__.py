@@ -10,7 +10,6 @@ serves one until a signal stops it. `control` documents the API that changes the
     graph/      the directory's API
 """
 
-from .command import simulate
 from .engine.requests import Answer
 from .server import Running, start
 from .simulator import Simulator

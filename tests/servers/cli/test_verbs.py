@@ -192,10 +192,10 @@ def offered(operation: Operation, typed: str) -> list[str]:
 @pytest.mark.parametrize(
     "operation, typed, expected",
     [
-        (Operation.WRITE, "cloud/ro", ["cloud/roles/", "cloud/rotate-root"]),
+        (Operation.WRITE, "cloud/ro", ["cloud/roles/", "cloud/rotate-role/", "cloud/rotate-root"]),
         (Operation.WRITE, "auth/cloud/role/web/", []),
         (Operation.READ, "team/a", []),
-        (Operation.WRITE, "team/ro", ["team/roles/", "team/rotate-root"]),
+        (Operation.WRITE, "team/ro", ["team/roles/", "team/rotate-role/", "team/rotate-root"]),
         (Operation.READ, "auth/other/conf", ["auth/other/config"]),
         (Operation.LIST, "sys/po", ["sys/policies/acl", "sys/policy"]),
         (Operation.LIST, "nothing/at/all", []),
