@@ -29,6 +29,7 @@ from cloudid_core.context import queue
 from cloudid_core.context.context import Context
 from cloudid_core.effects import MOST_COMMITTED, CallProvider, Commit, Instant, Program
 from cloudid_core.errors import CloudidError
+from cloudid_core.leases.record import find_lease
 from cloudid_core.messages.response import ERROR_CODE_HEADER
 from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.store import keys
@@ -275,9 +276,15 @@ class Installation(World):
         waiting = {key: queue.parse(key) for key in self.keys(keys.DUE)}
         return [
             key
-            for key, (at, kind, _, _) in waiting.items()
-            if kind not in ENDLESS and (at <= horizon or kind not in (queue.LEASE, queue.TOKEN))
+            for key, (at, kind, _, ref) in waiting.items()
+            if kind not in ENDLESS
+            and (at <= horizon or kind not in (queue.LEASE, queue.TOKEN) or (kind == queue.LEASE and self._ends(ref)))
         ]
+
+    def _ends(self, lease_id: str) -> bool:
+        """Whether a lease is being revoked: its next try may be an hour away."""
+        found = self.peek(find_lease(self.context, lease_id))
+        return found is not None and found.record.revoking
 
     @property
     def next_due(self) -> Instant:
