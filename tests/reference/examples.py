@@ -156,6 +156,7 @@ def _logins(story: _Story) -> None:
     story.show("LIST", "auth/cloud/role")
     story.show("POST", "auth/cloud/login", login_form(story, machine), token="")
     story.show("POST", "auth/cloud/explain", login_form(story, machine, vm_name="another"))
+    story.show("GET", "sys/internal/recent-logins")
     story.show("POST", "auth/cloud/rotate-root")
     story.show("GET", "auth/cloud/rotation")
 
