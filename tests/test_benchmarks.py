@@ -157,6 +157,7 @@ def test_the_baseline_admits_a_machine_and_refuses_bad_tokens(tmp_path: Path, gr
     assert [status(form, role={**fleet.role, name: value}) for name, value in others.items()] == [403] * 3
 
 
+@pytest.mark.long
 def test_a_boot_storm_is_played_and_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "storm.svg"
     small = ("--servers", "trio", "--scale", "0.004", "--alone", "1", "--plot", str(picture))

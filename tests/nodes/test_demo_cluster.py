@@ -24,7 +24,7 @@ STEPS: Final = (
 )
 
 
-@pytest.mark.parametrize("store", ["", "etcd"])
+@pytest.mark.parametrize("store", ["", pytest.param("etcd", marks=pytest.mark.long)])
 def test_the_demo_of_a_cluster_tells_its_story_to_the_end(cluster: Cluster, store: str) -> None:
     """Where PostgreSQL is installed, which `cluster` finds out."""
     if store == "etcd" and shutil.which("etcd") is None:

@@ -150,6 +150,7 @@ def token_with_patterns(installation: Installation, *policies: dict[str, str]) -
     return token
 
 
+@pytest.mark.long
 def test_capabilities_at_many_paths_let_others_go_on() -> None:
     installation = Installation()
     token = token_with_patterns(installation, policy_of(2000))

@@ -201,7 +201,7 @@ def test_expired_tokens_and_unknown_keys_are_told(name: str, tmp_path: Path) -> 
 
 
 def test_no_login_fails_while_keys_are_rolled_over(tmp_path: Path) -> None:
-    """Twice, while the provider keeps the documents for their `max-age`."""
+    """While the provider keeps the documents for their `max-age`."""
     with both(tmp_path, "signing_key_period = 10") as sites:
         for here in sites:
             here.configure(identity_token_audience=AUDIENCE)
@@ -217,7 +217,7 @@ def test_no_login_fails_while_keys_are_rolled_over(tmp_path: Path) -> None:
                 assert answer.status_code == 200, (answer.text, here.status)
                 used[here] = {seen["kid"] for seen in here.cloud("GET", "world")["assertions"]}
             time.sleep(1)
-            return all(len(keys) >= 3 for keys in used.values())
+            return all(len(keys) >= 2 for keys in used.values())
 
         wait_until(have_been_rolled_over)
         for here, keys in used.items():
@@ -226,7 +226,7 @@ def test_no_login_fails_while_keys_are_rolled_over(tmp_path: Path) -> None:
 
 
 def test_a_short_period_never_leaves_the_service_without_a_secret(tmp_path: Path) -> None:
-    """A period of five seconds, until there have been four secrets that the service has made."""
+    """A period of five seconds, until there have been two secrets that the service has made."""
     with both(tmp_path) as sites:
         for here in sites:
             here.configure(client_secret=here.application["client_secret"], rotation_period=5)
@@ -241,7 +241,7 @@ def test_a_short_period_never_leaves_the_service_without_a_secret(tmp_path: Path
                 assert here.log_in().status_code == 200
             time.sleep(0.5)
             return all(
-                len(seen[here]) >= 5
+                len(seen[here]) >= 3
                 and here.application["client_secret"] not in [password.secret for password in here.root.passwords]
                 for here in sites
             )

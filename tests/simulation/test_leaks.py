@@ -21,7 +21,13 @@ FOUND_BY = re.compile(r"^Found by: (.+)$", re.MULTILINE)
 LIVES = "20"
 
 
-@pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.stem)
+@pytest.mark.parametrize(
+    "leak",
+    [
+        pytest.param(leak, id=leak.stem, marks=[pytest.mark.long] if number > 1 else [])
+        for number, leak in enumerate(LEAKS)
+    ],
+)
 def test_the_proof_finds_a_leak(leak: Path, tmp_path: Path) -> None:
     for folder in ("cloudid_core", "servers", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))

@@ -21,7 +21,7 @@ from .browser import MISSING, Browser, browser
 STATIC = Path(__file__).parents[2] / "servers" / "ui" / "static"
 
 
-@pytest.fixture(scope="module", params=["trio", "aiohttp"])
+@pytest.fixture(scope="module", params=["trio", pytest.param("aiohttp", marks=pytest.mark.long)])
 def page(request: pytest.FixtureRequest) -> Iterator[Browser]:
     if MISSING:
         pytest.skip(f"apt-get install chromium chromium-driver: {', '.join(MISSING)} missing")
