@@ -1,9 +1,11 @@
-"""Printed parts of pages are those of the code."""
+"""Printed parts of pages are those of the code; the commands and errors that pages show exist."""
 
 from __future__ import annotations
 
 import re
 
+from cloudid_core.errors import Code
+from cloudid_servers.cli.main import COMMANDS as LISTED
 from cloudid_servers.command.documents import DOCS, PAGES, PARTS, printed
 from cloudid_servers.provider_simulator.documents import page
 
@@ -18,3 +20,14 @@ def test_the_printed_parts_are_those_of_the_code() -> None:
     texts = [path.read_text() for path in PAGES]
     assert [printed(text) for text in texts] == texts
     assert sorted(name for text in texts for name in re.findall(r"<!-- printed: (\w+) -->", text)) == sorted(PARTS)
+
+
+def test_every_command_is_shown() -> None:
+    shown = re.findall(r"^### `cloudid (\w[\w-]*)", (DOCS / "reference" / "commands.md").read_text(), re.MULTILINE)
+    assert {listed.name for listed in LISTED} == set(shown)
+
+
+def test_the_error_codes_exist() -> None:
+    shown = {code for path in PAGES for code in re.findall(r"\b50\d `([a-z]+_[a-z_]+)`", path.read_text())}
+    assert shown
+    assert shown <= {code.wire for code in Code}
