@@ -13,6 +13,8 @@ STOPS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 """Signals that are passed on to the command. SIGQUIT still ends this process at once."""
 BY_SIGNAL: Final = 128
 """What shells add to the number of the signal that ended a command."""
+LOOKS_EVERY: Final = 1.0
+"""Seconds. Where this process has other threads, one of them may take the signal that tells of the command's end."""
 
 
 class NoSuchCommand(CloudidError):
@@ -66,10 +68,10 @@ def exit_code(returned: int) -> int:
 def _next_signal(awaited: frozenset[signal.Signals]) -> tuple[int, bool]:
     """The next signal, and whether the command has it already: a terminal sends it to both.
 
-    Told twice, some programs stop without tidying up.
+    Told twice, some programs stop without tidying up. Where none comes for a while, the command may have ended.
     """
-    if hasattr(signal, "sigwaitinfo"):
-        received = signal.sigwaitinfo(awaited)
-        return received.si_signo, received.si_pid == 0
+    if hasattr(signal, "sigtimedwait"):
+        received = signal.sigtimedwait(awaited, LOOKS_EVERY)
+        return (received.si_signo, received.si_pid == 0) if received else (signal.SIGCHLD, True)
     number = signal.sigwait(awaited)
     return number, number == signal.SIGINT

@@ -44,6 +44,21 @@ def test_a_command_that_is_not_there_gives_back_too() -> None:
     assert back == ["given back"] * 2
 
 
+def test_an_end_that_another_thread_was_told_of_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ToldAnother(subprocess.Popen[bytes]):
+        looked = False
+
+        def poll(self) -> int | None:
+            if self.looked:
+                return super().poll()
+            self.looked = True
+            signal.sigwait({signal.SIGCHLD})
+            return None
+
+    monkeypatch.setattr(subprocess, "Popen", ToldAnother)
+    assert run("sh", "-c", "exit 7") == (7, ["given back"])
+
+
 def test_signals_are_as_before_for_both() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     shown = [sys.executable, "-c", "import signal, sys; sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))"]
