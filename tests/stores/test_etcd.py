@@ -22,11 +22,12 @@ from cloudid_servers.stores.etcd import Address, EtcdStore
 from cloudid_servers.stores.etcd.temporary import HOW, Member, free_ports, running
 from tests.hosts.opened import RUNTIMES, on
 from tests.servers.certificates import write_certificate
-from tests.servers.running import ROOT
-from tests.waiting import PATIENCE, PATIENT
+from tests.servers.running import ROOT, Running
+from tests.waiting import PATIENCE, PATIENT, wait_until
 
 from .etcd_cluster import EtcdCluster, etcd_at, running_etcd
 from .test_copying import ENTRIES, contents, filled
+from .test_served import ask, prepared, written
 
 pytestmark = pytest.mark.tools
 on_both = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -171,6 +172,42 @@ def test_without_room_writes_are_refused_and_reads_served() -> None:
             assert entry.value == b"1"
 
         told(store, scenario)
+
+
+def make_room(cluster: EtcdCluster, prefix: str) -> None:
+    """As an operator does: remove what fills it, forget old revisions, give the space back, end the alarm."""
+    url = cluster.members[0].url
+    everything = {"key": _b64(f"{prefix}/".encode()), "range_end": _b64(f"{prefix}0".encode())}
+    removed = httpx.post(f"{url}/v3/kv/deleterange", json=everything, **PATIENT).raise_for_status().json()
+    header = removed["header"]
+    for call, body in (
+        ("kv/compaction", {"revision": header["revision"], "physical": True}),
+        ("maintenance/defragment", {}),
+        ("maintenance/alarm", {"action": "DEACTIVATE", "memberID": header["member_id"], "alarm": "NOSPACE"}),
+    ):
+        httpx.post(f"{url}/v3/{call}", json=body, **PATIENT).raise_for_status()
+
+
+def test_a_server_without_room_says_so_serves_reads_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    with running_etcd(1, "--quota-backend-bytes", "1000000") as cluster:
+        settings = written(tmp_path, cluster.new_prefix())
+        prepared(settings)
+        with Running("cloudid_servers.trio_server", "--settings", str(settings)) as server:
+
+            def problems() -> tuple[int, list[str]]:
+                answer = ask(server.url, "GET", "sys/health", token="")
+                return answer.status_code, answer.json()["problems"]
+
+            other = etcd_at(cluster.new_prefix())
+            with pytest.raises(StoreFailed, match="database space exceeded"):
+                told(other, lambda host: fill(other))
+            refused = ask(server.url, "PUT", "sys/policies/acl/late", body={"policy": ""})
+            assert (refused.status_code, refused.json()["codes"]) == (503, ["store_unavailable"])
+            assert ask(server.url, "GET", "sys/policies/acl/default").status_code == 200
+            wait_until(lambda: (told_now := problems())[0] == 503 and "store_unavailable" in told_now[1])
+            make_room(cluster, other._address.prefix)
+            wait_until(lambda: problems() == (200, []))
+            assert ask(server.url, "PUT", "sys/policies/acl/late", body={"policy": ""}).status_code == 204
 
 
 def test_another_cluster_is_refused_until_its_restore_is_accepted() -> None:
