@@ -18,7 +18,7 @@ VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}(-[a-z]+)?")
 FOR_EVERYBODY: Final = re.compile(r"/arm/(tenants|subscriptions|providers(/[^/]+)?)", re.IGNORECASE)
 """What any principal of the tenant may read; the subscriptions are those that it may see."""
 
-VERBS: Final = {"PUT": "write", "DELETE": "delete"}
+VERBS: Final = {"PUT": "write", "DELETE": "delete", "POST": "action"}
 TOKEN_ERRORS: Final = {
     BadToken.MISSING: ("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."),
     BadToken.INVALID: ("InvalidAuthenticationToken", "The access token is invalid."),

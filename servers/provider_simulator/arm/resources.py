@@ -10,10 +10,12 @@ from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
 from ..world.machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, Identity, Machine, Resource, ScaleSet
 from ..world.world import World
-from .conventions import answer, list_items, require_place
+from .conventions import answer, headers, list_items, require_place
 from .providers import DISPLAY_LOCATIONS, TYPE_VERSIONS
 
-INSTANCE_VIEW: Final = {"statuses": [{"code": "PowerState/running", "level": "Info", "displayStatus": "VM running"}]}
+RUNNING: Final = "running"
+POWER: Final = {"start": RUNNING, "powerOff": "stopped", "deallocate": "deallocated"}
+"""What each action makes of a virtual machine. It exists all the while, with its identities."""
 
 
 def list_all(world: World, call: Call) -> HttpResponse:
@@ -58,11 +60,29 @@ def list_instances(world: World, call: Call) -> HttpResponse:
 
 def read_instance_view(world: World, call: Call) -> HttpResponse:
     """The state of a virtual machine, or of an instance of a uniform scale set."""
+    return answer(world, _instance_view(world, _virtual_machine(world, call)))
+
+
+def change_power(world: World, call: Call) -> HttpResponse:
+    """Do what the path ends in to a virtual machine, or to an instance of a uniform scale set: at once, without 202."""
+    machine = _virtual_machine(world, call)
+    states = {action.lower(): state for action, state in POWER.items()}
+    world.power[machine.instance_id] = states[call.path.lower().rpartition("/")[2]]
+    return HttpResponse(200, headers(world))
+
+
+def _virtual_machine(world: World, call: Call) -> Machine:
+    """The machine of a path that says behind it what is asked of it."""
     require_place(world, call.names["subscription"], call.names["group"])
-    machine = world.resources.get(call.path.removeprefix("/arm").lower().removesuffix("/instanceview"))
+    machine = world.resources.get(call.path.removeprefix("/arm").lower().rpartition("/")[0])
     if not isinstance(machine, Machine) or machine.kind == "resource":
         raise not_found()
-    return answer(world, INSTANCE_VIEW)
+    return machine
+
+
+def _instance_view(world: World, machine: Machine) -> Json:
+    state = world.power.get(machine.instance_id, RUNNING)
+    return {"statuses": [{"code": f"PowerState/{state}", "level": "Info", "displayStatus": f"VM {state}"}]}
 
 
 def read_system_identity(world: World, call: Call) -> HttpResponse:
@@ -105,7 +125,7 @@ def show_machine(world: World, machine: Machine, with_view: bool) -> Json:
     if machine.kind == "vmss_flexible" and machine.scale_set:
         properties["virtualMachineScaleSet"] = {"id": machine.scale_set.resource_id}
     if with_view:
-        properties["instanceView"] = INSTANCE_VIEW
+        properties["instanceView"] = _instance_view(world, machine)
     uniform = machine.kind == "vmss_uniform"
     return {
         "id": machine.instance_id,
@@ -184,6 +204,7 @@ LISTED: Final = (VIRTUAL_MACHINE, SCALE_SET, USER_IDENTITY)
 IN_SUBSCRIPTION: Final = "/arm/subscriptions/{subscription}/providers"
 IN_GROUP: Final = "/arm/subscriptions/{subscription}/resourceGroups/{group}/providers"
 INSTANCES: Final = f"{IN_GROUP}/{SCALE_SET}/{{set}}/virtualMachines"
+MACHINES: Final = (f"{INSTANCES}/{{number}}", f"{IN_GROUP}/{VIRTUAL_MACHINE}/{{name}}")
 
 ROUTES: Final = (
     Route("GET", "/arm/subscriptions/{subscription}/resources", list_all),
@@ -191,8 +212,8 @@ ROUTES: Final = (
     *(Route("GET", f"{IN_SUBSCRIPTION}/{each}", list_resources) for each in LISTED),
     *(Route("GET", f"{IN_GROUP}/{each}", list_resources) for each in LISTED),
     Route("GET", INSTANCES, list_instances),
-    Route("GET", f"{INSTANCES}/{{number}}/instanceView", read_instance_view),
-    Route("GET", f"{IN_GROUP}/{VIRTUAL_MACHINE}/{{name}}/instanceView", read_instance_view),
+    *(Route("GET", f"{each}/instanceView", read_instance_view) for each in MACHINES),
+    *(Route("POST", f"{each}/{action}", change_power) for each in MACHINES for action in POWER),
     Route("GET", "/arm{resource...}/providers/Microsoft.ManagedIdentity/identities/default", read_system_identity),
     Route("GET", f"{IN_GROUP}/{{rest...}}", read_resource),
 )

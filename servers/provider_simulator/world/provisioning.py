@@ -95,6 +95,7 @@ def remove_machine(world: World, name: str) -> None:
     if machine is None:
         raise Refusal(404, "MachineNotFound", "There is no machine of that name.")
     del world.resources[machine.instance_id.lower()]
+    world.power.pop(machine.instance_id, None)
     scale_set = machine.scale_set
     last_of_set = scale_set is not None and all(other.scale_set is not scale_set for other in world.machines.values())
     if scale_set is not None and last_of_set:

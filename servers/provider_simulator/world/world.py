@@ -72,6 +72,8 @@ class World:
         self.consents: dict[str, tuple[str, ...]] = {}
         """The permissions in the directory that an administrator has consented to, by principal."""
         self.machines: dict[str, Machine] = {}
+        self.power: dict[str, str] = {}
+        """The power state of each virtual machine that was ever started or stopped, by its id."""
         self.scale_sets: dict[str, ScaleSet] = {}
         self.instances_made: Counter[str] = Counter()
         self.identities: dict[str, Identity] = {}

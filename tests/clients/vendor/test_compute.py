@@ -35,6 +35,12 @@ def test_a_machine_is_read_with_its_identity_and_state(cloud: Cloud, compute: An
     assert compute.virtual_machines.instance_view("prod", "web").statuses[0].code == "PowerState/running"
 
 
+def test_a_machine_is_stopped_and_started(compute: Any) -> None:
+    for begin, state in (("power_off", "stopped"), ("deallocate", "deallocated"), ("start", "running")):
+        getattr(compute.virtual_machines, f"begin_{begin}")("prod", "web").result()
+        assert compute.virtual_machines.instance_view("prod", "web").statuses[0].code == f"PowerState/{state}"
+
+
 def test_machines_are_listed_page_by_page(compute: Any) -> None:
     assert [machine.name for machine in compute.virtual_machines.list("prod")] == ["web", "web2"]
     assert len(list(compute.virtual_machines.list_all())) > 10

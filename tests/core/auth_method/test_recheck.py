@@ -9,6 +9,7 @@ import pytest
 from cloudid_core.auth_method.bounds import BOUNDS, Bound
 from cloudid_core.auth_method.recheck import PATIENCE
 from cloudid_core.events import RenewalUnchecked
+from cloudid_servers.provider_simulator.arm.resources import POWER
 from tests.installation import Installation
 from tests.logins import ROLE, configure_logins, log_in, login_form
 from tests.tokens import is_valid
@@ -49,6 +50,14 @@ def test_a_machine_that_is_gone_keeps_its_token_only_until_its_end() -> None:
     world.advance(120)
     assert answer(world, token) == "machine_not_found"
     world.must("POST", ROLE, {"recheck_on_renewal": False})
+    assert answer(world, token) == []
+
+
+@pytest.mark.parametrize("state", POWER.values())
+def test_a_machine_that_is_stopped_is_not_gone(state: str) -> None:
+    world = Installation()
+    token = logged_in(world)
+    world.simulator.world.power[world.scene["machines"][0]["instance_id"]] = state
     assert answer(world, token) == []
 
 

@@ -86,7 +86,9 @@ def test_a_uniform_set_lists_its_instances(cloud: Cloud) -> None:
     instances = cloud.arm_list(f"{path}/virtualMachines")
     assert [instance["name"] for instance in instances] == ["fleet-uniform_0", "fleet-uniform_1"]
     assert instances[0]["id"] == cloud.machine("fleet-uniform")["instance_id"]
-    assert read(cloud.arm(f"{instances[1]['id']}/instanceView"), 200)["statuses"]
+    assert cloud.ask_arm("POST", f"{instances[1]['id']}/deallocate").status == 200
+    states = [read(cloud.arm(f"{each['id']}/instanceView"), 200)["statuses"][0]["code"] for each in instances]
+    assert states == ["PowerState/running", "PowerState/deallocated"]
     assert cloud.arm_list(f"{cloud.machine('fleet-flexible')['resource_id']}/virtualMachines") == []
     assert error_of(cloud, f"{path}-x/virtualMachines", 404) == "ResourceNotFound"
 
