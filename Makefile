@@ -86,8 +86,9 @@ prove: test-all test-tools-all ## Run all tests at length, all pairs of faults, 
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
 	@$(BIN)/python -m pytest tests/nodes/test_kill_cluster.py --cycles 9 --timeout 1800
 
-endure: $(READY) ## Kill each server 60 times amid every request and every fault of the cloud (half an hour)
+endure: $(READY) ## Kill servers, workers, databases and members of etcd amid every request and fault (an hour)
 	@$(BIN)/python -m tests.endurance.kills
+	@$(BIN)/python -m pytest -n 0 --timeout 0 -m "long or not long" --cycles 200 tests/nodes/test_kill_cluster.py -k nothing_is_leaked
 
 hostile: $(READY) ## Attack each server in every known way: nobody else may notice (half an hour)
 	@$(BIN)/python -m tests.endurance.hostile
