@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
@@ -11,8 +12,12 @@ T = TypeVar("T")
 PATIENCE: Final = 300.0
 """Seconds after which what has not come hangs: no machine is so busy. Tests have no shorter limit of their own."""
 
-PATIENT: Final[dict[str, Any]] = {"trust_env": False, "timeout": PATIENCE}
-"""Options of clients of httpx, which else wait for five seconds."""
+PATIENT: Final[dict[str, Any]] = {
+    "trust_env": False,
+    "timeout": PATIENCE,
+    "verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+}
+"""Options of clients of httpx, which else wait for five seconds, and read a file of authorities for each request."""
 
 STEP: Final = 0.02
 

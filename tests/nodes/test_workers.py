@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ import httpx
 import pytest
 
 from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.stores.postgres.temporary import free_port
 from tests.servers.running import SERVERS, Client, Running, wait_until
 from tests.servers.service_manager import FakeManager, fake_manager
 from tests.stores.test_served import ask, command, configured, prepared, written
@@ -206,8 +206,7 @@ def numbers_of(port: int, name: str) -> float:
 @pytest.mark.parametrize("server", SERVERS)
 def test_workers_answer_as_one_and_no_counter_goes_back(server: str, settings: Path, cloud: str) -> None:
     """Also when one is killed: who takes its place goes on with its numbers. All answer at the address for metrics."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     with_metrics = settings.read_text().replace("[server]\n", f'[server]\nmetrics_listen = "127.0.0.1:{port}"\n')
     settings.write_text(with_metrics)
     with workers(server, settings, cloud) as running:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 
 import pytest
 
+from cloudid_servers.stores.postgres.temporary import free_port
 from tests.pages.blocks import blocks_of
 from tests.servers.certificates import write_certificate
 from tests.waiting import PATIENCE
@@ -101,8 +101,3 @@ def test_an_image_serves_over_tls_and_knows_whether_it_is_healthy(installed: Ima
         finally:
             server.kill()
     assert installed.run(*health).returncode == 1
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

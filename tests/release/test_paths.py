@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ import pytest
 from attrs import frozen
 
 from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.stores.postgres.temporary import free_port
 from tests.pages.runner import (
     PROGRAMS,
     Command,
@@ -65,8 +65,7 @@ def walk(text: str, wheel: Path, folder: Path, **environment: str) -> None:
 
 
 def on_free_ports(text: str) -> str:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        free = [str(listener.getsockname()[1]) for listener in (one, other)]
+    free = [str(free_port()) for _ in PORTS]
     return re.sub(rf":({'|'.join(PORTS)})\b", lambda found: f":{free[PORTS.index(found[1])]}", text)
 
 

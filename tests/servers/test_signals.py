@@ -17,6 +17,7 @@ import pytest
 
 from cloudid_servers.processes.reload import Reload
 from cloudid_servers.settings.settings import ServerSettings, SettingsError, SettingsFile
+from cloudid_servers.stores.postgres.temporary import free_port
 
 from .certificates import common_name_of, write_certificate
 from .running import PATIENCE, ROOT, Client, Gate, Running, body, status, wait_until
@@ -126,8 +127,7 @@ def test_a_reload_that_fails_is_logged_and_changes_nothing(tmp_path: Path) -> No
 def test_a_server_whose_streams_are_closed_or_full_serves(runtime: str, stream: str) -> None:
     """Requests are answered, background work goes on, and the exit code is 0."""
     shell = shutil.which("sh") or "sh"
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     script = f'exec "$0" -m {FAKE} {runtime} listen=127.0.0.1:{port} {stream}'
     process = subprocess.Popen([shell, "-c", script, sys.executable], cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
@@ -147,8 +147,7 @@ def test_a_server_whose_streams_are_closed_or_full_serves(runtime: str, stream: 
 def test_the_place_of_a_closed_stream_is_taken_by_nothing_else(name: str) -> None:
     """Otherwise the log would be written into a file of the store, or to a client."""
     shell = shutil.which("sh") or "sh"
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     script = f'exec "$0" -m {name} --dev --listen 127.0.0.1:{port} 2>&- >&- <&-'
     process = subprocess.Popen([shell, "-c", script, sys.executable], cwd=ROOT)
     try:

@@ -19,7 +19,8 @@ from cloudid_core.values.secret import Secret
 from cloudid_servers.host.host import Host
 from cloudid_servers.stores import GroupCommit, SqliteStore, copy_store
 from cloudid_servers.stores.etcd import Address, EtcdStore
-from cloudid_servers.stores.etcd.temporary import HOW, Member, free_ports, running
+from cloudid_servers.stores.etcd.temporary import HOW, Member, running
+from cloudid_servers.stores.postgres.temporary import free_port
 from tests.hosts.opened import RUNTIMES, on
 from tests.servers.certificates import write_certificate
 from tests.servers.running import ROOT, Running
@@ -286,11 +287,11 @@ def test_members_and_nodes_know_each_other_by_certificates(tmp_path: Path) -> No
         pytest.skip(HOW)
     write_certificate(tmp_path, "127.0.0.1")
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    plain, port = free_ports()
+    plain, port = free_port(), free_port()
     urls = f"http://127.0.0.1:{plain},https://127.0.0.1:{port}"
     files = ("--cert-file", str(certificate), "--key-file", str(key), "--trusted-ca-file", str(certificate))
     options = ("--listen-client-urls", urls, "--advertise-client-urls", urls, *files, "--client-cert-auth")
-    member = Member(name="m", folder=tmp_path, port=plain, peer_port=free_ports()[0], options=options)
+    member = Member(name="m", folder=tmp_path, port=plain, peer_port=free_port(), options=options)
     address = f"etcd://127.0.0.1:{port}/tests"
     known = f"{address}?ca={certificate}&certificate={certificate}&key={key}"
     with running([member]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from cloudid_servers.stores.postgres.temporary import free_port
 from tests.servers.running import ROOT
 from tests.waiting import PATIENCE, wait_until
 
@@ -22,10 +22,8 @@ KILLED_AT = (10, 20, 30)
 
 @pytest.mark.parametrize("server", ["trio", "aiohttp"])
 def test_workers_serve_while_one_member_after_the_other_is_killed(server: str, tmp_path: Path) -> None:
-    with running_etcd(3) as cluster, socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        taken.close()
+    with running_etcd(3) as cluster:
+        port = free_port()
         settings = tmp_path / "cloudid.toml"
         settings.write_text(f'[server]\nstore = "{cluster.new_prefix()}"\nlisten = "127.0.0.1:{port}"\n')
         command = [sys.executable, "-m", "cloudid_servers.cli"]

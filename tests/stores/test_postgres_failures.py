@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from cloudid_core.errors import Conflict, HostFailure, OutcomeUnknown, StoreFail
 from cloudid_servers.host.host import Host
 from cloudid_servers.stores.postgres import Mode, PostgresStore, connector, session, store
 from cloudid_servers.stores.postgres.connection import ConnectionLost
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE
 
 from .cluster import PASSWORD, Cluster, Databases, synchronous_standby
 from .test_postgres import at, everywhere, nothing, on_both, side_by_side, together, with_store
@@ -266,9 +267,7 @@ def test_a_server_that_is_down_is_named_without_secrets(cluster: Cluster) -> Non
 
 def test_a_fail_over_is_noticed_and_uses_no_version_twice(cluster: Cluster) -> None:
     """The standby lacks the last commits, as an asynchronous one may. What rests on those is refused."""
-    cluster.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
-    with cluster.database() as database, cluster.standby() as standby:
-        with_store(database, nothing)
+    with cluster.database() as database, standby_of(cluster, database) as standby:
 
         async def scenario(host: Host, store: PostgresStore) -> None:
             kept = await store.commit(Commit({}, {"a": b"kept"}))
@@ -292,6 +291,14 @@ def test_a_fail_over_is_noticed_and_uses_no_version_twice(cluster: Cluster) -> N
             with_store(cluster.with_standby(database, standby), scenario, None)
         finally:
             cluster.start()
+
+
+@contextmanager
+def standby_of(cluster: Cluster, database: str) -> Iterator[Cluster]:
+    """A standby that has the store's tables from the beginning, since what is made later comes when it likes."""
+    with_store(database, nothing)
+    with cluster.standby() as standby:
+        yield standby
 
 
 async def replicated(host: Host, standby: Cluster, database: str, key: str) -> None:
@@ -343,7 +350,7 @@ def test_a_read_only_database_serves_reads_and_refuses_commits(cluster: Cluster,
 
 
 def test_a_standby_serves_reads_and_refuses_commits(cluster: Cluster) -> None:
-    with cluster.database() as database, cluster.standby() as standby:
+    with cluster.database() as database, standby_of(cluster, database) as standby:
 
         async def write(host: Host, store: PostgresStore) -> int:
             return await store.commit(Commit({}, {"a": b"1"}))
@@ -357,17 +364,7 @@ def test_a_standby_serves_reads_and_refuses_commits(cluster: Cluster) -> None:
             with pytest.raises(StoreFailed, match="read-only"):
                 await store.commit(Commit({}, {"a": b"2"}))
 
-        wait_until(partial(is_store, there))
         with_store(there, scenario, None)
-
-
-def is_store(address: str) -> bool:
-    """Whether a store is there already: a standby follows a little later."""
-    try:
-        with_store(address, nothing, None)
-    except StoreFailed:
-        return False
-    return True
 
 
 REFUSALS: Final = {

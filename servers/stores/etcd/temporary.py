@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,8 @@ from typing import Final
 
 import httpcore
 from attrs import define, field
+
+from ..postgres.temporary import free_port
 
 START_SECONDS: Final = 60.0
 HOW: Final = "etcd is not installed: apt-get install etcd-server"
@@ -79,8 +80,7 @@ def temporary_cluster(size: int = 3, *options: str) -> Iterator[list[Member]]:
     with tempfile.TemporaryDirectory(prefix="cloudid-etcd-") as folder:
         members = []
         for number in range(size):
-            port, peer_port = free_ports()
-            name = f"m{number}"
+            name, port, peer_port = f"m{number}", free_port(), free_port()
             members.append(Member(name=name, folder=Path(folder), port=port, peer_port=peer_port, options=options))
         with running(members):
             yield members
@@ -107,10 +107,3 @@ def running(members: Sequence[Member]) -> Iterator[None]:
 def address_of(members: Sequence[Member], prefix: str) -> str:
     """The address of a store below a prefix."""
     return f"etcd://{','.join(member.place for member in members)}/{prefix}"
-
-
-def free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return int(first.getsockname()[1]), int(second.getsockname()[1])

@@ -54,7 +54,7 @@ class Server:
     def __init__(self, folder: Path, password: str = "") -> None:
         self.folder = folder
         self.data = folder / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self.password = password or secrets.token_urlsafe(12)
         self.admin = f"postgresql://postgres:{self.password}@127.0.0.1:{self.port}/postgres"
         """The address of a superuser's connection."""
@@ -151,11 +151,15 @@ def _programs() -> Path:
     return Path(found).parent
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+def free_port() -> int:
+    """A port of 127.0.0.1 that is still free when a server has it later, or again after a restart.
+
+    It is below those that systems give to clients, which are many.
+    """
+    while True:
+        port = 20000 + secrets.randbelow(12000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 if __name__ == "__main__":

@@ -372,9 +372,9 @@ def test_status_shows_what_needs_an_operator(site: Site, cloudid: Shell) -> None
 
 
 def test_a_service_that_does_not_answer(cloudid: Shell) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    shown = cloudid("status", "--address", f"http://127.0.0.1:{port}")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # but nobody listens
+        shown = cloudid("status", "--address", f"http://127.0.0.1:{taken.getsockname()[1]}")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith("error: the service cannot be reached: Connection refused\nwhat to do: ")
 

@@ -221,9 +221,9 @@ def test_a_pod_that_cannot_prove_itself_says_why(
 
 
 def test_nobody_answers() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    outcomes = tried({"AZURE_POD_IDENTITY_AUTHORITY_HOST": f"http://127.0.0.1:{port}"})
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # but nobody listens
+        outcomes = tried({"AZURE_POD_IDENTITY_AUTHORITY_HOST": f"http://127.0.0.1:{taken.getsockname()[1]}"})
     assert outcomes["vm"] == "Connection refused"
 
 

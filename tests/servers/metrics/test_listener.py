@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from attrs import frozen
 
 from cloudid_servers.host.metrics_listener import HEAD_LIMIT, MOST_CLIENTS
 from cloudid_servers.settings.settings import SettingsError, read_settings
+from cloudid_servers.stores.postgres.temporary import free_port
 from tests.servers.running import SERVERS, Client, Running, body, initialise, status
 from tests.waiting import PATIENT, wait_until
 
@@ -32,12 +32,6 @@ class Served:
 
     def get(self, path: str, method: str = "GET", **headers: str) -> httpx.Response:
         return httpx.request(method, f"http://127.0.0.1:{self.port}{path}", headers=headers, **PATIENT)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module", params=SERVERS)
