@@ -18,6 +18,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(PACKAGES)
 READY_FOR_RELEASE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-release)
 READY_FOR_FUZZ := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-fuzz)
+READY_FOR_SITE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-site)
 READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
 
 # The optional dependencies and the groups behind each file of requirements/.
@@ -26,7 +27,8 @@ PARTS_demo := --extra server --group build
 PARTS_test := $(PARTS_demo) --extra postgres --extra etcd --extra bench --extra dev
 PARTS_release := $(PARTS_test) --group release
 PARTS_fuzz := $(PARTS_test) --extra fuzz
-PARTS_vendor-sdks := $(PARTS_release) --extra vendor-sdks --extra fuzz
+PARTS_site := --group build --group site
+PARTS_vendor-sdks := $(PARTS_release) --extra vendor-sdks --extra fuzz --group site
 
 # Servers that the tests start are read from their source anew each time, unless Python may keep what it compiles.
 unexport PYTHONDONTWRITEBYTECODE
@@ -45,7 +47,7 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 	esac; done; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz terraform docs screenshot bench \
+.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz terraform docs site screenshot bench \
 	figures wheel dist release lock clean
 
 help: ## List the targets
@@ -114,6 +116,9 @@ docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m cloudid_servers.command.documents
 	@$(BIN)/python -m cloudid_servers.cli.documents > docs/reference/commands.md
 
+site: $(READY_FOR_SITE) ## Build the site of all pages in build/site: no warning and no dead link is let through
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/site-cache --conf-dir docs . build/site
+
 screenshot: $(READY) ## Take the picture of the page that README shows, with Chromium
 	@$(BIN)/python -m tests.ui.browser docs/page.png
 
@@ -146,7 +151,7 @@ clean: ## Remove everything that tools made
 
 lock: $(READY) ## Write requirements/ anew: what constraints.txt pins, with hashes
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps uv==0.13.9
-	@$(foreach set,container demo test fuzz release vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes \
+	@$(foreach set,container demo site test fuzz release vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes \
 		--no-header --no-annotate --python-version 3.11 --constraint constraints.txt $(PARTS_$(set)) \
 		--output-file requirements/$(set).txt pyproject.toml && ) true
 

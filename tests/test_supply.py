@@ -37,12 +37,13 @@ def test_requirements_are_the_constraints_with_hashes(path: Path) -> None:
 
 def test_what_runs_is_what_is_tested() -> None:
     """A smaller file holds nothing that a larger one lacks."""
-    container, demo, test, fuzz, release, vendor_sdks = (
+    container, demo, site, test, fuzz, release, vendor_sdks = (
         set(pins((ROOT / f"requirements/{name}.txt").read_text()))
-        for name in ("container", "demo", "test", "fuzz", "release", "vendor-sdks")
+        for name in ("container", "demo", "site", "test", "fuzz", "release", "vendor-sdks")
     )
     assert demo < test < release < vendor_sdks
     assert test < fuzz < vendor_sdks
+    assert site < vendor_sdks
     assert container < test
     assert vendor_sdks <= set(CONSTRAINTS)
 

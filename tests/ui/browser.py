@@ -72,22 +72,28 @@ class Browser:
 
 
 @contextmanager
-def browser(server: str = "trio") -> Iterator[Browser]:
+def window(*arguments: str) -> Iterator[webdriver.Chrome]:
     options = webdriver.ChromeOptions()
     options.binary_location = which("chromium") or ""
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900"):
+    usual = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900")
+    for argument in (*usual, *arguments):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     options.set_capability("acceptInsecureCerts", False)
+    driver = webdriver.Chrome(options, webdriver.ChromeService(which("chromedriver")))
+    try:
+        driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+        yield driver
+    finally:
+        driver.quit()
+
+
+@contextmanager
+def browser(server: str = "trio") -> Iterator[Browser]:
     command = ("dev", "--server", server, "--listen", "127.0.0.1:0", "--root-token", ROOT_TOKEN)
-    with Running("cloudid_servers.cli", *command) as running:
-        driver = webdriver.Chrome(options, webdriver.ChromeService(which("chromedriver")))
-        try:
-            driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
-            driver.get(f"{running.url}/ui/")
-            yield Browser(driver, running.url)
-        finally:
-            driver.quit()
+    with Running("cloudid_servers.cli", *command) as running, window() as driver:
+        driver.get(f"{running.url}/ui/")
+        yield Browser(driver, running.url)
 
 
 def screenshots(path: Path) -> None:
