@@ -14,17 +14,28 @@ from ..forms import Json
 from ..values import duration, json_text
 from . import hcl
 
-_LONGEST: Final = 2**18
+LONGEST: Final = 2**18
+"""Characters of a text."""
 
-CAPABILITIES: Final = frozenset(
-    {"create", "read", "update", "delete", "list", "patch", "sudo", "deny", "scan", "recover", "subscribe"}
-)
-"""The capabilities that a rule may name. The last three belong to other services and grant nothing here."""
+CAPABILITIES: Final[Mapping[str, str]] = {
+    "create": "POST and PUT where nothing is yet, and the route tells that apart",
+    "read": "GET",
+    "update": "POST and PUT elsewhere",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "list": "LIST, and `GET ?list=true`",
+    "sudo": "besides, what is protected",
+    "deny": "nothing, whatever other rules for the pattern say",
+    "scan": "nothing: taken for policies of other services",
+    "recover": "nothing, as `scan`",
+    "subscribe": "nothing, as `scan`",
+}
+"""What a rule may name, and the requests that each lets pass."""
 
 DENY: Final = frozenset({"deny"})
 
 _WRITE: Final = frozenset({"create", "read", "update", "delete", "list"})
-_OLD_LEVELS: Final[Mapping[str, frozenset[str]]] = {
+OLD_LEVELS: Final[Mapping[str, frozenset[str]]] = {
     "deny": DENY,
     "read": frozenset({"read", "list"}),
     "write": _WRITE,
@@ -35,6 +46,20 @@ UNSUPPORTED: Final = frozenset(
     {"control_group", "expiration", "list_scan_response_keys_filter_path", "mfa_methods", "pagination_limit"}
 )
 """Restrictions that other services know. To ignore one would grant more than its author wrote."""
+
+KEYS: Final[Mapping[str, str]] = {
+    "capabilities": "a list of capabilities",
+    "policy": "the older spelling of `capabilities`: one level",
+    "required_parameters": "a list of fields that the request must have",
+    "allowed_parameters": "fields that it may have, each with a list of values; `[]`: any value. Every other field is"
+    ' refused, unless `"*" = []` allows the rest',
+    "denied_parameters": "fields that it must not have, each with a list of values; `[]`: no value, and `*`: no field."
+    " They go before `allowed_parameters`, and are compared without case",
+    "min_wrapping_ttl": "the answer must be wrapped, for so long at least",
+    "max_wrapping_ttl": "the answer must be wrapped, for so long at most",
+    "comment": "nothing: it is for readers",
+}
+"""What the block of a rule may have."""
 
 Values = Mapping[str, tuple[Json, ...]]
 """Parameter names in lower case, and the values that each may or may not have; none: any value."""
@@ -72,8 +97,8 @@ def parse(name: str, text: str) -> Policy:
 
     JSON starts with a brace; everything else is HCL. Either may come in base64.
     """
-    if len(text) > _LONGEST:
-        _refuse(f"longer than {_LONGEST} characters")
+    if len(text) > LONGEST:
+        _refuse(f"longer than {LONGEST} characters")
     text = _decoded(text)
     if not text.strip():
         return Policy(name, text, ())
@@ -150,7 +175,7 @@ def _rule(pattern: str, block: dict[str, Json]) -> Rule:
         raise ValueError("templates are not supported")
     if not UNSUPPORTED.isdisjoint(block):
         raise ValueError("one of " + ", ".join(sorted(UNSUPPORTED)) + " is used, and none is supported")
-    if not block.keys() <= KEYS:
+    if not block.keys() <= KEYS.keys():
         raise ValueError("the keys are " + ", ".join(sorted(KEYS)))
     rule = Rule(pattern.removeprefix("/"), _capabilities(block))
     if rule.capabilities == DENY:
@@ -168,29 +193,15 @@ def _rule(pattern: str, block: dict[str, Json]) -> Rule:
     return rule
 
 
-KEYS: Final = frozenset(
-    {
-        "allowed_parameters",
-        "capabilities",
-        "comment",
-        "denied_parameters",
-        "max_wrapping_ttl",
-        "min_wrapping_ttl",
-        "policy",
-        "required_parameters",
-    }
-)
-
-
 def _capabilities(block: dict[str, Json]) -> frozenset[str]:
     named = frozenset(_texts(block, "capabilities"))
-    if not named <= CAPABILITIES:
+    if not named <= CAPABILITIES.keys():
         raise ValueError("the capabilities are " + ", ".join(sorted(CAPABILITIES)))
     if "policy" in block:
         level = block["policy"]
-        if not isinstance(level, str) or level not in _OLD_LEVELS:
-            raise ValueError("policy must be one of " + ", ".join(_OLD_LEVELS))
-        named |= _OLD_LEVELS[level]
+        if not isinstance(level, str) or level not in OLD_LEVELS:
+            raise ValueError("policy must be one of " + ", ".join(OLD_LEVELS))
+        named |= OLD_LEVELS[level]
     return named
 
 

@@ -14,8 +14,8 @@ import msgspec
 from ..errors import Code, Refused
 from ..forms import Json
 
-_MOST_TOKENS: Final = 15_000
-_DEEPEST: Final = 8
+MOST_TOKENS: Final = 15_000
+DEEPEST: Final = 8
 """Levels of braces, brackets and labels."""
 
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]++|(?:\#|//)[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
@@ -60,7 +60,7 @@ class _Reader:
         self._tokens += 1
         if token is None:
             self.refuse()
-        if self._tokens > _MOST_TOKENS:
+        if self._tokens > MOST_TOKENS:
             self.refuse("too large ")
         self.kind, self._token, self._end = token.lastgroup, token[0], token.end()
 
@@ -151,7 +151,7 @@ class _Reader:
         return label
 
     def _bound(self, depth: int) -> None:
-        if depth > _DEEPEST:
+        if depth > DEEPEST:
             self.refuse("too deep ")
 
     def _skip(self, mark: str) -> None:

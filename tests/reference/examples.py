@@ -60,7 +60,7 @@ class _Story(Installation):
     def show(self, method: str, path: str, body: object = None, token: str = ROOT, **headers: str) -> Reply:
         component, route = _route_of(self, method, path)
         reply = self.ask(method, path, body, token, **headers)
-        self.examples.setdefault(key_of(component, route), Example(_request(method, path, body), _answer(reply)))
+        self.examples.setdefault(key_of(component, route), Example(request_of(method, path, body), answer_of(reply)))
         return reply
 
 
@@ -77,12 +77,12 @@ def _route_of(installation: Installation, method: str, path: str) -> tuple[Compo
     return component, routed[0]
 
 
-def _request(method: str, path: str, body: object) -> str:
-    return f"{method} /v1/{_shorter(path)}" + ("" if body is None else f"\n\n{_json(body)}")
+def request_of(method: str, path: str, body: object) -> str:
+    return f"{method} /v1/{_shorter(path)}" + ("" if body is None else f"\n\n{shown(body)}")
 
 
-def _answer(reply: Reply) -> str:
-    return f"HTTP/1.1 {reply.status}" + ("" if reply.body is None else f"\n\n{_json(_told(reply.body))}")
+def answer_of(reply: Reply) -> str:
+    return f"HTTP/1.1 {reply.status}" + ("" if reply.body is None else f"\n\n{shown(_told(reply.body))}")
 
 
 def _told(body: Any) -> Any:
@@ -93,7 +93,8 @@ def _told(body: Any) -> Any:
     return {name: value for name, value in members.items() if name not in ("request_id", "mount_type")}
 
 
-def _json(value: object) -> str:
+def shown(value: object) -> str:
+    """JSON for readers: long texts and lists are cut."""
     text = msgspec.json.format(msgspec.json.encode(_abridged(value)), indent=2).decode()
     return _SHORT_LIST.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text)
 

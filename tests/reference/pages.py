@@ -6,6 +6,7 @@ A page for each component has its routes, the fields of each, and a request that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from cloudid_core.provider import PROVIDER_CODES
 from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
 from cloudid_servers.client import CURES
 
+from . import policy_language, role_grants
 from .examples import examples, key_of
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
@@ -71,6 +73,7 @@ LEFT_OUT_PATHS: Final = (
 )
 
 
+@cache
 def pages() -> Mapping[str, str]:
     """All of them, by file name."""
     components = {PLACES[component.kind, component.type]: component for component in CATALOG}
@@ -82,6 +85,8 @@ def pages() -> Mapping[str, str]:
     parts["codes"] += ["## Codes of the cloud provider", PROVIDERS, _provider_codes()]
     parts["problems"] = ["# Problems that health tells", PRINTED, PROBLEMS, _problems()]
     parts["checks"] = ["# Checks of a login", PRINTED, CHECKED, _checks()]
+    parts["role-grants"] = ["# What a role gives its principals", PRINTED, *role_grants.page()]
+    parts["policy-language"] = ["# The policy language", PRINTED, *policy_language.page()]
     parts["left-out"] = ["# What existing services have and this one has not", PRINTED]
     parts["left-out"] += ["## Paths", LEFT_OUT_PATHS, table(("path", "why, or what instead"), _named(LEFT_OUT))]
     parts["left-out"] += ["## Fields that are accepted only while they are empty"]

@@ -1,0 +1,105 @@
+"""The page of what a role of the secrets engine gives its principals: each key, and each mistake as it was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cloudid_core.documents import table
+from cloudid_core.secrets_engine.grants import MOST
+from cloudid_servers.provider_simulator.world.role_definitions import AMBIGUOUS
+from tests.engines import ROLE, SecretsEngine, configured_engine
+from tests.installation import Reply
+
+from .examples import answer_of, request_of
+
+MEMBERS: Final = {
+    "azure_roles": {
+        "role_name": ("it or `role_id`", "name of a role definition that can be assigned at the scope"),
+        "role_id": ("it or `role_name`", "full id of a role definition; it decides where both are given"),
+        "scope": (
+            "yes",
+            "where: `/subscriptions/ID`, a resource group or a resource below it,"
+            " `/providers/Microsoft.Management/managementGroups/NAME`, or `/`; a final slash is no difference",
+        ),
+    },
+    "azure_groups": {
+        "group_name": ("it or `object_id`", "display name of a group"),
+        "object_id": ("it or `group_name`", "id of a group; it decides where both are given"),
+    },
+    "directory_roles": {
+        "role_name": ("it or `role_id`", "name of a role of the directory"),
+        "role_id": ("it or `role_name`", "id of its definition; it decides where both are given"),
+    },
+    "app_roles": {
+        "resource_name": ("it or `resource_id`", "display name of the API's principal"),
+        "resource_id": ("it or `resource_name`", "object id of the API's principal; it decides where both are given"),
+        "app_role_name": ("it or `app_role_id`", "value of a role for applications that is enabled"),
+        "app_role_id": ("it or `app_role_name`", "id of the role; it decides where both are given"),
+    },
+}
+"""The keys of each field's elements: whether they are needed, and what they mean."""
+
+INTRODUCTION: Final = (
+    "Fields of [`POST cloud/roles/:name`](secrets-engine.md#post-cloudrolesname). Each is an array of objects, or a "
+    f"JSON text that holds one, with at most {MOST} elements; every value is a text. The default is empty: nothing is "
+    "given. A role without `application_object_id` needs at least one of `azure_roles`, `directory_roles` and "
+    "`app_roles`. Names and ids are looked up when the role is written, and both are read back. How to use them: "
+    "[lend credentials](../how-to/lend-credentials.md)."
+)
+BOUNDS: Final = (
+    "The configuration of the mount bounds what roles may give: [`allowed_…`](secrets-engine.md#post-cloudconfig). For "
+    "`directory_roles` and `app_roles` nothing is allowed that is not listed there."
+)
+ERRORS: Final = "Each as the service answered; nothing is stored then. Elements count from 0."
+
+
+def mistakes(engine: SecretsEngine) -> dict[str, dict[str, Any]]:
+    """What may be wrong, and fields of a role with which it is."""
+    [right] = engine.grants()
+    group = {"object_id": engine.group(0)["id"]}
+    return {
+        "nothing is given": {"azure_roles": []},
+        "no array of objects": {"azure_roles": "Reader"},
+        f"more than {MOST} elements": {"azure_roles": [right] * (MOST + 1)},
+        "an unknown key": {"azure_roles": [{**right, "colour": "red"}]},
+        "a value that is no text": {"azure_roles": [{**right, "scope": 7}]},
+        "neither name nor id": {"azure_roles": [{"scope": engine.scope}]},
+        "no scope": {"azure_roles": [{"role_name": "Reader"}]},
+        "a scope that is none": {"azure_roles": [{**right, "scope": "/subscriptions"}]},
+        "a role that is not there": {"azure_roles": [{**right, "role_name": "Raeder"}]},
+        "a name that several roles have": {"azure_roles": engine.grants(AMBIGUOUS)},
+        "a role twice at one scope": {"azure_roles": [right, right]},
+        "a group that is not there": {"azure_roles": [right], "azure_groups": [{"group_name": "nobody"}]},
+        "a group twice": {"azure_roles": [right], "azure_groups": [group, group]},
+        "a role of the directory that is not allowed": {"directory_roles": [{"role_name": "Directory Readers"}]},
+        "an app role that is not allowed": {"app_roles": engine.app_roles(0)},
+    }
+
+
+def page() -> Iterator[str]:
+    engine = configured_engine()
+    yield INTRODUCTION
+    for name, keys in MEMBERS.items():
+        yield f"## `{name}`"
+        yield table(("key", "needed", "meaning"), ((f"`{key}`", *told) for key, told in keys.items()))
+    yield BOUNDS
+    yield "## An example"
+    given = {"azure_roles": engine.grants(), "azure_groups": [{"group_name": engine.group(0)["display_name"]}]}
+    yield _shown(request_of("POST", ROLE, given), engine.must("POST", ROLE, given))
+    read = engine.must("GET", ROLE)
+    read.body["data"] = {name: read.data[name] for name in given}
+    yield _shown(request_of("GET", ROLE, None), read)
+    yield "## What is refused"
+    yield ERRORS
+    refusals = {what: engine.ask("POST", ROLE, fields) for what, fields in mistakes(engine).items()}
+    yield table(("mistake", "status", "code", "error"), (_row(what, reply) for what, reply in refusals.items()))
+
+
+def _row(what: str, reply: Reply) -> tuple[str, ...]:
+    [code], [text] = reply.body["codes"], reply.body["errors"]
+    return what, str(reply.status), f"[`{code}`](codes.md)", text
+
+
+def _shown(request: str, reply: Reply) -> str:
+    return f"```http\n{request}\n\n{answer_of(reply)}\n```"
