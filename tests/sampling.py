@@ -11,7 +11,7 @@ from hypothesis import settings
 
 T = TypeVar("T")
 
-ONE_OF: Final = 5
+ONE_OF: Final = 8
 
 
 def examples(times: int) -> settings:
@@ -30,7 +30,7 @@ def every(worlds: Iterable[T], /) -> Iterator[T]:
 
 
 def sample_of(name: str) -> Sample:
-    """Every fifth. The name decides which one is the first."""
+    """Every eighth. The name decides which one is the first."""
     first = number_of(name, ONE_OF)
 
     def sample(worlds: Iterable[T], /) -> Iterator[T]:

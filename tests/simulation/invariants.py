@@ -31,6 +31,7 @@ LOCKED_OUT: Final = "every persisted root secret is dead"
 
 def check_always(installation: RecordedInstallation) -> None:
     """What holds at every instant, whatever has just gone wrong."""
+    assert_background_is_fenced(installation)
     assert_not_locked_out(installation)
     assert_nothing_of_its_own_was_lent(installation)
     assert_no_credential_without_lease(installation)
@@ -57,6 +58,12 @@ def check_recovery(installation: RecordedInstallation) -> None:
     check_always(installation)
     installation.converge()
     check_in_the_end(installation)
+
+
+def assert_background_is_fenced(installation: RecordedInstallation) -> None:
+    """Nothing of the background is committed by a node that has lost the leadership."""
+    unfenced = [commit for commit in installation.in_background if keys.LEADER_TERM not in commit.expects]
+    assert unfenced == [], "background work commits without its fence"
 
 
 def assert_all_work_is_done(installation: RecordedInstallation) -> None:

@@ -200,7 +200,7 @@ class Nodes(RecordedInstallation):
         self.lateness = self.stall_seconds
         for other, service in zip(self.hosts, self.services, strict=False):
             if other is not host:
-                self.spawn(_do_rounds(service, self.stall_seconds), host=cast(Host, other))
+                self.spawn(_do_rounds(service, self.stall_seconds), "tick of another node", cast(Host, other))
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         if self.newcomer_at is not None and len(self.trace) >= self.newcomer_at:

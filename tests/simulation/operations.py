@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from math import inf
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from cloudid_core.context import queue
 from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
+from cloudid_core.store import keys
 from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import EVERYTHING, app_roles, engine_config, grants
-from tests.installation import ISSUER
-from tests.logins import login_config
+from tests.installation import ISSUER, ROOT
+from tests.logins import LOGIN, login_config, login_form
+from tests.tokens import write_policy
 
 from .invariants import PURGED, root_secrets
 from .recorded import RecordedInstallation
@@ -22,6 +26,8 @@ Operation: TypeAlias = Callable[[RecordedInstallation], object]
 ROLES: Final = ("fresh", "existing", "kept")
 TOKEN_ROLES: Final = ("existing", "kept")
 TOKEN_SCOPE: Final = "https://graph.microsoft.com/.default"
+SIGN_IN_DELAY: Final = 5000
+"""Seconds after which a slow secret is accepted: the service has given it up by then."""
 DUTY: Final = 150.0
 """Seconds after which the duty of a host that is gone has run out."""
 
@@ -423,15 +429,169 @@ def delete_kept_role(installation: RecordedInstallation) -> None:
     installation.tick()
 
 
-def end_token(installation: RecordedInstallation) -> None:
-    """Revoke the token that asked for credentials."""
-    created = installation.ask("POST", "auth/token/create", {"policies": ["root"]})
+def borrow(installation: RecordedInstallation, parent: str = ROOT, role: str = "fresh", **fields: object) -> str:
+    """A new token asks for credentials; its text, empty if it could not be made."""
+    created = installation.ask("POST", "auth/token/create", {"policies": ["root"], **fields}, parent)
     if created.status != 200:
-        return
-    token = created.auth["client_token"]
-    installation.ask("GET", "cloud/creds/fresh", token=token)
+        return ""
+    token: str = created.auth["client_token"]
+    reply = installation.ask("GET", f"cloud/creds/{role}", token=token)
+    if reply.status == 200:
+        installation.count_on(reply.body["lease_id"], created.auth["lease_duration"] or inf)
+    return token
+
+
+def end_token(installation: RecordedInstallation) -> None:
+    """Revoke the token that asked for credentials, and with it its child."""
+    token = borrow(installation)
+    borrow(installation, token, "existing")
     installation.give_back("")
     installation.ask("POST", "auth/token/revoke", {"token": token})
+    installation.tick()
+
+
+def let_tokens_end(installation: RecordedInstallation) -> None:
+    """A token ends with its child; another one, which had nothing, is swept away."""
+    borrow(installation, borrow(installation, ttl="10m"), "existing", ttl="5m")
+    installation.ask("POST", "auth/token/create", {"ttl": "5m"})
+    installation.advance(700)
+    installation.tick()
+    installation.ask("POST", "auth/token/tidy")
+    installation.advance(30)
+    installation.tick()
+
+
+def renew_token(installation: RecordedInstallation) -> None:
+    """Credentials live as long as their token, which is renewed."""
+    token = borrow(installation, ttl="10m")
+    lease_ids = list(installation.answered)
+    if installation.ask("POST", "auth/token/renew-self", {"increment": "30m"}, token).status == 200:
+        for lease_id in lease_ids:
+            installation.rely_on(lease_id, 1800)
+    installation.advance(700)
+    installation.tick()
+
+
+def leave_children(installation: RecordedInstallation) -> None:
+    """The token ends with its credentials; its child lives on, with those of its own."""
+    token = borrow(installation)
+    installation.give_back("")
+    borrow(installation, token, "existing")
+    installation.ask("POST", "auth/token/revoke-orphan", {"token": token})
+    installation.tick()
+
+
+def borrow_by_login(installation: RecordedInstallation) -> None:
+    """A machine logs in and asks for credentials; then its method is disabled."""
+    for role in ("service", "batch"):
+        reply = installation.ask(
+            "POST", LOGIN, {**login_form(installation, machine_of(installation)), "role": role}, ""
+        )
+        if reply.status == 200:
+            installation.ask("GET", "cloud/creds/existing", token=reply.auth["client_token"])
+    installation.give_back("")
+    installation.die_after_commit("DELETE", "sys/auth/cloud")
+    installation.advance(200)
+    installation.tick()
+
+
+def machine_of(installation: RecordedInstallation) -> Any:
+    return installation.scene["machines"][0]
+
+
+@cache
+def with_logins() -> RecordedInstallation:
+    """The furnished installation, whose machine may log in for a token of each type."""
+    installation = copy_of(furnished())
+    own = {**login_config(installation), **operator_credentials(installation, 0)}
+    installation.must("POST", "auth/cloud/config", own)
+    policy = write_policy(installation, "borrower", ("cloud/creds/*", ["read"]))
+    bound = {"bound_subscription_ids": machine_of(installation)["subscription"], "token_policies": policy}
+    for kind in ("service", "batch"):
+        installation.must("POST", f"auth/cloud/role/{kind}", {**bound, "token_type": kind, "token_ttl": "30m"})
+    return installation
+
+
+def wrap_for_nobody(installation: RecordedInstallation) -> None:
+    """Nobody unwraps the credentials: they end with the token that wraps them."""
+    installation.ask("GET", "cloud/creds/fresh", x_service_wrap_ttl="60")
+    installation.advance(61)
+    installation.tick()
+
+
+def reach_quota(installation: RecordedInstallation) -> None:
+    """Several ask at the same time, and only some may have credentials."""
+    installation.ask("POST", "sys/quotas/lease-count/few", {"path": "cloud", "max_leases": 2})
+    installation.ask_all(["cloud/creds/existing"] * 4)
+
+
+def forget_leases(installation: RecordedInstallation) -> None:
+    """Drop leases while the cloud refuses; their objects are removed all the same."""
+    installation.give_back("")
+    installation.fail("arm", "graph", status=403, code="Denied")
+    for lease_id in installation.answered:
+        installation.ask("PUT", f"sys/leases/revoke-force/{lease_id}")
+    installation.tick()
+    installation.heal()
+    installation.tick()
+
+
+def lose_audit_device(installation: RecordedInstallation) -> None:
+    """What cannot be recorded is not answered, and what was made for it ends."""
+    installation.ask("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/var/log/audit.log"}})
+    installation.is_deaf = True
+    installation.ask("GET", "cloud/creds/fresh")
+    installation.is_deaf = False
+    installation.tick()
+
+
+def die_amid_disable(installation: RecordedInstallation) -> None:
+    installation.give_back("")
+    installation.die_after_commit("DELETE", "sys/mounts/cloud")
+    installation.advance(200)
+    installation.tick()
+
+
+def die_amid_rotation(installation: RecordedInstallation) -> None:
+    installation.die_after_commit("POST", "cloud/rotate-root")
+    installation.advance(400)
+    installation.tick()
+
+
+def follow_plan_while_the_cloud_refuses(installation: RecordedInstallation) -> None:
+    installation.advance(86_401)
+    installation.fail("graph", status=403, code="Denied")
+    installation.tick()
+    installation.heal()
+
+
+def rotate_slowly(installation: RecordedInstallation, *meanwhile: Operation) -> None:
+    """The new secret takes longer to be accepted than the service waits."""
+    installation.behave(delays={"sign_in": [SIGN_IN_DELAY, SIGN_IN_DELAY]})
+    try:
+        installation.ask("POST", "cloud/rotate-root")
+        for happen in meanwhile:
+            happen(installation)
+        for _ in range(3):
+            installation.advance(2000)
+            installation.tick()
+    finally:
+        installation.behave(delays={"sign_in": 0})
+
+
+def change_configuration(installation: RecordedInstallation) -> None:
+    """The operator configures another secret."""
+    secret = operator_credentials(installation, 0)["client_secret"]
+    installation.advance(SIGN_IN_DELAY)
+    installation.taken_over.add(secret)
+    installation.ask("POST", "cloud/config", {"client_secret": secret})
+
+
+def drop_what_no_record_knows(installation: RecordedInstallation) -> None:
+    """Entries of background work whose records are gone."""
+    mount = installation.mount()
+    names = (keys.due(installation.clock, kind, mount.id, "gone") for kind in queue.KINDS)
+    installation.store.commit({}, dict.fromkeys(names, b""), ())
     installation.tick()
 
 
@@ -466,6 +626,27 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "change a persisted role": (furnished, change_kept_role),
         "delete a persisted role": (with_leases, delete_kept_role),
         "end the token that asked": (furnished, end_token),
+        "let tokens end": (furnished, let_tokens_end),
+        "renew the token that asked": (furnished, renew_token),
+        "leave the children of a token": (furnished, leave_children),
+        "borrow by logins, and disable their method": (with_logins, borrow_by_login),
+        "wrap credentials for nobody": (furnished, wrap_for_nobody),
+        "reach a quota": (furnished, reach_quota),
+        "forget leases": (with_leases, forget_leases),
+        "lose an audit device": (furnished, lose_audit_device),
+        "die while the engine is disabled": (with_leases, die_amid_disable),
+        "die while the root secret is rotated": (furnished, die_amid_rotation),
+        "drop what no record knows": (furnished, drop_what_no_record_knows),
+        "rotate by a plan while the cloud refuses": (planned, follow_plan_while_the_cloud_refuses),
+        "rotate to a secret that is never accepted": (furnished, rotate_slowly),
+        "change the configuration while a secret is proven": (
+            furnished,
+            lambda installation: rotate_slowly(installation, change_configuration),
+        ),
+        "disable the engine while a secret is proven": (
+            furnished,
+            lambda installation: rotate_slowly(installation, disable),
+        ),
         "issue to a client that is gone": (furnished, issue_to_nobody),
         "disable the engine": (with_leases, disable),
         "rotate the root secret by a plan": (planned, follow_plans),

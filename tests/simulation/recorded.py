@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
 from cloudid_core import HttpRequest, Response
-from cloudid_core.effects import Effect, Instant
-from cloudid_core.errors import CloudidError
+from cloudid_core.effects import Commit, Effect, Instant
+from cloudid_core.errors import CloudidError, RecordFailed
+from cloudid_core.events import Event
 from cloudid_core.mounts.table import mount_table
 from cloudid_core.store import keys
-from cloudid_core.testing import Answer, Fault, FaultKind
+from cloudid_core.testing import Answer, Crashed, Fault, FaultKind
 from cloudid_core.testing.faults import troubles_of
 from tests.installation import Installation, Reply
+
+BACKGROUND: Final = "tick "
+"""How the names of the tasks start that do background work."""
+UNFENCED: Final = frozenset({keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL})
+"""Entries of the leadership itself and of the key ring, which every node keeps."""
 
 
 @frozen
@@ -41,16 +47,30 @@ class RecordedInstallation(Installation):
         """Root secrets that operators have taken from the service: they outlive its configuration."""
         self.lent_of_its_own: list[str] = []
         """Leases of applications that the service proved itself with when they were answered."""
+        self.in_background: list[Commit] = []
+        """The commits of background work."""
+        self.is_deaf = False
+        """Whether no audit device can be written."""
         self.is_struck = False
         """Whether a fault has struck, or a node was stopped or replaced. What the cloud does of itself is none."""
         self.trouble: Fault | None = None
         """Something that goes wrong at that effect, or at the first one after it that knows this kind of fault."""
         super().__init__(*given, **settings)
 
+    def _record(self, event: Event) -> None:
+        if self.is_deaf and event.audit is not None:
+            raise RecordFailed("no audit device can be written")
+        super()._record(event)
+
     def call_cloud(self, request: HttpRequest) -> Answer:
         answer = super().call_cloud(request)
         self.disbelieved += b"AADSTS700027" in answer.response.body
         return answer
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        if self._running_task().name.startswith(BACKGROUND) and not UNFENCED.issuperset((*puts, *deletes)):
+            self.in_background.append(Commit(expects, puts, deletes))
+        return await super().commit(expects, puts, deletes)
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         trouble = self.trouble
@@ -106,6 +126,14 @@ class RecordedInstallation(Installation):
         response = self.perform(self.service.handle(self.request("GET", path)))
         self.perform(self.service.undelivered(response))
 
+    def die_after_commit(self, method: str, path: str) -> None:
+        """The host is killed amid a request, right after the first thing that it has done."""
+        self.trouble = Fault(len(self.trace), FaultKind.CRASH_AFTER)
+        with suppress(Crashed):
+            self.ask(method, path)
+        self.trouble = None
+        self.restart()
+
     def revoke(self, lease_id: str, body: object = None) -> None:
         """A client revokes a lease. An answer of 204 is true: the secret is dead by then."""
         self.give_back(lease_id)
@@ -145,3 +173,7 @@ class RecordedInstallation(Installation):
         """A client asks that a lease end so many seconds from now; whatever the answer, it counts on no more."""
         answered = self.answered[lease_id]
         self.answered[lease_id] = evolve(answered, until=min(answered.until, self.clock + seconds))
+
+    def rely_on(self, lease_id: str, seconds: float) -> None:
+        """A client was told that what a lease hangs on lasts so long."""
+        self.answered[lease_id] = evolve(self.answered[lease_id], until=self.clock + seconds)

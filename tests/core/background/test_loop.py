@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pytest
@@ -376,43 +376,6 @@ def test_every_node_keeps_its_reserve_of_seals() -> None:
 def engine_beside(world: SecretsEngine) -> SecretsEngine:
     """Another node over the same store."""
     return type(world)(1, world.store, world.simulator)
-
-
-def test_every_commit_of_the_background_is_fenced() -> None:
-    """But those that keep the duty and the key ring themselves."""
-    world = engine_with_roles()
-    world.issue()
-    world.issue("fresh")
-    world.must("PUT", "sys/leases/revoke-prefix/cloud", {})
-    world.must("POST", "cloud/rotate-root", {})
-    start = len(world.trace)
-    world.pass_time(400)
-    unfenced = [commit for commit in commits(world, start) if keys.LEADER_TERM not in commit.expects]
-    assert all(set(commit.puts) <= {keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL} for commit in unfenced)
-
-
-def test_every_commit_of_the_background_is_fenced_also_when_the_provider_refuses() -> None:
-    """What is left of a lease and of an intent is stored by the node that leads, and by no other."""
-    world = engine_with_roles()
-    world.issue()
-    world.issue("fresh")
-    world.fail(status=403)
-    world.must("PUT", "sys/leases/revoke-force/cloud/creds/fresh", {})
-    world.must("PUT", "sys/leases/revoke-prefix/cloud", {"sync": False})
-    start = len(world.trace)
-    world.pass_time(100)
-    stored = [key for commit in commits(world, start) for key in commit.puts]
-    assert any(key.startswith(keys.LEASES) for key in stored)
-    assert any("/intent/" in key for key in stored)
-    world.heal()
-    world.pass_time(2 * queue.PAUSES.longest)
-    assert world.alive("application") == world.alive("password") == []
-    unfenced = [commit for commit in commits(world, start) if keys.LEADER_TERM not in commit.expects]
-    assert all(set(commit.puts) <= {keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL} for commit in unfenced)
-
-
-def commits(world: SecretsEngine, start: int) -> Iterator[Commit]:
-    return (effect for _, effect in world.trace[start:] if isinstance(effect, Commit))
 
 
 def test_every_attempt_is_claimed_before_the_provider_is_asked_to_change_anything() -> None:
