@@ -153,3 +153,11 @@ data "vault_azure_access_credentials" "existing" {
   role       = "existing"
   depends_on = [vault_azure_secret_backend_role.existing]
 }
+
+resource "vault_azure_secret_backend_static_role" "kept" {
+  backend               = vault_azure_secret_backend.engine.path
+  role                  = "kept"
+  application_object_id = var.application
+  ttl                   = var.changed ? 8640000 : 7776000
+  metadata              = { team = var.changed ? "east" : "west" }
+}
