@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from attrs import evolve
+
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused
 from ..events import MachineClaimIgnored
@@ -116,18 +118,20 @@ async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
             facts = await fetched_facts(call, snapshot, claims, facts, verdict)
             verdict = decide(claims, facts, role.bounds, form, machine_check)
     except (Refused, *PROVIDER_FAILURES):
-        case = call.proven.case = _case(call, form, snapshot, claims, facts, key_set)
+        case = proven.case = _case(call, evolve(form, jwt=""), snapshot, claims, facts, key_set)
         if call.trail is not None:
             call.trail.decision = explanation_of(case()).decision
         raise
     assert type(verdict) is Verified  # all facts that it can need are there
-    case = call.proven.case = _case(call, form, snapshot, claims, facts, key_set)
+    case = _case(call, form, snapshot, claims, facts, key_set)
     if call.trail is not None:
         kind = record_key(claims, form, verdict)
         if (decision := snapshot.admitted.get(kind)) is None:
             decision = snapshot.admitted[kind] = explanation_of(case()).decision
         call.trail.decision = decision
-    return await _issue(call, snapshot, claims, verdict)
+    answer = await _issue(call, snapshot, claims, verdict)
+    form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT
+    return answer
 
 
 async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verified) -> Answer:
@@ -151,17 +155,9 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
 def _case(
     call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet
 ) -> Callable[[], Case]:
-    """Makes what the decision rests on, without the JWT: most logins are never looked at."""
-    shown = LoginForm(
-        role=form.role,
-        subscription_id=form.subscription_id,
-        resource_group_name=form.resource_group_name,
-        vm_name=form.vm_name,
-        vmss_name=form.vmss_name,
-        resource_id=form.resource_id,
-    )
+    """Makes what the decision rests on: most logins are never looked at."""
     return partial(
-        _made_case, call.context.settings, snapshot, claims, facts, shown, key_set, call.now, call.remote_address
+        _made_case, call.context.settings, snapshot, claims, facts, form, key_set, call.now, call.remote_address
     )
 
 
