@@ -189,7 +189,7 @@ def _member(cloud: Simulator, subscription: str, name: str, team: str) -> Member
         principal_id=machine["principals"][0],
         token=token,
         form=LoginForm(**body),
-        request=Request("POST", "/v1/auth/cloud/login", {}, json.dumps(body).encode()),
+        request=Request("POST", "/v1/auth/cloud/login", {}, json.dumps(body).encode(), is_folded=True),
     )
 
 
