@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -107,10 +108,9 @@ class Running:
 def cpu_seconds(pid: int) -> float:
     """The CPU that a process has used so far, with all its threads; 0 where the system does not tell."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return time.clock_gettime(~pid << 3 | 2)  # the clock of another process, as `clock_getcpuclockid` makes it
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
