@@ -33,6 +33,7 @@ def check_always(installation: RecordedInstallation) -> None:
     """What holds at every instant, whatever has just gone wrong."""
     assert_background_is_fenced(installation)
     assert_not_locked_out(installation)
+    assert_root_secrets_work(installation)
     assert_nothing_of_its_own_was_lent(installation)
     assert_no_credential_without_lease(installation)
     assert_credentials_live_as_long_as_promised(installation)
@@ -45,6 +46,7 @@ def check_always(installation: RecordedInstallation) -> None:
 def check_in_the_end(installation: RecordedInstallation) -> None:
     """What holds besides once the faults have stopped and the background has come to an end."""
     check_always(installation)
+    assert_nobody_lost_the_root(installation)
     assert_all_work_is_done(installation)
     assert_leases_have_living_tokens(installation)
     assert_nothing_waits_to_be_purged(installation)
@@ -148,6 +150,17 @@ def assert_not_locked_out(installation: RecordedInstallation) -> None:
         assert any(installation.accepts(client_id, secret) for secret in secrets), LOCKED_OUT
 
 
+def assert_root_secrets_work(installation: RecordedInstallation) -> None:
+    """The root secret in use is accepted after every step of a rotation, and now."""
+    assert installation.locked_out + installation.dead_roots == [], "a root secret in use is dead"
+
+
+def assert_nobody_lost_the_root(installation: RecordedInstallation) -> None:
+    """What somebody else has removed is no longer in use: the service has gone back to the secret before it."""
+    installation.removed_by_others.clear()
+    assert installation.dead_roots == [], "a root secret that was removed is still in use"
+
+
 def assert_nothing_of_its_own_was_lent(installation: RecordedInstallation) -> None:
     """No credential reached a client of an application that the service proves itself with."""
     assert installation.lent_of_its_own == [], "credentials of the service itself were lent"
@@ -193,16 +206,11 @@ def engine_roles(installation: RecordedInstallation) -> Iterator[Role]:
 def root_secrets(installation: RecordedInstallation) -> Iterator[tuple[str, list[str]]]:
     """For each configured mount its client id, and every secret of it that is persisted."""
     records = installation.service.context.records
-    mounts = installation.peek(records.find(keys.MOUNTS, MountTable))
-    assert mounts is not None
-    for mount in mounts.record.mounts:
-        form = installation.service.context.components.of(mount).config
-        config = installation.peek(records.find(keys.config(mount.id), form)) if form else None
-        if config is None or not config.record.client_secret:
-            continue
-        rotation = installation.peek(records.find_fresh(keys.rotation(mount.id), Rotation))
-        known = [key.secret for key in rotation.record.known_keys] if rotation else []
-        yield config.record.client_id, [secret.reveal() for secret in (config.record.client_secret, *known)]
+    for mount, root in installation.roots:
+        if root.client_secret:
+            rotation = installation.peek(records.find_fresh(keys.rotation(mount.id), Rotation))
+            known = [key.secret for key in rotation.record.known_keys] if rotation else []
+            yield root.client_id, [secret.reveal() for secret in (root.client_secret, *known)]
 
 
 def held_ids(installation: RecordedInstallation) -> Iterator[str]:

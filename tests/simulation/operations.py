@@ -15,7 +15,7 @@ from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
 from cloudid_core.store import keys
 from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import EVERYTHING, app_roles, engine_config, grants
-from tests.installation import ISSUER, ROOT
+from tests.installation import ISSUER, ROOT, SETTLE_TIME
 from tests.logins import LOGIN, login_config, login_form
 from tests.tokens import write_policy
 
@@ -357,17 +357,32 @@ def rotate(installation: RecordedInstallation) -> None:
 
 def lose_the_new_root_secret(installation: RecordedInstallation) -> None:
     """It is removed at the provider before the old one goes: the service goes back to the old one."""
-    (client_id, before), *_ = root_secrets(installation)
+    client_id, before = root_of_engine(installation)
     installation.ask("POST", "cloud/rotate-root")
-    (_, after), *_ = root_secrets(installation)
-    directory = installation.simulator.world.directory
-    application = directory.application_of(client_id)
-    assert application is not None
-    for password in application.passwords:
-        if password.secret == after[0] != before[0]:
-            directory.remove_password(application, password.key_id)
+    _, after = root_of_engine(installation)
+    if after != before and installation.accepts(client_id, before):
+        installation.remove_root_secret(client_id, after)
     installation.advance(400)
     installation.tick()
+
+
+def root_of_engine(installation: RecordedInstallation) -> tuple[str, str]:
+    """The client id and secret that it is configured with; empty if it has none."""
+    roots = (root for mount, root in installation.roots if mount.path == "cloud" and mount.retired_at is None)
+    return next(((root.client_id, root.client_secret.reveal()) for root in roots), ("", ""))
+
+
+def rotate_often(installation: RecordedInstallation) -> None:
+    """While the cloud learns so late of a secret that it does not find the one to be removed."""
+    installation.ask("POST", "cloud/config", {"rotation_period": 60})
+    installation.behave(delays={place: [SETTLE_TIME - 10, SETTLE_TIME] for place in ("reads", "writes")})
+    try:
+        for _ in range(4):
+            installation.advance(61)
+            installation.tick()
+        installation.ask("POST", "cloud/config", {"rotation_period": 0})
+    finally:
+        installation.behave(delays={"reads": 0, "writes": 0})
 
 
 def purge(installation: RecordedInstallation) -> None:
@@ -621,6 +636,7 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "become what a role points at": (with_leases, become_what_a_role_points_at),
         "rotate the root secret": (furnished, rotate),
         "lose the new root secret": (furnished, lose_the_new_root_secret),
+        "rotate the root secret often": (furnished, rotate_often),
         "purge what was lent": (furnished, purge),
         "write a new persisted role": (furnished, new_kept_role),
         "change a persisted role": (furnished, change_kept_role),

@@ -9,10 +9,11 @@ from typing import Any, Final
 from attrs import evolve, field, frozen
 
 from cloudid_core import HttpRequest, Response
+from cloudid_core.credentials import RootCredential
 from cloudid_core.effects import Commit, Effect, Instant
 from cloudid_core.errors import CloudidError, RecordFailed
 from cloudid_core.events import Event
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.store import keys
 from cloudid_core.testing import Answer, Crashed, Fault, FaultKind
 from cloudid_core.testing.faults import troubles_of
@@ -45,6 +46,10 @@ class RecordedInstallation(Installation):
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
         """Root secrets that operators have taken from the service: they outlive its configuration."""
+        self.removed_by_others: set[str] = set()
+        """Root secrets that somebody else has removed from the provider."""
+        self.locked_out: list[str] = []
+        """The mounts whose root secret in use was refused after a step of a rotation."""
         self.lent_of_its_own: list[str] = []
         """Leases of applications that the service proved itself with when they were answered."""
         self.in_background: list[Commit] = []
@@ -70,7 +75,10 @@ class RecordedInstallation(Installation):
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
         if self._running_task().name.startswith(BACKGROUND) and not UNFENCED.issuperset((*puts, *deletes)):
             self.in_background.append(Commit(expects, puts, deletes))
-        return await super().commit(expects, puts, deletes)
+        version = await super().commit(expects, puts, deletes)
+        if any(key.endswith(("/config", "/rotation")) for key in puts):
+            self.locked_out += self.dead_roots
+        return version
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         trouble = self.trouble
@@ -93,13 +101,37 @@ class RecordedInstallation(Installation):
         return reply
 
     @property
-    def own_client_ids(self) -> set[str]:
-        """What the mounts prove themselves with, by their stored configurations."""
+    def roots(self) -> list[tuple[Mount, RootCredential]]:
+        """The mounts that have a configuration, and what they prove themselves with by it."""
         records = self.service.context.records
         table = self.peek(mount_table(records)).record
         forms = [(mount, self.service.context.components.of(mount).config) for mount in table.mounts]
-        configs = [self.peek(records.find(keys.config(mount.id), form)) for mount, form in forms if form]
-        return {config.record.client_id for config in configs if config}
+        configs = [(mount, self.peek(records.find(keys.config(mount.id), form))) for mount, form in forms if form]
+        return [(mount, config.record) for mount, config in configs if config]
+
+    @property
+    def own_client_ids(self) -> set[str]:
+        return {root.client_id for _, root in self.roots}
+
+    @property
+    def dead_roots(self) -> list[str]:
+        """The mounts whose root secret in use is refused although nobody but the service could have removed it."""
+        return [
+            mount.path
+            for mount, root in self.roots
+            if root.client_secret
+            and root.client_secret.reveal() not in self.removed_by_others
+            and not self.accepts(root.client_id, root.client_secret.reveal())
+        ]
+
+    def remove_root_secret(self, client_id: str, secret: str) -> None:
+        """Somebody else removes a root secret from the provider."""
+        directory = self.simulator.world.directory
+        application = directory.application_of(client_id)
+        assert application is not None
+        (key_id,) = (one.key_id for one in application.passwords if one.secret == secret)
+        directory.remove_password(application, key_id)
+        self.removed_by_others.add(secret)
 
     def next_turn(self) -> None:
         """Choose the node that does what follows. Here is only one."""

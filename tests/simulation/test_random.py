@@ -26,10 +26,12 @@ from .operations import (
     federated,
     furnished,
     kept_role,
+    lose_the_new_root_secret,
     planned_twice,
     prove_login_method_as,
     purge,
     rotate,
+    rotate_often,
     write_configuration,
 )
 from .recorded import RecordedInstallation
@@ -151,6 +153,14 @@ def rotate_root(installation: RecordedInstallation, dice: Random) -> None:
     rotate(installation)
 
 
+def rotate_often_for_a_while(installation: RecordedInstallation, dice: Random) -> None:
+    rotate_often(installation)
+
+
+def lose_root_secret(installation: RecordedInstallation, dice: Random) -> None:
+    lose_the_new_root_secret(installation)
+
+
 def change_login_method(installation: RecordedInstallation, dice: Random) -> None:
     """It proves itself as the engine does, or as the application that a role points at."""
     prove_login_method_as(installation, dice.randrange(2))
@@ -208,6 +218,8 @@ LIFE: Final[tuple[Step, ...]] = (
     write_role,
     delete_role,
     rotate_root,
+    rotate_often_for_a_while,
+    lose_root_secret,
     change_login_method,
     change_login_method,
     point_elsewhere,

@@ -143,7 +143,8 @@ def add_password(world: World, call: Call) -> HttpResponse:
 
 
 def remove_password(world: World, call: Call) -> HttpResponse:
-    return passwords.remove_password(world, call, _find_for_write(world, call))
+    known = require(world.directory.applications.get(call.names["id"].lower(), Replica.WRITES), call.names["id"])
+    return passwords.remove_password(world, call, _find_for_write(world, call), known)
 
 
 def _find_for_write(world: World, call: Call) -> Application:

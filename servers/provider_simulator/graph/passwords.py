@@ -52,9 +52,10 @@ def add_password(world: World, call: Call, holder: Holder) -> HttpResponse:
     return answer(world, show_password(password, password.secret))
 
 
-def remove_password(world: World, call: Call, holder: Holder) -> HttpResponse:
+def remove_password(world: World, call: Call, holder: Holder, known: Holder) -> HttpResponse:
+    """`known`: the holder as the replica that writes use knows it, which may not have learned of the password yet."""
     key_id = read_body(call, OLD).get("keyId", "").lower()
-    if all(password.key_id != key_id for password in holder.passwords):
+    if any(all(password.key_id != key_id for password in one.passwords) for one in (holder, known)):
         raise bad_request(f"No password credential found with keyId '{key_id}'.")
     refuse_concurrent_change(world, holder.id)
     world.directory.remove_password(holder, key_id)
