@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from cloudid_core.cures import cure_of
 from cloudid_core.values.secret import Secret
 
 from ..client import (
@@ -24,7 +25,6 @@ from ..client import (
     ServiceRefused,
     Surroundings,
     Unreachable,
-    cure_of,
     find_identity,
     find_token,
     identity_of_token,

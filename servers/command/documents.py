@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cloudid_core.auth_method import config as auth_method
+from cloudid_core.cures import CURES
 from cloudid_core.documents import table
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
@@ -18,7 +19,7 @@ from cloudid_core.permissions.documents import directory_permissions, role_defin
 from cloudid_core.permissions.table import ROTATE
 from cloudid_core.secrets_engine import config as secrets_engine
 
-from ..client import CURES, KINDS
+from ..client import KINDS
 from ..settings import settings
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -39,7 +40,9 @@ def variables() -> str:
 
 def cures() -> str:
     """What to do about refused logins."""
-    rows = ((f"`{code.wire}`", cure.cause, cure.cure, f"`{cure.command}`") for code, cure in CURES.items())
+    rows = (
+        (f"`{code.wire}`", cure.cause, cure.cure, f"`{cure.command}`") for code, cure in CURES.items() if cure.command
+    )
     return table(("Code", "Likely cause", "Cure", "See more with"), rows) + "\n"
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from cloudid_core.auth_method import RULES
 from cloudid_core.catalog import CATALOG
+from cloudid_core.cures import CURES
 from cloudid_core.documents import fields_table, table
 from cloudid_core.errors import Code
 from cloudid_core.forms import NOT_OFFERED
@@ -21,7 +22,6 @@ from cloudid_core.mounts import BUILT_IN, MOUNT_BYTES, default_mounts
 from cloudid_core.policies import needs_sudo
 from cloudid_core.provider import PROVIDER_CODES
 from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
-from cloudid_servers.client import CURES
 
 from . import policy_language, role_grants
 from .examples import examples, key_of
@@ -137,14 +137,11 @@ def _token(place: str, route: Route) -> str:
 
 
 def _codes() -> str:
-    """Every code, and for those of a login its likely cause and cure."""
-    rows = ((code, CURES.get(code)) for code in Code)
+    """Every code, with its likely cause and cure."""
+    rows = ((code, CURES[code]) for code in Code)
     return table(
         ("code", "status", "text", "likely cause", "cure"),
-        (
-            (f"`{code.wire}`", str(code.status), code.text, cure.cause if cure else "", cure.cure if cure else "")
-            for code, cure in rows
-        ),
+        ((f"`{code.wire}`", str(code.status), code.text, cure.cause, cure.cure) for code, cure in rows),
     )
 
 

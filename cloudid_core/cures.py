@@ -1,6 +1,6 @@
 """What to do about a refusal: the likely cause of each error code, what mends it, and the command that shows more.
 
-The commands print it below a refusal, and the page of refused logins prints the same table.
+The page of codes prints all rows; that of refused logins, and commands below a refusal, print those with a command.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from attrs import frozen
 
-from cloudid_core.errors import Code
+from .errors import Code
 
 WHY: Final = "cloudid why --role ROLE"
 STATUS: Final = "cloudid status"
@@ -21,7 +21,7 @@ TOKEN: Final = "GET auth/token/lookup-self"
 
 @frozen
 class Cure:
-    """A row of the table. `command` is one of `cloudid`, or a request to the service."""
+    """A row of the table. `command` is one of `cloudid`, or a request to the service; empty: none."""
 
     cause: str
     cure: str
@@ -31,7 +31,7 @@ class Cure:
 _CLAIM: Final = "The login names another machine than its token does."
 _SAY_NOTHING: Final = "Let `cloudid login` fill in the fields, or send those that the token's claim has."
 
-CURES: Final[Mapping[Code, Cure]] = MappingProxyType(
+_COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
     {
         # Before the token is believed
         Code.JWT_MALFORMED: Cure(
@@ -223,8 +223,180 @@ CURES: Final[Mapping[Code, Cure]] = MappingProxyType(
 )
 """Every code that a machine's login can be refused with, and those that clients meet most. Placeholders: `ROLE`."""
 
+_OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
+    # The request itself
+    Code.MALFORMED_REQUEST: (
+        "The client does not send HTTP as its standard has it.",
+        "Use a usual client; the text says what is wrong.",
+    ),
+    Code.MALFORMED_PATH: (
+        "The path has empty segments, dots, or letters that must be encoded.",
+        "Write it as the reference has it.",
+    ),
+    Code.NAMESPACE_UNKNOWN: ("The client sets a namespace: `VAULT_NAMESPACE`.", "Unset it: there are no namespaces."),
+    Code.MALFORMED_JSON: ("The body is no JSON, or is cut off.", "Send one JSON object."),
+    Code.BODY_TOO_COMPLEX: ("The body is nested too deep, or has too many values.", "Send less at once."),
+    Code.FIELD_INVALID: ("The value has another type, or is out of its bounds.", "See the field in the reference."),
+    Code.FIELD_REQUIRED: ("A field is missing, or empty.", "Send the field that the text names."),
+    Code.FIELDS_EXCLUSIVE: ("Two fields contradict each other.", "Leave one of them out."),
+    Code.NAME_INVALID: ("The name is too long, or has letters that are not allowed.", "Choose another name."),
+    Code.NOT_FOUND: ("Nothing has this name, or it has been deleted.", "List what is there: `cloudid list PATH`."),
+    Code.UNSUPPORTED_PATH: ("It is misspelt, or a path of other services.", "See the reference, and what is left out."),
+    Code.UNSUPPORTED_OPERATION: ("The path takes other methods.", "Use one of those in the header `Allow`."),
+    Code.CLIENT_TOO_SLOW: (
+        "The request took longer than `head_timeout` or `body_timeout`.",
+        "Mend the network, or raise it.",
+    ),
+    Code.BODY_TOO_LARGE: ("The body is longer than `body_limit`, or than its route takes.", "Send less, or raise it."),
+    Code.TARGET_TOO_LONG: ("The path with its query is too long.", "Send the parameters in the body."),
+    Code.UNSUPPORTED_MEDIA_TYPE: (
+        "The `Content-Type` is another one.",
+        "Patch with `cloudid patch`, or send this type.",
+    ),
+    Code.HEAD_TOO_LARGE: ("Cookies or headers of a proxy are too long.", "Send fewer headers."),
+    Code.WRAPPED_COUNT_EXCEEDED: ("Many answers that were wrapped wait.", "Unwrap them, or wrap for shorter."),
+    # The service's own state
+    Code.INTERNAL_ERROR: ("A bug of the service.", "Report it with the log's lines of the request."),
+    Code.PROVIDER_QUOTA_EXCEEDED: ("The tenant or an application is full.", "Remove unused objects, deleted ones too."),
+    Code.PROVIDER_FAILED: (
+        "The cloud has a failure of its own.",
+        "Try again; look at the provider's own page if it lasts.",
+    ),
+    Code.STORE_UNAVAILABLE: ("The database is away, or the disk is full.", "Mend what the log says."),
+    Code.STORE_CONTENDED: ("Many requests change the same at once.", "Try again, and let fewer change it."),
+    Code.COMMIT_UNRESOLVED: (
+        "The connection to the database broke amid a write.",
+        "Read what is there, and try again.",
+    ),
+    Code.ENTRY_DAMAGED: ("It was changed outside of the service.", "Write it anew, delete it, or restore a backup."),
+    Code.TOO_MANY_CONNECTIONS: ("There are `connection_limit` clients.", "Close idle ones, add nodes, or raise it."),
+    Code.TOO_MANY_BODIES: ("Large bodies at once need more than `body_memory`.", "Try again, or raise it."),
+    Code.AUDIT_UNAVAILABLE: ("No audit device could write.", "Mend the one that the log names, or enable another."),
+    Code.SEALED: ("The store was made with another master key.", "Start the server with the right key file."),
+    Code.NOT_INITIALISED: ("The store is new, or another one.", "Run `cloudid init`, or correct the setting `store`."),
+    Code.DEADLINE_PASSED: (
+        "Provider or store took longer than `request_deadline`.",
+        "Try again: what was begun is undone.",
+    ),
+    # Configuration and roles
+    Code.CONFIG_INVALID: (
+        "It was written before a rule became stricter.",
+        "Write the fields that the text names anew.",
+    ),
+    Code.REFERENCE_NOT_FOUND: (
+        "It is misspelt or deleted, or hidden from the mount's principal.",
+        "Correct what the text names.",
+    ),
+    Code.REFERENCE_AMBIGUOUS: ("Several objects have this display name.", "Give the id."),
+    Code.TTL_EXCEEDS_MAX: (
+        "A default is longer than its maximum.",
+        "Lower the first field of the text, or raise the second.",
+    ),
+    Code.ISSUER_MISSING: (
+        "The setting `issuer` is empty, or no https address.",
+        "Set it to where the provider finds us.",
+    ),
+    Code.ROTATION_CONFLICT: ("A period and a schedule are set.", "Empty one of them."),
+    Code.ROTATION_WINDOW_CONFLICT: (
+        "A window is set without a schedule.",
+        "Set `rotation_schedule`, or the window to 0.",
+    ),
+    Code.NO_LONGER_ADMITTED: ("Machine or role have changed; the text has the check.", "Mend that, and log in anew."),
+    # Tokens, policies and mounts
+    Code.TOKEN_NOT_RENEWABLE: ("The token was made so, or has no end.", "Log in anew."),
+    Code.TOKEN_PAST_MAX_TTL: (
+        "The token has lived as long as it may.",
+        "Log in anew, or raise the maximum of role or mount.",
+    ),
+    Code.TOKEN_NOT_FOUND: ("The token has ended, or its accessor is mistyped.", "Look at `LIST auth/token/accessors`."),
+    Code.BATCH_TOKEN_UNSUPPORTED: ("Batch tokens are not stored.", "Use a service token: `token_type`."),
+    Code.TOKEN_RESTRICTED: ("The token has `num_uses`.", "Use a token without it."),
+    Code.TOKEN_USED_UP: ("A lease ends with its token, and this was the last use.", "Give the token one use more."),
+    Code.TOKEN_SUDO_REQUIRED: (
+        "Only `sudo` at the path allows this.",
+        "Leave out what the text names, or have it granted.",
+    ),
+    Code.WRAPPING_TOKEN_INVALID: (
+        "It was unwrapped already, or is too old.",
+        "Ask anew; if it was not you, the answer was read.",
+    ),
+    Code.WRAPPING_NOT_ALLOWED: ("A header `X-Vault-Wrap-TTL` came without a token.", "Leave it out."),
+    Code.WRAPPED_ANSWER_TOO_LARGE: ("The answer is longer than 256 KiB.", "Ask for less, or without wrapping."),
+    Code.POLICY_INVALID: ("The text breaks a rule of the policy language.", "Mend what the error names."),
+    Code.POLICY_PROTECTED: ("Nobody changes `root`, or deletes what is built in.", "Write another policy."),
+    Code.POLICY_NOT_SUBSET: ("Its parent or token role lacks a policy.", "Ask for fewer, or have the parent get them."),
+    Code.ROOT_POLICY_REFUSED: ("The policies have `root`.", "List another: root tokens come from root tokens alone."),
+    Code.MOUNT_UNKNOWN_TYPE: ("The type is one of another service.", "Use `cloud`, or its other name `azure`."),
+    Code.MOUNT_NOT_FOUND: (
+        "The path is misspelt, or its mount is gone.",
+        "Look at `cloudid read sys/mounts` and `sys/auth`.",
+    ),
+    Code.MOUNT_PROTECTED: ("Built-in mounts stay where they are.", "Choose another mount."),
+    Code.MOUNT_PATH_IN_USE: (
+        "A mount is at this path, above it or below it.",
+        "Choose another path, or move that mount.",
+    ),
+    Code.AUDIT_DEVICE_NOT_FOUND: ("No audit device has this path.", "Look at `cloudid read sys/audit`."),
+    Code.AUDITED_HEADER_NOT_FOUND: (
+        "Audit does not record this header.",
+        "Look at `sys/config/auditing/request-headers`.",
+    ),
+    Code.AUDIT_DEVICE_UNUSABLE: (
+        "The file or socket cannot be written.",
+        "Mend what the log says, and enable it again.",
+    ),
+    Code.AUDIT_FILE_OUTSIDE: (
+        "The file is elsewhere.",
+        "Name one below `audit_directory`, or declare it in the settings.",
+    ),
+    Code.AUDIT_DEVICE_DECLARED: ("The settings file declares the device.", "Change it there, and send SIGHUP."),
+    # Leases and the secrets engine
+    Code.LEASE_NOT_FOUND: ("The lease has ended, or its id is mistyped.", "Ask for new credentials."),
+    Code.LEASE_EXPIRED: ("The lease or its token has ended.", "Ask for new credentials, and renew earlier."),
+    Code.LEASE_NOT_RENEWABLE: ("Its role is gone, or it has lived as long as it may.", "Ask for new credentials."),
+    Code.REVOCATION_PENDING: (
+        "The provider did not remove all; the next code says why.",
+        "Wait; see `cloudid status`.",
+    ),
+    Code.LEASES_ALIVE: (
+        "What they have at the provider goes only with this.",
+        "Revoke them, or use `force`, and it stays there.",
+    ),
+    Code.CEILING_EXCEEDED: (
+        "It is more than the mount's `allowed_…` allow.",
+        "Ask for less, or change the mount's configuration.",
+    ),
+    Code.ROLE_CHANGE_PENDING: ("A write or a rotation was interrupted.", "Try again after `Retry-After`."),
+    Code.ROLE_WITHOUT_TOKENS: ("The role lends credentials alone.", "Set its `token_scopes`, or read `creds/ROLE`."),
+    Code.ROLE_WITHOUT_SECRET: (
+        "Its first secret could not be made yet.",
+        "Read `static-roles/ROLE`: it has the last error.",
+    ),
+    Code.TOKEN_SCOPE_NOT_ALLOWED: (
+        "The scope is misspelt, or is not the role's.",
+        "Ask for one of its `token_scopes`.",
+    ),
+    Code.ROOT_SECRET_UNMANAGED: (
+        "It comes from elsewhere, or there is none.",
+        "Rotate it there, or configure one here.",
+    ),
+    Code.ROOT_SECRETS_LEFT: (
+        "The principal cannot remove secrets.",
+        "Grant what `permissions` shows, and rotate again.",
+    ),
+    Code.ROOT_SECRET_MADE_HERE: (
+        "Files have an older secret than rotation.",
+        "Leave it out, or send `replace_root_secret`.",
+    ),
+    Code.ROOT_SECRET_SHARED: ("Two mounts have one secret.", "Give each one of its own, or send `force`."),
+}
+
+CURES: Final[Mapping[Code, Cure]] = MappingProxyType(
+    {**_COMMON, **{code: Cure(cause, cure, "") for code, (cause, cure) in _OTHERS.items()}}
+)
+
 
 def cure_of(code: str) -> Cure | None:
-    """The cure of a code as the service answers it."""
-    found = Code.__members__.get(code.upper())
-    return CURES.get(found) if found else None
+    """The cure of a code as the service answers it, if there is a command that shows more."""
+    found = CURES[Code[code.upper()]] if code.upper() in Code.__members__ else None
+    return found if found and found.command else None
