@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ..client import Address, ServiceRefused
-from ..folders import below, changes, no_longer_in, read_folder, remember, remembered, remove
+from ..folders import carry_out, plan
 from ..terminal import Exit, Format, Output, printable, with_output
 from .connection import service_with_token, told, with_address
 
@@ -47,51 +45,30 @@ def apply(
     are, and what has no file is left alone. A secret is { env = "NAME" } or { file = "PATH" }: it is written when it is
     another one than was applied last, and stays away where the service has made one itself.
     """
-    declared = read_folder(folder)
-    name = name or folder.resolve().name
     with told():
         service = service_with_token(address)
-        made = remembered(service, name)
-        missing = changes(service, declared, os.environ)
-        gone = no_longer_in(declared, made, with_mounts=prune_mounts)
-        removed = gone if prune or prune_mounts else []
-        rows = [row for change in missing for row in change.rows()]
-        rows += [{"path": path, "field": "", "is": "(made by this folder)", "becomes": "(removed)"} for path in removed]
+        found = plan(service, folder, os.environ, name=name, prunes=prune, prunes_mounts=prune_mounts)
+        rows = list(found.rows())
         output.rows(rows if output.format is Format.JSON else [_shortened(row) for row in rows], COLUMNS)
         if dry_run:
             return Exit.DIFFERENT if rows else Exit.DONE
-        now_made = set(made)
         try:
-            for change in missing:
-                with _named(change.declared.path):
-                    warnings = change.write(service, replaces_root_secret=replace_root_secret)
-                now_made |= {change.declared.path} if change.makes else set()
-                for warning in warnings:
-                    click.echo(printable(f"warning: {change.declared.path}: {warning}"), err=True)
-            for path in removed:
-                with _named(path):
-                    remove(service, path)
-                now_made -= {each for each in made if each == path or each.startswith(below(path))}
-        finally:
-            if now_made != made:
-                remember(service, name, now_made)
-    output.note(f"written: {len(missing)}; removed: {len(removed)}; unchanged: {len(declared) - len(missing)}")
-    if len(gone) > len(removed):
-        click.echo(f"made by this folder, and no longer in it: {', '.join(gone)}; --prune removes them", err=True)
-    left = [] if replace_root_secret else [change.declared.path for change in missing if change.withholds]
-    for path in left:
+            carry_out(service, found, _warn, replaces_root_secret=replace_root_secret)
+        except ServiceRefused as refusal:
+            if refusal.about:
+                click.echo(printable(f"{refusal.about} is refused:"), err=True)
+            raise
+    output.note(f"written: {len(found.changes)}; removed: {len(found.removed)}; unchanged: {found.unchanged}")
+    if found.left:
+        click.echo(f"made by this folder, and no longer in it: {', '.join(found.left)}; --prune removes them", err=True)
+    withheld = () if replace_root_secret else found.withheld
+    for path in withheld:
         click.echo(f"{path}: the secret that the service made is left: --replace-root-secret insists", err=True)
-    return Exit.DIFFERENT if left else Exit.DONE
+    return Exit.DIFFERENT if withheld else Exit.DONE
 
 
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    """A refusal in the block is told with the path that it is about."""
-    try:
-        yield
-    except ServiceRefused:
-        click.echo(printable(f"{path} is refused:"), err=True)
-        raise
+def _warn(text: str) -> None:
+    click.echo(printable(f"warning: {text}"), err=True)
 
 
 def _shortened(row: dict[str, Any]) -> dict[str, str]:

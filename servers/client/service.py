@@ -46,6 +46,8 @@ class ServiceRefused(CloudidError):
         self.errors = errors
         self.codes = codes
         self.document = document
+        self.about = ""
+        """The path that it is about, where somebody asks for many at a time."""
         super().__init__("; ".join(errors) or f"it answered {status}")
 
 
@@ -129,14 +131,15 @@ class Service:
         content = b"" if body is None else msgspec.json.encode(body)
         request = HttpRequest(method, url, headers, content)
         for _ in range(RETRIES):
-            response = self._send(request)
+            response = self.send(request)
             wait = _retry_after(response)
             if response.status not in RETRIED or wait > self.address.timeout:
                 return _read(response)
             self.pause(wait)
-        return _read(self._send(request))
+        return _read(self.send(request))
 
-    def _send(self, request: HttpRequest) -> HttpResponse:
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """One request, and its answer, whatever that is. Raises `web.Unreachable`."""
         return web.send(request, self.address.timeout, tls=self.address.tls)
 
 

@@ -1,21 +1,18 @@
 """A service as a folder of files: what a file says, how the service differs from it, and what makes it so."""
 
-from .change import Change, changes, remember, remembered, remove
+from .apply import Plan, carry_out, plan
+from .change import Change
 from .export import Exported, export, write_files
-from .files import Declared, FolderRefused, below, no_longer_in, read_folder
+from .files import Declared, FolderRefused
 
 __all__ = [
     "Change",
     "Declared",
     "Exported",
     "FolderRefused",
-    "below",
-    "changes",
+    "Plan",
+    "carry_out",
     "export",
-    "no_longer_in",
-    "read_folder",
-    "remember",
-    "remembered",
-    "remove",
+    "plan",
     "write_files",
 ]

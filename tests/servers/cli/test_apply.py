@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from ..client_site import POLICY, Site
 from ..client_site import ROOT as ROOT_TOKEN
 from ..deployment import Deployment
-from ..running import Running
+from ..running import ROOT, Running, wait_until
 from .shell import Shell
 
 Fill = Callable[[Mapping[str, str]], str]
@@ -209,3 +211,29 @@ def test_only_what_the_folder_made_is_removed(site: Site, operator: Shell, fill:
     assert operator("apply", folder, "--name", "shop", "--prune-mounts").code == 0
     assert "prune/" not in site.ask("GET", "sys/auth")["data"]
     assert site.ask("GET", "sys/applied/shop")["data"]["paths"] == []
+
+
+def test_what_is_refused_is_not_remembered(site: Site, operator: Shell, fill: Fill) -> None:
+    """What was made before it is, and what stands behind it is not."""
+    texts = {"a": "", "b": 'token_period = "soon"\n', "c": ""}
+    folder = fill({f"auth/token/roles/{name}.toml": text for name, text in texts.items()})
+    assert operator("apply", folder, "--name", "refused").code == 1
+    assert site.ask("GET", "sys/applied/refused")["data"]["paths"] == ["auth/token/roles/a"]
+
+
+def test_what_a_killed_apply_has_made_is_removed_by_a_later_one(site: Site, operator: Shell, fill: Fill) -> None:
+    names = [f"killed-{number}" for number in range(300)]
+    folder = fill({f"sys/policies/acl/{name}.hcl": POLICY for name in names})
+
+    def made() -> set[str]:
+        return {*site.ask("LIST", "sys/policies/acl")["data"]["keys"]} & {*names}
+
+    command = [sys.executable, "-m", "cloudid_servers.cli", "apply", folder, "--name", "killed"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        wait_until(lambda: bool(made()))
+        process.kill()
+    assert made()
+    for file in Path(folder, "sys/policies/acl").iterdir():
+        file.unlink()
+    assert operator("apply", folder, "--name", "killed", "--prune").code == 0
+    assert not made()
