@@ -209,6 +209,10 @@ class SettingsDiffer(Event, frozen=True, kw_only=True, tag="settings differ"):
     names: tuple[str, ...] = ()
 
 
+class LeadershipTaken(Event, frozen=True, kw_only=True, tag="leadership"):
+    """This node does the background work from now on."""
+
+
 class JobFailed(Event, frozen=True, kw_only=True, tag="background"):
     """A background job failed in a way that its own record cannot tell."""
 

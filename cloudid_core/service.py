@@ -34,7 +34,8 @@ from .rotation import ensure_first, keep_identities, keep_plans
 from .settings import Settings
 from .store import Records, Sealer
 from .system import TROUBLES, declare_devices, metrics_answer, node_numbers, note_login, stored_rules, try_devices_again
-from .tokens import Sweep, hierarchy
+from .tokens import Sweep, hierarchy, make_own_token
+from .values import Secret
 
 REFRESH_PAUSE: Final = 60.0
 GRACE: Final = 0.3
@@ -207,6 +208,14 @@ class Service:
         """Give back what an answer held that could not be delivered."""
         if response.holds:
             await end_lease(self.context, response.holds, await Now())
+
+    def leads(self) -> Program[bool]:
+        """Whether this node does the background work of all nodes."""
+        return self._background.leads()
+
+    def make_token(self, name: str, policies: tuple[str, ...], seconds: int) -> Program[Secret]:
+        """A token for what the host itself asks of the service. It is stored nowhere, and ends by itself."""
+        return make_own_token(self.context, name, policies, seconds)
 
     async def tick(self) -> Instant:
         """Do the background work that is due; when to come again."""

@@ -55,6 +55,12 @@ async def hold_leadership(
     return {keys.LEADER_TERM: version}
 
 
+async def is_leader(context: Context, node: str) -> bool:
+    """Whether the node leads, by what the store has now."""
+    term = await context.records.find_fresh(keys.LEADER_TERM, Term)
+    return term is not None and term.record.holder == node
+
+
 @retry_on_conflict
 async def release_leadership(context: Context, node: str) -> None:
     """Let the next node that looks take over. Does nothing while another node leads.

@@ -21,10 +21,10 @@ from ..context import Context, Job, keep_reserve, queue
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, ListKeys, Now, Program, Record, gather
 from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed, Refused
-from ..events import JobFailed, Problem
+from ..events import Event, JobFailed, LeadershipTaken, Problem
 from ..health import HealthProblem
 from ..store import Changes, keys
-from .leadership import hold_leadership, release_leadership
+from .leadership import hold_leadership, is_leader, release_leadership
 
 SWEEP_INTERVAL: Final = 10.0
 """Least seconds between two sweeps for dead entries, unless one has left something or a request asks for another."""
@@ -104,7 +104,9 @@ class Loop:
         if fence is None:
             return now + LEADER_CHECK_INTERVAL
         self._has_started = True
-        self._context.node.leader = self._node
+        if self._context.node.leader != self._node:
+            self._context.node.leader = self._node
+            await _record(LeadershipTaken())
         all_backlogs = await self._backlogs(now)
         backlogs = [backlog for backlog in all_backlogs if backlog.due_keys]
         if not backlogs and not self._is_sweep_due(now):
@@ -119,6 +121,10 @@ class Loop:
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
         is_behind = len(chosen) < len(backlogs) or any(backlog.is_behind for backlog in chosen)
         return await self._next_visit(RETRY_INTERVAL if not is_behind else 0.0)
+
+    async def leads(self) -> bool:
+        """Whether this node leads: no other has taken over since it did."""
+        return not self._is_stopped and await is_leader(self._context, self._node)
 
     async def stop(self) -> None:
         """Start no further work, and let another node lead at once."""
@@ -216,6 +222,6 @@ class Loop:
         return min(latest, max(earliest, first))
 
 
-async def _record(event: JobFailed) -> None:
+async def _record(event: Event) -> None:
     with suppress(RecordFailed):
         await Record(event)

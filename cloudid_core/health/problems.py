@@ -73,6 +73,11 @@ class HealthProblem(Enum):
         Consequence.GOES_ON,
         "the server's log says why",
     )
+    FOLDER_NOT_APPLIED = (
+        "the folder {folder} is not applied: {reason}",
+        Consequence.GOES_ON,
+        "mend what the reason names; the server tries again each minute, and at once when it gets SIGHUP",
+    )
     DUE_NAME_DAMAGED = (
         "the store has an entry {key}, which is no name of work that is due",
         Consequence.GOES_ON,

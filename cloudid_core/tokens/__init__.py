@@ -4,7 +4,7 @@ from . import encoding, hierarchy
 from .authenticate import DEPTH, find_by_accessor, find_by_text, find_token, is_known, is_valid, lineage, owner_of
 from .encoding import custom_token, is_id, new_id
 from .hierarchy import revoke, settle_children, tie
-from .issue import RANDOM_SIZE, Issue, Template, accessor_of, auth_block, mint, template
+from .issue import RANDOM_SIZE, Issue, Template, accessor_of, auth_block, make_own_token, mint, template
 from .record import Caller, Token
 from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, TokenSettings, check, check_limits, merged
 from .sweep import Sweep
@@ -37,6 +37,7 @@ __all__ = [
     "is_known",
     "is_valid",
     "lineage",
+    "make_own_token",
     "merged",
     "mint",
     "new_id",

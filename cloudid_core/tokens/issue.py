@@ -9,12 +9,14 @@ import msgspec
 from msgspec.structs import replace
 
 from ..context import Context, Due
-from ..effects import ABSENT, Instant
+from ..effects import ABSENT, Instant, Now, RandomBytes
 from ..errors import Code, Refused
 from ..forms import grant
 from ..messages import AuthBlock
-from ..mounts import Mount
+from ..mounts import TOKEN, Mount
+from ..policies import normalised
 from ..store import NO_CHANGES, Changes
+from ..values import Secret
 from . import batch, encoding
 from .record import Token
 from .settings import BATCH, SERVICE, TokenSettings
@@ -94,6 +96,22 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
     fresh = encoding.custom_token(chosen, keys) if chosen else encoding.new_token(draft.created_at, random)
     token = replace(draft, id=fresh.id, mac=encoding.mac_of(fresh.text, keys), key_term=keys.term)
     return Issue(token=token, text=fresh.text, accessor=encoding.accessor_of(fresh.id, keys), warnings=warnings)
+
+
+async def make_own_token(context: Context, name: str, policies: tuple[str, ...], seconds: int) -> Secret:
+    """A batch token that no request asked for. `name` is what audit entries show of it."""
+    now = await Now()
+    draft = Token(
+        path=f"{TOKEN.path}/create",
+        mount_id=TOKEN.id,
+        policies=normalised(policies),
+        display_name=name,
+        created_at=now,
+        ttl=seconds,
+        expires_at=now + seconds,
+        type=BATCH,
+    )
+    return Secret(mint(context, draft, (), await RandomBytes(RANDOM_SIZE)).text)
 
 
 def type_at(mount: Mount, role: TokenSettings) -> str:

@@ -33,6 +33,7 @@ class AiohttpHost(host.Host):
         self._proxies = proxies
         self._session = session
         self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
 
     def new_event(self) -> runtime.Event:
         return asyncio.Event()
@@ -63,6 +64,9 @@ class AiohttpHost(host.Host):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.abandon()
+
+    def from_thread(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
 
     async def wait(self, event: runtime.Event, seconds: float) -> None:
         with suppress(TimeoutError):

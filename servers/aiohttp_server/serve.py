@@ -57,6 +57,7 @@ async def _serve(setup: Setup) -> None:
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         looking = asyncio.ensure_future(server.end_late())
         setup.serve_metrics(host, service)
+        setup.apply_folder(app, host, service, log)
         host.measures.gauges.append(server.admitted.put_gauges)
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()

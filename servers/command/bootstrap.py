@@ -31,7 +31,7 @@ from cloudid_core.service import initialise, open_service
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
-from ..host import Host, MetricsListener, Proxies, Service
+from ..host import App, Host, MetricsListener, Proxies, Service
 from ..logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from ..machine import Overseer, Platform, ServiceManager, streams
 from ..metrics import WRITE_PAUSE, Slots, WorkerSlot
@@ -49,6 +49,7 @@ from ..settings import (
 from ..stores import GroupCommit, InMemory, SqliteStore, Store
 from ..ui import Page
 from . import first_steps
+from .applying import Applying
 from .options import Options
 
 
@@ -148,6 +149,12 @@ class Setup:
         sockets = bind_for_metrics(self.server) if self.metrics_sockets is None else self.metrics_sockets
         if isinstance(service, OpenedService):
             MetricsListener(host, service, sockets)
+
+    def apply_folder(self, app: App, host: Host, service: Service, log: FilteringBoundLogger) -> None:
+        """Let the server apply the folder that the settings name, now and at each reload."""
+        if self.server.apply_folder and isinstance(service, OpenedService):
+            applying = Applying(self.server, app, host, service, log)
+            self.reload.add(lambda server: applying.ask())
 
     def _share_metrics(self, host: Host, service: Service) -> None:
         """Let the other workers of this machine know this one's numbers, and the other way round."""

@@ -121,8 +121,8 @@ def serve(
 ) -> int:
     """Serve requests until SIGTERM.
 
-    SIGHUP reloads certificate, log level and audit files. For trying things out there is `dev`, or here `--dev`
-    [--root-token TOKEN], which sets nothing up.
+    SIGHUP reloads certificate, log level and audit files, and applies the folder of the settings. For trying things out
+    there is `dev`, or here `--dev` [--root-token TOKEN], which sets nothing up.
     """
     if not is_dev and settings is None:
         raise click.UsageError("--settings FILE is needed; to try things out without, use dev")

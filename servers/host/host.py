@@ -133,6 +133,10 @@ class Host(effects.Host):
     async def in_thread(self, work: Callable[[A], T], argument: A) -> T: ...
 
     @abstractmethod
+    def from_thread(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """In the thread of `in_thread`: what `work` answers on the event loop."""
+
+    @abstractmethod
     async def wait(self, event: runtime.Event, seconds: float) -> None: ...
 
     @abstractmethod

@@ -40,10 +40,12 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "display_name": (TEXT, "of the caller's token"),
     "error": (TEXT, "class of a failure, such as `ProviderProblem`"),
     "expires_at": (NUMBER, "seconds since 1970"),
+    "folder": (TEXT, "the folder of `apply_folder`"),
     "intent_id": (TEXT, "of an intent: `sys/leases/lookup` does not know it"),
     "job": (TEXT, "the background job"),
     "kind": (TEXT, "`data`, `token` or `master`"),
     "lease_id": (TEXT, "id of a lease"),
+    "left": (TEXTS, "paths at which something stays that the folder does not have so"),
     "logger": (TEXT, "which library, by the name of its logger"),
     "mount": (TEXT, "path of the mount"),
     "mount_accessor": (TEXT, "accessor of the mount"),
@@ -60,6 +62,7 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "principal_id": (TEXT, "of a login whose signature holds, refused or not: object id of the principal"),
     "reason": (TEXT, "why; of a provider's failure status, code and request id, never its text"),
     "ref": (TEXT, "what the job was about"),
+    "removed": (INTEGER, "how many paths were removed"),
     "remote_address": (TEXT, "of the client, or what a trusted proxy says of it"),
     "request_id": (TEXT, "as in the answer and in the audit entries"),
     "resource_id": (TEXT, "of a login whose signature holds, refused or not: the machine, if the JWT names one"),
@@ -69,9 +72,12 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "term": (INTEGER, "number of the key"),
     "time": (NUMBER, "when the request came: seconds since 1970"),
     "token_id": (TEXT, "of the caller's token: a keyed hash, not the token"),
+    "unchanged": (INTEGER, "how many files say what is there already"),
     "wanted": (INTEGER, "what the settings ask for"),
+    "warnings": (TEXTS, "of the service, each behind the path that it is about"),
     "where": (TEXTS, "the frames of a defect, innermost last"),
     "work": (TEXT, "`tick` or `upkeep`"),
+    "written": (INTEGER, "how many paths were written"),
 }
 """What some lines have, by name: a name means the same in each."""
 
@@ -132,6 +138,25 @@ SERVER_LINES: Final = (
     ),
     Line("draining", "info", ("connections",), "The server was told to stop."),
     Line("event loop failed", "error", FAILURE, _DEFECT),
+    Line(
+        "folder applied",
+        "info, warning",
+        ("folder", "written", "removed", "unchanged", "left", "warnings"),
+        "Look at `left`: secrets that the service made and that the folder has otherwise, and what the folder made and "
+        "has no more.",
+    ),
+    Line(
+        "folder left to the node that leads",
+        "info",
+        ("folder",),
+        "Nothing. After SIGHUP: send it to the node that leads, which `sys/leader` names.",
+    ),
+    Line(
+        "folder not applied",
+        "error",
+        ("folder", *FAILURE),
+        "Mend what `reason` names: the server tries again each minute, and at once when it gets SIGHUP.",
+    ),
     Line(
         "library",
         "warning, error",

@@ -3,6 +3,7 @@
 from . import master_key, settings
 from .safety import OTHERS, doubts, refuse_doubts, refuse_exposed_dev
 from .settings import (
+    MASTER_KEY_VARIABLE,
     RELOADED,
     ServerSettings,
     SettingsError,
@@ -15,6 +16,7 @@ from .settings import (
 )
 
 __all__ = [
+    "MASTER_KEY_VARIABLE",
     "OTHERS",
     "RELOADED",
     "ServerSettings",

@@ -38,8 +38,10 @@ from cloudid_core.forms.fields import (
     parse,
     setting,
 )
+from cloudid_core.policies import ROOT, normalised
 from cloudid_core.settings import Settings
 from cloudid_core.system.audit import OPTIONS, check
+from cloudid_core.tokens import POLICIES
 from cloudid_core.values.coercion import text
 from cloudid_core.values.names import mount_path
 from cloudid_core.values.secret import Secret
@@ -47,7 +49,15 @@ from cloudid_core.values.secret import Secret
 from ..machine import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
-PATHS: Final = ("tls_certificate", "tls_key", "store", "store_password_file", "key_file", "audit_directory")
+PATHS: Final = (
+    "tls_certificate",
+    "tls_key",
+    "store",
+    "store_password_file",
+    "key_file",
+    "audit_directory",
+    "apply_folder",
+)
 DATABASES: Final = ("postgresql://", "postgres://", "etcd://")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
 """Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
@@ -168,6 +178,18 @@ class ServerSettings:
     audit_checkpoint_command: tuple[str, ...] = setting(
         TEXTS, (), "Program and arguments that get each checkpoint of the audit devices on standard input."
     )
+    apply_folder: str = setting(
+        TEXT,
+        "",
+        "Folder that the server applies by itself when it begins to lead the background work, as each does when it "
+        "starts, and at SIGHUP. Who may write it can read what the server can. Empty: none.",
+    )
+    apply_policies: tuple[str, ...] = setting(
+        POLICIES, ("apply",), "Policies of the token that the server applies the folder with; not `root`."
+    )
+    apply_prune: bool = setting(
+        BOOLEAN, False, "Also remove what the folder made and has no more, but for mounts: `cloudid apply --prune`."
+    )
     drain: float = setting(
         bounded(PRECISE_SECONDS, 0.0, 3600.0),
         30.0,
@@ -278,6 +300,8 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     if bool(server.tls_certificate) != bool(server.tls_key):
         given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
         raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')
+    if ROOT in normalised(server.apply_policies):
+        raise SettingsError('[server] "apply_policies" must not have root: name a policy that allows what is needed')
     largest = service.get("body_limit", attrs.fields(Settings).body_limit.default)
     if largest > server.body_memory:
         raise SettingsError(f'[server] "body_memory" must not be below [service] "body_limit", which is {largest}')

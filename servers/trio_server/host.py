@@ -91,6 +91,9 @@ class TrioHost(host.Host):
     async def in_thread(self, work: Callable[[A], T], argument: A) -> T:
         return await trio.to_thread.run_sync(work, argument)
 
+    def from_thread(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return trio.from_thread.run(work)
+
     async def wait(self, event: runtime.Event, seconds: float) -> None:
         with trio.move_on_after(max(0.0, seconds)):
             await event.wait()

@@ -54,6 +54,7 @@ async def _serve(setup: Setup) -> None:
             service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
             app = App(service, host, log, setup.trusted_proxies, setup.page)
             setup.serve_metrics(host, service)
+            setup.apply_folder(app, host, service, log)
             server = _Server(setup, app, listeners, log, signals)
             host.measures.gauges.append(server.put_gauges)
             await server.run()

@@ -11,7 +11,7 @@ import pytest
 from cloudid_core import Request, Response, Secret, Service, Settings, initialise, open_service, run_now
 from cloudid_core.dispatch import UNASKED
 from cloudid_core.errors import RecordFailed, Refused, StoreFailed
-from cloudid_core.events import Event, RequestAnswered
+from cloudid_core.events import Event, LeadershipTaken, RequestAnswered
 from cloudid_core.health.node import SEVERAL
 from cloudid_core.health.problems import HealthProblem
 
@@ -146,3 +146,32 @@ def test_header_names_that_a_host_has_folded_are_not_looked_at() -> None:
     assert request.folded is request
     host = NeverWaits()
     assert run_now(_open(host).handle(request), host).status == 200
+
+
+def test_a_host_asks_with_a_token_that_is_stored_nowhere() -> None:
+    host = NeverWaits()
+    service = _open(host)
+    before = host.store.revision
+    shown = run_now(service.make_token("apply", ("Default",), 60), host)
+    answer = run_now(
+        service.handle(msgspec.structs.replace(LOOK_UP, headers={"x-service-token": shown.reveal()})), host
+    )
+    data = msgspec.json.decode(answer.body)["data"]
+    assert (data["display_name"], data["policies"], data["type"], data["ttl"]) == ("apply", ["default"], "batch", 60)
+    assert host.store.revision == before
+
+
+def test_a_service_leads_from_its_first_round_until_it_stops_and_tells_it_once() -> None:
+    host = NeverWaits()
+    service = _open(host)
+
+    def leads() -> bool:
+        return run_now(service.leads(), host)
+
+    assert not leads()
+    for _ in range(2):
+        run_now(service.tick(), host)
+        assert leads()
+    assert sum(isinstance(event, LeadershipTaken) for event in host.events) == 1
+    run_now(service.stop(), host)
+    assert not leads()

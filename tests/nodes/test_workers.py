@@ -222,3 +222,32 @@ def test_workers_answer_as_one_and_no_counter_goes_back(server: str, settings: P
         assert ask(running.url, "POST", "auth/cloud/login", token="", body=form).status_code == 200
         wait_until(lambda: [numbers_of(port, "cloudid_logins_total") for _ in range(8)] == [21] * 8)
         wait_until(lambda: numbers_of(port, "cloudid_processes") == 2)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_worker_that_leads_applies_the_folder_and_the_others_say_so(
+    server: str, settings: Path, cloud: str, tmp_path: Path
+) -> None:
+    policy = tmp_path / "folder/sys/policies/acl/web.hcl"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("# first")
+    settings.write_text(settings.read_text().replace("[server]\n", '[server]\napply_folder = "folder"\n'))
+    with workers(server, settings, cloud) as running:
+        allowed = 'path "sys/*" { capabilities = ["create", "read", "update"] }'
+        ask(running.url, "POST", "sys/policies/acl/apply", body={"policy": allowed})
+
+        def text() -> str:
+            return str((ask(running.url, "GET", "sys/policies/acl/web").json().get("data") or {}).get("policy"))
+
+        def told(event: str) -> list[int]:
+            return [line["worker"] for line in lines(running.log()) if line["event"] == event]
+
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: text() == "# first" and bool(told("folder left to the node that leads")))
+        leaders = {worker for worker in (1, 2) if worker not in told("folder left to the node that leads")[-1:]}
+        policy.write_text("# second")
+        before = len(told("folder applied"))
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: text() == "# second")
+        wait_until(lambda: told("folder applied")[before:] == [*leaders])
+        assert running.stop()[0] == 0

@@ -87,6 +87,7 @@ def test_everything_may_be_left_out(tmp_path: Path) -> None:
         ("[server]\ntls_certificate = 'cert.pem'", r'\[server\] "tls_certificate" needs "tls_key"'),
         ("[server]\nhead_timeout = 0", r'\[server\] "head_timeout" must be between 0.1s and 86400s'),
         ("[server]\nwrite_timeout = '50ms'", r'\[server\] "write_timeout" must be between'),
+        ("[server]\napply_policies = ['Root']", '"apply_policies" must not have root'),
         ("[server]\ndrain = '2h'", r'\[server\] "drain" must be between'),
         ("[service]\nrequest_deadline = 0", r'\[service\] "request_deadline" must be between 0.1s and 3600s'),
         ("[service]\nprovider_timeout = 0", r'\[service\] "provider_timeout" must be between 0.1s and 3600s'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.background.leadership import LENGTH, hold_leadership, release_leadership
+from cloudid_core.background.leadership import LENGTH, hold_leadership, is_leader, release_leadership
 from cloudid_core.context.queue import Due
 from cloudid_core.errors import Conflict
 from cloudid_core.store import keys
@@ -52,11 +52,18 @@ def test_a_silent_holder_is_replaced_and_can_write_no_more() -> None:
 def test_a_node_that_starts_takes_over_at_once() -> None:
     """What a dead process left behind does not wait until its duty has run out."""
     setting = Setting()
+
+    def leaders() -> list[str]:
+        return [node for node in "ab" if setting.world.perform(is_leader(setting.context, node))]
+
+    assert leaders() == []
     old = hold(setting, "a")
+    assert leaders() == ["a"]
     new = hold(setting, "b", 1, take_over=True)
     assert new is not None
     assert new != old
     assert hold(setting, "a", 2) is None
+    assert leaders() == ["b"]
 
 
 def release(setting: Setting, node: str) -> None:
