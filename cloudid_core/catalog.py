@@ -9,9 +9,9 @@ from typing import Final
 from .auth_method import routes as auth_routes
 from .background import Handler
 from .context import queue
+from .issuer import routes as issuer_routes
 from .leases import end_intent, end_lease_when_due, end_token, wipe_mount
 from .rotation import follow_plan, roll_over
-from .rotation import issuer_routes as issuer_routes
 from .rotation.advance import advance
 from .routing import Catalog
 from .secrets_engine import routes as engine_routes

@@ -35,6 +35,7 @@ class Code(Enum):
     FIELDS_EXCLUSIVE = 400, "mutually exclusive fields are both set"
     NAME_INVALID = 400, "the name is not valid"
     PERMISSION_DENIED = 403, "permission denied"
+    LOGIN_REQUIRED = 403, "only the token of a login proves who asks: log in, and use that token itself"
     NOT_FOUND = 404, "nothing here"
     UNSUPPORTED_PATH = 404, "unsupported path"
     NO_HANDLER = 404, "no handler for route"

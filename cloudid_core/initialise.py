@@ -9,6 +9,7 @@ from attrs import frozen
 
 from .caches import Caches
 from .context import KEYRING_BYTES, make_keyring, open_keyring, seal_keyring
+from .credentials import ISSUERS
 from .effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry
 from .errors import Code, Conflict, Refused
 from .mounts import MOUNT_BYTES, TOKEN, default_mounts
@@ -36,7 +37,8 @@ async def initialise(settings: Settings, root_token: Secret | None = None) -> Se
     token, shown = await _root_token(keyring, now, root_token)
     mounts = default_mounts(await RandomBytes(MOUNT_BYTES))
     puts: dict[str, object] = {keys.MOUNTS: mounts, keys.token(token.id): token, keys.UNSHOWN_ROOT_TOKEN: Unshown()}
-    puts |= await make_first(now, settings.signing_key_period)
+    for issuer in ISSUERS:
+        puts |= await make_first(issuer, now, settings.signing_key_period)
     sealed = records.seal(puts, await RandomBytes(NONCE_SIZE * len(puts)))
     try:
         await Commit({keys.RING: ABSENT}, {keys.RING: await seal_keyring(settings, keyring), **sealed})

@@ -272,6 +272,7 @@ NO_SECRETS: Final[Mapping[str, str]] = {
     "SocketOptions.content": "which lines a device gets",
     "Mount.identity_token_key": "the name of a key",
     "TuneForm.identity_token_key": "the name of a key",
+    "Role.key": "the name of a key",
     "Policy.text": "policies are no secrets",
     "Schedule.text": "schedules are no secrets",
     "ServerSettings.tls_key": "the path of a file",

@@ -62,7 +62,7 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
         """The facts that the token's signature or the provider proves; nothing that only the form says."""
         claims, machine = self.claims, self.machine
         named = claims.machine
-        verified = {"jwt_type": claims.token_type}
+        verified = {"jwt_type": claims.token_type, "tenant_id": claims.tenant_id}
         if claims.app_id:
             verified["app_id"] = claims.app_id
         if _IDENTITIES in fold(claims.identity):

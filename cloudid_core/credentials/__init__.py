@@ -1,7 +1,7 @@
 """Who a mount is to its provider."""
 
 from . import root_credential
-from .identity_tokens import IdentityTokens, issuer_of
+from .identity_tokens import IdentityTokens
 from .root_credential import (
     RootCredential,
     SecretHolder,
@@ -13,11 +13,30 @@ from .root_credential import (
     rule_problems,
     with_default_token_ttl,
 )
-from .signing_keys import MOST_KEYS, SigningKeys, find_signing_keys, first_keys, max_age
+from .signing_keys import (
+    ISSUERS,
+    LOGINS,
+    LONGEST_TOKEN,
+    MOST_KEYS,
+    PLUGINS,
+    SHORTEST_TOKEN,
+    Issuer,
+    SigningKeys,
+    find_signing_keys,
+    first_keys,
+    max_age,
+    signed,
+)
 
 __all__ = [
+    "ISSUERS",
+    "LOGINS",
+    "LONGEST_TOKEN",
     "MOST_KEYS",
+    "PLUGINS",
+    "SHORTEST_TOKEN",
     "IdentityTokens",
+    "Issuer",
     "RootCredential",
     "SecretHolder",
     "SigningKeys",
@@ -27,10 +46,10 @@ __all__ = [
     "effective_config",
     "find_signing_keys",
     "first_keys",
-    "issuer_of",
     "max_age",
     "owner_of",
     "root_credential",
     "rule_problems",
+    "signed",
     "with_default_token_ttl",
 ]

@@ -1,17 +1,22 @@
-"""The keys that sign identity tokens, and which of them signs when."""
+"""The issuers that the service is, the keys of each, and which of them signs when."""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
+import jwt
+import msgspec
 from attrs import evolve, field, frozen
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from ..effects import Instant
+from ..effects import Instant, Now, Program, RandomBytes
+from ..errors import Code, Refused
 from ..forms import Json
+from ..settings import Settings
 from ..store import Found, Records, keys
 from ..values import Secret
 
@@ -23,6 +28,29 @@ CLOCK_SKEW: Final = 300.0
 MOST_KEYS: Final = 64
 """How many keys are published at a time. While there are so many, no key is added."""
 LONGEST_MAX_AGE: Final = 3600
+
+
+@frozen
+class Issuer:
+    """Who signs: an address of its own, and keys of its own."""
+
+    path: str
+    """Of its documents and of its address, below the service's public address."""
+    entry: str
+    """Where the store has its keys."""
+    ref: str
+    """Its name among what is due."""
+
+    def address(self, settings: Settings) -> str:
+        """What its tokens name; empty while the service does not know its public address."""
+        return f"{settings.issuer}{self.path}" if settings.issuer else ""
+
+
+PLUGINS: Final = Issuer("/v1/identity/oidc/plugins", keys.SIGNING_KEYS, "next")
+"""Tells the provider which mount asks."""
+LOGINS: Final = Issuer("/v1/identity/oidc", keys.LOGIN_SIGNING_KEYS, "logins")
+"""Tells other services who logged in."""
+ISSUERS: Final = (PLUGINS, LOGINS)
 
 
 def max_age(period: int) -> int:
@@ -94,6 +122,19 @@ def first_keys(private: Secret, now: Instant, period: int) -> SigningKeys:
     return SigningKeys(keys=(SigningKey(private=private, signs_from=now),), due_at=now + period)
 
 
-async def find_signing_keys(records: Records) -> Found[SigningKeys] | None:
-    """The keys as they are stored; `None` in a store that was initialised before there were any."""
-    return await records.find(keys.SIGNING_KEYS, SigningKeys)
+def find_signing_keys(records: Records, issuer: Issuer) -> Program[Found[SigningKeys] | None]:
+    """The keys of an issuer as they are stored; `None` in a store that was initialised before there were any."""
+    return records.find(issuer.entry, SigningKeys)
+
+
+async def signed(records: Records, issuer: Issuer, claims: Mapping[str, Json], lifetime: int) -> Secret:
+    """A token with these claims that is valid from now on, for so many seconds. Refuses with `CREDENTIAL_UNUSABLE`."""
+    found = await find_signing_keys(records, issuer)
+    if not claims["iss"] or found is None:
+        raise Refused(Code.CREDENTIAL_UNUSABLE, 'the setting "issuer" is not set')
+    token_id = (await RandomBytes(16)).hex()
+    now = await Now()
+    key = found.record.signing_at(now)
+    times = {"iat": int(now), "nbf": int(now), "exp": int(now) + lifetime}
+    payload = msgspec.json.encode({**claims, **times, "jti": token_id})
+    return Secret(jwt.PyJWS().encode(payload, key.loaded, "RS256", {"typ": "JWT", "kid": key.kid}))

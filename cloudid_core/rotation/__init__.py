@@ -16,7 +16,7 @@ the same steps.
 Each step ends with one commit and can be done again. At every instant a secret is stored that the provider accepts.
 """
 
-from . import issuer_routes, routes
+from . import routes
 from .applied import MADE_HERE, OTHER, SAME, AppliedForm, with_applied
 from .automation import follow_plan, keep_plans
 from .configure import commit_config, credential_risks, read_warnings, root_password_expiration, secret_risks
@@ -46,7 +46,6 @@ __all__ = [
     "find_undamaged_rotation",
     "follow_plan",
     "forgotten",
-    "issuer_routes",
     "keep_identities",
     "keep_plans",
     "make_first",

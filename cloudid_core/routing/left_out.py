@@ -16,6 +16,7 @@ _PROCESS: Final = "what a process does is a matter of its host and its log"
 _COUNTERS: Final = "nothing is counted for licences"
 _NAMESPACES: Final = "there are no namespaces: run a service for each"
 _ENTITIES: Final = "there are no entities and groups: policies come with roles and tokens"
+_PEOPLE: Final = "nobody logs in through a browser: tokens are for machines that are logged in"
 _PAGES: Final = "there are no web pages"
 _KEYS: Final = "keys are kept for nobody else"
 
@@ -29,6 +30,13 @@ LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
         "identity/group-alias": _ENTITIES,
         "identity/lookup": _ENTITIES,
         "identity/mfa": "there is no second factor for machines",
+        "identity/oidc/assignment": _PEOPLE,
+        "identity/oidc/client": _PEOPLE,
+        "identity/oidc/config": 'the issuer\'s address is the setting "issuer"',
+        "identity/oidc/introspect": "a token is verified with the keys at identity/oidc/.well-known/keys",
+        "identity/oidc/key": "there is one key for all roles, which is replaced every signing_key_period",
+        "identity/oidc/provider": _PEOPLE,
+        "identity/oidc/scope": _PEOPLE,
         "identity/persona": _ENTITIES,
         "sys/config/control-group": "there are no control groups",
         "sys/config/cors": _PAGES,

@@ -15,6 +15,7 @@ from ..effects import Instant
 RING: Final = "ring"
 MOUNTS: Final = "mounts"
 SIGNING_KEYS: Final = "signing-keys"
+LOGIN_SIGNING_KEYS: Final = "login-signing-keys"
 QUOTAS: Final = "quotas"
 IDENTITIES: Final = "identities"
 UNSHOWN_ROOT_TOKEN: Final = "unshown-root-token"

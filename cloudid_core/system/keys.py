@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..context import begin_data_key, begin_token_keys
+from ..credentials import PLUGINS
 from ..forms import schemas
 from ..messages import NOTHING, Answer, Operation
 from ..rotation import begin_key
@@ -39,7 +40,7 @@ async def rotate_token_keys(call: Call) -> Answer:
 
 
 async def rotate_signing_keys(call: Call) -> Answer:
-    return Answer(data={"signs_from": rfc3339.show(await begin_key(call.context))})
+    return Answer(data={"signs_from": rfc3339.show(await begin_key(call.context, PLUGINS))})
 
 
 ROUTES: Final = (
@@ -74,6 +75,6 @@ ROUTES: Final = (
         operation=Operation.WRITE,
         program=rotate_signing_keys,
         answers=Answers(data=schemas.members(signs_from=schemas.TIME)),
-        doc="Publishes a new key for identity tokens, which signs one period later. It replaces keys that are damaged.",
+        doc="Publishes a new key for identity tokens of mounts, which signs one period later. Replaces damaged keys.",
     ),
 )

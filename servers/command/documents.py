@@ -14,6 +14,7 @@ from cloudid_core.cures import CURES
 from cloudid_core.documents import table
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
+from cloudid_core.issuer import FACTS
 from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.documents import directory_permissions, role_definition
 from cloudid_core.permissions.table import ROTATE
@@ -52,11 +53,17 @@ def identities() -> str:
     return table(("`--identity`", "This machine is", "What is set in its environment"), rows) + "\n"
 
 
+def facts() -> str:
+    """What templates of tokens for other services can name."""
+    return table(("`NAME`", "What it is"), ((f"`{name}`", doc) for name, doc in FACTS.items())) + "\n"
+
+
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings.markdown,
     "variables": variables,
     "cures": cures,
     "identities": identities,
+    "facts": facts,
     "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),
     "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
     "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),

@@ -24,6 +24,7 @@ from cloudid_core.dispatch.body_limit import UNASKED
 from cloudid_core.effects import HttpResponse
 from cloudid_core.errors import PlatformTokenUnavailable, ProviderProblem, Refused
 from cloudid_core.forms import parse
+from cloudid_core.issuer.facts import FACTS, RESERVED, TEMPLATE, claims_of
 from cloudid_core.messages import Request
 from cloudid_core.messages.request import (
     MERGE_PATCH,
@@ -390,6 +391,15 @@ def _is_whole(lines: list[bytes], genuine: list[bytes]) -> bool:
     return [line for line in lines if line in genuine] == genuine
 
 
+def facts_change_only_values(template: str, found: object) -> None:
+    """Whatever is proven, the claims have the same names, and none is about who it is."""
+    if found is REFUSED or not template:
+        return
+    plain, hostile = (claims_of(template, dict.fromkeys(FACTS, value)) for value in ("x", '","sub":"{{oid}}\\'))
+    assert plain.keys() == hostile.keys()
+    assert RESERVED.isdisjoint(plain)
+
+
 def settings_of(text: str) -> object:
     return read_settings(tomllib.loads(text))
 
@@ -507,6 +517,11 @@ TARGETS: Final[Mapping[str, Target]] = {
         ),
         claims_are_the_librarys,
         (Refused,),
+    ),
+    "templates": Target(
+        TEMPLATE.parse,
+        ('{"a": {{oid}}, "b": [{{vm_name}}, 1.5]}', '{"a": "\\{{oid}}, "b": 1}', b64encode(b"{}").decode()),
+        facts_change_only_values,
     ),
     "resource ids": Target(resource_id.parse, (VM, machines.SET), id_has_one_form),
     "scopes": Target(

@@ -244,7 +244,7 @@ def test_metadata_holds_nothing_that_only_the_request_said() -> None:
     assert "resource_id" not in verdict.metadata
     unnamed = outcome(claims(xms_mirid=None, appid=None), role=ANYBODY, login=form(vm_name="admin", vmss_name="admin"))
     assert isinstance(unnamed, Verified)
-    assert unnamed.metadata == {"jwt_type": "app"}
+    assert unnamed.metadata == {"jwt_type": "app", "tenant_id": TENANT}
 
 
 @pytest.mark.parametrize("name", ["resource_group_name", "vm_name", "vmss_name", "resource_id", "subscription_id"])

@@ -65,6 +65,11 @@ PLACES: Final = (
     ),
     Place(path="auth/cloud/role/web", row="auth cloud role/:name", least={"bound_group_ids": ["g"]}),
     Place(path="auth/token/roles/web", row="auth token roles/:name"),
+    Place(
+        path="identity/oidc/role/web",
+        row="secret identity oidc/role/:name",
+        unread={"client_id": "one is drawn in place of an empty one"},
+    ),
     Place(path="cloud/config", row="secret cloud config", unread={"client_secret": "never shown", **FORCE, **CEILING}),
     Place(path="cloud/roles/web", row="secret cloud roles/:name"),
     Place(
@@ -130,6 +135,7 @@ BY_TYPE: Final[Mapping[str, Strategy]] = {
     "list of app, user": st.lists(st.sampled_from(["app", "User"]), min_size=1),
     "object": st.dictionaries(WORDS, TEXTS, max_size=3),
     "path": st.sampled_from(PATHS),
+    "template": st.sampled_from(["", "{}", '{"a": {{oid}} }']),
 }
 BY_NAME: Final[Mapping[str, Strategy]] = {
     "identity_token_ttl": st.integers(60, 86_400),  # 0 reads as what it stands for

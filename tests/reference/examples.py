@@ -18,6 +18,7 @@ from tests.installation import ROOT, Installation, Reply
 from tests.logins import login_config, login_form
 
 POLICY: Final = 'path "cloud/creds/web" {\n  capabilities = ["read"]\n}\n'
+SHOP: Final = 'path "identity/oidc/token/shop" {\n  capabilities = ["read"]\n}\n'
 SCOPE: Final = "https://management.azure.com/.default"
 LONGEST: Final = 60
 """Characters of a text that are shown; of a longer one the first `SHOWN`."""
@@ -131,8 +132,10 @@ def _service(story: _Story) -> None:
         story.show("GET", f"sys/{path}")
     for path in ("rotate", "rotate/tokens", "rotate/signing-keys"):
         story.show("POST", f"sys/{path}")
-    for path in ("openid-configuration", "keys"):
-        story.show("GET", f"identity/oidc/plugins/.well-known/{path}", token="")
+    for issuer in ("identity/oidc/plugins", "identity/oidc"):
+        for path in ("openid-configuration", "keys"):
+            story.show("GET", f"{issuer}/.well-known/{path}", token="")
+    story.show("POST", "identity/oidc/key/default/rotate")
 
 
 def _policies(story: _Story) -> None:
@@ -155,7 +158,14 @@ def _logins(story: _Story) -> None:
     story.show("POST", "auth/cloud/role/dev", {**bounds, "token_policies": ["web"], "token_ttl": "1h"})
     story.show("GET", "auth/cloud/role/dev")
     story.show("LIST", "auth/cloud/role")
-    story.show("POST", "auth/cloud/login", login_form(story, machine), token="")
+    story.must("POST", "sys/policies/acl/web", {"policy": POLICY + SHOP})
+    token = story.show("POST", "auth/cloud/login", login_form(story, machine), token="").auth["client_token"]
+    template = '{"machine": {{vm_name}}, "place": {"subscription": {{subscription_id}}}}'
+    story.show("POST", "identity/oidc/role/shop", {"client_id": "https://shop.example", "template": template})
+    story.show("GET", "identity/oidc/role/shop")
+    story.show("LIST", "identity/oidc/role")
+    story.show("GET", "identity/oidc/token/shop", token=token)
+    story.show("DELETE", "identity/oidc/role/shop")
     story.show("POST", "auth/cloud/explain", login_form(story, machine, vm_name="another"))
     story.show("GET", "sys/internal/recent-logins")
     story.show("POST", "auth/cloud/rotate-root")

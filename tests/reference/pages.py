@@ -37,7 +37,7 @@ PLACES: Final = {
 COMPONENTS: Final = {
     "system": ("sys", "The service itself"),
     "tokens": ("auth/token", "Tokens"),
-    "issuer": ("identity", "The issuer of identity tokens"),
+    "issuer": ("identity", "The issuer of identity tokens, and tokens of logins"),
     "auth-method": ("auth/cloud", "The authentication method"),
     "secrets-engine": ("cloud", "The secrets engine"),
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cloudid_core.background.journal import UNDER_WAY, Intent
-from cloudid_core.credentials.signing_keys import find_signing_keys
+from cloudid_core.credentials.signing_keys import PLUGINS, find_signing_keys
 from cloudid_core.leases.record import Lease
 from cloudid_core.mounts.table import MountTable
 from cloudid_core.provider.provisioned import Provisioned
@@ -169,7 +169,7 @@ def assert_nothing_of_its_own_was_lent(installation: RecordedInstallation) -> No
 def assert_identity_tokens_are_believed(installation: RecordedInstallation) -> None:
     """No key signs before the cloud can know it, and none goes before the tokens that it signed."""
     assert installation.disbelieved == 0, "a key signed before it was known"
-    found = installation.peek(find_signing_keys(installation.service.context.records))
+    found = installation.peek(find_signing_keys(installation.service.context.records, PLUGINS))
     assert found is not None
     published = {key.kid for key in found.record.keys}
     for accepted in installation.simulator.world.assertions:

@@ -195,6 +195,11 @@ ANSWERS: Final = (
     Answer(row="auth token read lookup-self", path="auth/token/lookup-self", members=TOKEN),
     Answer(row="auth token read lookup", path="auth/token/lookup", members=TOKEN),
     Answer(row="auth token read roles/:name", path="auth/token/roles/web", members=TOKEN_ROLE),
+    Answer(
+        row="secret identity read oidc/role/:name",
+        path="identity/oidc/role/web",
+        members="client_id key template ttl",
+    ),
     CREATED,
     Answer(row=CREATED.row, method="POST", path=CREATED.path, at=(), members=ENVELOPE),
     Answer(
@@ -231,6 +236,9 @@ OURS: Final = {
     "secret system read retiring/:accessor/config": "the existing services have no such path",
     "secret identity read oidc/plugins/.well-known/openid-configuration": "RFC 8414 and OpenID Connect Discovery",
     "secret identity read oidc/plugins/.well-known/keys": "RFC 7517",
+    "secret identity read oidc/.well-known/openid-configuration": "RFC 8414 and OpenID Connect Discovery",
+    "secret identity read oidc/.well-known/keys": "RFC 7517",
+    "secret identity read oidc/token/:name": "not for this token: tests/core/issuer compares the members",
     "auth cloud read permissions": "the existing services have no such path",
     "auth cloud read rotation": "the existing services have no such path",
     "secret cloud read ceiling": "the existing services have no such path",

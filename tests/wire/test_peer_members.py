@@ -21,6 +21,7 @@ def service() -> SecretsEngine:
     made.must("POST", "sys/quotas/rate-limit/web", {"rate": 1000, "path": "cloud"})
     made.must("POST", "sys/quotas/lease-count/web", {"max_leases": 1000})
     made.must("POST", "auth/token/roles/web", {})
+    made.must("POST", "identity/oidc/role/web", {})
     made.must("POST", "sys/auth/other", {"type": "azure"})
     made.must("POST", "auth/other/config", {"tenant_id": "t", "resource": "r"})
     made.must("POST", "auth/other/role/web", {"bound_group_ids": "g"})

@@ -74,6 +74,7 @@ var checks = []struct {
 	{"the seal status is read", sealStatus},
 	{"the leader is read", leader},
 	{"capabilities are read", capabilities},
+	{"another service verifies a machine's token", verifyToken},
 }
 
 func main() {

@@ -92,6 +92,10 @@ func (t *target) write(path string, data fields) error {
 
 // logIn logs in the cloud's first machine.
 func (t *target) logIn(by *vault.Client) (*vault.Secret, error) {
+	return t.logInAs(by, "web")
+}
+
+func (t *target) logInAs(by *vault.Client, role string) (*vault.Secret, error) {
 	machine := t.world.Machines[0]
 	var identity struct {
 		AccessToken string `json:"access_token"`
@@ -101,7 +105,7 @@ func (t *target) logIn(by *vault.Client) (*vault.Secret, error) {
 		return nil, err
 	}
 	return by.Logical().Write("auth/cloud/login", fields{
-		"role": "web", "jwt": identity.AccessToken, "subscription_id": machine.Subscription,
+		"role": role, "jwt": identity.AccessToken, "subscription_id": machine.Subscription,
 		"resource_group_name": machine.ResourceGroup, "vm_name": machine.Name,
 	})
 }

@@ -16,6 +16,7 @@ const checks = [
   ["a client assertion credential gets a token", vendor.assertionCredential],
   ["a managed identity gets its machine's token", vendor.managedIdentity],
   ["a machine logs in and uses its token", vault.logIn],
+  ["another service verifies a machine's token", vault.verifyToken],
   ["mounts are made, listed and removed", vault.mounts],
   ["policies are written, read and removed", vault.policies],
   ["credentials are issued, renewed and revoked", vault.credentials],

@@ -1,9 +1,10 @@
 // A peer's client for Node against a server of ours.
 import assert from "node:assert/strict";
+import { createRemoteJWKSet, jwtVerify } from "jose";
 import vault from "node-vault";
 
 const RESOURCE = "https://management.azure.com/";
-const RULES = 'path "cloud/creds/*" { capabilities = ["read"] }';
+const RULES = 'path "cloud/creds/*" { capabilities = ["read"] } path "identity/oidc/token/*" { capabilities = ["read"] }';
 
 function client({ url, token }, options = {}) {
   return vault({ endpoint: url, token, ...options });
@@ -23,7 +24,7 @@ export async function prepare(target) {
 }
 
 // The library has no login for machines: a write to the path is one.
-export async function logIn(target) {
+async function loggedIn(target) {
   const [machine] = target.world.machines;
   const query = new URLSearchParams({ "api-version": "2018-02-01", resource: RESOURCE });
   const metadata = `${target.cloud}/machines/${machine.name}/metadata/identity/oauth2/token?${query}`;
@@ -35,8 +36,27 @@ export async function logIn(target) {
     resource_group_name: machine.resource_group,
     vm_name: machine.name,
   });
-  const { data } = await client(target, { token: auth.client_token }).tokenLookupSelf();
+  return client(target, { token: auth.client_token });
+}
+
+export async function logIn(target) {
+  const { data } = await (await loggedIn(target)).tokenLookupSelf();
   assert.deepEqual([data.path, data.policies], ["auth/cloud/login", ["app", "default"]]);
+}
+
+// Another service knows the address of the issuer, and who it is itself.
+export async function verifyToken(target) {
+  const audience = "https://shop.example";
+  await client(target).write("identity/oidc/role/shop", { client_id: audience });
+  const { data } = await (await loggedIn(target)).read("identity/oidc/token/shop");
+  const issuer = `${target.url}/v1/identity/oidc`;
+  const described = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json();
+  const keys = createRemoteJWKSet(new URL(described.jwks_uri));
+  const { payload } = await jwtVerify(data.token, keys, { issuer, audience });
+  assert.deepEqual([payload.vm_name, payload.role], [target.world.machines[0].name, "web"]);
+  await assert.rejects(jwtVerify(data.token, keys, { issuer, audience: "https://other.example" }));
+  const others = createRemoteJWKSet(new URL(`${issuer}/plugins/.well-known/keys`));
+  await assert.rejects(jwtVerify(data.token, others, { audience }));
 }
 
 export async function mounts(target) {

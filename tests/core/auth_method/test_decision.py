@@ -22,7 +22,7 @@ from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.errors import Code
 
 from ...cases import LISTS, bounds, claims, form, machine, outcome
-from ...minting import APP, GROUP, IDENTITY, PRINCIPAL, SCALE_SET, SITE, SUBSCRIPTION, VM, VM_ID, machine_id
+from ...minting import APP, GROUP, IDENTITY, PRINCIPAL, SCALE_SET, SITE, SUBSCRIPTION, TENANT, VM, VM_ID, machine_id
 
 OTHER_ID = "deadbeef-0000-4000-8000-000000000001"
 FLEXIBLE = machine_id("Microsoft.Compute/virtualMachines", "fleet_a1b2c3d4")
@@ -356,7 +356,7 @@ def test_a_claim_that_is_no_machines_id_is_as_none_but_may_contradict_the_form(
     assert bound.ends() is Code.MACHINE_CLAIM_MISSING
     verdict = outcome(story.claims, role=PLAIN.role, login=story.form, machine_check="always")
     assert isinstance(verdict, Verified)
-    assert dict(verdict.metadata) == {"jwt_type": "app", "app_id": APP}
+    assert dict(verdict.metadata) == {"jwt_type": "app", "tenant_id": TENANT, "app_id": APP}
 
 
 def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> None:
@@ -366,7 +366,7 @@ def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> N
         claims(xms_mirid=None), role=bounds(bound_service_principal_ids=("*",)), login=login, machine_check="always"
     )
     assert isinstance(verdict, Verified)
-    assert verdict.metadata == {"jwt_type": "app", "app_id": APP}
+    assert verdict.metadata == {"jwt_type": "app", "tenant_id": TENANT, "app_id": APP}
 
 
 MACHINE = Needs(machine=True, groups=False)
@@ -474,5 +474,11 @@ LOCATED = bounds(bound_locations=("westus2",))
 def test_what_was_verified_comes_from_the_claim_and_the_provider(story: Story, verified: dict[str, str]) -> None:
     verdict = outcome(story.claims, story.facts, role=story.role, login=form(resource_group_name="PROD"))
     assert isinstance(verdict, Verified)
-    always = {"jwt_type": "app", "app_id": APP, "subscription_id": SUBSCRIPTION, "resource_group_name": "Prod"}
+    always = {
+        "jwt_type": "app",
+        "tenant_id": TENANT,
+        "app_id": APP,
+        "subscription_id": SUBSCRIPTION,
+        "resource_group_name": "Prod",
+    }
     assert verdict.metadata == {**always, **verified}

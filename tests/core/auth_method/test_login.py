@@ -99,7 +99,7 @@ def test_a_pod_and_a_function_name_no_machine_and_need_not() -> None:
     claims = {name: value for name, value in claims_of(world, machine).items() if not name.startswith("xms_")}
     token = world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"]
     metadata = world.must("POST", LOGIN, {"role": "dev", "jwt": token}, "").auth["metadata"]
-    assert set(metadata) == {"app_id", "jwt_type", "role"}
+    assert set(metadata) == {"app_id", "jwt_type", "role", "tenant_id"}
     world.must("POST", ROLE, {"bound_subscription_ids": machine["subscription"]})
     assert refused(world, {"role": "dev", "jwt": token}) == (400, "machine_required")
 
@@ -344,7 +344,7 @@ def test_a_machine_claim_that_is_no_machines_id_counts_as_none_and_is_told() -> 
     claims = {**claims_of(world, machine), "xms_az_rid": extension}
     body = login_form(world, machine, jwt=world.cloud("POST", "/simulator/tokens", {"claims": claims})["token"])
     metadata = world.must("POST", LOGIN, body, "").auth["metadata"]
-    assert set(metadata) == {"app_id", "jwt_type", "role"}
+    assert set(metadata) == {"app_id", "jwt_type", "role", "tenant_id"}
     assert requests_to(world, "/arm/") == 0
     ignored = [event for event in world.events if isinstance(event, MachineClaimIgnored)]
     assert [(event.claim, event.role) for event in ignored] == [("xms_az_rid", "dev")]

@@ -8,37 +8,39 @@ import jwt
 import pytest
 
 from cloudid_core.context import queue
-from cloudid_core.credentials.signing_keys import CLOCK_SKEW, LONGEST_TOKEN, MOST_KEYS
+from cloudid_core.credentials.signing_keys import CLOCK_SKEW, ISSUERS, LONGEST_TOKEN, MOST_KEYS, PLUGINS, Issuer
 from cloudid_core.store import keys
 from cloudid_core.values import rfc3339
 from tests.installation import Installation
 from tests.tokens import identity_token
 
 DAY = 86_400
-KEYS = "identity/oidc/plugins/.well-known/keys"
+EACH = pytest.mark.parametrize("issuer", ISSUERS, ids=[issuer.ref for issuer in ISSUERS])
 
 
-def kids(world: Installation) -> list[str]:
-    return [key["kid"] for key in world.must("GET", KEYS, token="").body["keys"]]
+def kids(world: Installation, issuer: Issuer = PLUGINS) -> list[str]:
+    return [key["kid"] for key in world.must("GET", f"{issuer.path[4:]}/.well-known/keys", token="").body["keys"]]
 
 
-def due(world: Installation) -> list[str]:
-    return [key for key in world.keys(keys.DUE) if f"/{queue.SIGNING_KEY}/" in key]
+def due(world: Installation, issuer: Issuer = PLUGINS) -> list[str]:
+    return [key for key in world.keys(keys.DUE) if f"/{queue.SIGNING_KEY}/" in key and key.endswith(f"/{issuer.ref}")]
 
 
-def test_a_new_store_has_one_key_and_the_next_one_is_due() -> None:
+@EACH
+def test_a_new_store_has_one_key_and_the_next_one_is_due(issuer: Issuer) -> None:
     world = Installation()
-    assert len(kids(world)) == 1
-    assert len(due(world)) == 1
+    assert len(kids(world, issuer)) == 1
+    assert len(due(world, issuer)) == 1
 
 
-def test_a_store_from_before_gets_its_first_key_when_it_is_opened() -> None:
+@EACH
+def test_a_store_from_before_gets_its_first_key_when_it_is_opened(issuer: Issuer) -> None:
     world = Installation()
-    world.store.commit({}, {}, (keys.SIGNING_KEYS, *due(world)))
-    assert kids(world) == []
+    world.store.commit({}, {}, (issuer.entry, *due(world, issuer)))
+    assert kids(world, issuer) == []
     world.restart()
-    assert len(kids(world)) == 1
-    assert len(due(world)) == 1
+    assert len(kids(world, issuer)) == 1
+    assert len(due(world, issuer)) == 1
 
 
 def test_an_opened_store_keeps_its_keys() -> None:
@@ -48,17 +50,18 @@ def test_an_opened_store_keeps_its_keys() -> None:
     assert kids(world) == before
 
 
-def test_keys_come_and_go_and_one_is_always_due() -> None:
+@EACH
+def test_keys_come_and_go_and_one_is_always_due(issuer: Issuer) -> None:
     world = Installation()
-    (first,) = kids(world)
+    (first,) = kids(world, issuer)
     for day in range(1, 8):
         world.advance(DAY)
         world.tick()
-        shown = kids(world)
+        shown = kids(world, issuer)
         assert len(shown) == len(set(shown))
         assert len(shown) == min(day + 1, 4)
-        assert len(due(world)) == 1
-    assert first not in kids(world)
+        assert len(due(world, issuer)) == 1
+    assert first not in kids(world, issuer)
 
 
 def test_a_backlog_of_days_adds_one_key() -> None:

@@ -1,0 +1,9 @@
+"""The service as an OpenID Connect issuer: its documents, and tokens that tell other services who logged in."""
+
+from . import routes
+from .facts import FACTS
+
+__all__ = [
+    "FACTS",
+    "routes",
+]
