@@ -28,6 +28,7 @@ from .memberships import MEMBERSHIPS
 from .oauth import AccessToken, ask_for_token
 from .objects import Id, find_by_id, literal, select
 from .principals import ensure_principal
+from .proofs import FEDERATED, PROOFS, SECRET, Proof
 from .propagation import GRACE, FreshObject, retry_while_propagating
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
@@ -36,10 +37,13 @@ from .single_flight import once
 
 __all__ = [
     "CLOCK_SKEW",
+    "FEDERATED",
     "GRACE",
     "MEMBERSHIPS",
+    "PROOFS",
     "PROVIDER_CODES",
     "PROVIDER_FAILURES",
+    "SECRET",
     "AccessToken",
     "Actions",
     "Application",
@@ -54,6 +58,7 @@ __all__ = [
     "Machine",
     "NewPassword",
     "PlatformIdentity",
+    "Proof",
     "Proofs",
     "ProviderFailure",
     "Provisioned",

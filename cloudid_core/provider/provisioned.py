@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from ..deadline import Deadline
 from ..effects import Instant, Now, Program, gather
 from ..errors import CloudidError, reason_of
-from .applications import application_by_unique_name, delete_application, purge, remove_named_passwords, remove_password
+from .applications import application_by_unique_name, delete_application, purge
 from .assignments import unassign
 from .client import Client
-from .federated_credentials import remove_federated_credential
 from .memberships import MEMBERSHIPS
 from .principals import delete_principal, principal_of
+from .proofs import PROOFS, SECRET
 
 LANES: Final = 8
 """How many objects of one step are removed at the same time."""
@@ -59,8 +59,8 @@ class Provisioned:
     """The object id of the application that has the password: `application_id`, or one that is not removed."""
     password_name: str = ""
     password_key_id: str = ""
-    federated: bool = False
-    """Whether it is no password but a federated credential, which has a name and an id likewise."""
+    proof: str = SECRET
+    """Whether it is a password or another of `PROOFS`: all have a name and an id."""
     purge: bool = False
     to_purge: tuple[str, ...] = ()
     deleted_at: Instant = 0.0
@@ -158,8 +158,13 @@ class _Attempt:
         return Removal(self.left, tuple(self.failures), tuple(self.waiting))
 
     async def remove_secret(self) -> None:
-        if self.left.password_on and await self._try_remove("secret", _remove_password(await self._share(), self.left)):
-            self.left = _without_password(self.left)
+        left = self.left
+        if left.password_on:
+            removal = PROOFS[left.proof].remove(
+                await self._share(), left.password_on, left.password_name, left.password_key_id
+            )
+            if await self._try_remove("secret", removal):
+                self.left = _without_password(left)
 
     async def find_ids(self) -> None:
         """Look up the ids of an application, and of its principal, whose answers were lost."""
@@ -282,17 +287,8 @@ class _Attempt:
 
 
 def _without_password(provisioned: Provisioned) -> Provisioned:
-    return evolve(provisioned, password_on="", password_name="", password_key_id="", federated=False)
+    return evolve(provisioned, password_on="", password_name="", password_key_id="", proof=SECRET)
 
 
 def _leave(kind: str, member_id: str, client: Client, one: str) -> Program[bool]:
     return MEMBERSHIPS[kind].remove(client, one, member_id)
-
-
-async def _remove_password(client: Client, provisioned: Provisioned) -> bool:
-    """Remove a password by its key id, or all passwords that have its display name."""
-    if provisioned.federated:
-        return await remove_federated_credential(client, provisioned.password_on, provisioned.password_name)
-    if provisioned.password_key_id:
-        return await remove_password(client, provisioned.password_on, provisioned.password_key_id)
-    return await remove_named_passwords(client, provisioned.password_on, provisioned.password_name)

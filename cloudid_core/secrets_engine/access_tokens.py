@@ -48,8 +48,6 @@ MEMBERS: Final = schemas.members(
 PATIENCE: Final = 5.0
 """Seconds that a request waits for the replacement of a secret that still works. The replacement goes on without it."""
 CHANGED: Final = "the role or the configuration was changed meanwhile"
-DEAD: Final = frozenset({"AADSTS7000215", "AADSTS7000222", "AADSTS70021", "AADSTS700211", "AADSTS700213"})
-"""What the provider says of a secret or federated credential that it no longer knows, or that is over."""
 
 
 @frozen(kw_only=True)
@@ -153,7 +151,7 @@ async def _fresh(call: Call, grant: Grant) -> AccessToken:
             key, call.context.settings.request_deadline, call.deadline, partial(_ask, call, grant, grant.secret)
         )
     except ProviderProblem as problem:
-        if problem.code not in DEAD or await Now() < grant.secret.provisioned.made_at + GRACE:
+        if problem.code not in grant.secret.row.dead or await Now() < grant.secret.provisioned.made_at + GRACE:
             raise
     await _replace(call, grant, call.deadline)
     raise Conflict("the role has another secret now")
@@ -169,7 +167,7 @@ async def _ask(call: Call, grant: Grant, secret: TokenSecret, deadline: Deadline
     token = await retry_while_propagating(
         client,
         partial(ask_for_token, client, grant.scope),
-        family=secret.family,
+        family=secret.row.family,
         made_at=secret.provisioned.made_at,
     )
     token = evolve(token, refresh_at=(asked_at + token.expires_at) / 2)

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from ..effects import Instant, Program, gather
 from ..provider import (
+    SECRET,
     Application,
     Client,
     Id,
@@ -155,7 +156,7 @@ def objects_of(provisioned: Provisioned) -> Iterator[Object]:
         yield Object(
             kind=ObjectKind.PRINCIPAL, id=provisioned.principal_id, name=name, made_at=made_at, client_id=client_id
         )
-    if provisioned.password_on and provisioned.password_key_id and not provisioned.federated:
+    if provisioned.password_on and provisioned.password_key_id and provisioned.proof == SECRET:
         yield Object(
             kind=ObjectKind.PASSWORD,
             id=provisioned.password_key_id,

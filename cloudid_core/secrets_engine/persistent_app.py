@@ -111,7 +111,7 @@ def forget(persistent_app: PersistentApp, secret: TokenSecret | None, mount: Mou
             password_on=secret.provisioned.password_on,
             password_name=secret.provisioned.password_name,
             password_key_id=secret.provisioned.password_key_id,
-            federated=secret.provisioned.federated,
+            proof=secret.provisioned.proof,
         )
     return abandoned_intent(persistent_app.id, mount.id, provisioned, now)
 

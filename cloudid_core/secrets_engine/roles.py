@@ -31,7 +31,17 @@ from ..forms import (
 from ..leases import Progress, Scope, answer_for_many, count_leases, due_after, mark, work_off
 from ..messages import NOTHING, Answer
 from ..mounts import Mount, require_live
-from ..provider import GRACE, Client, FreshObject, Provisioned, applications, lending, scope_of_assignment
+from ..provider import (
+    FEDERATED,
+    GRACE,
+    SECRET,
+    Client,
+    FreshObject,
+    Provisioned,
+    applications,
+    lending,
+    scope_of_assignment,
+)
 from ..routing import Call, capture_name
 from ..store import NO_CHANGES, Changes, Found, expected, keys, retry_on_conflict, version_of
 from ..values import coercion, listing
@@ -54,7 +64,7 @@ from .grants import (
 )
 from .persistent_app import PersistentApp, forget, persist, pointing
 from .sign_in import SIGN_IN_AUDIENCES
-from .token_secret import FEDERATED, SECRET, TokenSecret, forget_secret
+from .token_secret import TokenSecret, forget_secret
 
 MOST_COUNTED: Final = 1000
 """Leases that live on, at the most, whose number an answer tells."""
@@ -253,7 +263,7 @@ def _without_what_is_over(role: Role) -> Role:
     role = role if role.persist_app else evolve(role, persistent_app=None)
     secret = role.token_secret
     is_kept = secret is not None and role.token_scopes and secret.provisioned.password_on == role.normal.existing_id
-    is_kept = is_kept and secret is not None and secret.proof == role.proof
+    is_kept = is_kept and secret is not None and secret.provisioned.proof == role.proof
     return role if is_kept else evolve(role, token_secret=None)
 
 

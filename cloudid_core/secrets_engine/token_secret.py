@@ -7,6 +7,8 @@ requests of other nodes that are under way. A federated credential has no end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -15,13 +17,17 @@ from attrs import evolve, frozen
 from ..background import abandon, abandoned_intent, closing, marker, open_intent
 from ..context import Context
 from ..credentials import IdentityTokens
-from ..effects import Instant, Now
+from ..effects import Instant, Now, Program
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
 from ..provider import (
+    FEDERATED,
+    PROOFS,
+    SECRET,
     Client,
     Credentials,
     FreshObject,
+    Proof,
     Provisioned,
     add_federated_credential,
     retry_while_propagating,
@@ -35,8 +41,6 @@ from .provisioning import add_password_to
 if TYPE_CHECKING:
     from .roles import Role
 
-SECRET: Final = "secret"
-FEDERATED: Final = "federated_credential"
 NEVER: Final = 253_402_300_799.0
 """The end of what has no end."""
 LIFE: Final = 30 * DAY
@@ -56,21 +60,12 @@ class TokenSecret:
     proof_id: str = ""
 
     @property
-    def proof(self) -> str:
-        return FEDERATED if self.provisioned.federated else SECRET
-
-    @property
-    def family(self) -> FreshObject:
-        """Which errors of it may pass."""
-        return FreshObject.FEDERATION if self.provisioned.federated else FreshObject.SECRET
+    def row(self) -> Proof:
+        return PROOFS[self.provisioned.proof]
 
     def credentials(self, context: Context, mount: Mount) -> Credentials:
         """What the application proves itself with."""
-        client_id = self.provisioned.client_id
-        if not self.provisioned.federated:
-            return Credentials(client_id=client_id, client_secret=self.secret)
-        tokens = IdentityTokens.for_application(context.settings, context.records, mount, self.proof_id)
-        return Credentials(client_id=client_id, assertions=tokens)
+        return WAYS[self.provisioned.proof].present(context, mount, self)
 
     @property
     def replace_at(self) -> Instant:
@@ -83,36 +78,49 @@ async def _make_secret(
 ) -> TokenSecret:
     ends_at = at_stake.made_at + LIFE
     password = await add_password_to(client, at_stake.password_on, at_stake.password_name, ends_at, family)
-    return TokenSecret(
-        secret=password.secret,
-        provisioned=evolve(at_stake, password_key_id=password.key_id),
-        ends_at=min(password.ends_at, ends_at),
-    )
+    provisioned = evolve(at_stake, password_key_id=password.key_id)
+    return TokenSecret(secret=password.secret, provisioned=provisioned, ends_at=min(password.ends_at, ends_at))
 
 
 async def _make_federated(
     context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
 ) -> TokenSecret:
     tokens = IdentityTokens.for_application(context.settings, context.records, mount, proof_id)
-    credential_id = await retry_while_propagating(
+    add = partial(
+        add_federated_credential,
         client,
-        lambda: add_federated_credential(
-            client,
-            at_stake.password_on,
-            name=at_stake.password_name,
-            issuer=tokens.issuer,
-            subject=tokens.subject,
-            audience=tokens.audience,
-        ),
-        family=family,
-        made_at=at_stake.made_at,
+        at_stake.password_on,
+        name=at_stake.password_name,
+        issuer=tokens.issuer,
+        subject=tokens.subject,
+        audience=tokens.audience,
     )
+    credential_id = await retry_while_propagating(client, add, family=family, made_at=at_stake.made_at)
     provisioned = evolve(at_stake, password_key_id=credential_id)
     return TokenSecret(secret=Secret(), provisioned=provisioned, ends_at=NEVER, proof_id=proof_id)
 
 
-MAKERS: Final = MappingProxyType({SECRET: _make_secret, FEDERATED: _make_federated})
-"""How that is made which a role of each `proof` keeps."""
+def _present_secret(context: Context, mount: Mount, kept: TokenSecret) -> Credentials:
+    return Credentials(client_id=kept.provisioned.client_id, client_secret=kept.secret)
+
+
+def _present_federated(context: Context, mount: Mount, kept: TokenSecret) -> Credentials:
+    tokens = IdentityTokens.for_application(context.settings, context.records, mount, kept.proof_id)
+    return Credentials(client_id=kept.provisioned.client_id, assertions=tokens)
+
+
+@frozen
+class Way:
+    """A row: how what a role keeps is made, and how its application proves itself with it. `PROOFS` has the rest."""
+
+    make: Callable[[Context, Mount, Client, Provisioned, FreshObject, str], Program[TokenSecret]]
+    present: Callable[[Context, Mount, TokenSecret], Credentials]
+
+
+WAYS: Final = MappingProxyType(
+    {SECRET: Way(_make_secret, _present_secret), FEDERATED: Way(_make_federated, _present_federated)}
+)
+"""By the `proof` of a role."""
 
 
 def forget_secret(kept: TokenSecret, mount: Mount, now: Instant, *, after: int = 0) -> Changes:
@@ -133,7 +141,7 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
         client_id=role.existing_client_id,
         password_on=role.existing_id,
         password_name=marker(context, intent_id),
-        federated=role.proof == FEDERATED,
+        proof=role.proof,
     )
     expects = {**grounds.expects, **found.expected}
     intent = await open_intent(
@@ -146,9 +154,8 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
         expects=expects,
     )
     try:
-        make = MAKERS[role.proof]
-        made = await make(context, mount, client, at_stake, role.propagation(now), intent_id)
-        if not await wait_until_proven(client, made.credentials(context, mount), made.family):
+        made = await WAYS[role.proof].make(context, mount, client, at_stake, role.propagation(now), intent_id)
+        if not await wait_until_proven(client, made.credentials(context, mount), made.row.family):
             raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
         changes = Changes(expects, {found.key: evolve(found.record, token_secret=made)}) | closing(intent)
         if role.token_secret is not None:

@@ -1,0 +1,55 @@
+"""What an application proves itself with: a row for each kind says how it is removed and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+from ..effects import Program
+from .applications import remove_named_passwords, remove_password
+from .client import Client
+from .federated_credentials import remove_federated_credential
+from .propagation import FreshObject
+
+SECRET: Final = "secret"
+FEDERATED: Final = "federated_credential"
+
+Removal: TypeAlias = Callable[[Client, str, str, str], Program[bool]]
+"""Removes what an application of an object id has under a name, and an id if that is known; `False` if none shows."""
+
+
+@frozen(kw_only=True)
+class Proof:
+    """A row: how one is removed, which errors may pass while it is fresh, and which say that it is no more."""
+
+    remove: Removal
+    family: FreshObject
+    dead: frozenset[str]
+
+
+def _remove_password(client: Client, object_id: str, name: str, key_id: str) -> Program[bool]:
+    """By its key id, or all passwords that have its display name."""
+    return remove_password(client, object_id, key_id) if key_id else remove_named_passwords(client, object_id, name)
+
+
+def _remove_federated(client: Client, object_id: str, name: str, key_id: str) -> Program[bool]:
+    return remove_federated_credential(client, object_id, name)
+
+
+PROOFS: Final = MappingProxyType(
+    {
+        SECRET: Proof(
+            remove=_remove_password,
+            family=FreshObject.SECRET,
+            dead=frozenset({"AADSTS7000215", "AADSTS7000222"}),
+        ),
+        FEDERATED: Proof(
+            remove=_remove_federated,
+            family=FreshObject.FEDERATION,
+            dead=frozenset({"AADSTS70021", "AADSTS700211", "AADSTS700213"}),
+        ),
+    }
+)

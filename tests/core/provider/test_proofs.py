@@ -1,0 +1,35 @@
+"""The table of proofs: every row is executed at the simulated cloud."""
+
+from __future__ import annotations
+
+import pytest
+
+from cloudid_core.effects import Program
+from cloudid_core.provider.applications import make_password
+from cloudid_core.provider.federated_credentials import add_federated_credential
+from cloudid_core.provider.proofs import FEDERATED, PROOFS, SECRET
+from cloudid_core.secrets_engine.token_secret import WAYS
+
+from .test_simulated import Simulated, simulated
+
+__all__ = ["simulated"]
+
+
+def add(simulated: Simulated, proof: str, object_id: str) -> Program[object]:
+    now, client = simulated.world.clock, simulated.client
+    if proof == SECRET:
+        return make_password(client, object_id, name="n", starts_at=now, ends_at=now + 60)
+    assert proof == FEDERATED
+    return add_federated_credential(client, object_id, name="n", issuer="https://i", subject="s", audience="a")
+
+
+@pytest.mark.parametrize("proof", sorted(PROOFS))
+def test_what_stands_under_a_name_is_removed_once(simulated: Simulated, proof: str) -> None:
+    object_id = simulated.scene["applications"][1]["object_id"]
+    simulated.world.perform(add(simulated, proof, object_id))
+    remove = [PROOFS[proof].remove(simulated.client, object_id, "n", "") for _ in range(2)]
+    assert [simulated.world.perform(each) for each in remove] == [True, False]
+
+
+def test_roles_know_how_to_make_what_has_a_row() -> None:
+    assert set(WAYS) == set(PROOFS)
