@@ -22,9 +22,9 @@ READY_FOR_SITE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.re
 READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
 
 # The optional dependencies and the groups behind each file of requirements/.
-PARTS_container := --extra server --extra postgres --extra etcd
+PARTS_container := --extra server --extra postgres --extra etcd --extra otel
 PARTS_demo := --extra server --group build
-PARTS_test := $(PARTS_demo) --extra postgres --extra etcd --extra bench --extra dev
+PARTS_test := $(PARTS_demo) --extra postgres --extra etcd --extra otel --extra bench --extra dev
 PARTS_release := $(PARTS_test) --group release
 PARTS_fuzz := $(PARTS_test) --extra fuzz
 PARTS_site := --group build --group site

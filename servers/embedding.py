@@ -122,9 +122,7 @@ async def embedded(set_up: SetUp, open_host: OpenHost) -> AsyncIterator[Embedded
         log, log_event = setup.open_log(adopts_libraries=False)
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             setup.connect(host, log, log_event)
-            service = await run(setup.open(""), host)
-            app = App(service, host, log, setup.trusted_proxies)
-            setup.apply_folder(app, host, service, log)
+            app = setup.app(await run(setup.open(""), host), host, log)
             try:
                 yield Embedded(app, host, setup.server)
             finally:

@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.run import run
 
 from ..command import Setup
-from ..host import App, Host
+from ..host import Host
 from ..http1 import OUT_OF_RESOURCES, affordable
 from ..logs import describe_error
 from ..machine import Platform, settle
@@ -53,11 +53,10 @@ async def _serve(setup: Setup) -> None:
         setup.connect(host, log, log_event)
         listeners = setup.listen()
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
-        app = App(service, host, log, setup.trusted_proxies, setup.page)
+        app = setup.app(service, host, log)
         server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         looking = asyncio.ensure_future(server.end_late())
         setup.serve_metrics(host, service)
-        setup.apply_folder(app, host, service, log)
         host.measures.gauges.append(server.admitted.put_gauges)
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()

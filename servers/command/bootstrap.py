@@ -143,18 +143,25 @@ class Setup:
         host.start(partial(self.overseer.keep_alive, host.sleep))
         self.reload.add(lambda server: host.audit.close())
 
+    def app(self, service: Service, host: Host, log: FilteringBoundLogger) -> App:
+        """The application over the opened service, which applies the folder of the settings, now and at each reload.
+
+        Raises `SettingsError`.
+        """
+        if self.server.tracing:
+            _trace(service, host, self.store)
+        app = App(service, host, log, self.trusted_proxies, self.page)
+        if self.server.apply_folder and isinstance(service, OpenedService):
+            applying = Applying(self.server, app, host, service, log)
+            self.reload.add(lambda server: applying.ask())
+        return app
+
     def serve_metrics(self, host: Host, service: Service) -> None:
         """Answer metrics at an address of their own, if there is one, as one of the workers. Raises `SettingsError`."""
         self._share_metrics(host, service)
         sockets = bind_for_metrics(self.server) if self.metrics_sockets is None else self.metrics_sockets
         if isinstance(service, OpenedService):
             MetricsListener(host, service, sockets)
-
-    def apply_folder(self, app: App, host: Host, service: Service, log: FilteringBoundLogger) -> None:
-        """Let the server apply the folder that the settings name, now and at each reload."""
-        if self.server.apply_folder and isinstance(service, OpenedService):
-            applying = Applying(self.server, app, host, service, log)
-            self.reload.add(lambda server: applying.ask())
 
     def _share_metrics(self, host: Host, service: Service) -> None:
         """Let the other workers of this machine know this one's numbers, and the other way round."""
@@ -360,6 +367,17 @@ def _postgres() -> ModuleType:
     except ImportError:
         raise SettingsError("a store in a database needs libpq: pip install 'cloudid[postgres]'") from None
     return postgres
+
+
+def _trace(service: Service, host: Host, store: Store) -> None:
+    try:
+        from ..tracing import Tracing  # OpenTelemetry is optional
+
+        Tracing(service, host, store)
+    except ImportError:
+        raise SettingsError("[server] \"tracing\" needs OpenTelemetry: pip install 'cloudid[otel]'") from None
+    except ValueError:  # its text has the value, which may be secret
+        raise SettingsError("the OTEL_* variables of the process environment cannot be used") from None
 
 
 def losses(store: Store) -> Mapping[HealthProblem, Occurrence]:

@@ -45,9 +45,13 @@ class Measures:
             )
         ]
 
+    def family_of(self, url: str) -> str:
+        """Which interface of the provider a call is for."""
+        return next((family for address, family in self._families if url.startswith(address)), OTHER)
+
     def note_call(self, url: str, status: int | None, seconds: float) -> None:
         """A call to the provider has ended. `None`: there was no answer."""
-        family = next((family for address, family in self._families if url.startswith(address)), OTHER)
+        family = self.family_of(url)
         add(self._numbers, "cloudid_provider_calls_total", (family, NO_ANSWER if status is None else str(status)))
         observe(self._numbers, "cloudid_provider_call_seconds", seconds, (family,))
 

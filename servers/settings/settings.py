@@ -110,6 +110,12 @@ class ServerSettings:
         "alone. Empty: none; `sys/metrics` is at `listen`.",
     )
     ui: bool = setting(BOOLEAN, False, "Serve the page for people, which needs a token, at `/ui/`. `dev` always does.")
+    tracing: bool = setting(
+        BOOLEAN,
+        False,
+        "Export spans with OpenTelemetry, as the `OTEL_*` variables of the process environment say; needs the extra "
+        "`otel`.",
+    )
     tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
     tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate; may be the same file.")
     store: str = setting(

@@ -24,6 +24,7 @@ from cloudid_core.token_store.create_request import CreateForm
 from tests.incidents.spellings import spellings, told
 from tests.servers.audit.test_devices import TOKEN, Service, furnish, serving
 from tests.servers.audit.test_secrets import HIDDEN, secrets_in
+from tests.servers.collector import Collector, collector, traceparent
 from tests.waiting import PATIENT
 
 CANARY: Final = 'c4n4ry~S3cr3t."\\/+é of mine'
@@ -46,6 +47,7 @@ class Told:
     service: Service
     folder: Path
     cloud: str
+    collected: Collector
     secrets: set[str] = field(factory=lambda: {CANARY, NAME, TOKEN}, repr=False)
     asked: int = 0
 
@@ -76,20 +78,31 @@ class Told:
         lines = self.service.running.log().encode().splitlines()
         return {**files, "log": b"\n".join(line for line in lines if not line.startswith(TO_COPY))}
 
+    def spans(self) -> bytes:
+        """All that was exported, once the span of a last request is."""
+        trace = f"{self.asked:032x}"
+        self.send("GET", "sys/health", None, status=None, **traceparent(trace))
+        self.collected.trace(trace)
+        return b"\n".join(self.collected.bodies)
+
     def leaks(self) -> dict[str, list[str]]:
-        return {name: found for name, text in self.texts().items() if (found := told(self.secrets, text))}
+        texts = {**self.texts(), "spans": self.spans()}
+        return {name: found for name, text in texts.items() if (found := told(self.secrets, text))}
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     folder = tmp_path_factory.mktemp("told")
     settings = folder / "cloudid.toml"
-    settings.write_text('[server]\nlog_level = "debug"\n[service]\ntrusted_proxies = ["127.0.0.1"]\n')
-    with serving("trio_server", "--settings", str(settings)) as service:
+    settings.write_text('[server]\nlog_level = "debug"\ntracing = true\n[service]\ntrusted_proxies = ["127.0.0.1"]\n')
+    with (
+        collector() as collected,
+        serving("trio_server", "--settings", str(settings), environment=collected.environment) as service,
+    ):
         shown = next(line for line in service.running.introduction if line.startswith("provider simulator: "))
         for name, options in DEVICES.items():
             assert service.enable(name, file_path=str(folder / f"{name}.log"), **options).status_code == 204
-        yield Told(service, folder, shown.removeprefix("provider simulator: "))
+        yield Told(service, folder, shown.removeprefix("provider simulator: "), collected)
 
 
 def test_a_secret_is_found_however_it_is_written() -> None:

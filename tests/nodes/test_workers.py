@@ -18,6 +18,7 @@ import pytest
 
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.stores.postgres.temporary import free_port
+from tests.servers.collector import collector, facts
 from tests.servers.running import SERVERS, Client, Running, wait_until
 from tests.servers.service_manager import FakeManager, fake_manager
 from tests.stores.test_served import ask, command, configured, prepared, written
@@ -89,6 +90,23 @@ def test_a_worker_that_is_killed_is_replaced_and_the_others_go_on(server: str, s
     assert code == 0
     deaths = [line for line in lines(log) if line["event"] == "worker died"]
     assert [(death["worker"], death["code"]) for death in deaths] == [(1, -9), (2, -9)]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_each_worker_exports_the_spans_of_its_requests(server: str, settings: Path, cloud: str) -> None:
+    settings.write_text(f"{settings.read_text()}tracing = true\n")
+    with collector() as collected, workers(server, settings, cloud, environment=collected.environment) as running:
+
+        def answered() -> dict[str, int]:
+            """The worker by the id of its request."""
+            assert ask(running.url, "GET", ROOT_ONLY).status_code == 200
+            told = (line for line in lines(running.log()) if line["event"] == "request")
+            return {line["request_id"]: line["worker"] for line in told}
+
+        wait_until(lambda: {*answered().values()} == {1, 2})
+        asked = answered()
+        assert running.stop()[0] == 0
+        assert asked.keys() <= {facts(span).get("cloudid.request_id") for span in collected.spans}
 
 
 @pytest.mark.parametrize("server", SERVERS)

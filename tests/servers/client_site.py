@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -112,12 +112,14 @@ class Site:
 
 
 @contextmanager
-def client_site() -> Iterator[Site]:
+def client_site(
+    runtime: str = "trio_server", *more: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Site]:
     """Both, with the roles `all` for machines, `anybody` for any workload, and `reader`, whose credentials are lent."""
     cluster = Cluster()
     with start(Simulator(fetch=cluster.fetch)) as cloud:
         arguments = ("--dev", "--listen", "127.0.0.1:0", "--root-token", ROOT, "--provider", cloud.url)
-        with Running("cloudid_servers.trio_server", *arguments) as server:
+        with Running(f"cloudid_servers.{runtime}", *arguments, *more, environment=environment) as server:
             world = httpx.get(f"{cloud.url}/simulator/world", **PATIENT).json()
             site = Site(cloud, server, cluster, world)
             _configure(site)

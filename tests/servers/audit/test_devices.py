@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -70,8 +70,8 @@ class Service:
 
 
 @contextmanager
-def serving(runtime: str, *arguments: str) -> Iterator[Service]:
-    with Running(f"cloudid_servers.{runtime}", *DEV, *arguments) as running:
+def serving(runtime: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Service]:
+    with Running(f"cloudid_servers.{runtime}", *DEV, *arguments, environment=environment) as running:
         service = Service(running)
         try:
             yield service

@@ -67,6 +67,14 @@ def test_a_store_in_a_database_names_its_extra(tmp_path: Path) -> None:
     )
 
 
+def test_tracing_names_its_extra(tmp_path: Path) -> None:
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text('[server]\nlisten = "127.0.0.1:0"\ntracing = true\n')
+    ended = without("opentelemetry", "cli", "dev", "--settings", str(settings))
+    line = "error: [server] \"tracing\" needs OpenTelemetry: pip install 'cloudid[otel]'"
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, line)
+
+
 def test_commands_without_a_server_need_none(tmp_path: Path) -> None:
     settings = tmp_path / "cloudid.toml"
     settings.write_text("")
