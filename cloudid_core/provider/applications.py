@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -167,14 +168,17 @@ async def make_password(
     """As `add_password`. One whose answer was lost is looked up by its name and removed, since nobody knows its text,
     and another is added.
 
-    `ProviderAmbiguous`: it does not show, or no time is left. It may come yet.
+    `ProviderAmbiguous`: it does not show, cannot be removed, or no time is left. It may come yet.
     """
     add = partial(add_password, client, object_id, display_name=name, starts_at=starts_at, ends_at=ends_at)
     try:
         return await add()
     except ProviderAmbiguous:
         for _ in range(LOOKS):
-            if await remove_named_passwords(client, object_id, name):
+            removed = False
+            with suppress(ProviderProblem):  # another change of the application may be under way
+                removed = await remove_named_passwords(client, object_id, name)
+            if removed:
                 return await add()
             if not await pause(client):
                 break

@@ -19,6 +19,7 @@ from cloudid_core.provider.applications import (
     describe_application,
     ensure_application,
     find_application,
+    make_password,
     marked_applications,
     purge,
     remove_password,
@@ -200,6 +201,24 @@ def test_a_password_that_may_have_been_added_is_not_added_again(lost: Reply) -> 
     with pytest.raises(ProviderAmbiguous):
         add(setting, lost)
     assert len(setting.cloud.asked(f"{OBJECT_PATH}/addPassword")) == 1
+
+
+@pytest.mark.parametrize("refusals", [1, 2])
+def test_a_lost_password_that_cannot_be_removed_at_once_is_removed_before_another_is_added(refusals: int) -> None:
+    """Otherwise no record would list it."""
+    setting = Setting()
+    lost = shown(passwordCredentials=[{"keyId": "k-1", "displayName": NAME}])
+    setting.cloud.script(f"GET {OBJECT_PATH}", *(1 + refusals) * [reply(200, lost)])
+    setting.cloud.script(f"POST {OBJECT_PATH}/removePassword", *refusals * [error(409)], reply(204))
+    setting.cloud.script(
+        f"POST {OBJECT_PATH}/addPassword", unreachable(), reply(200, {"keyId": "k-2", "secretText": "s"})
+    )
+    made = make_password(setting.client, "o-1", name=NAME, starts_at=0.0, ends_at=1.0)
+    assert setting.world.perform(made).key_id == "k-2"
+    changes = [path for path in setting.cloud.paths if "Password" in path]
+    assert changes == [
+        f"{OBJECT_PATH}/{what}" for what in ("addPassword", *(1 + refusals) * ["removePassword"], "addPassword")
+    ]
 
 
 def remove(setting: Setting, *replies: Reply) -> bool:
