@@ -10,8 +10,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
+import httpx
 import pytest
 
+from cloudid_core.forms import NOT_OFFERED
 from cloudid_core.messages import Operation
 from cloudid_core.routing.left_out import reason_of
 from cloudid_servers.client import route_at
@@ -172,10 +174,11 @@ def test_the_mounts_of_an_existing_service_move_here(existing: str, site: Site, 
 
 
 PAGE: Final = ROOT / "docs/how-to/move-from-vault.md"
-ROWS: Final = re.findall(r"^\| `([^`]+)` \| (\w+) \|", PAGE.read_text(), re.MULTILINE)
+ROWS: Final = re.findall(r"^\| `([^`]+)` \| (\w+) \|([^|]*)\|", PAGE.read_text(), re.MULTILINE)
+REFUSED: Final = [(path, name) for path, _, names in ROWS for name in re.findall(r"`(\w+)`", names)]
 
 
-@pytest.mark.parametrize(("path", "here"), ROWS)
+@pytest.mark.parametrize(("path", "here"), [row[:2] for row in ROWS])
 def test_the_page_says_which_paths_are_here(path: str, here: str) -> None:
     """Equal paths have a route; absent ones have none and, but for other engines, a reason that who asks is told."""
     has_route = any(route_at(path.replace("NAME", "x"), operation) for operation in Operation)
@@ -184,4 +187,18 @@ def test_the_page_says_which_paths_are_here(path: str, here: str) -> None:
 
 
 def test_the_page_has_every_kind_of_path() -> None:
-    assert {here for _, here in ROWS} == {"equal", "absent"}
+    assert {here for _, here, _ in ROWS} == {"equal", "absent"}
+
+
+@pytest.mark.parametrize(("path", "name"), REFUSED)
+def test_the_page_says_which_fields_are_refused(site: Site, path: str, name: str) -> None:
+    value = {name: "true"}
+    body = {"type": "file", "options": {"file_path": "x", **value}} if path.startswith("sys/audit/") else value
+    with pytest.raises(httpx.HTTPStatusError) as refusal:
+        site.ask("POST", path.replace("azure", "cloud").replace("NAME", "x"), body)
+    answer = refusal.value.response
+    assert (answer.status_code, f'"{name}" must be' in " ".join(answer.json()["errors"])) == (400, True), answer.text
+
+
+def test_the_page_has_every_field_that_is_not_offered() -> None:
+    assert {*NOT_OFFERED} <= {name for _, name in REFUSED}
