@@ -14,7 +14,7 @@ import msgspec
 from attrs import evolve, frozen
 from cattrs.preconf.msgspec import make_converter
 
-from ..effects import Commit, Instant, Now, RandomBytes, ReadEntry, Record
+from ..effects import Commit, Entry, Instant, Now, RandomBytes, ReadEntry, Record
 from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
 from ..events import KeysChanged
 from ..settings import Settings
@@ -211,7 +211,11 @@ async def drop_other_master_keys(settings: Settings) -> None:
 
 
 async def _read(settings: Settings) -> Opened:
-    entry = await ReadEntry(keys.RING)
+    return open_entry(settings, await ReadEntry(keys.RING))
+
+
+def open_entry(settings: Settings, entry: Entry | None) -> Opened:
+    """The ring in its entry. Refuses as `read_keyring` does."""
     if entry is None:
         raise Refused(Code.NOT_INITIALISED)
     try:

@@ -17,16 +17,19 @@ from attrs import frozen
 from cryptography import x509
 
 from cloudid_core.auth_method import config as auth_method
-from cloudid_core.errors import CloudidError
+from cloudid_core.context.keyring import open_entry
+from cloudid_core.errors import CloudidError, Refused
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE, effective
 from cloudid_core.forms.fields import fields_of
 from cloudid_core.secrets_engine import config as secrets_engine
+from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
 
 from ..host import Proxies
 from ..machine import Platform
 from ..processes import bind, bind_for_metrics
 from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
+from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
 from .bootstrap import shown_database, tls_context
 
@@ -61,7 +64,8 @@ class Finding:
 def check(settings: Path, output: Output) -> int:
     """Look at settings and what they name, without starting a server.
 
-    Exit code 1: a server would not start, or would be unsafe. The store is not opened, and a database is not asked.
+    Exit code 1: a server would not start, or would be unsafe. Of a store in a file the key ring is opened, also while a
+    server uses it; a database is not asked.
     """
     found = list(findings(settings))
     rows = [(finding.result, finding.check, finding.found) for finding in found]
@@ -138,8 +142,17 @@ def _master_key(file: SettingsFile) -> Found:
     if key_file and not (key_file.exists() or server.is_in_database or Path(server.store).exists()):
         yield NOTE, f"{key_file} does not exist yet: init makes it"
         return
-    master_key.find(server)
-    yield OK, str(key_file or "given by the environment, a command or the service manager")
+    known = master_key.find(server)
+    place = str(key_file or "given by the environment, a command or the service manager")
+    if server.is_in_database or not Path(server.store).exists():
+        yield OK, place
+        return
+    try:
+        open_entry(file.settings(known), glance(Path(server.store), keys.RING, server.store_name))
+    except Refused as refusal:
+        yield WRONG, f"{place}: {refusal}: name the key of {server.store_name}; after rekey --finish it is the new one"
+    else:
+        yield OK, f"{place}; it opens {server.store_name}"
 
 
 def _certificate(file: SettingsFile) -> Found:

@@ -1,6 +1,6 @@
 """Stores: what hosts keep entries in, behind one small asynchronous protocol."""
 
-from .backup import back_up
+from .backup import back_up, glance
 from .copying import copy_store
 from .group_commit import GroupCommit
 from .memory import InMemory
@@ -17,4 +17,5 @@ __all__ = [
     "back_up",
     "compact",
     "copy_store",
+    "glance",
 ]

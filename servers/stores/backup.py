@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from cloudid_core.effects import Entry
 from cloudid_core.errors import StoreFailed
 
-from .sqlite import APPLICATION_ID
+from .sqlite import APPLICATION_ID, READ
 
 BETWEEN_REPORTS: Final = 10**5
 """Instructions of SQLite's virtual machine."""
@@ -44,12 +45,28 @@ def back_up(store: Path, target: Path, name: str = "", report: Callable[[str], N
         raise StoreFailed(f"{name or store} cannot be copied to {target}: {error}") from error
 
 
-def _copy(store: Path, draft: Path, name: str, report: Callable[[str], None]) -> None:
+def glance(store: Path, key: str, name: str = "") -> Entry | None:
+    """One entry of a store, also while a server uses it. Raises `StoreFailed`."""
+    try:
+        with _looking(store, name or str(store)) as connection:
+            found = connection.execute(READ, (key,)).fetchone()
+    except sqlite3.Error as error:
+        raise StoreFailed(f"{name or store} cannot be read: {error}") from error
+    return found and Entry(*found)
+
+
+@contextmanager
+def _looking(store: Path, name: str) -> Iterator[sqlite3.Connection]:
     uri = f"file:{quote(str(store.absolute()))}?mode=rw"  # a new file is never made, and the log can be read
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
         [application] = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION_ID:
             raise StoreFailed(f"{name} is not a store of this service")
+        yield connection
+
+
+def _copy(store: Path, draft: Path, name: str, report: Callable[[str], None]) -> None:
+    with _looking(store, name) as connection:
         [whole] = connection.execute(
             "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
         ).fetchone()

@@ -61,7 +61,7 @@ PRAGMA user_version = {FORMAT};
 COMMIT;
 """
 _RELEASE: Final = "SELECT name FROM release WHERE format = ?"
-_READ: Final = "SELECT value, version FROM entry WHERE key = ?"
+READ: Final = "SELECT value, version FROM entry WHERE key = ?"
 _READ_ALL: Final = "SELECT key, value, version FROM entry WHERE key IN ({})"
 _LIST_FROM: Final = "SELECT key FROM entry WHERE key >= ? ORDER BY key LIMIT ?"
 _LIST_AFTER: Final = "SELECT key FROM entry WHERE key > ? ORDER BY key LIMIT ?"
@@ -272,7 +272,7 @@ def compact(path: Path, name: str = "") -> tuple[int, int]:
 
 
 def _entry(connection: sqlite3.Connection, key: str) -> Entry:
-    row = connection.execute(_READ, (key,)).fetchone()
+    row = connection.execute(READ, (key,)).fetchone()
     return _entry_of(*row) if row else _NOTHING
 
 

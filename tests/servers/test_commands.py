@@ -249,9 +249,13 @@ def test_the_master_key_is_changed_in_two_steps(server: str, settings: Path) -> 
     for _ in range(2):
         finished = rekey(server, renamed, "--finish")
         assert (finished.returncode, finished.stderr) == (0, "")
-    assert "the master key does not open the key ring" in command(server, "--settings", str(settings)).stderr
+    for words in ((), ("check",)):
+        refused = command(server, *words, "--settings", str(settings))
+        assert (refused.returncode, "not open the key ring" in refused.stdout + refused.stderr) == (1, True)
     with Running(server, "--settings", str(renamed)) as running:
         assert look_up_self(running.url, token)["policies"] == ["root"]
+        looked = command(server, "check", "--settings", str(renamed))
+        assert (looked.returncode, "new.key; it opens" in looked.stdout) == (0, True), looked.stdout
 
 
 def test_a_key_service_holds_the_master_key(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`check`: each look at the settings, with what it finds good, unsafe and wrong; and nothing is made or opened."""
+"""`check`: each look at the settings, with what it finds good, unsafe and wrong; and nothing is made or changed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,31 @@ from cloudid_servers.cli.main import commands
 from cloudid_servers.terminal import Exit
 
 from ..certificates import write_certificate
+from ..running import initialise
 
 KEY = "ab" * 32
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a store that was prepared."""
+    folder = tmp_path_factory.mktemp("prepared")
+    write(folder / "cloudid.key", KEY.encode())
+    write(folder / "cloudid.toml", b"")
+    initialise("trio_server", folder / "cloudid.toml")
+    return (folder / "cloudid.sqlite").read_bytes()
+
+
+def write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    path.chmod(0o600)
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(prepared: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings that are good, of a store that was prepared."""
-    for name in ("cloudid.sqlite", "cloudid.key"):
-        path = tmp_path / name
-        path.write_text(KEY)
-        path.chmod(0o600)
+    write(tmp_path / "cloudid.sqlite", prepared)
+    write(tmp_path / "cloudid.key", KEY.encode())
     monkeypatch.delenv("CLOUDID_MASTER_KEY", raising=False)
     tmp_path.chmod(0o700)
     return tmp_path
@@ -36,14 +50,18 @@ def checked(folder: Path, server: str = "", rest: str = "") -> tuple[int, dict[s
     path = folder / "cloudid.toml"
     listen = "" if server.startswith("listen") else 'listen = "127.0.0.1:0"\n'
     path.write_text(f"[server]\n{listen}{server}\n{rest}")
-    before = sorted(folder.iterdir())
+    before = contents(folder)
     ran = CliRunner().invoke(commands, ["check", "--settings", str(path), "--format", "json"], standalone_mode=False)
-    assert sorted(folder.iterdir()) == before
+    assert contents(folder) == before
     found: dict[str, list[tuple[str, str]]] = {}
     for row in json.loads(ran.stdout):
         found.setdefault(row["check"], []).append((row["result"], row["found"]))
     code: Any = ran.return_value
     return code, found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_good_settings_end_with_0(folder: Path) -> None:
@@ -76,6 +94,9 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
         ('store = "away/s.sqlite"', "", "store", "WRONG", "does not exist: make it"),
         ('key_file = "missing.key"', "", "master key", "WRONG", "restore it"),
         ('key_file = "short.key"', "", "master key", "WRONG", "does not hold 64"),
+        ('key_file = "other.key"', "", "master key", "WRONG", "does not open the key ring: name the key of"),
+        ('store = "other.sqlite"', "", "master key", "WRONG", "other.sqlite cannot be read: file is not a database"),
+        ('store = "empty.sqlite"', "", "master key", "WRONG", "empty.sqlite is not a store"),
         ('tls_certificate = "c.pem"\ntls_key = "c.pem"', "", "certificate", "WRONG", "cannot be used"),
         ('audit_checkpoint_command = ["no-such-program"]', "", "audit", "WRONG", "no-such-program"),
         ("", '[audit.a]\ntype = "file"\nfile_path = "away/a.log"', "audit", "WRONG", "does not exist"),
@@ -84,8 +105,10 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_found(folder: Path, server: str, rest: str, check: str, result: str, text: str) -> None:
-    (folder / "short.key").write_text("ab")
-    (folder / "short.key").chmod(0o600)
+    write(folder / "short.key", b"ab")
+    write(folder / "other.key", b"cd" * 32)
+    write(folder / "other.sqlite", b"text")
+    write(folder / "empty.sqlite", b"")
     code, found = checked(folder, server, rest)
     assert code == Exit.FAILED
     assert [row for row in found[check] if row[0] == result and text in row[1]], found
