@@ -142,7 +142,7 @@ dist: wheel ## Besides, install the wheel in an empty environment and list its p
 		--output-reproducible --spec-version 1.6 --output-file $(DIST)/cloudid-$$version.cdx.json $(DIST)/installed/opt/cloudid/bin/python
 	@rm -rf $(DIST)/installed
 
-release: dist ## Build what is released, check it, and go the ways of a newcomer and of an operator with it
+release: dist ## Build what is released, check it, and go the paths of four kinds of readers with it
 	@$(RUN_TESTS) tests/release --built $(DIST)
 
 clean: ## Remove everything that tools made

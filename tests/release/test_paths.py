@@ -1,42 +1,34 @@
-"""Two paths from an empty folder that has nothing but a wheel, with the pages alone: their commands, as they stand."""
+"""Paths from an empty folder that has nothing but a wheel, with the pages alone: their commands, as they stand."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import httpx
 import pytest
 from attrs import frozen
 
 from cloudid_servers.provider_simulator import Simulator, start
-from cloudid_servers.stores.postgres.temporary import free_port
-from tests.pages.runner import (
-    PROGRAMS,
-    Command,
-    Place,
-    check,
-    facts_of,
-    is_shown,
-    missing_programs,
-    outputs,
-    steps_of,
-)
+from tests.pages.runner import METADATA, Place, check, facts_of
+from tests.servers.existing_service import CONFIG, SUBSCRIPTION, existing_service
 from tests.servers.running import Running
+from tests.waiting import PATIENT
 
-from .building import ROOT
-from .installed import python_for_all
+from .walking import INSTALLED, SEARCHED, page, walk
 
-INSTALL: Final = (ROOT / "docs/how-to/install.md").read_text()
-NEWCOMER: Final = (ROOT / "docs/start/ten-minutes.md").read_text()
-OPERATOR: Final = "\n".join(
-    (ROOT / f"docs/how-to/{page}.md").read_text() for page in ("install", "connect-a-tenant", "policies", "upgrade")
-)
-PORTS: Final = ("8200", "8201")
-SEARCHED: Final = os.pathsep.join((str(PROGRAMS), python_for_all(), "/usr/local/bin"))
-_NEEDS_A_WHEEL: Final = re.compile(r"^<!-- needs a wheel: .* -->\n", re.MULTILINE)
+CLOUDS: Final = """key_file = "cloudid.key"
+
+[clouds.CloudPublicCloud]
+login = "{0}/login"
+resource_manager = "{0}/arm"
+directory = "{0}/graph"
+"""
+READER: Final = "/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
+ISSUERS: Final = """    issuers=[f"{0}/login/{{TENANT}}/v2.0", f"https://sts.windows.net/{{TENANT}}/"],
+    keys="""
 
 
 @frozen
@@ -51,40 +43,66 @@ class Installed(Place):
         return {**given, "PATH": os.pathsep.join((str(self.folder / "venv" / "bin"), SEARCHED))}
 
 
-def walk(text: str, wheel: Path, folder: Path, **environment: str) -> None:
-    """Run the commands of pages in one shell, one after the other. Each has to print what its page shows."""
-    shutil.copy(wheel, folder)
-    steps = steps_of(on_free_ports(_NEEDS_A_WHEEL.sub("", text)))
-    pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    pinned = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
-    came = iter(outputs(steps, folder, {**pip, **pinned, "PATH": SEARCHED, **environment}))
-    for command in (step for step in steps if isinstance(step, Command)):
-        output, status = next(came)
-        is_right = bool(status) == command.fails and is_shown(command.shown, output)
-        assert is_right, f"$ {command.text}\n{output}[{status}]"
+@pytest.fixture
+def folder(venv: Path, wheel: Path, tmp_path: Path) -> Path:
+    """An empty one, but for the wheel and what it was installed into."""
+    (tmp_path / "venv").symlink_to(venv)
+    (tmp_path / wheel.name).symlink_to(wheel)
+    return tmp_path
 
 
-def on_free_ports(text: str) -> str:
-    free = [str(free_port()) for _ in PORTS]
-    return re.sub(rf":({'|'.join(PORTS)})\b", lambda found: f":{free[PORTS.index(found[1])]}", text)
+@pytest.fixture
+def cloud() -> Iterator[str]:
+    with start(Simulator()) as simulator:
+        yield simulator.url
 
 
-def require_programs(text: str) -> None:
-    if missing := missing_programs(text, "bash", "curl", "jq", "openssl"):
-        pytest.skip(f"needs {', '.join(missing)}")
+@pytest.fixture
+def world(cloud: str) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{cloud}/simulator/world", **PATIENT).json()
+    return found
 
 
-def test_a_newcomer_gets_from_a_wheel_to_a_lent_credential(wheel: Path, tmp_path: Path) -> None:
-    """The first block of the page about installation, then `cloudid dev` and the ten minutes with it."""
-    require_programs(NEWCOMER)
-    walk("```".join(INSTALL.split("```")[:2]) + "```\n", wheel, tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    with Running("cloudid_servers.cli", "dev", "--listen", "127.0.0.1:0", python=python, folder=tmp_path) as running:
-        check(NEWCOMER, Installed(*facts_of(running), is_started_by_page=True, folder=tmp_path), tmp_path)
+def test_a_newcomer_gets_from_a_wheel_to_a_lent_credential(folder: Path) -> None:
+    """`cloudid dev`, and the ten minutes with it."""
+    python = folder / "venv" / "bin" / "python"
+    with Running("cloudid_servers.cli", "dev", "--listen", "127.0.0.1:0", python=python, folder=folder) as running:
+        check(page("start/ten-minutes"), Installed(*facts_of(running), is_started_by_page=True, folder=folder), folder)
 
 
-def test_an_operator_gets_from_a_wheel_to_a_copy_that_was_tried(wheel: Path, tmp_path: Path) -> None:
+def test_an_operator_gets_from_a_wheel_to_a_copy_that_was_tried(folder: Path, cloud: str) -> None:
     """TLS, `init`, a tenant (simulated), policies, an upgrade that was tried on a copy, the way back, and audit."""
-    require_programs(OPERATOR)
-    with start(Simulator()) as cloud:
-        walk(OPERATOR, wheel, tmp_path, SIMULATOR=cloud.url)
+    pages = (INSTALLED, *map(page, ("how-to/connect-a-tenant", "how-to/policies", "how-to/upgrade")))
+    walk("\n".join(pages), folder, SIMULATOR=cloud)
+
+
+def test_an_embedder_gets_from_a_wheel_to_a_login_beside_other_routes(
+    folder: Path, cloud: str, world: dict[str, Any]
+) -> None:
+    application = world["applications"][0]
+    text = page("how-to/embed").replace('key_file = "cloudid.key"\n', CLOUDS.format(cloud))
+    tenant = {"TENANT": world["tenant"], "CLIENT": application["client_id"], "SECRET": application["client_secret"]}
+    walk(text, folder, SIMULATOR=cloud, **tenant)
+
+
+def test_an_embedder_verifies_a_machine_in_fastapi(folder: Path, cloud: str) -> None:
+    """The simulated cloud is another one than the public one: its issuers are given, as the page says."""
+    text = page("how-to/verify-only").replace("https://login.microsoftonline.com", f"{cloud}/login")
+    text = text.replace("    keys=", ISSUERS.format(cloud))
+    walk(text.replace(METADATA, f"{cloud}/machines/web"), folder)
+
+
+def test_a_migrant_gets_from_an_existing_service_to_one_that_is_equal(
+    folder: Path, cloud: str, world: dict[str, Any]
+) -> None:
+    application = world["applications"][0]
+    renamed = {CONFIG["tenant_id"]: world["tenant"], CONFIG["client_id"]: application["client_id"]}
+    renamed |= {SUBSCRIPTION: world["subscriptions"][0], "/x/y": READER}
+    python = folder / "venv" / "bin" / "python"
+    options = ("dev", "--provider", cloud, "--root-token", "root", "--listen", "127.0.0.1:0")
+    with (
+        existing_service(renamed) as existing,
+        Running("cloudid_servers.cli", *options, python=python, folder=folder) as running,
+    ):
+        text = page("how-to/move-from-vault").replace("https://vault.example:8200", existing)
+        walk(text, folder, VAULT_ADDR=running.url, VAULT_TOKEN="root", SECRET=application["client_secret"])

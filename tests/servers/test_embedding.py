@@ -29,7 +29,8 @@ directory = "{0}/graph"
 
 
 IN_FASTAPI, IN_AIOHTTP, CONFORMANCE = python_of("docs/how-to/embed.md")
-SERVED: Final = (("uvicorn", IN_FASTAPI), ("hypercorn on trio", IN_FASTAPI), ("aiohttp", IN_AIOHTTP))
+SERVED: Final = (("hypercorn on trio", IN_FASTAPI), ("aiohttp", IN_AIOHTTP))
+"""By uvicorn its page serves it, which `tests/release` executes."""
 
 
 def defined(block: str) -> dict[str, Any]:
