@@ -52,7 +52,7 @@ class Page:
         if request.method not in ("GET", "HEAD"):
             return _plain(405, {"allow": "GET, HEAD"})
         if path == PLACE.rstrip("/"):
-            return _plain(308, {"location": PLACE})
+            return _plain(308, {"location": PLACE.lstrip("/")})  # behind whatever prefix it is mounted at
         name = path.removeprefix(PLACE) or "index.html"
         if name not in TYPES:
             return _plain(404)

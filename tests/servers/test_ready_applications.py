@@ -15,6 +15,7 @@ import httpx
 import pytest
 import trio
 from aiohttp import web
+from attrs import evolve
 from starlette.applications import Starlette
 
 from cloudid_servers.aiohttp_server.application import aiohttp_application, application_of
@@ -23,6 +24,7 @@ from cloudid_servers.asgi.application import target_of
 from cloudid_servers.command.bootstrap import Setup
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.settings.settings import SettingsError
+from cloudid_servers.ui import Page
 from tests.waiting import PATIENT, wait_until
 
 from .fake_server import BODY_LIMIT, setup_of
@@ -77,6 +79,18 @@ def test_a_request_arrives_as_it_was_sent(by: str) -> None:
     assert told["headers"]["x-one"] == "1, 2"
     assert told["body"] == "\xff\n"
     assert told["remote_address"] == "203.0.113.9"
+
+
+@every_server
+def test_the_page_for_people_is_below_the_prefix(by: str) -> None:
+    setup = evolve(setup_of(), page=Page().answer)
+    with served(by, mounted(by, setup)) as url:
+        page = httpx.get(f"{url}{PREFIX}/ui", follow_redirects=True, **PATIENT)
+        script = httpx.get(page.url.join("page.js"), **PATIENT)
+    assert (page.url.path, page.headers["content-type"]) == (f"{PREFIX}/ui/", "text/html; charset=utf-8")
+    assert script.status_code == 200
+    assert "fetch(" in script.text
+    assert not re.search(r"fetch\([`\"']/", script.text)
 
 
 @every_server

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from aiohttp import web
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from starlette.applications import Starlette
 
 from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.messages.response import Request
+from cloudid_servers.aiohttp_server.application import aiohttp_application
+from cloudid_servers.asgi import asgi_application
 from cloudid_servers.settings import ServerSettings
 from cloudid_servers.ui import OURS, Page
+from tests.servers.foreign import served
 from tests.waiting import PATIENT, wait_until
 
-from .browser import MISSING, Browser, browser
+from .browser import MISSING, ROOT_TOKEN, Browser, browser
 
 STATIC = Path(__file__).parents[2] / "servers" / "ui" / "static"
 
@@ -117,6 +123,25 @@ def test_the_keyboard_is_enough(fresh: Browser) -> None:
     go_to("#explanation summary")
     press(Keys.ENTER)
     wait_until(lambda: fresh.find("#explanation details").get_attribute("open"))
+
+
+@pytest.mark.tools
+@pytest.mark.parametrize("by", ["uvicorn", "aiohttp"])
+def test_it_works_within_another_application(fresh: Browser, by: str) -> None:
+    application: Any
+    if by == "aiohttp":
+        application = web.Application()
+        application.add_subapp("/cloudid/", aiohttp_application(dev_root_token=ROOT_TOKEN))
+    else:
+        ours = asgi_application(dev_root_token=ROOT_TOKEN)
+        application = Starlette(lifespan=ours.lifespan)
+        application.mount("/cloudid", ours)
+    with served(by, application) as url:
+        fresh.driver.get(f"{url}/cloudid/ui")
+        fresh.sign_in()
+        fresh.until("#state", "all is well")
+        fresh.until("#mounts", "auth/cloud/")
+        fresh.until("#machine", "web")
 
 
 @pytest.mark.tools

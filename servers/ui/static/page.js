@@ -19,7 +19,7 @@ class Failed extends Error {
 
 async function ask(path, body, method = body ? "POST" : "GET", as = token) {
   const headers = { "X-Vault-Token": as, "X-Vault-Request": "true" };
-  const answer = await fetch(`/v1/${path}`, { method, headers, body: body && JSON.stringify(body), cache: "no-store" });
+  const answer = await fetch(`../v1/${path}`, { method, headers, body: body && JSON.stringify(body), cache: "no-store" });
   const said = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
   if (!answer.ok && !path.startsWith("sys/health")) throw new Failed(answer.status, said);
   return said;
@@ -27,7 +27,7 @@ async function ask(path, body, method = body ? "POST" : "GET", as = token) {
 
 async function askCloud(path, body) {
   const options = { method: body ? "POST" : "GET", headers: { "X-Cloudid-UI": "1" }, body: body && JSON.stringify(body) };
-  const answer = await fetch(`/ui/cloud/${path}`, options);
+  const answer = await fetch(`cloud/${path}`, options);
   if (!answer.ok) throw new Failed(answer.status, null);
   return answer.json();
 }
@@ -306,7 +306,7 @@ at("lend").addEventListener("click", () => act(async () => {
 at("break").addEventListener("click", () => act(async () => {
   const broken = at("break").getAttribute("aria-pressed") !== "true";
   const fault = (family) => ({ match: { family }, times: null, action: { status: 503, code: "ServiceUnavailable", message: "broken" } });
-  await fetch("/ui/cloud/simulator/faults", { method: "POST", headers: { "X-Cloudid-UI": "1" },
+  await fetch("cloud/simulator/faults", { method: "POST", headers: { "X-Cloudid-UI": "1" },
     body: JSON.stringify(broken ? ["graph", "arm", "login"].map(fault) : []) });
   at("break").setAttribute("aria-pressed", String(broken));
   at("break").textContent = broken ? "Mend the provider" : "Break the provider";
