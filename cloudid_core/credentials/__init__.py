@@ -1,6 +1,7 @@
 """Who a mount is to its provider."""
 
 from . import root_credential
+from .client_certificates import CertificateAssertions, self_signed, thumbprint
 from .identity_tokens import IdentityTokens
 from .root_credential import (
     RootCredential,
@@ -35,6 +36,7 @@ __all__ = [
     "MOST_KEYS",
     "PLUGINS",
     "SHORTEST_TOKEN",
+    "CertificateAssertions",
     "IdentityTokens",
     "Issuer",
     "RootCredential",
@@ -50,6 +52,8 @@ __all__ = [
     "owner_of",
     "root_credential",
     "rule_problems",
+    "self_signed",
     "signed",
+    "thumbprint",
     "with_default_token_ttl",
 ]

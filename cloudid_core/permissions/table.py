@@ -185,6 +185,12 @@ FEATURES: Final = (
     ),
     Feature(
         kind=SECRET,
+        name="roles with proof certificate",
+        needs=(_directory("application-update", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),),
+        doc="A certificate is added to the role's application. `Application.ReadWrite.OwnedBy` is enough if we own it.",
+    ),
+    Feature(
+        kind=SECRET,
         name="permanently_delete",
         needs=(
             _directory("directory-deleteditems-delete", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),

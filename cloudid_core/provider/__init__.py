@@ -16,6 +16,7 @@ from .applications import (
 )
 from .assertions import Assertions, Source, federated_token_file
 from .assignments import assign, assignment_path, scope, scope_of_assignment
+from .certificates import add_certificate
 from .client import PROVIDER_FAILURES, Client, Credentials, ProviderFailure, refusal_of
 from .codes import PROVIDER_CODES
 from .compute import Machine
@@ -25,10 +26,10 @@ from .federated_credentials import add_federated_credential
 from .granted import Actions, actions_at, directory_permissions
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
 from .memberships import MEMBERSHIPS
-from .oauth import AccessToken, ask_for_token
+from .oauth import AccessToken, ask_for_token, token_endpoint
 from .objects import Id, find_by_id, literal, select
 from .principals import ensure_principal
-from .proofs import FEDERATED, PROOFS, SECRET, Proof
+from .proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET, Proof
 from .propagation import GRACE, FreshObject, retry_while_propagating
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
@@ -36,6 +37,7 @@ from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, r
 from .single_flight import once
 
 __all__ = [
+    "CERTIFICATE",
     "CLOCK_SKEW",
     "FEDERATED",
     "GRACE",
@@ -66,6 +68,7 @@ __all__ = [
     "RetryPolicy",
     "Source",
     "actions_at",
+    "add_certificate",
     "add_federated_credential",
     "applications",
     "applications_by_client_id",
@@ -103,6 +106,7 @@ __all__ = [
     "scope",
     "scope_of_assignment",
     "select",
+    "token_endpoint",
     "usable_keys",
     "wait_until_accepted",
     "wait_until_proven",

@@ -17,10 +17,11 @@ FILE_VARIABLES: Final = ("CLOUD_FEDERATED_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FI
 
 
 class Source(Enum):
-    """What a mount proves itself with."""
+    """What a mount, or the application of a role, proves itself with."""
 
     CLIENT_SECRET = "client_secret"
     IDENTITY_TOKEN = "identity_token"
+    CERTIFICATE = "certificate"
     FEDERATED_TOKEN_FILE = "federated_token_file"
     MANAGED_IDENTITY = "managed_identity"
 

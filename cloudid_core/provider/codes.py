@@ -35,7 +35,7 @@ PROVIDER_CODES: Final = tuple(
         ("AADSTS50166", _ASSERTION, "the provider could not fetch the documents of `issuer`"),
         ("AADSTS70021", _ASSERTION, "the application has no federated identity credential"),
         ("AADSTS700024", _ASSERTION, "the identity token is expired or not valid yet"),
-        ("AADSTS700027", _ASSERTION, "the provider does not know the key of the identity token"),
+        ("AADSTS700027", _ASSERTION, "the provider does not know the key of the identity token, or the certificate"),
         ("AADSTS700211", _ASSERTION, "no federated identity credential has this issuer"),
         ("AADSTS700212", _ASSERTION, "no federated identity credential has this audience"),
         ("AADSTS700213", _ASSERTION, "no federated identity credential has this subject"),

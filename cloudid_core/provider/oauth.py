@@ -105,6 +105,10 @@ async def ask_for_token(client: Client, scope: str) -> AccessToken:
     return await _by_platform(client, scope)
 
 
+def token_endpoint(client: Client) -> str:
+    return url(client.cloud.login, client.tenant, "oauth2", "v2.0", "token")
+
+
 Seconds: TypeAlias = Annotated[int, Meta(ge=1, le=10**9)] | Annotated[str, Meta(pattern=r"\A0*[1-9][0-9]{0,8}\Z")]
 """A number, or its digits: some servers of the provider write the text of a number."""
 
@@ -128,7 +132,7 @@ async def _ask(client: Client, proof: Mapping[str, str], scope: str) -> AccessTo
     }
     request = HttpRequest(
         "POST",
-        url(client.cloud.login, client.tenant, "oauth2", "v2.0", "token"),
+        token_endpoint(client),
         {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"},
         urlencode(form).encode(),
     )

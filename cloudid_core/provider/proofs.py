@@ -10,12 +10,14 @@ from attrs import frozen
 
 from ..effects import Program
 from .applications import remove_named_passwords, remove_password
+from .certificates import remove_certificate
 from .client import Client
 from .federated_credentials import remove_federated_credential
 from .propagation import FreshObject
 
 SECRET: Final = "secret"
 FEDERATED: Final = "federated_credential"
+CERTIFICATE: Final = "certificate"
 
 Removal: TypeAlias = Callable[[Client, str, str, str], Program[bool]]
 """Removes what an application of an object id has under a name, and an id if that is known; `False` if none shows."""
@@ -39,6 +41,10 @@ def _remove_federated(client: Client, object_id: str, name: str, key_id: str) ->
     return remove_federated_credential(client, object_id, name)
 
 
+def _remove_certificate(client: Client, object_id: str, name: str, key_id: str) -> Program[bool]:
+    return remove_certificate(client, object_id, name)
+
+
 PROOFS: Final = MappingProxyType(
     {
         SECRET: Proof(
@@ -50,6 +56,11 @@ PROOFS: Final = MappingProxyType(
             remove=_remove_federated,
             family=FreshObject.FEDERATION,
             dead=frozenset({"AADSTS70021", "AADSTS700211", "AADSTS700213"}),
+        ),
+        CERTIFICATE: Proof(
+            remove=_remove_certificate,
+            family=FreshObject.CERTIFICATE,
+            dead=frozenset({"AADSTS700027"}),
         ),
     }
 )

@@ -34,6 +34,7 @@ class FreshObject(Enum):
     ASSIGNMENT = "a role assignment for a principal that was just made"
     SECRET = "a token for a secret that was just made"
     FEDERATION = "a token for a federated credential that was just made"
+    CERTIFICATE = "a token for a certificate that was just registered"
     SHARED = "a change of an application that others change at the same time"
 
 
@@ -67,6 +68,11 @@ FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = MappingProxyTyp
             }
         ),
         FreshObject.SHARED: frozenset({_BUSY}),
+        FreshObject.CERTIFICATE: frozenset(
+            (status, code)
+            for status in (400, 401)
+            for code in ("AADSTS700027", "AADSTS700016", "AADSTS7000229")  # no such key, no application, no principal
+        ),
         FreshObject.FEDERATION: frozenset(
             (status, code)
             for status in (400, 401)

@@ -161,7 +161,7 @@ async def _ask(call: Call, grant: Grant, secret: TokenSecret, deadline: Deadline
     known = await _cached(call, grant)
     if known is not None:
         return known  # it came since the asker looked
-    credentials = secret.credentials(call.context, call.mount)
+    credentials = secret.credentials(call.context, call.mount, grant.client)
     client = replace(grant.client, deadline=deadline, credentials=credentials)
     asked_at = await Now()
     token = await retry_while_propagating(

@@ -34,6 +34,7 @@ from ..mounts import Mount, require_live
 from ..provider import (
     FEDERATED,
     GRACE,
+    PROOFS,
     SECRET,
     Client,
     FreshObject,
@@ -134,10 +135,10 @@ class Role(AsWritten):
         TOKEN_SCOPES, (), "Scopes that access tokens of its application are given for; empty: it gives none."
     )
     proof: str = setting(
-        one_of(SECRET, FEDERATED),
+        one_of(*PROOFS),
         SECRET,
-        "What access tokens are asked for with: a secret of the application, or a federated credential, which needs no"
-        " secret.",
+        "What access tokens are asked for with: a secret of the application, a certificate whose key never leaves this"
+        " service, or a federated credential, which needs neither.",
     )
     client_id: str = ""
     persistent_app: PersistentApp | None = None

@@ -1,8 +1,8 @@
-"""The secret that a role keeps for itself, or its federated credential: the service asks for access tokens with it.
+"""What a role keeps to ask for access tokens with: a secret, a certificate, or a federated credential.
 
 It is made when the first token is asked for, through the journal like every object, and proven before the role has it.
-After half its life the next request for a token replaces a secret; the one before it lives a little longer, for
-requests of other nodes that are under way. A federated credential has no end.
+After half its life the next request for a token replaces it; the one before it lives a little longer, for requests of
+other nodes that are under way. A federated credential has no end.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from attrs import evolve, frozen
 
 from ..background import abandon, abandoned_intent, closing, marker, open_intent
 from ..context import Context
-from ..credentials import IdentityTokens
-from ..effects import Instant, Now, Program
+from ..credentials import CertificateAssertions, IdentityTokens, self_signed, thumbprint
+from ..effects import GenerateKey, Instant, Now, Program, RandomBytes
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
 from ..provider import (
+    CERTIFICATE,
+    CLOCK_SKEW,
     FEDERATED,
     PROOFS,
     SECRET,
@@ -29,13 +31,15 @@ from ..provider import (
     FreshObject,
     Proof,
     Provisioned,
+    add_certificate,
     add_federated_credential,
     retry_while_propagating,
+    token_endpoint,
     wait_until_proven,
 )
 from ..store import Changes, Found
 from ..tokens import new_id
-from ..values import DAY, Secret
+from ..values import DAY, Secret, uuid_text
 from .provisioning import add_password_to
 
 if TYPE_CHECKING:
@@ -51,8 +55,10 @@ OVERLAP: Final = 300
 
 @frozen(kw_only=True)
 class TokenSecret:
-    """A secret of a role's application that nobody is given, or in its place a federated credential, which trusts
-    assertions of this service under `proof_id`. `provisioned` lists it."""
+    """What a role's application proves itself with, which nobody is given. `provisioned` lists it.
+
+    `secret` is its text, or the key of a certificate, whose thumbprint is `proof_id`. A federated credential has no
+    secret: it trusts assertions of this service under `proof_id`."""
 
     secret: Secret
     provisioned: Provisioned
@@ -63,9 +69,9 @@ class TokenSecret:
     def row(self) -> Proof:
         return PROOFS[self.provisioned.proof]
 
-    def credentials(self, context: Context, mount: Mount) -> Credentials:
-        """What the application proves itself with."""
-        return WAYS[self.provisioned.proof].present(context, mount, self)
+    def credentials(self, context: Context, mount: Mount, client: Client) -> Credentials:
+        """What the application proves itself with. `client`: whom it asks."""
+        return WAYS[self.provisioned.proof].present(context, mount, client, self)
 
     @property
     def replace_at(self) -> Instant:
@@ -100,11 +106,41 @@ async def _make_federated(
     return TokenSecret(secret=Secret(), provisioned=provisioned, ends_at=NEVER, proof_id=proof_id)
 
 
-def _present_secret(context: Context, mount: Mount, kept: TokenSecret) -> Credentials:
+async def _make_certificate(
+    context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
+) -> TokenSecret:
+    """The key is made here and stays here; the directory has its certificate."""
+    private, starts_at, ends_at = await GenerateKey(), at_stake.made_at - CLOCK_SKEW, at_stake.made_at + LIFE
+    der = self_signed(private, int(proof_id, 16), starts_at, ends_at)
+    key_id = uuid_text(await RandomBytes(16))
+    add = partial(
+        add_certificate,
+        client,
+        at_stake.password_on,
+        name=at_stake.password_name,
+        key_id=key_id,
+        der=der,
+        starts_at=starts_at,
+        ends_at=ends_at,
+    )
+    await retry_while_propagating(client, add, family=family, made_at=at_stake.made_at)
+    provisioned = evolve(at_stake, password_key_id=key_id)
+    return TokenSecret(secret=private, provisioned=provisioned, ends_at=ends_at, proof_id=thumbprint(der))
+
+
+def _present_secret(context: Context, mount: Mount, client: Client, kept: TokenSecret) -> Credentials:
     return Credentials(client_id=kept.provisioned.client_id, client_secret=kept.secret)
 
 
-def _present_federated(context: Context, mount: Mount, kept: TokenSecret) -> Credentials:
+def _present_certificate(context: Context, mount: Mount, client: Client, kept: TokenSecret) -> Credentials:
+    client_id = kept.provisioned.client_id
+    assertions = CertificateAssertions(
+        client_id=client_id, audience=token_endpoint(client), thumbprint=kept.proof_id, private=kept.secret
+    )
+    return Credentials(client_id=client_id, assertions=assertions)
+
+
+def _present_federated(context: Context, mount: Mount, client: Client, kept: TokenSecret) -> Credentials:
     tokens = IdentityTokens.for_application(context.settings, context.records, mount, kept.proof_id)
     return Credentials(client_id=kept.provisioned.client_id, assertions=tokens)
 
@@ -114,11 +150,15 @@ class Way:
     """A row: how what a role keeps is made, and how its application proves itself with it. `PROOFS` has the rest."""
 
     make: Callable[[Context, Mount, Client, Provisioned, FreshObject, str], Program[TokenSecret]]
-    present: Callable[[Context, Mount, TokenSecret], Credentials]
+    present: Callable[[Context, Mount, Client, TokenSecret], Credentials]
 
 
 WAYS: Final = MappingProxyType(
-    {SECRET: Way(_make_secret, _present_secret), FEDERATED: Way(_make_federated, _present_federated)}
+    {
+        SECRET: Way(_make_secret, _present_secret),
+        FEDERATED: Way(_make_federated, _present_federated),
+        CERTIFICATE: Way(_make_certificate, _present_certificate),
+    }
 )
 """By the `proof` of a role."""
 
@@ -155,7 +195,7 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
     )
     try:
         made = await WAYS[role.proof].make(context, mount, client, at_stake, role.propagation(now), intent_id)
-        if not await wait_until_proven(client, made.credentials(context, mount), made.row.family):
+        if not await wait_until_proven(client, made.credentials(context, mount, client), made.row.family):
             raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
         changes = Changes(expects, {found.key: evolve(found.record, token_secret=made)}) | closing(intent)
         if role.token_secret is not None:

@@ -79,11 +79,7 @@ def giving_tokens() -> RecordedInstallation:
 @cache
 def with_token_secrets() -> RecordedInstallation:
     """The same after each has given one, and so has a secret of its own; and credentials."""
-    installation = copy_of(giving_tokens())
-    for role in TOKEN_ROLES:
-        installation.must("GET", f"cloud/token/{role}")
-        installation.must("GET", f"cloud/creds/{role}")
-    return installation
+    return after_a_token_each(giving_tokens())
 
 
 @cache
@@ -128,18 +124,30 @@ def leave_static_secret(installation: RecordedInstallation) -> None:
 
 
 @cache
-def giving_tokens_without_secrets() -> RecordedInstallation:
-    """The furnished installation, whose roles of one application prove themselves by federated credentials."""
+def giving_tokens_without_secrets(proof: str = "federated_credential") -> RecordedInstallation:
+    """The furnished installation, whose roles of one application prove themselves by something else."""
     installation = copy_of(giving_tokens())
     for role in TOKEN_ROLES:
-        installation.must("POST", f"cloud/roles/{role}", {"proof": "federated_credential"})
+        installation.must("POST", f"cloud/roles/{role}", {"proof": proof})
     return installation
+
+
+def giving_tokens_by_certificates() -> RecordedInstallation:
+    return giving_tokens_without_secrets("certificate")
 
 
 @cache
 def with_federated_credentials() -> RecordedInstallation:
-    """The same after each has given a token."""
-    installation = copy_of(giving_tokens_without_secrets())
+    return after_a_token_each(giving_tokens_without_secrets())
+
+
+@cache
+def with_certificates() -> RecordedInstallation:
+    return after_a_token_each(giving_tokens_by_certificates())
+
+
+def after_a_token_each(installation: RecordedInstallation) -> RecordedInstallation:
+    installation = copy_of(installation)
     for role in TOKEN_ROLES:
         installation.must("GET", f"cloud/token/{role}")
         installation.must("GET", f"cloud/creds/{role}")
@@ -239,7 +247,7 @@ def replace_token_secrets(installation: RecordedInstallation) -> None:
 
 
 def change_proofs(installation: RecordedInstallation) -> None:
-    """From federated credentials to secrets, and tokens are asked for with those."""
+    """From what they are to secrets, and tokens are asked for with those."""
     for role in TOKEN_ROLES:
         installation.ask("POST", f"cloud/roles/{role}", {"proof": "secret"})
         installation.ask("GET", f"cloud/token/{role}")
@@ -622,6 +630,11 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "change the proofs of roles": (with_federated_credentials, change_proofs),
         "delete roles with federated credentials": (with_federated_credentials, delete_roles_that_give_tokens),
         "disable an engine with federated credentials": (with_federated_credentials, disable),
+        "give the first token by a certificate": (giving_tokens_by_certificates, give_token("existing")),
+        "replace the certificates for tokens": (with_certificates, replace_token_secrets),
+        "change certificates to secrets": (with_certificates, change_proofs),
+        "delete roles with certificates": (with_certificates, delete_roles_that_give_tokens),
+        "disable an engine with certificates": (with_certificates, disable),
         "replace the secrets for tokens": (with_token_secrets, replace_token_secrets),
         "stop giving tokens": (with_token_secrets, stop_giving_tokens),
         "delete roles that give tokens": (with_token_secrets, delete_roles_that_give_tokens),

@@ -2,13 +2,16 @@
 
 An entry, as `GET /simulator/ledger` shows it:
 
-    {"kind": "application", "principal", "password", "assignment", "membership", "directory_role" or "app_role",
+    {"kind": "application", "principal", "password", "certificate", "federation", "assignment", "membership",
+             "directory_role" or "app_role",
      "id": that of the object, or of the key; the path of an assignment; GROUP/MEMBER; [API/]ROLE/PRINCIPAL,
      "of": [ids of what it belongs to], "display_name", "unique_name": text or null,
      "made_at": seconds, "made_by": client id, "deleted_at", "purged_at": seconds or null}
 
     principal     of its application           deleted with it
     password      of the object that has it    deleted with it
+    certificate   of the application           deleted with it
+    federation    of the application           deleted with it
     membership    of the group and the member  deleted with the member
     assignment    of the principal             survives it
     others        of the principal             deleted with it
@@ -26,7 +29,7 @@ from .immutable import Immutable
 from .requests import Json
 
 SOFT_DELETED: Final = ("application", "principal")
-CASCADES: Final = ("principal", "password", "federation", "membership", "directory_role", "app_role")
+CASCADES: Final = ("principal", "password", "certificate", "federation", "membership", "directory_role", "app_role")
 
 
 @frozen

@@ -16,6 +16,7 @@ from ..engine.shapes import NOTHING, Shape, require_texts
 from ..world.objects import Application
 from ..world.world import World, instant
 from . import passwords
+from .certificates import read_certificates, show_certificate
 from .conventions import (
     ROOT,
     answer,
@@ -47,12 +48,14 @@ BODY: Final[Shape] = {
     "uniqueName": (str, NOTHING),
     "signInAudience": (str,),
     "tags": (list,),
+    "keyCredentials": (list,),
 }
 ATTRIBUTES: Final = {
     "displayName": "display_name",
     "uniqueName": "unique_name",
     "signInAudience": "sign_in_audience",
     "tags": "tags",
+    "keyCredentials": "certificates",
 }
 FIELDS: Final = Filterable(
     equals={
@@ -77,7 +80,7 @@ def show_application(application: Application) -> Json:
         "signInAudience": application.sign_in_audience,
         "tags": list(application.tags),
         "passwordCredentials": [passwords.show_password(password) for password in application.passwords],
-        "keyCredentials": [],
+        "keyCredentials": [show_certificate(one) for one in application.certificates],
     }
 
 
@@ -103,7 +106,7 @@ def read_by_name(world: World, call: Call) -> HttpResponse:
 
 
 def create_application(world: World, call: Call) -> HttpResponse:
-    properties = _read_properties(call)
+    properties = _read_properties(world, call)
     unique_name = properties.get("unique_name")
     if unique_name is not None and world.directory.application_named(unique_name):
         raise in_use("Another object with the same value for property uniqueName already exists.")
@@ -114,12 +117,12 @@ def upsert_application(world: World, call: Call) -> HttpResponse:
     """Change the application of that unique name; create it if there is none and the client asks for that."""
     require_upsert(world)
     unique_name = key_of(call, "name")
-    properties = _read_properties(call)
+    existing = world.directory.application_named(unique_name)
+    properties = _read_properties(world, call, existing)
     if properties.setdefault("unique_name", unique_name) != unique_name:
         raise bad_request("The property 'uniqueName' cannot be changed.")
-    existing = world.directory.application_named(unique_name)
     if existing is not None:
-        return _change(world, existing, properties)
+        return _change(world, call, existing, properties)
     if not creates_if_missing(call):
         raise missing(unique_name)
     return _create(world, call, properties)
@@ -127,10 +130,10 @@ def upsert_application(world: World, call: Call) -> HttpResponse:
 
 def change_application(world: World, call: Call) -> HttpResponse:
     application = _find_for_write(world, call)
-    properties = _read_properties(call)
+    properties = _read_properties(world, call, application)
     if properties.setdefault("unique_name", application.unique_name) != application.unique_name:
         raise bad_request("The property 'uniqueName' cannot be changed.")
-    return _change(world, application, properties)
+    return _change(world, call, application, properties)
 
 
 def delete_application(world: World, call: Call) -> HttpResponse:
@@ -159,18 +162,23 @@ def _create(world: World, call: Call, properties: Json) -> HttpResponse:
         raise Refusal(
             403, "Directory_QuotaExceeded", "The directory object quota limit for the tenant has been exceeded."
         )
+    certificates = properties.pop("certificates", ())
     application = world.directory.add_application(**properties, by=call.caller.client_id)
-    return answer(world, show_application(application), 201)
+    if certificates:
+        _change(world, call, application, {"certificates": certificates})
+    return answer(world, show_application(require(world.directory.applications.get(application.id), "")), 201)
 
 
-def _change(world: World, application: Application, properties: Json) -> HttpResponse:
+def _change(world: World, call: Call, application: Application, properties: Json) -> HttpResponse:
     refuse_concurrent_change(world, application.id)
-    world.directory.replace(evolve(application, **properties))
+    changed = evolve(application, **properties)
+    world.directory.replace(changed)
+    world.directory.note_certificates(application, changed, by=call.caller.client_id)
     return no_content(world)
 
 
-def _read_properties(call: Call) -> Json:
-    """The attributes that the body sets."""
+def _read_properties(world: World, call: Call, application: Application | None = None) -> Json:
+    """The attributes that the body sets; of an application, if there is one already."""
     body = read_body(call, BODY)
     if "tags" in body:
         try:
@@ -182,6 +190,9 @@ def _read_properties(call: Call) -> Json:
         raise bad_request(f"Names and tags have 1 to {MAX_NAME} characters.")
     if body.get("signInAudience", AUDIENCES[0]) not in AUDIENCES:
         raise bad_request(f"'signInAudience' must be one of {', '.join(AUDIENCES)}.")
+    if "keyCredentials" in body:
+        known = application.certificates if application else ()
+        body["keyCredentials"] = read_certificates(world, body["keyCredentials"], known)
     return {ATTRIBUTES[name]: value for name, value in body.items()}
 
 

@@ -39,8 +39,8 @@ def show_password(password: Password, secret: str | None = None) -> Json:
 
 def add_password(world: World, call: Call, holder: Holder) -> HttpResponse:
     wanted = read_fields(read_body(call, NEW).get("passwordCredential") or {}, CREDENTIAL, "'passwordCredential'")
-    starts_at = _read_instant(wanted.get("startDateTime"), world.now())
-    ends_at = _read_instant(wanted.get("endDateTime"), starts_at + DEFAULT_LIFETIME)
+    starts_at = read_instant(wanted.get("startDateTime"), world.now())
+    ends_at = read_instant(wanted.get("endDateTime"), starts_at + DEFAULT_LIFETIME)
     if ends_at <= starts_at:
         raise bad_request("The end of a password must come after its start.")
     if len(holder.passwords) >= world.behaviour.quotas["passwords"]:
@@ -62,7 +62,7 @@ def remove_password(world: World, call: Call, holder: Holder, known: Holder) -> 
     return no_content(world)
 
 
-def _read_instant(value: Any, default: float) -> float:
+def read_instant(value: Any, default: float) -> float:
     """RFC 3339."""
     if value is None:
         return default

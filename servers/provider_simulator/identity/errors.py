@@ -30,6 +30,10 @@ TOKEN_ERRORS: Final = {
     90002: TokenError(400, "invalid_tenant", "The tenant was not found. Check that it is the right one."),
     500011: TokenError(400, "invalid_resource", "The resource principal was not found in the tenant."),
     700016: TokenError(400, "unauthorized_client", "The application was not found in the directory of the tenant."),
+    700021: TokenError(
+        401, "invalid_client", "The issuer and the subject of the client assertion must be the application's client id."
+    ),
+    700023: TokenError(401, "invalid_client", "Client assertion audience claim does not match Realm issuer."),
     700024: TokenError(401, "invalid_client", "The client assertion is not within its valid time range."),
     700027: TokenError(
         401, "invalid_client", "The client assertion failed signature validation: its key was not found."

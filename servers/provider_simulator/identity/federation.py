@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import urlsafe_b64decode
 from collections.abc import Mapping
-from typing import Any, Final
 
 from attrs import field, frozen
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from cloudid_core.effects import HttpResponse
 
@@ -25,13 +21,8 @@ from ..engine.immutable import Immutable
 from ..engine.requests import Json
 from ..world.objects import FederatedCredential
 from ..world.world import World
+from .assertions import Assertion, check_times, decode, remember
 from .errors import token_error
-
-JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-CLOCK_SKEW: Final = 300.0
-"""Seconds that an assertion's time may be ahead of the clock."""
-MOST_ASSERTIONS: Final = 1000
-"""How many accepted assertions are remembered."""
 
 
 @frozen
@@ -42,50 +33,19 @@ class IssuerKeys(Immutable):
     fresh_until: float
 
 
-@frozen
-class Assertion:
-    """A JWT, taken apart."""
-
-    kid: str
-    claims: Json
-    signed: bytes = field(repr=False)
-    signature: bytes = field(repr=False)
-
-
-def check_assertion(world: World, client_id: str, text: str) -> None:
+def check_federated(world: World, client_id: str, assertion: Assertion) -> None:
     """Refuse an assertion that does not stand in for the secret of an application; remember one that does."""
-    assertion = _parse(text)
+    kid = assertion.header.get("kid")
+    if kid is None or assertion.header["alg"] != "RS256":
+        raise token_error(50027)
     credential = _matching(world, client_id, assertion.claims)
-    claims, now = assertion.claims, world.now()
-    begin = max(_number(claims, "nbf", now), _number(claims, "iat", now))
-    if not begin - CLOCK_SKEW <= now < _number(claims, "exp", 0):
-        raise token_error(700024)
-    key = _keys(world, credential.issuer).keys.get(assertion.kid)
+    check_times(world, assertion)
+    key = _keys(world, credential.issuer).keys.get(str(kid))
     if key is None:
         raise token_error(700027)
-    try:
-        key.verify(assertion.signature, assertion.signed, padding.PKCS1v15(), SHA256())
-    except InvalidSignature:
-        raise token_error(50027) from None
-    accepted = {
-        "client_id": client_id,
-        "subject": credential.subject,
-        "kid": assertion.kid,
-        "lifetime": _number(claims, "exp", 0) - _number(claims, "iat", now),
-        "accepted_at": now,
-    }
-    world.assertions = [*world.assertions, accepted][-MOST_ASSERTIONS:]
-
-
-def _parse(text: str) -> Assertion:
-    try:
-        signed, _, signature = text.rpartition(".")
-        header, claims = (json.loads(_decode(part)) for part in signed.split("."))
-        if not isinstance(claims, dict) or header["alg"] != "RS256":
-            raise ValueError
-        return Assertion(str(header["kid"]), claims, signed.encode(), _decode(signature))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise token_error(50027) from None
+    if not assertion.is_signed_by(key):
+        raise token_error(50027)
+    remember(world, client_id, assertion, str(kid))
 
 
 def _matching(world: World, client_id: str, claims: Json) -> FederatedCredential:
@@ -146,16 +106,5 @@ def _max_age(response: HttpResponse) -> float:
 
 
 def _public_key(key: Json) -> rsa.RSAPublicKey:
-    modulus, exponent = (int.from_bytes(_decode(key[name])) for name in ("n", "e"))
+    modulus, exponent = (int.from_bytes(decode(key[name])) for name in ("n", "e"))
     return rsa.RSAPublicNumbers(exponent, modulus).public_key()
-
-
-def _decode(part: str) -> bytes:
-    return urlsafe_b64decode(part + "=" * (-len(part) % 4))
-
-
-def _number(claims: Json, name: str, missing: float) -> float:
-    value: Any = claims.get(name, missing)
-    if type(value) not in (int, float):
-        raise token_error(50027)
-    return float(value)

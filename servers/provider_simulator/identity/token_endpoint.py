@@ -11,8 +11,10 @@ from ..engine.behaviour import Replica
 from ..engine.requests import Call, json_response
 from ..world.objects import Application, Principal
 from ..world.world import World
+from .assertions import JWT_BEARER, read_assertion
+from .certificates import check_certificate, names_certificate
 from .errors import require_tenant, token_error
-from .federation import JWT_BEARER, check_assertion
+from .federation import check_federated
 from .keys import current_key
 from .tokens import application_claims, is_first_party
 
@@ -67,7 +69,11 @@ def _authenticate(world: World, call: Call) -> Principal:
         raise token_error(700016)
     principal = world.directory.principal_of(application.client_id, Replica.SIGN_IN, front_end)
     if form.get("client_assertion_type") == JWT_BEARER and "client_assertion" in form:
-        check_assertion(world, application.client_id, form["client_assertion"])
+        assertion = read_assertion(form["client_assertion"])
+        if names_certificate(assertion, application.client_id):
+            check_certificate(world, application, call.names["tenant"], assertion)
+        else:
+            check_federated(world, application.client_id, assertion)
     elif "client_secret" in form:
         _check_secret(world, application, principal, form["client_secret"].encode())
     else:

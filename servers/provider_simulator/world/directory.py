@@ -144,6 +144,14 @@ class Directory:
         self.replace(evolve(holder, passwords=tuple(p for p in holder.passwords if p.key_id != key_id)))
         self._ledger.note_deleted(key_id, self._replication.now())
 
+    def note_certificates(self, old: Application, new: Application, by: str) -> None:
+        for one in new.certificates:
+            if one not in old.certificates:
+                self._record("certificate", one.key_id, (new.id,), one.display_name, by)
+        for one in old.certificates:
+            if one not in new.certificates:
+                self._ledger.note_deleted(one.key_id, self._replication.now())
+
     def note_federation(self, application: Application, credential: FederatedCredential, by: str) -> None:
         self._record("federation", credential.id, (application.id,), credential.name, by)
 

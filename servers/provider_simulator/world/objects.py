@@ -25,6 +25,17 @@ class Password(Immutable):
 
 
 @frozen
+class Certificate(Immutable):
+    """The public half of a key that signs an application's assertions, in DER, and when it can be used to sign in."""
+
+    key_id: str
+    display_name: str | None
+    der: bytes = field(repr=False)
+    starts_at: float
+    ends_at: float
+
+
+@frozen
 class Application(Immutable):
     """A registered application."""
 
@@ -34,6 +45,7 @@ class Application(Immutable):
     created_at: float
     unique_name: str | None = None
     passwords: tuple[Password, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
     tags: tuple[str, ...] = ()
     sign_in_audience: str = "AzureADMyOrg"
 

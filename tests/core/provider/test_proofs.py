@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.credentials import self_signed
 from cloudid_core.effects import Program
 from cloudid_core.provider.applications import make_password
+from cloudid_core.provider.certificates import add_certificate
 from cloudid_core.provider.federated_credentials import add_federated_credential
-from cloudid_core.provider.proofs import FEDERATED, PROOFS, SECRET
+from cloudid_core.provider.proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET
 from cloudid_core.secrets_engine.token_secret import WAYS
+from cloudid_core.testing.rsa_keys import private_key_pem
+from cloudid_core.values import Secret
 
 from .test_simulated import Simulated, simulated
 
 __all__ = ["simulated"]
 
 
+KEY_ID = "11111111-1111-4111-8111-111111111111"
+
+
+def certificate(now: float) -> bytes:
+    return self_signed(Secret(private_key_pem("key 0 of a world")), 1, now, now + 60)
+
+
 def add(simulated: Simulated, proof: str, object_id: str) -> Program[object]:
     now, client = simulated.world.clock, simulated.client
     if proof == SECRET:
         return make_password(client, object_id, name="n", starts_at=now, ends_at=now + 60)
+    if proof == CERTIFICATE:
+        return add_certificate(
+            client, object_id, name="n", key_id=KEY_ID, der=certificate(now), starts_at=now, ends_at=now + 60
+        )
     assert proof == FEDERATED
     return add_federated_credential(client, object_id, name="n", issuer="https://i", subject="s", audience="a")
 

@@ -1,34 +1,42 @@
-"""Roles whose access tokens are asked for by a federated credential, without any secret."""
+"""Roles whose access tokens are asked for by a federated credential or a certificate, without any secret."""
 
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
+from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
 from cloudid_core.store import keys
+from cloudid_servers.provider_simulator.world.objects import Certificate
 from tests.engines import ROLE, SecretsEngine
 
 from .test_access_tokens import TOKEN, lending_engine
 
 KINDS = ("existing", "kept")
+MADE = {"federated_credential": "federation", "certificate": "certificate"}
+"""What stands at the provider for each proof."""
 
 
-def federated_engine(kind: str = "existing") -> SecretsEngine:
+def federated_engine(kind: str = "existing", proof: str = "federated_credential") -> SecretsEngine:
     engine = lending_engine(**({"persist_app": True} if kind == "kept" else {}))
-    engine.must("POST", ROLE, {"proof": "federated_credential"})
+    engine.must("POST", ROLE, {"proof": proof})
     return engine
 
 
+@pytest.mark.parametrize("proof", MADE)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("end", ["no scopes", "deletion", "secret", "mount"])
-def test_it_is_made_with_the_first_token_and_goes_with_its_purpose(end: str, kind: str) -> None:
-    engine = federated_engine(kind)
+def test_it_is_made_with_the_first_token_and_goes_with_its_purpose(end: str, kind: str, proof: str) -> None:
+    engine = federated_engine(kind, proof)
     since = len(engine.trace)
     engine.must("GET", TOKEN)
     assert engine.alive("password") == []
-    assert len(engine.alive("federation")) == 1
+    assert len(engine.alive(MADE[proof])) == 1
     assert not any("addPassword" in each for each in engine.calls(since))
     accepted = engine.simulator.world.assertions[-1]
-    assert accepted["subject"].startswith("plugin-identity:app:")
+    assert accepted["subject"].startswith(
+        "plugin-identity:app:" if proof == "federated_credential" else accepted["client_id"]
+    )
     assert accepted["lifetime"] <= 600
     if end == "deletion":
         engine.must("DELETE", ROLE)
@@ -37,7 +45,7 @@ def test_it_is_made_with_the_first_token_and_goes_with_its_purpose(end: str, kin
     else:
         engine.must("POST", ROLE, {"token_scopes": ""} if end == "no scopes" else {"proof": "secret"})
     engine.converge()
-    assert (engine.alive("federation"), engine.intents()) == ([], [])
+    assert (engine.alive(MADE[proof]), engine.intents()) == ([], [])
     if end == "secret":
         engine.must("GET", TOKEN)
         assert len(engine.alive("password")) == 1
@@ -53,22 +61,24 @@ def test_it_stays_for_years() -> None:
     assert engine.alive("federation") == [made]
 
 
+@pytest.mark.parametrize("proof", MADE)
 @pytest.mark.parametrize(("delay", "status"), [(12, 200), (600, 504)])
-def test_it_is_proven_within_the_deadline_or_taken_back(delay: int, status: int) -> None:
-    engine = federated_engine()
+def test_it_is_proven_within_the_deadline_or_taken_back(delay: int, status: int, proof: str) -> None:
+    engine = federated_engine(proof=proof)
     engine.behave(delays={"sign_in": delay})
     assert engine.ask("GET", TOKEN).status == status
     engine.converge()
-    assert len(engine.alive("federation")) == (status == 200)
+    assert len(engine.alive(MADE[proof])) == (status == 200)
     assert engine.intents() == []
 
 
-def test_one_whose_answer_is_lost_is_found_by_its_name() -> None:
-    engine = federated_engine()
-    engine.fail(method="POST", path=".*/federatedIdentityCredentials", after_work=True, drop=True, times=1)
+@pytest.mark.parametrize("proof", MADE)
+def test_one_whose_answer_is_lost_is_found_by_its_name(proof: str) -> None:
+    engine = federated_engine(proof=proof)
+    engine.fail(method="(POST|PATCH)", path="/graph/v1.0/applications/.*", after_work=True, drop=True, times=1)
     engine.must("GET", TOKEN)
     engine.converge()
-    assert len(engine.alive("federation")) == 1
+    assert len(engine.alive(MADE[proof])) == 1
 
 
 def test_an_application_that_has_twenty_is_told_by_a_code() -> None:
@@ -89,13 +99,47 @@ def test_it_needs_an_issuer_with_an_https_address() -> None:
     assert engine.refused("POST", ROLE, {"proof": "federated_credential"}) == (400, "issuer_missing")
 
 
-def test_one_that_somebody_removed_is_made_anew() -> None:
-    engine = federated_engine()
+@pytest.mark.parametrize("proof", MADE)
+def test_one_that_somebody_removed_is_made_anew(proof: str) -> None:
+    engine = federated_engine(proof=proof)
     engine.must("GET", TOKEN)
     engine.simulator.world.federations.clear()
+    certify(engine)
     engine.advance(3600)
     assert engine.must("GET", TOKEN).data["access_token"]
-    assert len(engine.simulator.world.federations) == 1
+    assert len(engine.simulator.world.federations) + len(certificates(engine)) == 1
+
+
+def test_a_certificate_is_replaced_after_half_its_life_beside_those_of_others() -> None:
+    engine = federated_engine(proof="certificate")
+    others = Certificate("0f000000-0000-4000-8000-000000000000", "theirs", b"", 0.0, 1e10)
+    certify(engine, others)
+    engine.must("GET", TOKEN)
+    (first,) = engine.alive("certificate")
+    engine.advance(LIFE / 2 + 1)
+    engine.must("GET", TOKEN)
+    assert len(engine.alive("certificate")) == 2
+    engine.advance(OVERLAP + 1)
+    engine.converge()
+    (second,) = engine.alive("certificate")
+    assert second.id != first.id
+    assert [one.key_id for one in certificates(engine)] == [others.key_id, second.id]
+    engine.must("GET", TOKEN)
+
+
+def certificates(engine: SecretsEngine) -> tuple[Certificate, ...]:
+    """Those of the application that was there before."""
+    application = engine.simulator.world.directory.applications.get(engine.other_application["object_id"])
+    assert application is not None
+    return application.certificates
+
+
+def certify(engine: SecretsEngine, *certificates: Certificate) -> None:
+    """Leave that application with these alone."""
+    directory = engine.simulator.world.directory
+    application = directory.applications.get(engine.other_application["object_id"])
+    assert application is not None
+    directory.replace(evolve(application, certificates=certificates))
 
 
 def test_the_reconciliation_does_not_miss_it() -> None:

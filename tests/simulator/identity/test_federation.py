@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.effects import HttpResponse
-from cloudid_servers.provider_simulator.identity.federation import JWT_BEARER
+from cloudid_servers.provider_simulator.identity.assertions import JWT_BEARER
 from cloudid_servers.provider_simulator.identity.keys import SigningKey, signing_key
 
 from ..cloud import NOON, Cloud, read
