@@ -110,6 +110,12 @@ def test_one_that_somebody_removed_is_made_anew(proof: str) -> None:
     assert len(engine.simulator.world.federations) + len(certificates(engine)) == 1
 
 
+def test_a_certificate_is_made_at_any_fraction_of_a_second() -> None:
+    engine = federated_engine(proof="certificate")
+    engine.advance(0.75)
+    engine.must("GET", TOKEN)
+
+
 def test_a_certificate_is_replaced_after_half_its_life_beside_those_of_others() -> None:
     engine = federated_engine(proof="certificate")
     others = Certificate("0f000000-0000-4000-8000-000000000000", "theirs", b"", 0.0, 1e10)
