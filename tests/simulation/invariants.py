@@ -11,13 +11,14 @@ from typing import Final
 from cloudid_core.background.journal import UNDER_WAY, Intent
 from cloudid_core.credentials.signing_keys import PLUGINS, find_signing_keys
 from cloudid_core.leases.record import Lease
-from cloudid_core.mounts.table import MountTable
+from cloudid_core.mounts.table import MountTable, mount_table
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.secrets_engine.static_roles import StaticRole
 from cloudid_core.store import keys
 from cloudid_core.tokens import find_token
+from cloudid_core.wrapping import Wrapped
 from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
 from .recorded import RecordedInstallation
@@ -35,6 +36,7 @@ def check_always(installation: RecordedInstallation) -> None:
     assert_not_locked_out(installation)
     assert_root_secrets_work(installation)
     assert_nothing_of_its_own_was_lent(installation)
+    assert_nothing_was_lent_too_late(installation)
     assert_no_credential_without_lease(installation)
     assert_credentials_live_as_long_as_promised(installation)
     assert_secrets_die_first(installation)
@@ -48,7 +50,8 @@ def check_in_the_end(installation: RecordedInstallation) -> None:
     check_always(installation)
     assert_nobody_lost_the_root(installation)
     assert_all_work_is_done(installation)
-    assert_leases_have_living_tokens(installation)
+    assert_leases_rest_on_what_lives(installation)
+    assert_leases_are_known(installation)
     assert_nothing_waits_to_be_purged(installation)
     assert_nothing_leaked(installation)
     assert_ended_credentials_are_dead(installation)
@@ -75,13 +78,39 @@ def assert_all_work_is_done(installation: RecordedInstallation) -> None:
     assert [key for key in installation.keys("") if is_intent(key)] == []
 
 
-def assert_leases_have_living_tokens(installation: RecordedInstallation) -> None:
-    """A token that is gone has no lease."""
+def assert_leases_rest_on_what_lives(installation: RecordedInstallation) -> None:
+    """A token that is gone, or has no parent any more, has no lease; nor has a mount that is gone, or has lent it to a
+    batch token.
+    """
+    mounts = installation.peek(mount_table(installation.service.context.records)).record
     for lease in leases(installation):
-        if lease.token_id:
-            token = installation.peek(find_token(installation.service.context, lease.token_id))
+        assert lease.mount_id in {mount.id for mount in mounts.mounts}, f"{lease.id} outlives its mount"
+        assert lease.batch_mount_id in mounts.by_id or not lease.batch_mount_id, (
+            f"{lease.id} outlives its token's mount"
+        )
+        token_id = lease.token_id
+        while token_id:
+            token = installation.peek(find_token(installation.service.context, token_id))
             assert token is not None, f"{lease.id} outlives its token"
             assert token.record.is_alive(installation.clock), f"{lease.id} outlives its token"
+            token_id = token.record.parent
+
+
+def assert_leases_are_known(installation: RecordedInstallation) -> None:
+    """A lease has reached its client, or waits to be unwrapped by a token that lives."""
+    records = installation.service.context.records
+    known = {*installation.answered, *installation.unheard}
+    for key in installation.keys("wrapped/"):
+        wrapped = installation.peek(records.find(key, Wrapped))
+        token = installation.peek(find_token(installation.service.context, key.removeprefix("wrapped/")))
+        if wrapped is not None and token is not None and token.record.is_alive(installation.clock):
+            known.add(wrapped.record.new_lease)
+    assert [lease.id for lease in leases(installation) if lease.id not in known] == [], "no client knows of a lease"
+
+
+def assert_nothing_was_lent_too_late(installation: RecordedInstallation) -> None:
+    """No lease was made of a mount or role, or for a token, that was gone by then."""
+    assert installation.lent_too_late == [], "something was lent of what was gone"
 
 
 def assert_nothing_waits_to_be_purged(installation: RecordedInstallation) -> None:
@@ -129,7 +158,7 @@ def is_held(made: LedgerEntry, held: frozenset[str]) -> bool:
 def assert_no_credential_without_lease(installation: RecordedInstallation) -> None:
     """Credentials that reached a client have a lease for as long as it may use them."""
     for answered in installation.answered.values():
-        if not answered.given_back and installation.clock < answered.until:
+        if answered.is_counted_on(installation.clock):
             assert installation.store.read(keys.lease(answered.lease_id)), f"no lease {answered.lease_id}"
 
 
@@ -143,7 +172,7 @@ def assert_ended_credentials_are_dead(installation: RecordedInstallation) -> Non
 def assert_credentials_live_as_long_as_promised(installation: RecordedInstallation) -> None:
     """No credentials die early."""
     for answered in installation.answered.values():
-        if not answered.given_back and installation.clock < answered.until:
+        if answered.is_counted_on(installation.clock):
             assert installation.accepts(answered.client_id, answered.client_secret), answered.lease_id
 
 
@@ -191,13 +220,13 @@ def assert_roles_can_ask_for_tokens(installation: RecordedInstallation) -> None:
 
 
 def assert_static_secrets_work(installation: RecordedInstallation) -> None:
-    """The secret that a static role hands out is accepted."""
+    """The secret that a static role hands out is accepted, unless it has run out while nothing could replace it."""
     for key in installation.keys("mount/"):
         if "/static-role/" in key:
             role = installation.peek(installation.service.context.records.find(key, StaticRole))
             if role is not None and role.record.client_secret:
-                accepted = installation.accepts(role.record.client_id, role.record.client_secret.reveal())
-                assert accepted, "the secret of a static role is dead"
+                secret = role.record.client_secret.reveal()
+                assert installation.has(role.record.client_id, secret), "the secret of a static role is dead"
 
 
 def engine_roles(installation: RecordedInstallation) -> Iterator[Role]:

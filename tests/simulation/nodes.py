@@ -122,7 +122,7 @@ class Nodes(RecordedInstallation):
     def over(cls, original: RecordedInstallation, seed: int = 0, count: int = 2) -> Nodes:
         """Nodes in the state of an installation, of which one has taken over the leadership."""
         twin = cls(seed, original.store.copy(), original.simulator, original.clock, count)
-        twin.answered = dict(original.answered)
+        twin.answered, twin.unheard = dict(original.answered), set(original.unheard)
         twin.advance(DUTY)
         twin.tick()
         return twin

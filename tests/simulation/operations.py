@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from math import inf
 from types import MappingProxyType
@@ -13,6 +14,7 @@ import msgspec
 from cloudid_core.context import queue
 from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
 from cloudid_core.store import keys
+from cloudid_core.testing import Crashed
 from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import EVERYTHING, app_roles, engine_config, grants
 from tests.installation import ISSUER, ROOT, SETTLE_TIME
@@ -26,6 +28,14 @@ Operation: TypeAlias = Callable[[RecordedInstallation], object]
 ROLES: Final = ("fresh", "existing", "kept")
 TOKEN_ROLES: Final = ("existing", "kept")
 TOKEN_SCOPE: Final = "https://graph.microsoft.com/.default"
+MOST_LEASES: Final = 2
+TAKEN_AWAY: Final = (
+    ("DELETE", "cloud/roles/{}", None, "cloud/creds/{}/"),
+    ("DELETE", "sys/mounts/cloud", None, "cloud/creds/"),
+    ("POST", "cloud/roles/{}", {"ttl": "2h"}, "nothing"),
+    ("POST", "cloud/config", {"root_password_ttl": "60d"}, "nothing"),
+)
+"""What an operator takes away or changes while a role lends: request, and how the ids start of what it had lent."""
 SIGN_IN_DELAY: Final = 5000
 """Seconds after which a slow secret is accepted: the service has given it up by then."""
 DUTY: Final = 150.0
@@ -222,7 +232,7 @@ def copy_of(original: RecordedInstallation, seed: int = 0) -> RecordedInstallati
     It draws nothing that was drawn for the original.
     """
     twin = RecordedInstallation.copy_of(original, original.seed + 1 + seed)
-    twin.answered = dict(original.answered)
+    twin.answered, twin.unheard = dict(original.answered), set(original.unheard)
     twin.advance(DUTY)
     twin.tick()
     return twin
@@ -454,13 +464,14 @@ def delete_kept_role(installation: RecordedInstallation) -> None:
 
 def borrow(installation: RecordedInstallation, parent: str = ROOT, role: str = "fresh", **fields: object) -> str:
     """A new token asks for credentials; its text, empty if it could not be made."""
+    asked_at = installation.clock
     created = installation.ask("POST", "auth/token/create", {"policies": ["root"], **fields}, parent)
     if created.status != 200:
         return ""
     token: str = created.auth["client_token"]
     reply = installation.ask("GET", f"cloud/creds/{role}", token=token)
     if reply.status == 200:
-        installation.count_on(reply.body["lease_id"], created.auth["lease_duration"] or inf)
+        installation.hang_on(reply.body["lease_id"], asked_at + (created.auth["lease_duration"] or inf))
     return token
 
 
@@ -486,13 +497,14 @@ def let_tokens_end(installation: RecordedInstallation) -> None:
 
 def renew_token(installation: RecordedInstallation) -> None:
     """Credentials live as long as their token, which is renewed."""
+    before, asked_at = set(installation.answered), installation.clock
     token = borrow(installation, ttl="10m")
-    lease_ids = list(installation.answered)
     if installation.ask("POST", "auth/token/renew-self", {"increment": "30m"}, token).status == 200:
-        for lease_id in lease_ids:
-            installation.rely_on(lease_id, 1800)
-    installation.advance(700)
-    installation.tick()
+        for lease_id in installation.answered.keys() - before:
+            installation.hang_on(lease_id, asked_at + 1800)
+    for seconds in (700, 1200):
+        installation.advance(seconds)
+        installation.tick()
 
 
 def leave_children(installation: RecordedInstallation) -> None:
@@ -543,9 +555,13 @@ def wrap_for_nobody(installation: RecordedInstallation) -> None:
 
 
 def reach_quota(installation: RecordedInstallation) -> None:
-    """Several ask at the same time, and only some may have credentials."""
-    installation.ask("POST", "sys/quotas/lease-count/few", {"path": "cloud", "max_leases": 2})
-    installation.ask_all(["cloud/creds/existing"] * 4)
+    """Several ask at the same time, and only as many get credentials as may."""
+    reply = installation.ask("POST", "sys/quotas/lease-count/few", {"path": "cloud", "max_leases": MOST_LEASES})
+    before = set(installation.leases())
+    installation.ask_all(["cloud/creds/existing"] * (MOST_LEASES + 1))
+    made = set(installation.leases()) - before
+    assert reply.status != 204 or len(made) <= MOST_LEASES, "a quota is exceeded"
+    installation.ask("DELETE", "sys/quotas/lease-count/few")
 
 
 def forget_leases(installation: RecordedInstallation) -> None:
@@ -556,6 +572,14 @@ def forget_leases(installation: RecordedInstallation) -> None:
         installation.ask("PUT", f"sys/leases/revoke-force/{lease_id}")
     installation.tick()
     installation.heal()
+    installation.tick()
+
+
+def lose_outcome(installation: RecordedInstallation) -> None:
+    """Nobody can tell whether the lease was written, so it is ended."""
+    installation.lost_outcome = keys.LEASES
+    issue("existing")(installation)
+    installation.lost_outcome = ""
     installation.tick()
 
 
@@ -573,6 +597,26 @@ def die_amid_disable(installation: RecordedInstallation) -> None:
     installation.die_after_commit("DELETE", "sys/mounts/cloud")
     installation.advance(200)
     installation.tick()
+
+
+def die_amid_issue(installation: RecordedInstallation) -> None:
+    """What the host has sent arrives as late as it may, and shows as late as it may."""
+    installation.behave(delays={place: [SETTLE_TIME, SETTLE_TIME] for place in ("reads", "lists")})
+    asked_at, installation.dies_before = installation.clock, "/addPassword"
+    with suppress(Crashed):
+        issue("existing")(installation)
+    installation.dies_before = ""
+    installation.restart()
+    installation.advance(asked_at + installation.settings.request_deadline + SETTLE_TIME + 1 - installation.clock)
+    installation.tick()
+
+
+def revoke_what_is_not_found_yet(installation: RecordedInstallation) -> None:
+    """A replica has not learned of the application that it is to delete: the lease stays until it has."""
+    issue("fresh")(installation)
+    installation.fail("graph", path=".*/applications/", method="DELETE", status=404, code="Request_ResourceNotFound")
+    revoke(installation)
+    installation.heal()
 
 
 def die_amid_rotation(installation: RecordedInstallation) -> None:
@@ -662,8 +706,11 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "wrap credentials for nobody": (furnished, wrap_for_nobody),
         "reach a quota": (furnished, reach_quota),
         "forget leases": (with_leases, forget_leases),
+        "lose the outcome of an issue": (furnished, lose_outcome),
         "lose an audit device": (furnished, lose_audit_device),
         "die while the engine is disabled": (with_leases, die_amid_disable),
+        "die amid an issue": (furnished, die_amid_issue),
+        "revoke what is not found yet": (furnished, revoke_what_is_not_found_yet),
         "die while the root secret is rotated": (furnished, die_amid_rotation),
         "drop what no record knows": (furnished, drop_what_no_record_knows),
         "rotate by a plan while the cloud refuses": (planned, follow_plan_while_the_cloud_refuses),

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
-from cloudid_core import HttpRequest, Response
+from cloudid_core import HttpRequest, Response, open_service
 from cloudid_core.credentials import RootCredential
-from cloudid_core.effects import Commit, Effect, Instant
+from cloudid_core.effects import CallProvider, Commit, Effect, Instant
 from cloudid_core.errors import CloudidError, RecordFailed
 from cloudid_core.events import Event
 from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.store import keys
-from cloudid_core.testing import Answer, Crashed, Fault, FaultKind
+from cloudid_core.testing import Answer, Crashed, Fault, FaultKind, World
 from cloudid_core.testing.faults import troubles_of
 from tests.installation import Installation, Reply
 
 BACKGROUND: Final = "tick "
-"""How the names of the tasks start that do background work."""
+REQUESTS: Final = "asking "
+"""How the names of the tasks start that do background work, and that work on requests."""
 UNFENCED: Final = frozenset({keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL})
 """Entries of the leadership itself and of the key ring, which every node keeps."""
+FAILED: Final = 500
+TOO_LATE: Final = 504
+"""Statuses of answers that say nothing certain: from the first one on, and the one of a deadline that has passed."""
+MOST_STRIKES: Final = 2
+"""So often may something go wrong while a request is worked on that fails, and nothing is left of it."""
 
 
 @frozen
@@ -33,8 +40,14 @@ class Answered:
     client_id: str
     client_secret: str = field(repr=False)
     until: Instant = 0.0
+    token_until: Instant = inf
+    """When the token ends that it hangs on."""
     given_back: bool = False
     """The client has asked for their end, or for that of what they rest on."""
+
+    def is_counted_on(self, now: Instant) -> bool:
+        """Whether its client may use it."""
+        return not self.given_back and now < min(self.until, self.token_until)
 
 
 class RecordedInstallation(Installation):
@@ -54,6 +67,25 @@ class RecordedInstallation(Installation):
         """Leases of applications that the service proved itself with when they were answered."""
         self.in_background: list[Commit] = []
         """The commits of background work."""
+        self.unheard: set[str] = set()
+        """Leases that their clients may never have heard of: the host was killed, was late, or could do nothing."""
+        self.strikes = 0
+        """How often something went wrong since the last request began."""
+        self.lost_outcome = ""
+        """The outcome of the next commit that puts such a key is lost, and the store cannot be asked for it."""
+        self.dies_before = ""
+        """The host is killed as it sends the next request whose address ends so."""
+        self.asked_at: Instant = 0.0
+        """When the last request began."""
+        self.late: list[tuple[Instant, HttpRequest]] = []
+        """What killed hosts have sent, and when it arrives at the cloud."""
+        self.meanwhile_at: int | None = None
+        """Before that effect `meanwhile` happens."""
+        self.meanwhile: Callable[[], object]
+        self.closed: list[tuple[str, list[str]]] = []
+        """What an operator has taken away meanwhile, by the start of its leases' ids, and the leases that it had."""
+        self.lent_too_late: list[str] = []
+        """Leases that were made of it afterwards."""
         self.is_deaf = False
         """Whether no audit device can be written."""
         self.is_struck = False
@@ -68,9 +100,26 @@ class RecordedInstallation(Installation):
         super()._record(event)
 
     def call_cloud(self, request: HttpRequest) -> Answer:
+        self.deliver_late_calls(self.clock)
         answer = super().call_cloud(request)
         self.disbelieved += b"AADSTS700027" in answer.response.body
         return answer
+
+    def deliver_late_calls(self, until: Instant) -> None:
+        """Let arrive what killed hosts have sent, as late as it may."""
+        while self.late and self.late[0][0] <= until:
+            at, request = self.late.pop(0)
+            super().advance(max(0.0, at - self.clock))
+            super().call_cloud(request)
+
+    def advance(self, seconds: float) -> None:
+        until = self.clock + seconds
+        self.deliver_late_calls(until)
+        super().advance(max(0.0, until - self.clock))
+
+    def crash(self) -> None:
+        self.unheard.update(self.leases())
+        super().crash()
 
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
         if self._running_task().name.startswith(BACKGROUND) and not UNFENCED.issuperset((*puts, *deletes)):
@@ -81,22 +130,48 @@ class RecordedInstallation(Installation):
         return version
 
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
-        trouble = self.trouble
-        if trouble is None or len(self.trace) < trouble.at or trouble.kind not in troubles_of(effect):
-            kind = super().fault_for(effect)
-        else:
+        if self.meanwhile_at is not None and len(self.trace) >= self.meanwhile_at:
+            self.meanwhile_at, self.is_struck = None, True
+            self.meanwhile()
+        trouble, kind = self.trouble, super().fault_for(effect)
+        if self._loses_outcome(effect):
+            self.lost_outcome, kind = "", FaultKind.LOST_ANSWER
+            self.trouble = Fault(0, FaultKind.FAIL)
+        elif trouble is not None and len(self.trace) >= trouble.at and trouble.kind in troubles_of(effect):
             self.trouble, kind = None, trouble.kind
+        if isinstance(effect, CallProvider):
+            kind = FaultKind.CRASH_BEFORE if self._dies_before(effect.request) else kind
+            if kind is FaultKind.CRASH_BEFORE and self._running_task().name.startswith(REQUESTS):
+                arrives_at = self.asked_at + self.settings.request_deadline + self.settings.request_grace - 1
+                self.late.append((arrives_at, effect.request))
         self.is_struck = self.is_struck or kind is not None
+        self.strikes += kind is not None
         return kind
+
+    def _dies_before(self, request: HttpRequest) -> bool:
+        return bool(self.dies_before) and request.url.endswith(self.dies_before)
+
+    def _loses_outcome(self, effect: Effect[Any]) -> bool:
+        if not self.lost_outcome or not isinstance(effect, Commit):
+            return False
+        return any(key.startswith(self.lost_outcome) for key in effect.puts)
+
+    def ask(self, *arguments: Any, **options: Any) -> Reply:
+        self.strikes, self.asked_at = 0, self.clock
+        return super().ask(*arguments, **options)
 
     def receive(self, response: Response) -> Reply:
         reply = super().receive(response)
+        if reply.status == TOO_LATE or (reply.status >= FAILED and self.strikes > MOST_STRIKES):
+            self.unheard.update(self.leases())
         lease_id = reply.body.get("lease_id") if reply.body and reply.status == 200 else None
         if lease_id:
             until = self.clock + reply.body["lease_duration"]
             known = Answered(lease_id, **reply.data) if reply.data else self.answered[lease_id]
             if reply.data and known.client_id in self.own_client_ids:
                 self.lent_of_its_own.append(lease_id)
+            if any(lease_id.startswith(start) and lease_id not in before for start, before in self.closed):
+                self.lent_too_late.append(lease_id)
             self.answered[lease_id] = evolve(known, until=until)
         return reply
 
@@ -123,6 +198,11 @@ class RecordedInstallation(Installation):
             and root.client_secret.reveal() not in self.removed_by_others
             and not self.accepts(root.client_id, root.client_secret.reveal())
         ]
+
+    def has(self, client_id: str, secret: str) -> bool:
+        """Whether the cloud has a secret, even if it has run out."""
+        application = self.simulator.world.directory.application_of(client_id)
+        return application is not None and any(one.secret == secret for one in application.passwords)
 
     def remove_root_secret(self, client_id: str, secret: str) -> None:
         """Somebody else removes a root secret from the provider."""
@@ -156,7 +236,25 @@ class RecordedInstallation(Installation):
         """A read whose answer cannot be written, because its client is gone."""
         self.next_turn()
         response = self.perform(self.service.handle(self.request("GET", path)))
-        self.perform(self.service.undelivered(response))
+        try:
+            self.perform(self.service.undelivered(response))
+        except CloudidError:
+            self.unheard.add(response.holds)
+
+    def elsewhere(self, method: str, path: str, body: object = None) -> int:
+        """The status of a request to another node, by the operator, in no time."""
+        node = World(1, self.simulator.handle, self.store, self.clock)
+        service = node.perform(open_service(self.settings))
+        return node.perform(service.handle(self.request(method, path, body))).status
+
+    def take_away_meanwhile(self, at: int, start: str, *request: Any) -> None:
+        """Before that effect an operator takes something away: the ids of its leases start so."""
+
+        def take_away() -> None:
+            if self.elsewhere(*request) == 204:
+                self.closed.append((start, self.leases()))
+
+        self.meanwhile_at, self.meanwhile = at, take_away
 
     def die_after_commit(self, method: str, path: str) -> None:
         """The host is killed amid a request, right after the first thing that it has done."""
@@ -167,9 +265,10 @@ class RecordedInstallation(Installation):
         self.restart()
 
     def revoke(self, lease_id: str, body: object = None) -> None:
-        """A client revokes a lease. An answer of 204 is true: the secret is dead by then."""
+        """A client revokes a lease. An answer of 204 is true: the secret of what was not dropped is dead."""
         self.give_back(lease_id)
-        if self.ask("PUT", f"sys/leases/revoke/{lease_id}", body).status == 204:
+        is_there = self.store.read(keys.lease(lease_id)) is not None
+        if self.ask("PUT", f"sys/leases/revoke/{lease_id}", body).status == 204 and is_there:
             self.assert_dead(lease_id)
 
     def revoke_below(self, path: str) -> None:
@@ -206,6 +305,6 @@ class RecordedInstallation(Installation):
         answered = self.answered[lease_id]
         self.answered[lease_id] = evolve(answered, until=min(answered.until, self.clock + seconds))
 
-    def rely_on(self, lease_id: str, seconds: float) -> None:
-        """A client was told that what a lease hangs on lasts so long."""
-        self.answered[lease_id] = evolve(self.answered[lease_id], until=self.clock + seconds)
+    def hang_on(self, lease_id: str, until: Instant) -> None:
+        """A client knows that a lease ends with its token, and when that does."""
+        self.answered[lease_id] = evolve(self.answered[lease_id], token_until=until)

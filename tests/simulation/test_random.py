@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -19,24 +19,42 @@ from tests.installation import SETTLE_TIME
 from .invariants import check_always, check_in_the_end, root_secrets
 from .operations import (
     ROLES,
+    TAKEN_AWAY,
     TOKEN_ROLES,
     TOKEN_SCOPE,
+    Operation,
     copy_of,
     delete_kept_role,
+    delete_static_role,
+    die_amid_rotation,
+    end_token,
     federated,
+    forget_leases,
     furnished,
+    issue_to_nobody,
     kept_role,
+    leave_children,
+    leave_static_secret,
+    let_tokens_end,
+    lose_audit_device,
+    lose_outcome,
     lose_the_new_root_secret,
     planned_twice,
     prove_login_method_as,
     purge,
+    reach_quota,
+    renew_token,
+    roll_over,
     rotate,
     rotate_often,
+    rotate_static_role,
+    wrap_for_nobody,
     write_configuration,
+    write_static_role,
 )
 from .recorded import RecordedInstallation
 
-STEPS: Final = 12
+STEPS: Final = 14
 REPLAY: Final = "pytest tests/simulation/test_random.py --seed {seed}"
 
 TROUBLES: Final[tuple[dict[str, Any], ...]] = (
@@ -54,7 +72,7 @@ CLOUDS: Final = (
 """The last two are as slow as one may be: a look that finds nothing proves nothing before the settle time. The last one
 has no upsert besides, which would tell the truth at once."""
 
-Step = Callable[[RecordedInstallation, Random], object]
+Step: TypeAlias = Callable[[RecordedInstallation, Random], object]
 
 
 def live(seed: int) -> RecordedInstallation:
@@ -105,24 +123,23 @@ def revoke_all(installation: RecordedInstallation, dice: Random) -> None:
     installation.revoke_below("cloud/creds")
 
 
-def borrow_with_a_token(installation: RecordedInstallation, dice: Random) -> None:
-    """A token of its own asks for credentials; perhaps it is revoked, and they end with it."""
-    created = installation.ask("POST", "auth/token/create", {"policies": ["root"]})
-    if created.status == 200:
-        token = created.auth["client_token"]
-        reply = installation.ask("GET", f"cloud/creds/{dice.choice(ROLES)}", token=token)
-        if dice.random() < 0.7:
-            installation.give_back(reply.body["lease_id"] if reply.status == 200 else "no lease")
-            installation.ask("POST", "auth/token/revoke", {"token": token})
-
-
-def purge_what_was_lent(installation: RecordedInstallation, dice: Random) -> None:
-    purge(installation)
+def issue_while_it_is_taken_away(installation: RecordedInstallation, dice: Random) -> None:
+    """An operator changes or removes role, mount or configuration amid the issue."""
+    role = dice.choice(ROLES)
+    method, path, body, gone = dice.choice(TAKEN_AWAY)
+    if "mounts" not in path:  # `replace_engine` brings a new one
+        installation.give_back("/kept/")
+        at = len(installation.trace) + dice.randrange(60)
+        installation.take_away_meanwhile(at, gone.format(role), method, path.format(role), body)
+    installation.ask("GET", f"cloud/creds/{role}")
+    installation.give_back("/kept/")
+    installation.meanwhile_at = None
+    installation.closed.clear()
 
 
 def break_down(installation: RecordedInstallation, dice: Random) -> None:
     """Parts of the cloud fail or hang until they are healed."""
-    families = dice.choice([("arm",), ("graph",), ("arm", "graph")])
+    families = dice.choice([("arm",), ("graph",), ("arm", "graph"), ("login",)])
     installation.fail(*families, **dice.choice(TROUBLES))
 
 
@@ -143,22 +160,6 @@ def replace_engine(installation: RecordedInstallation, dice: Random) -> None:
 
 def write_role(installation: RecordedInstallation, dice: Random) -> None:
     kept_role(installation, dice.choice([(0,), (1,), (0, 1)]))
-
-
-def delete_role(installation: RecordedInstallation, dice: Random) -> None:
-    delete_kept_role(installation)
-
-
-def rotate_root(installation: RecordedInstallation, dice: Random) -> None:
-    rotate(installation)
-
-
-def rotate_often_for_a_while(installation: RecordedInstallation, dice: Random) -> None:
-    rotate_often(installation)
-
-
-def lose_root_secret(installation: RecordedInstallation, dice: Random) -> None:
-    lose_the_new_root_secret(installation)
 
 
 def change_login_method(installation: RecordedInstallation, dice: Random) -> None:
@@ -202,24 +203,24 @@ def kill(installation: RecordedInstallation, dice: Random) -> None:
     installation.restart()
 
 
+def told(operation: Operation) -> Step:
+    """An operation as a step, that is the same whatever the dice say."""
+    return lambda installation, _: operation(installation)
+
+
 LIFE: Final[tuple[Step, ...]] = (
     issue,
     issue,
     issue_several,
+    issue_while_it_is_taken_away,
     revoke_one,
     renew_one,
     revoke_all,
-    borrow_with_a_token,
-    purge_what_was_lent,
     break_down,
     heal,
     heal,
     replace_engine,
     write_role,
-    delete_role,
-    rotate_root,
-    rotate_often_for_a_while,
-    lose_root_secret,
     change_login_method,
     change_login_method,
     point_elsewhere,
@@ -232,6 +233,32 @@ LIFE: Final[tuple[Step, ...]] = (
     wait,
     wait,
     kill,
+    *map(
+        told,
+        (
+            delete_kept_role,
+            delete_static_role,
+            die_amid_rotation,
+            end_token,
+            forget_leases,
+            issue_to_nobody,
+            leave_children,
+            leave_static_secret,
+            let_tokens_end,
+            lose_audit_device,
+            lose_outcome,
+            lose_the_new_root_secret,
+            purge,
+            reach_quota,
+            renew_token,
+            roll_over,
+            rotate,
+            rotate_often,
+            rotate_static_role,
+            wrap_for_nobody,
+            write_static_role,
+        ),
+    ),
 )
 """What happens; twice what should happen more often."""
 
