@@ -1,6 +1,6 @@
 """The proof finds the leaks of this folder: each patch is applied to a copy of the core, and a promise is broken there.
 
-The head of a patch names an operation: it is tried with faults at its effects, and then some random lives are.
+The head of a patch names what finds it: an operation, which is tried with faults at its effects, or tests beside this.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from .operations import OPERATIONS
+
 pytestmark = pytest.mark.tools
 
-ROOT = Path(__file__).parent.parent.parent
-LEAKS = sorted((Path(__file__).parent / "leaks").glob("*.patch"))
-FOUND_BY = re.compile(r"^Found by: (.+)$", re.MULTILINE)
-LIVES = "20"
+ROOT: Final = Path(__file__).parent.parent.parent
+SIMULATION: Final = "tests/simulation/"
+LEAKS: Final = sorted((ROOT / SIMULATION / "leaks").glob("*.patch"))
+FOUND_BY: Final = re.compile(r"^Found by: (.+)$", re.MULTILINE)
+QUICK: Final = ("dead_token_keeps_its_leases", "lease_rests_on_nothing")
+"""What the short target tries."""
 
 
 @pytest.mark.parametrize(
     "leak",
-    [
-        pytest.param(leak, id=leak.stem, marks=[pytest.mark.long] if number > 1 else [])
-        for number, leak in enumerate(LEAKS)
-    ],
+    [pytest.param(leak, id=leak.stem, marks=[] if leak.stem in QUICK else [pytest.mark.long]) for leak in LEAKS],
 )
 def test_the_proof_finds_a_leak(leak: Path, tmp_path: Path) -> None:
     for folder in ("cloudid_core", "servers", "tests"):
@@ -34,9 +36,9 @@ def test_the_proof_finds_a_leak(leak: Path, tmp_path: Path) -> None:
     (tmp_path / "cloudid_servers").symlink_to("servers")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     subprocess.run(["git", "apply", leak], cwd=tmp_path, check=True)
-    (operation,) = FOUND_BY.findall(leak.read_text())
-    faults = f"tests/simulation/test_exhaustive.py::test_one_fault_anywhere[{operation}]"
-    proof = (faults, "tests/simulation/test_random.py::test_lives", "--seeds", LIVES)
+    (found_by,) = FOUND_BY.findall(leak.read_text())
+    with_faults = [f"{SIMULATION}test_exhaustive.py::test_one_fault_anywhere[{found_by}]"]
+    proof = with_faults if found_by in OPERATIONS else f"{SIMULATION}{found_by}".split()
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *proof]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == pytest.ExitCode.TESTS_FAILED, ended.stdout + ended.stderr
