@@ -25,7 +25,7 @@ from tests.waiting import PATIENCE, PATIENT
 from .blocks import ROOT, blocks_of
 from .runner import PROGRAMS, Command, steps_of
 
-PAGE: Final = "docs/how-to/machines-log-in.md"
+PAGE: Final = "docs/how-to/programs-log-in.md"
 FILES: Final = {block.marks["file"]: block.text for block in blocks_of(PAGE) if "file" in block.marks}
 INSTANCE: Final = {"api-version": "2021-02-01"}
 
