@@ -27,7 +27,7 @@ SUBJECT: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cloudid")])
 def self_signed(private: Secret, serial: int, starts_at: Instant, ends_at: Instant) -> bytes:
     """A certificate of a key, signed by itself: nobody has to trust whoever signs it. DER."""
     key = SigningKey(private=private, signs_from=starts_at).loaded
-    begin, end = (datetime.fromtimestamp(int(at), UTC) for at in (starts_at, ends_at))
+    begin, end = (datetime.fromtimestamp(at, UTC) for at in (starts_at, ends_at))
     builder = x509.CertificateBuilder(SUBJECT, SUBJECT, key.public_key(), serial, begin, end)
     return builder.sign(key, SHA256()).public_bytes(Encoding.DER)
 

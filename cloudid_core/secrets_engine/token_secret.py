@@ -109,8 +109,8 @@ async def _make_federated(
 async def _make_certificate(
     context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
 ) -> TokenSecret:
-    """The key is made here and stays here; the directory has its certificate."""
-    made_at = int(at_stake.made_at)  # a certificate knows whole seconds, which the directory compares
+    """The key is made here and stays here; the directory has its certificate. Times in that are whole seconds."""
+    made_at = int(at_stake.made_at)
     private, starts_at, ends_at = await GenerateKey(), made_at - CLOCK_SKEW, made_at + LIFE
     der = self_signed(private, int(proof_id, 16), starts_at, ends_at)
     key_id = uuid_text(await RandomBytes(16))

@@ -11,7 +11,8 @@ above a block say what else there is to know:
     <!-- the server -->       the command starts the page's own server, which goes on while the others run
     <!-- needs WHAT: TEST --> nothing of the block runs here, since WHAT is not there; TEST looks after it
 
-With `<!-- given: a connected tenant -->` at the top of a page both mounts are configured for the simulated cloud first.
+With `<!-- given: a connected tenant -->` at the top of a page both mounts are configured for the simulated cloud first;
+with `<!-- given: a connected tenant, https -->` the server speaks TLS, and the simulated cloud trusts its certificate.
 
 `python -m tests.pages.runner PAGE` shows what comes, for whoever writes a page.
 """
@@ -23,6 +24,7 @@ import pty
 import re
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,7 @@ from typing import Final
 import httpx
 from attrs import frozen
 
+from tests.servers.certificates import write_certificate
 from tests.servers.running import Running
 from tests.servers.story import RESOURCE
 from tests.waiting import PATIENT
@@ -42,7 +45,8 @@ from .blocks import ROOT, Block, parse
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
 """Programs that pages call and this machine may lack. Azure's talks to the simulated cloud here."""
-CONNECTED: Final = "<!-- given: a connected tenant -->\n"
+CONNECTED: Final = "<!-- given: a connected tenant"
+HTTPS: Final = f"{CONNECTED}, https -->\n"
 ADDRESSES: Final = ("http://127.0.0.1:8200", "https://id.example.com")
 """Of the service, as pages write it."""
 METADATA: Final = "http://169.254.169.254"
@@ -100,12 +104,16 @@ class Place:
     introduction: str
     """What the server printed at its start."""
 
+    certificate: str = ""
+    """The file with the certificate that the server has, if it speaks TLS."""
     is_started_by_page: bool = False
     """Its readers then have set `ROOT_TOKEN` and `SIMULATOR`, and nothing else."""
 
     @property
     def environment(self) -> dict[str, str]:
         found = {"SIMULATOR": self.simulator, "PYTHONPATH": str(ROOT)}
+        if self.certificate:
+            found["CURL_CA_BUNDLE"] = self.certificate
         if self.is_started_by_page:
             return {**found, "ROOT_TOKEN": self.root_token}
         token, machine = {"VAULT_TOKEN": self.root_token}, {"AZURE_POD_IDENTITY_AUTHORITY_HOST": self.machine}
@@ -122,10 +130,12 @@ class Place:
         config = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
         config |= {"tenant_id": world["tenant"]}
         mounts = {"auth/cloud": {"resource": RESOURCE}, "cloud": {"subscription_id": world["subscriptions"][0]}}
-        for mount, more in mounts.items():
-            headers = {"X-Vault-Token": self.root_token}
-            answer = httpx.post(f"{self.url}/v1/{mount}/config", json=config | more, headers=headers, **PATIENT)
-            answer.raise_for_status()
+        trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if self.certificate:
+            trust.load_verify_locations(self.certificate)
+        with httpx.Client(**{**PATIENT, "verify": trust}, headers={"X-Vault-Token": self.root_token}) as client:
+            for mount, more in mounts.items():
+                client.post(f"{self.url}/v1/{mount}/config", json=config | more).raise_for_status()
 
     def put_into(self, text: str) -> str:
         """A text of a page with the addresses of this place."""
@@ -142,8 +152,16 @@ def place(server: str, text: str) -> Iterator[Place]:
     if starts:
         program = "cloudid_servers.cli"
         options = [*shlex.split(starts[0].text)[1:], "--server", server.removesuffix("_server")]
-    with Running(program, *options, "--listen", "127.0.0.1:0") as running:
-        yield Place(*facts_of(running), bool(starts))
+    with tempfile.TemporaryDirectory() as folder:
+        environment, certificate = {}, ""
+        if HTTPS in text:
+            write_certificate(Path(folder), "127.0.0.1")
+            Path(folder, "tls.toml").write_text('[server]\ntls_certificate = "cert.pem"\ntls_key = "key.pem"\n')
+            certificate = f"{folder}/cert.pem"
+            environment = {"SSL_CERT_FILE": certificate}
+            options += ["--settings", f"{folder}/tls.toml"]
+        with Running(program, *options, "--listen", "127.0.0.1:0", environment=environment) as running:
+            yield Place(*facts_of(running), certificate, bool(starts))
 
 
 def facts_of(running: Running) -> tuple[str, str, str, str]:

@@ -29,8 +29,11 @@ def names_certificate(assertion: Assertion, client_id: str) -> bool:
     return SHA256_THUMBPRINT in assertion.header or str(assertion.claims.get("iss")).lower() == client_id.lower()
 
 
-def check_certificate(world: World, application: Application, tenant: str, assertion: Assertion) -> None:
-    """Refuse an assertion that does not stand in for the secret of an application; remember one that does."""
+def check_certificate(world: World, application: Application, address: str, assertion: Assertion) -> None:
+    """Refuse an assertion that does not stand in for the secret of an application; remember one that does.
+
+    `address`: that of the tenant, as the client knows it.
+    """
     certificate = next((one for one in application.certificates if _is_named(one, assertion)), None)
     now, claims = world.now(), assertion.claims
     if certificate is None or not certificate.starts_at <= now < certificate.ends_at:
@@ -38,7 +41,7 @@ def check_certificate(world: World, application: Application, tenant: str, asser
     key = x509.load_der_x509_certificate(certificate.der).public_key()
     if not isinstance(key, rsa.RSAPublicKey) or not assertion.is_signed_by(key):
         raise token_error(700027)
-    if claims.get("aud") not in [f"{world.base_url}/login/{tenant}/{path}" for path in AUDIENCES]:
+    if claims.get("aud") not in [f"{address}/{path}" for path in AUDIENCES]:
         raise token_error(700023)
     if not claims.get("iss") == claims.get("sub") == application.client_id:
         raise token_error(700021)

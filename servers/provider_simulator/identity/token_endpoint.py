@@ -13,6 +13,7 @@ from ..world.objects import Application, Principal
 from ..world.world import World
 from .assertions import JWT_BEARER, read_assertion
 from .certificates import check_certificate, names_certificate
+from .discovery import login_address
 from .errors import require_tenant, token_error
 from .federation import check_federated
 from .keys import current_key
@@ -71,7 +72,7 @@ def _authenticate(world: World, call: Call) -> Principal:
     if form.get("client_assertion_type") == JWT_BEARER and "client_assertion" in form:
         assertion = read_assertion(form["client_assertion"])
         if names_certificate(assertion, application.client_id):
-            check_certificate(world, application, call.names["tenant"], assertion)
+            check_certificate(world, application, f"{login_address(world, call)}/{call.names['tenant']}", assertion)
         else:
             check_federated(world, application.client_id, assertion)
     elif "client_secret" in form:
