@@ -164,14 +164,20 @@ def opened_entries(engine: SecretsEngine) -> bytes:
     return b"".join(unseal(key, value) for key, value in entries.items() if key != keys.RING)
 
 
-def test_where_passwords_are_forbidden_tokens_are_given_and_no_secret_is_anywhere() -> None:
-    engine = federated_engine()
+@pytest.mark.parametrize("proof", MADE)
+def test_where_passwords_are_forbidden_tokens_are_given_and_no_secret_is_anywhere(proof: str) -> None:
+    engine = federated_engine(proof=proof)
     engine.fail(method="POST", path=".*/addPassword", status=400, code="CredentialTypeNotAllowedAsPerAppPolicy")
     token = engine.must("GET", TOKEN).data["access_token"]
-    role = engine.stored_role()
-    assert role.token_secret is not None
-    assert not role.token_secret.secret
+    kept = engine.stored_role().token_secret
+    assert kept is not None
     assert token.encode() not in opened_entries(engine)
+    assert bool(kept.secret) is (proof == "certificate")  # its key, which nobody else sees
+    if kept.secret:
+        printed = f"{engine.trace!r} {kept!r}"
+        body = kept.secret.reveal().splitlines()[1]
+        assert body not in printed
+        assert not any(body.encode() in entry.value for key in engine.keys("") if (entry := engine.store.read(key)))
     engine.must("POST", ROLE, {"proof": "secret"})
     assert engine.ask("GET", TOKEN).status == 502
     engine.heal()
