@@ -15,6 +15,7 @@ const checks = [
   ["a client secret credential gets a token", vendor.secretCredential],
   ["a client assertion credential gets a token", vendor.assertionCredential],
   ["a managed identity gets its machine's token", vendor.managedIdentity],
+  ["an access token of a role reads subscriptions", vendor.lentToken],
   ["a machine logs in and uses its token", vault.logIn],
   ["another service verifies a machine's token", vault.verifyToken],
   ["mounts are made, listed and removed", vault.mounts],

@@ -19,7 +19,8 @@ export async function prepare(target) {
   await root.write("auth/cloud/config", { ...proof, resource: RESOURCE });
   await root.write("auth/cloud/role/web", { bound_subscription_ids: subscriptions, token_policies: ["app"] });
   await root.write("cloud/config", { ...proof, subscription_id: subscriptions[0] });
-  await root.write("cloud/roles/app", { application_object_id: other.object_id, ttl: "1h", max_ttl: "2h" });
+  const token_scopes = [`${RESOURCE}.default`];
+  await root.write("cloud/roles/app", { application_object_id: other.object_id, ttl: "1h", max_ttl: "2h", token_scopes });
   await root.addPolicy({ name: "app", rules: RULES });
 }
 

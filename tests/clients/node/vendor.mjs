@@ -1,5 +1,6 @@
 // The vendor's identity libraries against the simulated cloud, over TLS.
 import assert from "node:assert/strict";
+import * as pipelines from "@azure/core-rest-pipeline";
 import { ClientAssertionCredential, ClientSecretCredential, ManagedIdentityCredential } from "@azure/identity";
 import { ConfidentialClientApplication } from "@azure/msal-node";
 
@@ -73,4 +74,21 @@ export async function managedIdentity({ secure: { url, world } }) {
   process.env.AZURE_POD_IDENTITY_AUTHORITY_HOST = `${url}/machines/${machine.name}`;
   const { token } = await new ManagedIdentityCredential().getToken(SCOPE);
   assert.ok(machine.principals.includes(claims(token).oid));
+}
+
+// The pipeline of every library of the vendor, with a credential that has one token. Both clouds are alike, so the one over TLS,
+// which the pipeline requires, takes what the other gave.
+export async function lentToken({ url, token, secure }) {
+  const headers = { "X-Vault-Token": token };
+  const { data } = await (await fetch(`${url}/v1/cloud/token/app`, { headers })).json();
+  const read = async (accessToken) => {
+    const lent = { token: accessToken, expiresOnTimestamp: Date.now() + 1000 * data.expires_in };
+    const pipeline = pipelines.createPipelineFromOptions({});
+    const credential = { getToken: async () => lent };
+    pipeline.addPolicy(pipelines.bearerTokenAuthenticationPolicy({ credential, scopes: SCOPE }));
+    const request = pipelines.createPipelineRequest({ url: `${secure.url}/arm/subscriptions?api-version=2022-12-01` });
+    return (await pipeline.sendRequest(pipelines.createDefaultHttpClient(), request)).status;
+  };
+  assert.equal(await read(data.access_token), 200);
+  assert.equal(await read(`${data.access_token.slice(0, -8)}AAAAAAAA`), 401);
 }
