@@ -28,6 +28,7 @@ GRAPH: Final = "00000003-0000-0000-c000-000000000000"
 OWNED: Final = "Application.ReadWrite.OwnedBy"
 PAUSE: Final = 5.0
 MARKS: Final = {True: "✓", None: "?", False: "✗"}
+UNSEEN: Final = "the tenant may show it late; to be sure, run this command again in a quarter of an hour"
 LATE: Final = "what was granted just now can take minutes to be known everywhere: run this command again"
 
 
@@ -111,9 +112,11 @@ def azure(
 def _record(tenant: Tenant, file: Path, provider: str, output: Output) -> int:
     with file.open("w", encoding="utf-8") as lines:
         store = file.with_name(f"{file.name}.store")
-        steps = record(tenant, store, lambda line: click.echo(json.dumps(line), lines), provider)
+        steps, is_gone = record(tenant, store, lambda line: click.echo(json.dumps(line), lines), provider)
     output.rows([{"step": step, "status": status} for step, status in steps.items()], ("step", "status"))
-    return Exit.DONE
+    if not is_gone:
+        click.echo(f"nothing is seen of what an interrupted run made, and {store} stays: {UNSEEN}", err=True)
+    return Exit.DONE if is_gone else Exit.FAILED
 
 
 def _asked(what: str, each: str, known: Sequence[str] = ()) -> tuple[str, ...]:

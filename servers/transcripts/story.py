@@ -1,7 +1,8 @@
 """The story of a transcript: a service of its own does with a tenant all that services do, and takes it back.
 
 Its store lies beside the transcript until nothing is left at the provider: a run that was interrupted is taken back by
-the next one, by the same records by which a service that was killed takes back what it made.
+the next one, by the same records by which a service that was killed takes back what it made. One process has the store:
+no request of an earlier run is alive, so none is waited for.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from typing import Any, Final
 from attrs import evolve, field, frozen
 
 from cloudid_core import Request
+from cloudid_core.background import Intent, different_reasons, rescheduled
 from cloudid_core.clouds import DEFAULT_ENVIRONMENT
 from cloudid_core.deadline import Deadline
-from cloudid_core.effects import Now, Sleep
+from cloudid_core.effects import ListKeys, Now, Sleep
 from cloudid_core.errors import CloudidError, Refused
 from cloudid_core.initialise import initialise, is_initialised, make_root_token
+from cloudid_core.leases import Remains, what_remains
 from cloudid_core.mounts import mount_table
 from cloudid_core.provider import PROVIDER_FAILURES, machine_facts
+from cloudid_core.provider.provisioned import UNSETTLED
 from cloudid_core.routing import mount_client
 from cloudid_core.run import run
 from cloudid_core.service import Service, open_service
+from cloudid_core.store import Found, keys
 from cloudid_core.values import resource_id
 from cloudid_core.values.secret import Secret
 
@@ -43,6 +48,9 @@ PATIENCE: Final = 900.0
 """Seconds until everything has to be removed."""
 PAUSE: Final = 0.5
 HOUR: Final = 3600.0
+LOOKS: Final = 3
+"""How often it is looked for what a request may have made that did not end."""
+MOST: Final = 1000
 
 
 class NotRemoved(CloudidError):
@@ -66,8 +74,12 @@ class Tenant:
         return f"/subscriptions/{self.subscription}/resourceGroups/{self.resource_group}"
 
 
-def record(tenant: Tenant, folder: Path, write: Callable[[dict[str, Any]], None], provider: str = "") -> dict[str, int]:
-    """Record everything; the status of each step. `folder` has the store meanwhile. `provider`: a simulated cloud.
+def record(
+    tenant: Tenant, folder: Path, write: Callable[[dict[str, Any]], None], provider: str = ""
+) -> tuple[dict[str, int], bool]:
+    """Record everything; the status of each step, and whether all that was made is certainly gone.
+
+    `folder` has the store until it is. `provider`: a simulated cloud.
 
     Raises `NotRemoved`, and what opening a store raises.
     """
@@ -75,14 +87,15 @@ def record(tenant: Tenant, folder: Path, write: Callable[[dict[str, Any]], None]
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings = {"server": {"store": str(folder / "store.sqlite"), "key_file": str(folder / "key")}}
-    steps = trio.run(_told, settings, tenant, write, provider)
-    shutil.rmtree(folder)
-    return steps
+    steps, is_gone = trio.run(_told, settings, tenant, write, provider)
+    if is_gone:
+        shutil.rmtree(folder)
+    return steps, is_gone
 
 
 async def _told(
     settings: Mapping[str, Any], tenant: Tenant, write: Callable[[dict[str, Any]], None], provider: str
-) -> dict[str, int]:
+) -> tuple[dict[str, int], bool]:
     import trio
 
     from ..trio_server.host import open_host
@@ -103,11 +116,12 @@ async def _told(
                 recorder = Recorder(file.clouds[DEFAULT_ENVIRONMENT], write)
                 host.call_provider = recorder.around(host.call_provider)  # type: ignore[method-assign, assignment]
                 try:
-                    return await run(story.tell(recorder), host)
+                    steps = await run(story.tell(recorder), host)
                 finally:
                     with trio.CancelScope(shield=True):
                         recorder.step = "removal"
-                        await run(story.remove(), host)
+                        is_gone = await run(story.remove(), host)
+                return steps, is_gone
             finally:
                 await app.finish()
 
@@ -153,15 +167,41 @@ class _Story:
         await step("reconcile", "GET", "cloud/reconcile")
         return statuses
 
-    async def remove(self) -> None:
-        """Take back whatever the service made. Raises `NotRemoved`."""
+    async def remove(self) -> bool:
+        """Take back whatever the service made. Whether it is gone, and not only unseen. Raises `NotRemoved`."""
         until = await Now() + PATIENCE
         await self._ask("DELETE", "sys/mounts/cloud")
-        while (left := await self._ask("GET", "sys/retiring?list=true"))[0] == 200 and left[1]["data"]["keys"]:
+        await self._hasten()
+        while remains := await self._remains():
+            if all(map(_is_unseen, remains)) and all(map(_was_looked_for, await self._intents())):
+                return False
             if await Now() > until:
                 raise NotRemoved("not everything is removed at the provider yet: run the command again")
             await Sleep(PAUSE)
             await self.service.tick()  # nobody wakes the background work for what is asked past a server
+        return True
+
+    async def _remains(self) -> list[Remains]:
+        """What is left of each mount that is disabled."""
+        mounts = (await mount_table(self.service.context.records)).record.retired.values()
+        found = [await what_remains(self.service.context, mount) for mount in mounts]
+        return [each for each in found if each.count]
+
+    async def _intents(self) -> list[Found[Intent]]:
+        """What requests that did not end were about to make."""
+        records = self.service.context.records
+        mounts = (await mount_table(records)).record.retired
+        listed = [key for mount_id in mounts for key in await ListKeys(keys.intents(mount_id), "", MOST)]
+        return await records.find_undamaged(listed, Intent)
+
+    async def _hasten(self) -> None:
+        """Let that be removed at once."""
+        now = await Now()
+        for found in await self._intents():
+            intent = found.record
+            hastened = evolve(intent, last_call_at=min(now, intent.last_call_at), due_at=min(now, intent.due_at))
+            if hastened != intent:
+                await self.service.context.records.commit(rescheduled(found, hastened))
 
     async def _look_up(self) -> int:
         mounts = await mount_table(self.service.context.records)
@@ -178,6 +218,17 @@ class _Story:
         content = b"" if body is None else json.dumps(body).encode()
         response = await self.service.handle(Request(method, f"/v1/{path}", headers, content))
         return response.status, json.loads(response.body or b"{}")
+
+
+def _is_unseen(remains: Remains) -> bool:
+    """Whether nothing is seen of what is left: only requests that did not end may have made it."""
+    return remains.count == remains.intents
+
+
+def _was_looked_for(found: Found[Intent]) -> bool:
+    """Whether the provider was asked for it several times, and showed nothing."""
+    reasons = different_reasons([found.record.reason])
+    return found.record.attempts >= LOOKS and bool(reasons) and all(UNSETTLED in reason for reason in reasons)
 
 
 def _made_up(tenant: str) -> str:

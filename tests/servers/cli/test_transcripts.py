@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,8 @@ import pytest
 from cloudid_core.effects import HttpRequest
 from cloudid_core.values.secret import Secret
 from cloudid_servers.provider_simulator import Simulator, start
-from cloudid_servers.transcripts import Tenant, TranscriptRefused, differences, read, record
+from cloudid_servers.settings import SettingsFile, read_settings
+from cloudid_servers.transcripts import Tenant, TranscriptRefused, differences, read, record, story
 
 from ..client_site import Site
 from ..running import PATIENCE, ROOT
@@ -28,7 +30,7 @@ from cloudid_core.values.secret import Secret
 from cloudid_servers.transcripts import Tenant, record
 fields, folder, url = json.loads(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 fields["client_secret"] = Secret(fields["client_secret"])
-record(Tenant(**fields), folder, lambda line: os._exit(9) if line["step"] == "reconcile" else None, url)
+record(Tenant(**fields), folder, lambda line: os._exit(9) if (line["step"], line["method"]) == AT else None, url)
 """
 
 
@@ -74,7 +76,17 @@ def test_a_transcript_holds_nothing_of_the_tenant_and_is_that_of_the_simulated_c
     assert (compared.code, compared.out) == (0, f"{len(recorded)} calls, 0 differences\n")
 
 
-def test_what_a_killed_run_made_is_removed_by_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("at", "is_certain"), [(("reconcile", "GET"), True), (("credentials", "PATCH"), False)], ids=["between", "amid"]
+)
+def test_what_a_killed_run_made_is_removed_by_the_next(
+    at: tuple[str, str], is_certain: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also amid a request, which is not waited for: what the tenant may show late is looked for by a later run."""
+
+    def later(settings: Mapping[str, Any]) -> SettingsFile:
+        return read_settings({**settings, "service": {"settle_time": 0}})
+
     with start(Simulator()) as cloud:
 
         def alive() -> list[Any]:
@@ -83,12 +95,17 @@ def test_what_a_killed_run_made_is_removed_by_the_next(tmp_path: Path) -> None:
         answer = cloud.simulator.handle(HttpRequest("GET", "/simulator/world")).response
         world = json.loads(answer.body)
         fields = tenant_of(world, world["machines"][0])
-        words = [sys.executable, "-c", KILLED, json.dumps(fields), str(tmp_path / "store"), cloud.url]
+        killed = KILLED.replace("AT", repr(at))
+        words = [sys.executable, "-c", killed, json.dumps(fields), str(tmp_path / "store"), cloud.url]
         assert subprocess.run(words, cwd=ROOT, timeout=PATIENCE, check=False).returncode == 9
-        assert {one["kind"] for one in alive()} >= {"application", "principal", "password", "assignment"}
-        secret = Secret(fields.pop("client_secret"))
-        record(Tenant(client_secret=secret, **fields), tmp_path / "store", lambda line: None, cloud.url)
-        assert alive() == []
+        made = {"application", "principal", "password", "assignment"} if is_certain else {"application"}
+        assert {one["kind"] for one in alive()} >= made
+        tenant = Tenant(client_secret=Secret(fields.pop("client_secret")), **fields)
+        for is_gone in [True] if is_certain else [False, True]:
+            steps, told = record(tenant, tmp_path / "store", lambda line: None, cloud.url)
+            assert (steps["credentials"], told, alive()) == (200, is_gone, [])
+            assert (tmp_path / "store").exists() != is_gone
+            monkeypatch.setattr(story, "read_settings", later)
 
 
 LINE: Final[dict[str, Any]] = {"step": "s", "method": "GET", "api": "arm", "path": "/id-1", "status": 200, "answer": {}}
