@@ -25,6 +25,7 @@ from cloudid_core.secrets_engine import config as secrets_engine
 from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
 
+from ..folders import read_folder
 from ..host import Proxies
 from ..machine import Platform
 from ..processes import bind, bind_for_metrics
@@ -199,6 +200,11 @@ def _audit(file: SettingsFile) -> Found:
         yield WRONG, f"the program {command[0]} of audit_checkpoint_command cannot be found"
 
 
+def _folder(file: SettingsFile) -> Found:
+    if folder := file.server.apply_folder:
+        yield OK, f"{folder}: {len(read_folder(Path(folder)))} files"
+
+
 def _only_for_owner(path: str) -> Found:
     if mode := _mode(path) & OTHERS:
         yield UNSAFE, f"others may read or write {path} (mode {mode:04o}): run chmod 600 {path}"
@@ -217,4 +223,5 @@ LOOKS: Final[Mapping[str, Callable[[SettingsFile], Found]]] = {
     "certificate": _certificate,
     "permissions": _permissions,
     "audit": _audit,
+    "folder": _folder,
 }

@@ -3,7 +3,7 @@
 from .apply import Plan, carry_out, plan
 from .change import Change
 from .export import Exported, export, write_files
-from .files import Declared, FolderRefused
+from .files import Declared, FolderRefused, read_folder
 
 __all__ = [
     "Change",
@@ -14,5 +14,6 @@ __all__ = [
     "carry_out",
     "export",
     "plan",
+    "read_folder",
     "write_files",
 ]

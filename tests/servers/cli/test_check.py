@@ -61,7 +61,7 @@ def checked(folder: Path, server: str = "", rest: str = "") -> tuple[int, dict[s
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_good_settings_end_with_0(folder: Path) -> None:
@@ -69,6 +69,8 @@ def test_good_settings_end_with_0(folder: Path) -> None:
     assert code == Exit.DONE
     assert {result for rows in found.values() for result, _ in rows} <= {"ok", "note"}
     assert list(found) == ["settings", "environment", "listen", "store", "master key", "certificate", "audit"]
+    (folder / "shop").mkdir()
+    assert checked(folder, 'apply_folder = "shop"')[1]["folder"] == [("ok", f"{folder / 'shop'}: 0 files")]
 
 
 def test_people_get_a_table(folder: Path) -> None:
@@ -101,6 +103,8 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
         ('audit_checkpoint_command = ["no-such-program"]', "", "audit", "WRONG", "no-such-program"),
         ("", '[audit.a]\ntype = "file"\nfile_path = "away/a.log"', "audit", "WRONG", "does not exist"),
         ('store = "postgresql://u:hunter2@h/d@"', "", "store", "WRONG", "address"),
+        ('apply_folder = "away"', "", "folder", "WRONG", "away is no folder"),
+        ('apply_folder = "folder"', "", "folder", "WRONG", "odd.toml: nothing is kept at odd"),
         ('listen = "0.0.0.0:0"', "", "plain_http", "UNSAFE", "tls_certificate"),
     ],
 )
@@ -109,6 +113,8 @@ def test_what_is_wrong_is_found(folder: Path, server: str, rest: str, check: str
     write(folder / "other.key", b"cd" * 32)
     write(folder / "other.sqlite", b"text")
     write(folder / "empty.sqlite", b"")
+    (folder / "folder").mkdir()
+    write(folder / "folder/odd.toml", b"")
     code, found = checked(folder, server, rest)
     assert code == Exit.FAILED
     assert [row for row in found[check] if row[0] == result and text in row[1]], found
