@@ -104,8 +104,15 @@ def test_machines_log_in_after_every_start_rotation_and_reload(
         assert (code, "permission_denied" in text or "permission denied" in text) == ("folder_not_applied", True), text
         client.post("sys/policies/acl/apply", json={"policy": POLICY}).raise_for_status()
         assert client.get(ROLE).status_code == 404
+        file = {"type": "file", "options": {"file_path": "audit.jsonl"}}
+        client.post("sys/audit/file", json=file).raise_for_status()
         reload(server)
         wait_until(lambda: is_applied(client) and problems(client) == [])
+        entries = [json.loads(line) for line in (tmp_path / "server/audit/audit.jsonl").read_text().splitlines()]
+        writers = [e["auth"] for e in entries if e.get("auth") and e["request"]["path"] == "sys/applied/folder"]
+        assert {(by["display_name"], by["token_type"], *by["policies"]) for by in writers} == {
+            ("apply", "batch", "apply")
+        }
         assert log_in(client) == 200
         client.post("auth/cloud/rotate-root").raise_for_status()
 
