@@ -16,6 +16,7 @@ from cloudid_core.context.queue import Due, Job
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Instant, Now
 from cloudid_core.errors import CloudidError, Conflict, ProviderProblem, Refused, StoreFailed
+from cloudid_core.events import IntentChanged
 from cloudid_core.provider.applications import ensure_application
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.routing.components import mount_client
@@ -121,6 +122,15 @@ def test_what_was_certainly_removed_is_done_at_once() -> None:
     world.perform(abandon(world.context, intent, world.clock))
     world.tick()
     assert (found(world), world.alive("application"), world.due(queue.INTENT)) == (None, [], [])
+
+
+def test_what_becomes_of_an_intent_is_told() -> None:
+    world = engine_with_roles()
+    story(world)
+    made_and_abandoned(world)
+    world.tick()
+    told = [(event.state, event.attempts) for event in world.events if isinstance(event, IntentChanged)]
+    assert told == [("opened", 0), ("closed", 0), ("opened", 0), ("abandoned", 0), ("undone", 1)]
 
 
 def test_what_is_not_shown_is_looked_for_until_the_directory_has_settled() -> None:
