@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ import pytest
 from attrs import frozen
 
 from cloudid_servers.provider_simulator import Simulator, start
+from cloudid_servers.stores.postgres.temporary import NoPostgres, Server, guarded_folder
 from tests.pages.runner import METADATA, Place, check, facts_of
 from tests.servers.existing_service import CONFIG, SUBSCRIPTION, existing_service
 from tests.servers.running import Running
@@ -74,6 +76,20 @@ def test_an_operator_gets_from_a_wheel_to_a_copy_that_was_tried(folder: Path, cl
     """TLS, `init`, a tenant (simulated), policies, an upgrade that was tried on a copy, the way back, and audit."""
     pages = (INSTALLED, *map(page, ("how-to/connect-a-tenant", "how-to/policies", "how-to/upgrade")))
     walk("\n".join(pages), folder, SIMULATOR=cloud)
+
+
+def test_an_operator_runs_two_nodes(folder: Path) -> None:
+    """Over one PostgreSQL: each knows the other, and goes on without it."""
+    try:
+        with guarded_folder(None) as home:
+            server = Server(home)
+            server.create()
+            server.start()
+            (folder / "db.password").write_text(server.password)
+            address = server.admin.replace(f":{server.password}@", "@")
+            walk(re.sub(r'store = ".*"', f'store = "{address}"', page("how-to/run-several-nodes")), folder)
+    except NoPostgres as missing:
+        pytest.skip(str(missing))
 
 
 def test_an_embedder_gets_from_a_wheel_to_a_login_beside_other_routes(

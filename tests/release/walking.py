@@ -28,7 +28,7 @@ INSTALLED: Final = "```".join(_PARTS[2:]).removeprefix("```\n")
 
 SEARCHED: Final = os.pathsep.join((str(PROGRAMS), python_for_all(), "/usr/local/bin"))
 _PORT: Final = re.compile(r"(?:(?<=:)|(?<=port ))(8000|820[01])\b")
-_HELD_BACK: Final = re.compile(r"^<!-- needs (?:a wheel|an existing service): .* -->\n", re.MULTILINE)
+_HELD_BACK: Final = re.compile(r"^<!-- needs (?:a wheel|an existing service|PostgreSQL): .* -->\n", re.MULTILINE)
 
 
 def walk(text: str, folder: Path, **environment: str) -> None:
