@@ -6,6 +6,7 @@ from .applications import (
     CLOCK_SKEW,
     Application,
     NewPassword,
+    Password,
     applications_by_client_id,
     describe_application,
     ensure_application,
@@ -22,7 +23,7 @@ from .codes import PROVIDER_CODES
 from .compute import Machine
 from .discovery import KeyDocument, usable_keys
 from .facts import known_groups, known_machine, machine_facts, member_groups
-from .federated_credentials import add_federated_credential
+from .federated_credentials import add_federated_credential, federated_credentials
 from .granted import Actions, actions_at, directory_permissions
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
 from .memberships import MEMBERSHIPS
@@ -59,6 +60,7 @@ __all__ = [
     "KeySet",
     "Machine",
     "NewPassword",
+    "Password",
     "PlatformIdentity",
     "Proof",
     "Proofs",
@@ -80,6 +82,7 @@ __all__ = [
     "directory_permissions",
     "ensure_application",
     "ensure_principal",
+    "federated_credentials",
     "federated_token_file",
     "find_application",
     "find_by_id",

@@ -25,7 +25,10 @@ CLOCK_SKEW: Final = 300.0
 
 @frozen
 class Password:
-    """What the provider shows of a password; `hint` is how its text starts."""
+    """What the provider shows of a password, a certificate or a federated credential.
+
+    `hint` is how the text of a password starts.
+    """
 
     key_id: str
     display_name: str
@@ -42,6 +45,9 @@ class Application:
     display_name: str
     unique_name: str
     passwords: tuple[Password, ...]
+    certificates: tuple[Password, ...] = ()
+    federations: tuple[Password, ...] = ()
+    """Only where they were asked for."""
 
 
 @frozen
@@ -66,6 +72,7 @@ class _Application(msgspec.Struct, rename="camel"):
     display_name: str | None = None
     unique_name: str | None = None
     password_credentials: list[_Password] | None = None
+    key_credentials: list[_Password] | None = None
 
 
 class _NewPassword(msgspec.Struct, rename="camel"):
@@ -247,13 +254,17 @@ async def _has_password(client: Client, object_id: str, key_id: str) -> bool:
 
 
 def _application(form: _Application) -> Application:
-    """Passwords without a key id are left out: they cannot be removed by it."""
-    passwords = (
+    passwords, certificates = _listed(form.password_credentials), _listed(form.key_credentials)
+    return Application(form.id, form.app_id, form.display_name or "", form.unique_name or "", passwords, certificates)
+
+
+def _listed(forms: Sequence[_Password] | None) -> tuple[Password, ...]:
+    """Those without a key id are left out: they cannot be removed by it."""
+    return tuple(
         Password(each.key_id, each.display_name or "", each.hint or "", _instant(each.end_date_time))
-        for each in form.password_credentials or ()
+        for each in forms or ()
         if each.key_id is not None
     )
-    return Application(form.id, form.app_id, form.display_name or "", form.unique_name or "", tuple(passwords))
 
 
 def _instant(text: str | None) -> Instant | None:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from ..errors import Code, ProviderAmbiguous, ProviderProblem, Refused
+from .applications import Password
 from .client import ApiCall, Client, ask, get_json
 from .objects import Id, address, delete, is_absent
 
@@ -54,13 +55,19 @@ async def add_federated_credential(
 
 async def remove_federated_credential(client: Client, object_id: str, name: str) -> bool:
     """Remove the credential of that name; `False` if none shows, or no such application."""
+    shown = await federated_credentials(client, object_id)
+    named = [one.key_id for one in shown if one.display_name == name]
+    return any([await delete(client, _address(client, object_id, each)) for each in named])
+
+
+async def federated_credentials(client: Client, object_id: str) -> tuple[Password, ...]:
+    """Those that an application has; none if there is no such application."""
     try:
-        named = [one.id for one in await _listed(client, object_id) if one.name == name]
+        return tuple(Password(one.id, one.name, "", None) for one in await _listed(client, object_id))
     except ProviderProblem as problem:
         if is_absent(problem):
-            return False
+            return ()
         raise
-    return any([await delete(client, _address(client, object_id, each)) for each in named])
 
 
 async def _listed(client: Client, object_id: str) -> list[_Credential]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..effects import Instant, Program, gather
 from ..provider import (
+    CERTIFICATE,
+    FEDERATED,
     SECRET,
     Application,
     Client,
     Id,
+    Password,
     Provisioned,
     applications_by_client_id,
+    federated_credentials,
     find_application,
     find_by_id,
     literal,
@@ -41,13 +46,26 @@ class ObjectKind(Enum):
     APPLICATION = "application"
     PRINCIPAL = "principal"
     PASSWORD = "password"
+    CERTIFICATE = "certificate"
+    FEDERATED = "federated_credential"
+
+
+PROOFS: Final = MappingProxyType(
+    {
+        ObjectKind.PASSWORD: (SECRET, "passwords"),
+        ObjectKind.CERTIFICATE: (CERTIFICATE, "certificates"),
+        ObjectKind.FEDERATED: (FEDERATED, "federations"),
+    }
+)
+"""Kinds that stand on an application: the proof that they are, and where the application has them."""
+KINDS: Final = MappingProxyType({proof: kind for kind, (proof, _) in PROOFS.items()})
 
 
 @frozen(kw_only=True)
 class Object:
     """An object at the provider. `client_id` is that of the application that it is, or belongs to.
 
-    A password stands on `application_id`; `hint` is how its text starts.
+    What has a row in `PROOFS` stands on `application_id`; `hint` is how the text of a password starts.
     """
 
     kind: ObjectKind
@@ -81,17 +99,17 @@ class Shown:
             case ObjectKind.PRINCIPAL:
                 return one.id in self.principals
         holder = self.applications.get(one.application_id)
-        return holder is not None and any(password.key_id == one.id for password in holder.passwords)
+        return holder is not None and any(each.key_id == one.id for each in _standing(holder, one.kind))
 
     def marked(self, prefix: str, application_ids: Iterable[str]) -> Iterator[Object]:
-        """The objects whose name is a marker: applications, passwords on applications of these ids, lone principals.
+        """The objects whose name is a marker: applications, proofs on applications of these ids, lone principals.
 
-        A principal comes and goes with its application, and so do the passwords of one that is not among them.
+        A principal comes and goes with its application, and so do the proofs of one that is not among them.
         """
         yield from self._marked_applications(prefix)
         for holder in application_ids:
             if holder in self.applications:
-                yield from _marked_passwords(prefix, self.applications[holder])
+                yield from _marked_proofs(prefix, self.applications[holder])
         yield from self._marked_principals(prefix)
 
     def _marked_applications(self, prefix: str) -> Iterator[Object]:
@@ -122,19 +140,26 @@ class Shown:
                 )
 
 
-def _marked_passwords(prefix: str, holder: Application) -> Iterator[Object]:
-    for password in holder.passwords:
-        made_at = marked_at(prefix, password.display_name)
-        if made_at is not None:
-            yield Object(
-                kind=ObjectKind.PASSWORD,
-                id=password.key_id,
-                name=password.display_name,
-                made_at=made_at,
-                client_id=holder.client_id,
-                application_id=holder.object_id,
-                hint=password.hint,
-            )
+def _standing(holder: Application, kind: ObjectKind) -> tuple[Password, ...]:
+    """What an application has of a kind that has a row in `PROOFS`."""
+    standing: tuple[Password, ...] = getattr(holder, PROOFS[kind][1])
+    return standing
+
+
+def _marked_proofs(prefix: str, holder: Application) -> Iterator[Object]:
+    for kind in PROOFS:
+        for each in _standing(holder, kind):
+            made_at = marked_at(prefix, each.display_name)
+            if made_at is not None:
+                yield Object(
+                    kind=kind,
+                    id=each.key_id,
+                    name=each.display_name,
+                    made_at=made_at,
+                    client_id=holder.client_id,
+                    application_id=holder.object_id,
+                    hint=each.hint,
+                )
 
 
 def marked_at(prefix: str, name: str) -> Instant | None:
@@ -156,9 +181,9 @@ def objects_of(provisioned: Provisioned) -> Iterator[Object]:
         yield Object(
             kind=ObjectKind.PRINCIPAL, id=provisioned.principal_id, name=name, made_at=made_at, client_id=client_id
         )
-    if provisioned.password_on and provisioned.password_key_id and provisioned.proof == SECRET:
+    if provisioned.password_on and provisioned.password_key_id:
         yield Object(
-            kind=ObjectKind.PASSWORD,
+            kind=KINDS[provisioned.proof],
             id=provisioned.password_key_id,
             name=provisioned.password_name,
             made_at=made_at,
@@ -180,13 +205,14 @@ def provisioned_of(one: Object, tenant: str) -> Provisioned:
         password_on=one.application_id,
         password_name=one.name,
         password_key_id=one.id,
+        proof=PROOFS[one.kind][0],
     )
 
 
 async def list_marked_objects(
     client: Client, prefix: str, application_ids: Iterable[str]
 ) -> tuple[Shown, frozenset[str]]:
-    """What the provider lists under a marker, and the applications that may hold marked passwords; their ids.
+    """What the provider lists under a marker, and the applications that may hold marked proofs; their ids.
 
     These are `application_ids`, and the application that the client proves itself as. Lists lag behind.
     """
@@ -198,6 +224,7 @@ async def list_marked_objects(
     known = {application.object_id: application for application in listed}
     known |= await _applications(client, {each for each in application_ids if each not in known})
     holder_ids = frozenset((*application_ids, *(root.object_id for root in roots)))
+    known = await _with_federations(client, known, holder_ids)
     return Shown(known, {principal.id: principal for principal in principals}), holder_ids
 
 
@@ -205,17 +232,33 @@ async def look_up(client: Client, objects: Iterable[Object]) -> Shown:
     """What the provider shows of objects when it is asked for each."""
     applications: set[str] = set()
     principals: set[str] = set()
+    holders: set[str] = set()
     for one in objects:
         if one.kind is ObjectKind.PRINCIPAL:
             principals.add(one.id)
-        else:
-            applications.add(one.application_id or one.id)
-    return Shown(await _applications(client, applications), await _principals(client, principals))
+            continue
+        applications.add(one.application_id or one.id)
+        if one.kind is ObjectKind.FEDERATED:
+            holders.add(one.application_id)
+    known = await _with_federations(client, await _applications(client, applications), holders)
+    return Shown(known, await _principals(client, principals))
 
 
 async def _applications(client: Client, ids: Iterable[str]) -> dict[str, Application]:
     found = await _all([find_application(client, each) for each in sorted(ids)])
     return {application.object_id: application for application in found}
+
+
+async def _with_federations(
+    client: Client, known: Mapping[str, Application], ids: Iterable[str]
+) -> dict[str, Application]:
+    """The same applications; those of the ids have their federated credentials, which take a call for each."""
+    found = await _all([_with_its_federations(client, known[each]) for each in sorted(ids) if each in known])
+    return {**known, **{application.object_id: application for application in found}}
+
+
+async def _with_its_federations(client: Client, application: Application) -> Application | None:
+    return evolve(application, federations=await federated_credentials(client, application.object_id))
 
 
 async def _principals(client: Client, ids: Iterable[str]) -> dict[str, Principal]:

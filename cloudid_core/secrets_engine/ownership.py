@@ -18,7 +18,7 @@ from ..provider import Provisioned
 from ..rotation import HINT_LENGTH, Rotation
 from ..routing import Call
 from ..store import PAGE, Found, keys
-from .inventory import Object, ObjectKind
+from .inventory import KINDS, Object, ObjectKind
 from .roles import Role
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ def _names_of(held: Provisioned) -> Iterator[tuple[ObjectKind, str]]:
         yield ObjectKind.PRINCIPAL, held.unique_name
     yield ObjectKind.PASSWORD, held.unique_name
     if not held.password_key_id:
-        yield ObjectKind.PASSWORD, held.password_name
+        yield KINDS[held.proof], held.password_name
 
 
 def _names_of_keys(rotations: Iterable[Rotation]) -> Iterator[tuple[ObjectKind, str]]:

@@ -4,7 +4,8 @@ The report changes nothing. A repair does not touch the provider either: it hand
 journal and to the revocation of leases, which remove them safely. While an entry of the store is damaged, what it lists
 is unknown and may be in use: there is no repair then, unless damaged leases and intents are dropped with `force`.
 
-What can be searched are applications, principals and passwords; role assignments and memberships carry no marker.
+What can be searched are applications, principals, and what applications prove themselves with; role assignments and
+memberships carry no marker.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ PAGE: Final = 100
 """How much of a repair is written in one commit."""
 MOST_NAMED: Final = 10
 """How many damaged entries one refusal names."""
-NOT_SEARCHED: Final = ("assignment", "membership", "federated credential", "deleted item")
+NOT_SEARCHED: Final = ("assignment", "membership", "deleted item")
 
 
 @frozen(kw_only=True)

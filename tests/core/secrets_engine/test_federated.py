@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
-from cloudid_core.store import keys
+from cloudid_core.store import Changes, keys
 from cloudid_servers.provider_simulator.world.objects import Certificate
 from tests.engines import ROLE, SecretsEngine
 
@@ -149,12 +149,35 @@ def certify(engine: SecretsEngine, *certificates: Certificate) -> None:
     directory.replace(evolve(application, certificates=certificates))
 
 
-def test_the_reconciliation_does_not_miss_it() -> None:
-    engine = federated_engine()
+@pytest.mark.parametrize("proof", MADE)
+def test_the_reconciliation_knows_it_and_tells_when_it_is_gone(proof: str) -> None:
+    engine = federated_engine(proof=proof)
     engine.must("GET", TOKEN)
     engine.advance(3600)
     report = engine.must("GET", "cloud/reconcile").data
     assert (report["unaccounted"], report["missing"]) == ([], [])
+    engine.simulator.world.federations.clear()
+    certify(engine)
+    engine.advance(3600)
+    (missing,) = engine.must("GET", "cloud/reconcile").data["missing"]
+    assert (missing["kind"], missing["role"]) == (proof, "web")
+
+
+@pytest.mark.parametrize("proof", MADE)
+def test_one_that_no_record_lists_is_reported_and_removed(proof: str) -> None:
+    engine = federated_engine(proof=proof)
+    engine.must("GET", TOKEN)
+    (key,) = (key for key in engine.keys("mount/") if key.endswith("/role/web"))
+    forgetful = evolve(engine.stored_role(), token_secret=None)
+    engine.perform(engine.context.records.commit(Changes(puts={key: forgetful})))
+    (made,) = engine.alive(MADE[proof])
+    engine.advance(3600)
+    (unaccounted,) = engine.must("GET", "cloud/reconcile").data["unaccounted"]
+    assert (unaccounted["kind"], unaccounted["id"]) == (proof, made.id)
+    assert engine.must("POST", "cloud/reconcile").data["repaired"] == 1
+    engine.converge()
+    assert (engine.alive(MADE[proof]), engine.intents()) == ([], [])
+    assert engine.must("GET", "cloud/reconcile").data["unaccounted"] == []
 
 
 def opened_entries(engine: SecretsEngine) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import CallProvider
@@ -12,6 +13,7 @@ from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.secrets_engine import config
 from cloudid_core.secrets_engine.inventory import (
     LANES,
+    PROOFS,
     Object,
     ObjectKind,
     list_marked_objects,
@@ -63,7 +65,9 @@ OBJECTS = (
 )
 
 
-@pytest.mark.parametrize("one", OBJECTS, ids=lambda one: one.kind.value)
+@pytest.mark.parametrize(
+    "one", [*OBJECTS[:2], *(evolve(OBJECTS[2], kind=kind) for kind in PROOFS)], ids=lambda one: one.kind.value
+)
 def test_the_record_of_a_found_object_holds_that_object_only(one: Object) -> None:
     provisioned = provisioned_of(one, "tenant")
     (held,) = objects_of(provisioned)
