@@ -165,6 +165,7 @@ class Code(Enum):
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROLE_WITHOUT_TOKENS = 400, "the role gives no access tokens: it lists no token_scopes"
     ROLE_WITHOUT_SECRET = 503, "the role has no secret yet: static-roles tells why"
+    ROLE_PROOF_PENDING = 503, "the provider does not accept what was made for the role yet: ask again"
     TOKEN_SCOPE_NOT_ALLOWED = 400, "the scope is not among the role's token_scopes"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
     ROOT_SECRETS_LEFT = 503, "too many earlier root secrets of this mount have not been removed yet"

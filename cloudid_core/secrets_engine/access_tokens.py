@@ -91,8 +91,8 @@ async def give_access_token(call: Call) -> Answer:
     grant = await _permit(call)
     token = await _cached(call, grant)
     if token is None:
-        if grant.secret is None or grant.secret.ends_at <= await Now():
-            await _replace(call, grant, call.deadline)
+        if grant.secret is None or not grant.secret.proven or grant.secret.ends_at <= await Now():
+            await _replace(call, grant, call.deadline, is_needed=True)
             grant = await _permit(call)
         token = await _fresh(call, grant)
         await _replace_in_time(call, grant)
@@ -153,7 +153,7 @@ async def _fresh(call: Call, grant: Grant) -> AccessToken:
     except ProviderProblem as problem:
         if problem.code not in grant.secret.row.dead or await Now() < grant.secret.provisioned.made_at + GRACE:
             raise
-    await _replace(call, grant, call.deadline)
+    await _replace(call, grant, call.deadline, is_needed=True)
     raise Conflict("the role has another secret now")
 
 
@@ -175,13 +175,13 @@ async def _ask(call: Call, grant: Grant, secret: TokenSecret, deadline: Deadline
     return token
 
 
-async def _replace(call: Call, grant: Grant, deadline: Deadline) -> None:
+async def _replace(call: Call, grant: Grant, deadline: Deadline, *, is_needed: bool) -> None:
     """Give the role a new secret, once for all who wait."""
-    key = f"role secret {grant.client.owner} {grant.name} {grant.role.version}"
+    key = f"role secret {grant.client.owner} {grant.name} {grant.role.version} {is_needed}"
 
     async def work(deadline: Deadline) -> None:
         client = replace(grant.client, deadline=deadline)
-        await replace_secret(call.context, call.mount, client, grant.role, grant.grounds)
+        await replace_secret(call.context, call.mount, client, grant.role, grant.grounds, is_needed=is_needed)
 
     await once(key, call.context.settings.request_deadline, deadline, work)
 
@@ -191,7 +191,7 @@ async def _replace_in_time(call: Call, grant: Grant) -> None:
     now = await Now()
     if grant.secret is not None and grant.secret.replace_at <= now:
         with suppress(CloudidError):
-            await _replace(call, grant, Deadline(min(call.deadline.at, now + PATIENCE)))
+            await _replace(call, grant, Deadline(min(call.deadline.at, now + PATIENCE)), is_needed=False)
 
 
 def token_answer(token: AccessToken, scope: str, now: Instant) -> Answer:

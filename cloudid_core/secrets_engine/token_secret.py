@@ -1,6 +1,6 @@
 """What a role keeps to ask for access tokens with: a secret, a certificate, or a federated credential.
 
-It is made when the first token is asked for, through the journal like every object, and proven before the role has it.
+It is made when the first token is asked for, through the journal like every object, and proven before it is used.
 After half its life the next request for a token replaces it; the one before it lives a little longer, for requests of
 other nodes that are under way. A federated credential has no end.
 """
@@ -51,6 +51,10 @@ LIFE: Final = 30 * DAY
 """Seconds that a secret is made for. Some tenants allow no longer ones."""
 OVERLAP: Final = 300
 """Seconds for which the secret before it is left alive."""
+LONGEST_WAIT: Final = 3600
+"""Seconds after which another is made in place of one that the provider has never accepted."""
+COME_AGAIN: Final = 10.0
+"""Seconds after which a token may be asked for again."""
 
 
 @frozen(kw_only=True)
@@ -64,6 +68,8 @@ class TokenSecret:
     provisioned: Provisioned
     ends_at: Instant
     proof_id: str = ""
+    proven: bool = True
+    """Whether the provider has ever accepted it."""
 
     @property
     def row(self) -> Proof:
@@ -170,12 +176,24 @@ def forget_secret(kept: TokenSecret, mount: Mount, now: Instant, *, after: int =
     return abandoned_intent(intent_id, mount.id, kept.provisioned, now, due_at=now + after)
 
 
-async def replace_secret(context: Context, mount: Mount, client: Client, found: Found[Role], grounds: Changes) -> None:
+async def replace_secret(
+    context: Context, mount: Mount, client: Client, found: Found[Role], grounds: Changes, *, is_needed: bool
+) -> None:
     """Make a secret, prove it, and store it with the role, as it was written. Nothing is left of it if that fails.
+
+    `is_needed`: the role has none that works. What the provider does not accept in time is stored unproven then, and
+    proven by the next request, which is asked for by `ROLE_PROOF_PENDING`.
 
     `grounds`: what the commits rest on besides the role. Raises `Conflict` when any of it has changed.
     """
     role, now, intent_id = found.record.normal, await Now(), await new_id()
+    expects, kept = {**grounds.expects, **found.expected}, role.token_secret
+    if kept is not None and not kept.proven and now < kept.provisioned.made_at + LONGEST_WAIT:
+        if not await wait_until_proven(client, kept.credentials(context, mount, client), kept.row.family):
+            raise Refused(Code.ROLE_PROOF_PENDING, retry_after=COME_AGAIN)
+        stored = evolve(found.record, token_secret=evolve(kept, proven=True))
+        await context.records.commit(Changes(expects, {found.key: stored}))
+        return
     at_stake = Provisioned(
         made_at=now,
         tenant=client.tenant,
@@ -184,7 +202,6 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
         password_name=marker(context, intent_id),
         proof=role.proof,
     )
-    expects = {**grounds.expects, **found.expected}
     intent = await open_intent(
         context,
         intent_id=intent_id,
@@ -196,12 +213,16 @@ async def replace_secret(context: Context, mount: Mount, client: Client, found: 
     )
     try:
         made = await WAYS[role.proof].make(context, mount, client, at_stake, role.propagation(now), intent_id)
-        if not await wait_until_proven(client, made.credentials(context, mount, client), made.row.family):
+        proven = await wait_until_proven(client, made.credentials(context, mount, client), made.row.family)
+        if not (proven or is_needed):
             raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
+        made = evolve(made, proven=proven)
         changes = Changes(expects, {found.key: evolve(found.record, token_secret=made)}) | closing(intent)
-        if role.token_secret is not None:
-            changes |= forget_secret(role.token_secret, mount, await Now(), after=OVERLAP)
+        if kept is not None:
+            changes |= forget_secret(kept, mount, await Now(), after=OVERLAP)
         await context.records.commit(changes)
     except CloudidError:
         await abandon(context, intent, await Now())
         raise
+    if not proven:
+        raise Refused(Code.ROLE_PROOF_PENDING, retry_after=COME_AGAIN)

@@ -246,6 +246,14 @@ def give_token(role: str) -> Operation:
     return lambda installation: installation.ask("GET", f"cloud/token/{role}")
 
 
+def wait_for_proof(installation: RecordedInstallation) -> None:
+    """What is made for the first token is accepted long after the request for it has ended."""
+    installation.behave(delays={"sign_in": 600})
+    for _ in range(3):
+        installation.ask("GET", "cloud/token/existing")
+        installation.advance(300)
+
+
 def replace_token_secrets(installation: RecordedInstallation) -> None:
     """Tokens are asked for when the secrets for them are old, and the old ones go."""
     installation.give_back("")
@@ -674,6 +682,7 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "change the proofs of roles": (with_federated_credentials, change_proofs),
         "delete roles with federated credentials": (with_federated_credentials, delete_roles_that_give_tokens),
         "disable an engine with federated credentials": (with_federated_credentials, disable),
+        "wait for what is made for the first token": (giving_tokens, wait_for_proof),
         "give the first token by a certificate": (giving_tokens_by_certificates, give_token("existing")),
         "replace the certificates for tokens": (with_certificates, replace_token_secrets),
         "change certificates to secrets": (with_certificates, change_proofs),

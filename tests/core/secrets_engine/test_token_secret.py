@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
+from cloudid_core.secrets_engine.token_secret import LIFE, LONGEST_WAIT, OVERLAP
 from tests.engines import ROLE, SecretsEngine
 
 from .test_access_tokens import GRAPH, TOKEN, VAULT, lending_engine
@@ -129,13 +129,51 @@ def test_it_is_stored_once_the_provider_accepts_it() -> None:
     assert engine.clock - since >= 12
 
 
-def test_one_that_is_not_accepted_in_time_is_taken_back() -> None:
+PROOFS = ("secret", "federated_credential", "certificate")
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_one_that_is_not_accepted_in_time_is_kept_for_the_next_request(proof: str) -> None:
     engine = lending_engine()
+    engine.must("POST", ROLE, {"proof": proof})
     engine.behave(delays={"sign_in": 600})
-    assert engine.refused("GET", TOKEN) == (504, "deadline_passed")
-    assert engine.stored_role().token_secret is None
+    reply = engine.ask("GET", TOKEN)
+    assert (reply.status, reply.codes, "retry-after" in reply.response.headers) == (503, ["role_proof_pending"], True)
+    assert (len(engine.alive()), engine.intents()) == (1, [])
+    made = engine.alive()
+    engine.advance(300)
+    assert engine.refused("GET", TOKEN) == (503, "role_proof_pending")
+    engine.advance(300)
+    engine.must("GET", TOKEN)
+    engine.converge()
+    assert engine.alive() == made
+
+
+def test_one_that_is_never_accepted_gives_way_to_another() -> None:
+    engine = lending_engine()
+    engine.behave(delays={"sign_in": 5000})
+    assert engine.refused("GET", TOKEN) == (503, "role_proof_pending")
+    (first,) = secrets(engine)
+    engine.advance(LONGEST_WAIT + 1)
+    assert engine.refused("GET", TOKEN) == (503, "role_proof_pending")
+    engine.advance(OVERLAP + 1)
+    engine.converge()
+    (second,) = secrets(engine)
+    assert second != first
+    engine.must("DELETE", ROLE)
     engine.converge()
     assert (secrets(engine), engine.intents()) == ([], [])
+
+
+def test_a_replacement_that_is_not_accepted_in_time_is_taken_back_while_the_first_works() -> None:
+    engine = lending_engine()
+    engine.must("GET", TOKEN)
+    first = secrets(engine)
+    engine.advance(LIFE / 2 + 1)
+    engine.behave(delays={"sign_in": 600})
+    engine.must("GET", TOKEN)
+    engine.converge()
+    assert (secrets(engine), engine.intents()) == (first, [])
 
 
 def test_one_whose_making_is_refused_is_taken_back_at_once() -> None:
