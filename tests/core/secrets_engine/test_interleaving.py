@@ -40,6 +40,7 @@ def test_nothing_is_lost_or_leaked(event: str, role: str) -> None:
         response, effects = interleaved(world, issue, {at: [happen]})
         if at >= effects:
             break
+        world.receive(response)
         if response.status == 200 and event not in HARMLESS:
             world.give_back("")
         assert response.status in (200, 400, 404, 502, 503, 504), (at, response.status, response.failure)
