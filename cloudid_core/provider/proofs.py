@@ -9,25 +9,28 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from ..effects import Program
-from .applications import remove_named_passwords, remove_password
+from .applications import find_application, remove_named_passwords, remove_password
 from .certificates import remove_certificate
 from .client import Client
-from .federated_credentials import remove_federated_credential
+from .federated_credentials import federated_credentials, remove_federated_credential
 from .propagation import FreshObject
 
 SECRET: Final = "secret"
 FEDERATED: Final = "federated_credential"
 CERTIFICATE: Final = "certificate"
 
+Look: TypeAlias = Callable[[Client, str, str], Program[bool]]
+"""Whether an application of an object id has one of that name."""
 Removal: TypeAlias = Callable[[Client, str, str, str], Program[bool]]
 """Removes what an application of an object id has under a name, and an id if that is known; `False` if none shows."""
 
 
 @frozen(kw_only=True)
 class Proof:
-    """A row: how one is removed, which errors may pass while it is fresh, and which say that it is no more."""
+    """A row: how one is removed and read back, and which errors say that it is fresh, or gone."""
 
     remove: Removal
+    stands: Look
     family: FreshObject
     dead: frozenset[str]
 
@@ -45,20 +48,32 @@ def _remove_certificate(client: Client, object_id: str, name: str, key_id: str) 
     return remove_certificate(client, object_id, name)
 
 
+async def _stands_on(client: Client, object_id: str, name: str) -> bool:
+    found = await find_application(client, object_id)
+    return found is not None and any(each.display_name == name for each in (*found.passwords, *found.certificates))
+
+
+async def _stands_federated(client: Client, object_id: str, name: str) -> bool:
+    return any(each.display_name == name for each in await federated_credentials(client, object_id))
+
+
 PROOFS: Final = MappingProxyType(
     {
         SECRET: Proof(
             remove=_remove_password,
+            stands=_stands_on,
             family=FreshObject.SECRET,
             dead=frozenset({"AADSTS7000215", "AADSTS7000222"}),
         ),
         FEDERATED: Proof(
             remove=_remove_federated,
+            stands=_stands_federated,
             family=FreshObject.FEDERATION,
             dead=frozenset({"AADSTS70021", "AADSTS700211", "AADSTS700213"}),
         ),
         CERTIFICATE: Proof(
             remove=_remove_certificate,
+            stands=_stands_on,
             family=FreshObject.CERTIFICATE,
             dead=frozenset({"AADSTS700027"}),
         ),

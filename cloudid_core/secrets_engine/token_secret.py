@@ -24,6 +24,7 @@ from ..provider import (
     CERTIFICATE,
     CLOCK_SKEW,
     FEDERATED,
+    GRACE,
     PROOFS,
     SECRET,
     Client,
@@ -176,6 +177,13 @@ def forget_secret(kept: TokenSecret, mount: Mount, now: Instant, *, after: int =
     return abandoned_intent(intent_id, mount.id, kept.provisioned, now, due_at=now + after)
 
 
+async def _may_come(client: Client, kept: TokenSecret, now: Instant) -> bool:
+    """Whether the provider may accept yet what it has not so far. Others who change an application may have lost it."""
+    made, age = kept.provisioned, now - kept.provisioned.made_at
+    is_fresh = age < GRACE
+    return is_fresh or (age < LONGEST_WAIT and await kept.row.stands(client, made.password_on, made.password_name))
+
+
 async def replace_secret(
     context: Context, mount: Mount, client: Client, found: Found[Role], grounds: Changes, *, is_needed: bool
 ) -> None:
@@ -188,7 +196,7 @@ async def replace_secret(
     """
     role, now, intent_id = found.record.normal, await Now(), await new_id()
     expects, kept = {**grounds.expects, **found.expected}, role.token_secret
-    if kept is not None and not kept.proven and now < kept.provisioned.made_at + LONGEST_WAIT:
+    if kept is not None and not kept.proven and await _may_come(client, kept, now):
         if not await wait_until_proven(client, kept.credentials(context, mount, client), kept.row.family):
             raise Refused(Code.ROLE_PROOF_PENDING, retry_after=COME_AGAIN)
         stored = evolve(found.record, token_secret=evolve(kept, proven=True))

@@ -42,8 +42,12 @@ def add(simulated: Simulated, proof: str, object_id: str) -> Program[object]:
 def test_what_stands_under_a_name_is_removed_once(simulated: Simulated, proof: str) -> None:
     object_id = simulated.scene["applications"][1]["object_id"]
     simulated.world.perform(add(simulated, proof, object_id))
+    row, client = PROOFS[proof], simulated.client
+    assert simulated.world.perform(row.stands(client, object_id, "n"))
+    assert not simulated.world.perform(row.stands(client, object_id, "other"))
     remove = [PROOFS[proof].remove(simulated.client, object_id, "n", "") for _ in range(2)]
     assert [simulated.world.perform(each) for each in remove] == [True, False]
+    assert not simulated.world.perform(row.stands(client, object_id, "n"))
 
 
 def test_roles_know_how_to_make_what_has_a_row() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.provider.propagation import GRACE
 from cloudid_core.secrets_engine.token_secret import LIFE, LONGEST_WAIT, OVERLAP
 from tests.engines import ROLE, SecretsEngine
 
@@ -147,6 +148,23 @@ def test_one_that_is_not_accepted_in_time_is_kept_for_the_next_request(proof: st
     engine.must("GET", TOKEN)
     engine.converge()
     assert engine.alive() == made
+
+
+def test_one_that_is_lost_before_it_is_accepted_gives_way_at_once() -> None:
+    """Certificates are changed all at once: one who has read an old list writes back a list without a new one."""
+    engine = lending_engine()
+    engine.must("POST", ROLE, {"proof": "certificate"})
+    second = "cloud/token/second"
+    engine.must("POST", "cloud/roles/second", {**engine.shown_role(), "proof": "certificate"})
+    engine.behave(delays={"reads": 20, "sign_in": 10})
+    tasks = [engine.spawn(engine.asking("GET", path)) for path in (TOKEN, second)]
+    engine.settle()
+    assert sorted(task.result().status for task in tasks) == [200, 503]
+    engine.advance(GRACE + 1)
+    for path in (TOKEN, second):
+        engine.must("GET", path)
+    engine.converge()
+    assert len(engine.alive("certificate")) == 2
 
 
 def test_one_that_is_never_accepted_gives_way_to_another() -> None:
