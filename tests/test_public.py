@@ -25,6 +25,7 @@ PAGES: Final = (
     "docs/how-to/write-a-host.md",
     "docs/how-to/verify-only.md",
     "docs/how-to/recipes.md",
+    "docs/how-to/write-a-store.md",
 )
 
 

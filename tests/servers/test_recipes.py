@@ -15,7 +15,9 @@ from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from cloudid_core.testing import check_host_now
 from tests.pages.blocks import python_of
 
-HOST, _, *RECIPES = python_of("docs/how-to/recipes.md")
+HOST, _, FUNCTION = python_of("docs/how-to/recipes.md")
+[STORE] = python_of("docs/how-to/write-a-store.md")
+RECIPES: Final = (STORE, FUNCTION)
 KEY: Final = "5a" * 32
 
 
