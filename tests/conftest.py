@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Whoever is started in the background ignores it, and so would the servers and commands of the tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--thorough"):
         settings.load_profile("thorough")
 

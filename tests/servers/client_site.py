@@ -14,7 +14,7 @@ from cloudid_core.effects import HttpResponse
 from cloudid_servers.provider_simulator import Running as Cloud
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.provider_simulator.identity.keys import SigningKey, signing_key
-from tests.waiting import PATIENT
+from tests.waiting import PATIENT, wait_until
 
 from .running import Running
 
@@ -109,6 +109,11 @@ class Site:
         """How many principals lent credentials have at the cloud."""
         made = self.simulate("GET", "ledger")
         return sum(one["kind"] == "principal" and one["deleted_at"] is None for one in made)
+
+    def end_loans(self) -> None:
+        """End what earlier tests left, some of which ends anyway at some moment."""
+        self.ask("PUT", "sys/leases/revoke-prefix/cloud/creds")
+        wait_until(lambda: not self.alive())
 
 
 @contextmanager

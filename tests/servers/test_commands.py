@@ -315,16 +315,11 @@ def test_an_interrupted_command_ends_without_a_traceback(server: str, settings: 
     key_command = f"sh -c 'touch {marker}; exec sleep 600'"
     settings.write_text(settings.read_text() + f'master_key_command = "{key_command}"\n')
     arguments = [sys.executable, "-m", server, "rekey", "--finish", "--settings", str(settings)]
-    with subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible) as process:
+    with subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: process.poll() is not None or marker.exists())
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stderr) == (130, "")
-
-
-def interruptible() -> None:
-    """A job in the background ignores the signal."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, lambda: BaseExceptionGroup("trio", [KeyboardInterrupt()])])

@@ -214,28 +214,28 @@ def test_ways_of_printing_exclude_each_other(cloudid: Shell) -> None:
 
 @pytest.mark.parametrize("script, code", [("exit 0", 0), ("exit 7", 7), ("kill -INT $$", 130), ("kill -KILL $$", 137)])
 def test_a_lease_ends_with_its_command(site: Site, logged_in: Shell, script: str, code: int) -> None:
-    before = site.alive()
+    site.end_loans()
     logged_in.set(AZURE_TENANT_ID="tenant")
     shown = logged_in("creds", "reader", "--exec", "sh", "-c", f'echo "$AZURE_CLIENT_ID $AZURE_TENANT_ID"; {script}')
     assert shown.code == code
     client_id, tenant = shown.out.split()
     assert (len(client_id), tenant) == (36, "tenant")
     assert shown.err.splitlines()[-1].endswith(" is ended")
-    assert site.alive() == before
+    assert not site.alive()
 
 
 def test_a_lease_ends_if_its_command_cannot_be_started(site: Site, logged_in: Shell) -> None:
-    before = site.alive()
+    site.end_loans()
     shown = logged_in("creds", "reader", "--exec", "/nowhere/at/all", "--help")
     assert (shown.code, shown.err.splitlines()[-1].startswith("error: the command cannot be started")) == (1, True)
-    assert site.alive() == before
+    assert not site.alive()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_lease_ends_if_this_process_is_told_to_stop(
     site: Site, logged_in: Shell, tmp_path: Path, stop: signal.Signals
 ) -> None:
-    before = site.alive()
+    site.end_loans()
     script = f"touch {tmp_path}/begun; while :; do sleep 0.05; done"
     with program(site, "creds", "reader", "--exec", "sh", "-c", script) as process:
         wait_until((tmp_path / "begun").exists)
@@ -243,7 +243,7 @@ def test_a_lease_ends_if_this_process_is_told_to_stop(
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + stop
     assert err.splitlines()[-1].endswith(" is ended")
-    assert site.alive() == before
+    assert not site.alive()
 
 
 def test_a_lease_that_cannot_be_ended_is_told(site: Site, logged_in: Shell) -> None:

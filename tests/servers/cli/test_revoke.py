@@ -28,11 +28,11 @@ def lend(site: Site, count: int) -> list[str]:
 
 
 def test_the_leases_of_a_role_end(site: Site, operator: Shell) -> None:
-    before = site.alive()
+    site.end_loans()
     lend(site, 2)
     shown = operator("revoke", "reader")
     assert (shown.code, shown.json) == (0, {"prefix": "cloud/creds/reader", "leases": 2, "left": 0})
-    wait_until(lambda: site.alive() == before)
+    wait_until(lambda: not site.alive())
 
 
 def test_one_lease_ends_and_no_other(site: Site, operator: Shell) -> None:
