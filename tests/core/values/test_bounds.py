@@ -21,7 +21,7 @@ def durations() -> Iterator[tuple[str, Field]]:
     for form in (*forms, Settings, ServerSettings):
         for one in fields_of(form):
             if "duration" in one.kind.name:
-                yield f"{form.__name__}.{one.name}", one
+                yield f"{form.__module__}.{form.__name__}.{one.name}", one
 
 
 ALL = dict(sorted(durations()))
