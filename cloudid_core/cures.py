@@ -388,6 +388,7 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
         "Files have an older secret than rotation.",
         "Leave it out, or send `replace_root_secret`.",
     ),
+    Code.ROLE_PROOF_PENDING: ("It is new, and the provider learns of it slowly.", "Ask again after `Retry-After`."),
     Code.LOGIN_REQUIRED: ("The token is not that of a login.", "Use the token that the machine's login gave."),
     Code.ROOT_SECRET_SHARED: ("Two mounts have one secret.", "Give each one of its own, or send `force`."),
 }
