@@ -47,7 +47,7 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 	esac; done; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz terraform docs site screenshot bench \
+.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz mutants terraform docs site screenshot bench \
 	figures wheel dist release lock clean
 
 help: ## List the targets
@@ -102,6 +102,9 @@ soak: $(READY) ## Watch each server for MINUTES: memory, descriptors and store m
 
 fuzz: $(READY_FOR_FUZZ) ## Fuzz each parser for SECONDS, by coverage, then alter TOKENS login tokens (an hour)
 	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --tokens $(TOKENS)
+
+mutants: $(READY) ## Put 50 mistakes into journal, leases, rotation and tokens: the tests notice nine of ten (20 minutes)
+	@nice $(BIN)/python -m tests.mutants
 
 terraform: $(READY) ## Take everything that Terraform makes through its whole life, with the provider in the folder MIRROR
 	@$(BIN)/python -m pytest tests/terraform --terraform-mirror "$(MIRROR)"

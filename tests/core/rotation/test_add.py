@@ -12,7 +12,7 @@ from cloudid_core.rotation.record import Phase, Rotation
 from cloudid_core.store import keys
 from tests.installation import SETTLE_TIME
 
-from .rotating import OVERLAP_AND_MORE, Rotating, rotating
+from .rotating import OVERLAP_AND_MORE, Rotating, rotating, with_auth_method
 
 ADD = "/graph/v1.0/applications/.*/addPassword"
 
@@ -170,6 +170,22 @@ def test_keys_on_a_former_root_application_are_given_up() -> None:
     world.pass_time(OVERLAP_AND_MORE)
     assert not world.knows(ours)
     assert world.knows(operators)
+
+
+def test_keys_on_a_former_root_application_that_others_made_or_use_are_left() -> None:
+    """The mount is moved while the secret that was replaced still lives, and another mount uses the new one."""
+    world = rotating()
+    operators = world.configured()
+    world.rotate()
+    ours = world.configured()
+    with_auth_method(world, client_secret=ours)
+    other = world.promoted_application()
+    world.must("DELETE", "cloud/roles/existing")
+    world.must("POST", "cloud/config", other)
+    assert world.rotate() == 204
+    world.pass_time(OVERLAP_AND_MORE)
+    assert world.knows(operators)
+    assert world.knows(ours)
 
 
 def test_a_node_that_no_longer_leads_does_not_give_up_a_rotation() -> None:

@@ -24,6 +24,12 @@ def test_a_new_token_carries_its_id() -> None:
     assert fresh.text not in repr(fresh)
 
 
+def test_a_chosen_text_that_contains_a_token_does_not_have_its_id() -> None:
+    fresh = encoding.new_token(1_700_000_000.0, bytes(encoding.RANDOM_SIZE))
+    for text in (f"{fresh.text}x", f"xx.{fresh.text[3:]}"):
+        assert encoding.id_of(text, RING) not in (fresh.id, None)
+
+
 def test_no_two_new_tokens_are_alike() -> None:
     """Every random byte counts."""
     randoms = [bytes(at) + b"\1" + bytes(encoding.RANDOM_SIZE - at - 1) for at in range(encoding.RANDOM_SIZE)]

@@ -13,7 +13,7 @@ from cloudid_core.context.queue import Job
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Commit
 from cloudid_core.errors import CloudidError
-from cloudid_core.leases.record import Lease
+from cloudid_core.leases.record import Lease, find_lease
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.testing import Crashed, FaultKind
 from cloudid_core.testing.faults import Fault
@@ -324,3 +324,17 @@ def test_hierarchies_agree_with_a_naive_model(steps: list[tuple[str, int]]) -> N
     assert [number for number, token in enumerate(tokens) if is_valid(world, token)] == sorted(model.parent)
     assert len(world.keys("token/")) == 1 + len(model.parent)
     assert len(world.keys("child/")) == sum(parent is not None for parent in model.parent.values())
+
+
+def test_a_damaged_token_is_revoked_with_what_depends_on_it() -> None:
+    world = Installation()
+    shown = new_token(world)
+    child, lease_id = new_token(world, shown), lend(world, shown)
+    token = record_of(world, shown)
+    world.store.commit({}, {token.key: b"damaged"}, ())
+    assert world.perform(hierarchy.revoke(world.context, token.id, world.clock))
+    world.tick()
+    assert not world.keys(token.key)
+    assert not is_valid(world, child)
+    found = world.perform(find_lease(world.context, lease_id))
+    assert found is None or found.record.revoking
