@@ -78,7 +78,7 @@ class Address:
         try:
             skips, timeout = coercion.boolean(said("SKIP_VERIFY") or False), said("CLIENT_TIMEOUT")
             seconds = float(duration.seconds(timeout)) if timeout else DEFAULT_TIMEOUT
-            tls = ssl.create_default_context(cafile=said("CACERT") or None)
+            tls = web.authorities(url, said("CACERT") or None)
         except (OSError, ValueError) as error:
             raise SettingsRefused(
                 f"VAULT_CACERT, VAULT_SKIP_VERIFY or VAULT_CLIENT_TIMEOUT cannot be used ({type(error).__name__})"
