@@ -93,11 +93,12 @@ def test_a_login_takes_no_more_bytecodes_than_it_may() -> None:
     assert 0 < bytecodes.count().total() <= bytecodes.BOUND
 
 
-def test_servers_prints_rows_ratios_and_environment() -> None:
-    found = json_of("servers", *TINY, "--workloads", "login_service", "echo", "--connections", "1")
+@pytest.mark.parametrize("workload", ["login_service", pytest.param("echo", marks=pytest.mark.long)])
+def test_servers_prints_rows_ratios_and_environment(workload: str) -> None:
+    found = json_of("servers", *TINY, "--workloads", workload, "--connections", "1")
     assert_environment(found["environment"])
     assert found["environment"]["fsync_us"] > 0
-    cells = [LIMIT, *((server, name, 1) for name in ("login_service", "echo") for server in servers.SERVERS)]
+    cells = [LIMIT, *((server, workload, 1) for server in servers.SERVERS)]
     assert [(row["server"], row["workload"], row["connections"]) for row in found["rows"]] == cells
     for row in found["rows"]:
         members = ["server", "workload", "connections", "per_second", "p50_ms", "p99_ms", "cpu_us", "failures"]

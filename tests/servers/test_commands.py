@@ -115,15 +115,15 @@ def test_dev_takes_any_provider_and_makes_up_a_token() -> None:
         ("ab" * 32, "not initialised"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(settings: Path, key: str | None, reason: str) -> None:
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_that_cannot_start_says_why(server: str, settings: Path, key: str | None, reason: str) -> None:
     if key is not None:
         write_key(settings.parent / "cloudid.key", key)
-    for server in SERVERS:
-        failed = command(server, "--settings", str(settings))
-        assert (failed.returncode, failed.stdout) == (1, "")
-        assert reason in failed.stderr
-        assert "Traceback" not in failed.stderr
-        assert key is None or key not in failed.stderr
+    failed = command(server, "--settings", str(settings))
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert reason in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert key is None or key not in failed.stderr
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -152,7 +152,7 @@ def write_key(path: Path, key: str, mode: int = 0o600) -> None:
     path.chmod(mode)
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+@pytest.mark.parametrize("mode", [0o644, *(pytest.param(mode, marks=pytest.mark.long) for mode in (0o640, 0o604))])
 def test_a_key_file_that_others_may_read_is_refused_with_the_command_that_mends_it(settings: Path, mode: int) -> None:
     """Unless a setting accepts it: orchestrators mount secrets so."""
     key_file = settings.parent / "cloudid.key"
