@@ -35,7 +35,7 @@ KNOWN: Final = {"name": "web", "role": "web", "header": "X-Trace", "prefix": "cl
 """Values of path parameters that lead to something; any other value leads to nothing."""
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=[SERVERS[0], pytest.param(SERVERS[1], marks=pytest.mark.long)])
 def server(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a server with a configured engine and method beside a simulated cloud."""
     with start(Simulator()) as cloud:
