@@ -9,6 +9,7 @@ from typing import Final
 from .auth_method import routes as auth_routes
 from .background import Handler
 from .context import queue
+from .issuer import publish
 from .issuer import routes as issuer_routes
 from .leases import end_intent, end_lease_when_due, end_token, wipe_mount
 from .rotation import follow_plan, roll_over
@@ -36,5 +37,6 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         queue.MOUNT: wipe_mount,
         queue.ROTATION_PLAN: follow_plan,
         queue.SIGNING_KEY: roll_over,
+        queue.PUBLICATION: publish,
     }
 )

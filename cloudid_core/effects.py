@@ -25,6 +25,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import msgspec
 from attrs import field, frozen
 
+from .errors import PublicationFailed
 from .events import Event
 from .metrics import Numbers
 from .values import Secret
@@ -113,6 +114,15 @@ class PlatformToken:
     expires_at: Instant
 
 
+@frozen
+class Document:
+    """A document as it is published."""
+
+    body: bytes = field(repr=False)
+    tag: str
+    """Changes whenever the document does. Empty: where it is published nobody can tell."""
+
+
 class Ready(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
     """An answer that a host need not wait for. `run` takes it as it is; awaiting it works too, but costs more."""
 
@@ -179,6 +189,13 @@ class Host(ABC):
 
     @abstractmethod
     def shared(self, key: str, program: Program[Any]) -> Awaitable[Any]: ...
+
+    def read_document(self, path: str) -> Awaitable[Document | None]:
+        """A host that publishes nothing leaves this and `write_document` as they are."""
+        raise PublicationFailed("this host publishes nothing")
+
+    def write_document(self, path: str, body: bytes, replaces: Document | None) -> Awaitable[None]:
+        raise PublicationFailed("this host publishes nothing")
 
     def show_metrics(self, numbers: Numbers, output: str) -> Awaitable[str | None]:
         """A host that counts nothing leaves this as it is: `sys/metrics` is 404 then."""
@@ -272,6 +289,35 @@ class ReadFederatedToken(Effect[Secret], frozen=True):
 
     def perform_on(self, host: Host) -> Awaitable[Secret]:
         return host.read_federated_token(self.path)
+
+
+class ReadDocument(Effect["Document | None"], frozen=True):
+    """A document where this service publishes its own, by its path there; `None` when it is not there.
+
+    Fails with `PublicationFailed`.
+    """
+
+    path: str
+
+    def perform_on(self, host: Host) -> Awaitable[Document | None]:
+        return host.read_document(self.path)
+
+
+class WriteDocument(Effect[None], frozen=True):
+    """Publish a document in place of the one that was read, or where there was none.
+
+    Fails with `PublicationFailed`, also when another one is there by now.
+    """
+
+    path: str
+    body: bytes
+    replaces: Document | None
+
+    def __repr__(self) -> str:
+        return f"WriteDocument({self.path!r})"
+
+    def perform_on(self, host: Host) -> Awaitable[None]:
+        return host.write_document(self.path, self.body, self.replaces)
 
 
 class Sleep(Effect[None], frozen=True):

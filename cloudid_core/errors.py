@@ -320,6 +320,10 @@ class PlatformTokenUnavailable(HostFailure):
         super().__init__(reason)
 
 
+class PublicationFailed(HostFailure):
+    """A document could not be read where it is published, or not be written there. The reason holds no secret."""
+
+
 class RecordFailed(HostFailure):
     """The audit record could not be written."""
 

@@ -38,7 +38,7 @@ async def initialise(settings: Settings, root_token: Secret | None = None) -> Se
     mounts = default_mounts(await RandomBytes(MOUNT_BYTES))
     puts: dict[str, object] = {keys.MOUNTS: mounts, keys.token(token.id): token, keys.UNSHOWN_ROOT_TOKEN: Unshown()}
     for issuer in ISSUERS:
-        puts |= await make_first(issuer, now, settings.signing_key_period)
+        puts |= await make_first(issuer, now, settings)
     sealed = records.seal(puts, await RandomBytes(NONCE_SIZE * len(puts)))
     try:
         await Commit({keys.RING: ABSENT}, {keys.RING: await seal_keyring(settings, keyring), **sealed})

@@ -68,6 +68,9 @@ class Settings:
     audit_folders: tuple[str, ...] = ()
     """Absolute paths, without a slash at the end, of the folders below which requests may have audit files."""
 
+    publishes_to: str = ""
+    """Where the host publishes the issuers' documents, without secrets. Empty: others read them at the service."""
+
     body_limit: int = setting(
         bounded(INTEGER, 1024, 2**26),
         2**20,

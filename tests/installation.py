@@ -27,6 +27,7 @@ from cloudid_core import (
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.context import queue
 from cloudid_core.context.context import Context
+from cloudid_core.credentials import max_age
 from cloudid_core.effects import MOST_COMMITTED, CallProvider, Commit, Instant, Program
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases.record import find_lease
@@ -58,7 +59,7 @@ MOST_ROUNDS: Final = 200
 
 MOST_STARTS: Final = 100
 
-ENDLESS: Final = (queue.SIGNING_KEY, queue.ROTATION_PLAN)
+ENDLESS: Final = (queue.SIGNING_KEY, queue.PUBLICATION, queue.ROTATION_PLAN)
 """Kinds of background work that are always due some day."""
 
 USUAL: Final[dict[str, Any]] = {
@@ -150,7 +151,9 @@ class Installation(World):
         """An independent installation in the same state, whose host has just started."""
         seed = original.seed if seed is None else seed
         settings = asdict(original.settings, recurse=False)
-        return cls(seed, original.store.copy(), original.simulator, original.clock, **settings)
+        copy = cls(seed, original.store.copy(), original.simulator, original.clock, **settings)
+        copy.documents = dict(original.documents)
+        return copy
 
     def copy(self) -> Self:
         return self.copy_of(self)
@@ -384,5 +387,10 @@ class Installation(World):
 
     def _fetch(self, url: str) -> HttpResponse:
         """What the cloud gets when it asks for a document of the issuer; it counts as no effect."""
-        response = self.peek(self.service.handle(Request("GET", url.removeprefix(self.settings.issuer))))
+        path = url.removeprefix(self.settings.issuer)
+        if self.settings.publishes_to:
+            document = self.documents.get(path[1:])
+            headers = {"cache-control": f"max-age={max_age(self.settings.signing_key_period)}"}
+            return HttpResponse(404) if document is None else HttpResponse(200, headers, document.body)
+        response = self.peek(self.service.handle(Request("GET", path)))
         return HttpResponse(response.status, dict(response.headers), response.body)

@@ -220,6 +220,8 @@ def effects_with_secrets() -> tuple[Effect[Any], ...]:
         effects.RandomBytes(16),
         effects.GenerateKey(),
         effects.ReadFederatedToken("/path"),
+        effects.ReadDocument("path"),
+        effects.WriteDocument("path", CANARY.encode(), effects.Document(CANARY.encode(), "1")),
         effects.Record(MountChanged(mount_accessor=CANARY, path=CANARY, state=CANARY)),
         effects.ShowMetrics({CANARY: {(CANARY,): [1]}}, "json"),
         effects.Together(()),
@@ -230,6 +232,7 @@ def effects_with_secrets() -> tuple[Effect[Any], ...]:
 
 ANSWERS_WITH_SECRETS: Final = (
     effects.Entry(CANARY.encode(), 1),
+    effects.Document(CANARY.encode(), "1"),
     effects.HttpResponse(200, {"set-cookie": CANARY}, CANARY.encode()),
     effects.PlatformToken(Secret(CANARY), 0.0),
 )

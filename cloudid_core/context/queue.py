@@ -28,8 +28,9 @@ ROTATION: Final = "rotation"
 MOUNT: Final = "mount"
 ROTATION_PLAN: Final = "rotation-plan"
 SIGNING_KEY: Final = "signing-key"
+PUBLICATION: Final = "publication"
 TIDY: Final = "tidy"
-KINDS: Final = (LEASE, INTENT, TOKEN, ROTATION, MOUNT, ROTATION_PLAN, SIGNING_KEY, TIDY)
+KINDS: Final = (LEASE, INTENT, TOKEN, ROTATION, MOUNT, ROTATION_PLAN, SIGNING_KEY, PUBLICATION, TIDY)
 
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 """What a commit of a request expects of the leadership: nothing."""

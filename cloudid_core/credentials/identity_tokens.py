@@ -34,6 +34,8 @@ class IdentityTokens:
     audience: str
     lifetime: int
     """Seconds."""
+    place: str
+    """Where its issuer's documents are published; empty: at the service itself."""
     records: Records = field(eq=False, repr=False)
     source: Source = field(default=Source.IDENTITY_TOKEN, init=False)
 
@@ -45,6 +47,7 @@ class IdentityTokens:
             subject=subject_of(mount),
             audience=audience,
             lifetime=within_bounds,
+            place=settings.publishes_to,
             records=records,
         )
 
@@ -56,6 +59,7 @@ class IdentityTokens:
             subject=f"plugin-identity:app:{mount.accessor}:{proof_id}",
             audience=EXCHANGE,
             lifetime=LIFETIME_FOR_APPLICATIONS,
+            place=settings.publishes_to,
             records=records,
         )
 
@@ -66,4 +70,4 @@ class IdentityTokens:
     def make(self) -> Program[Secret]:
         """A token that is valid from now on. Refuses with `CREDENTIAL_UNUSABLE`."""
         claims = {"iss": self.issuer, "sub": self.subject, "aud": [self.audience]}
-        return signed(self.records, PLUGINS, claims, self.lifetime)
+        return signed(self.records, PLUGINS, claims, self.lifetime, self.place)

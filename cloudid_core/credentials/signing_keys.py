@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
+from math import inf
 from typing import Final
 
 import jwt
@@ -64,6 +65,8 @@ class SigningKey:
 
     private: Secret = field(repr=False)
     signs_from: Instant
+    ready_at: Instant | None = None
+    """From when everybody has it, once it was published. Only where documents are published."""
 
     @property
     def kid(self) -> str:
@@ -96,19 +99,43 @@ class SigningKeys:
 
     keys: tuple[SigningKey, ...]
     due_at: Instant
+    place: str = ""
+    """Where the documents were published last."""
+    publish_at: Instant | None = None
+    """When they are published, or looked at, next. `None`: they are read from the service itself."""
+    attempts: int = 0
+    """How often that has failed in a row."""
+    trouble: str = ""
+    """Why it failed last; empty once it is over."""
 
-    def signing_at(self, now: Instant) -> SigningKey:
+    def starts(self, key: SigningKey, place: str) -> Instant:
+        """From when a key signs. Where documents are published, it never does before it is there."""
+        if not place:
+            return key.signs_from
+        return max(key.signs_from, key.ready_at) if key.ready_at is not None and self.place == place else inf
+
+    def signing_at(self, now: Instant, place: str = "") -> SigningKey | None:
         """The key that signs. If the clock was set back before all of them, the one that was published first."""
-        return next((key for key in reversed(self.keys) if key.signs_from <= now), self.keys[0])
+        known = [key for key in self.keys if self.starts(key, place) < inf]
+        return next((key for key in reversed(known) if self.starts(key, place) <= now), known[0] if known else None)
 
-    def without_expired(self, now: Instant) -> SigningKeys:
+    def without_expired(self, now: Instant, place: str = "") -> SigningKeys:
         """Only keys that sign, will sign, or have signed a token that may still be valid."""
+        starts = [self.starts(key, place) for key in self.keys]
         kept = tuple(
             key
-            for key, successor in zip(self.keys, self.keys[1:], strict=False)
-            if now < successor.signs_from + LONGEST_TOKEN + CLOCK_SKEW
+            for number, key in enumerate(self.keys[:-1], 1)
+            if now < min(starts[number:]) + LONGEST_TOKEN + CLOCK_SKEW
         )
         return evolve(self, keys=(*kept, self.keys[-1]))
+
+    def published(self, place: str, now: Instant, period: int) -> SigningKeys:
+        """The same once the documents are at a place. Who keeps older ones does not for longer than their `max-age`;
+        before the first ones nobody has any."""
+        is_first = all(self.starts(key, place) == inf for key in self.keys)
+        ready_at = now if is_first else now + max_age(period)
+        keys = tuple(evolve(key, ready_at=ready_at) if self.starts(key, place) == inf else key for key in self.keys)
+        return evolve(self, keys=keys, place=place, attempts=0, trouble="")
 
     def with_next(self, private: Secret, now: Instant, period: int) -> SigningKeys:
         """The same with a key that signs one period from now, and is due to be followed then."""
@@ -127,14 +154,16 @@ def find_signing_keys(records: Records, issuer: Issuer) -> Program[Found[Signing
     return records.find(issuer.entry, SigningKeys)
 
 
-async def signed(records: Records, issuer: Issuer, claims: Mapping[str, Json], lifetime: int) -> Secret:
+async def signed(records: Records, issuer: Issuer, claims: Mapping[str, Json], lifetime: int, place: str) -> Secret:
     """A token with these claims that is valid from now on, for so many seconds. Refuses with `CREDENTIAL_UNUSABLE`."""
     found = await find_signing_keys(records, issuer)
     if not claims["iss"] or found is None:
         raise Refused(Code.CREDENTIAL_UNUSABLE, 'the setting "issuer" is not set')
     token_id = (await RandomBytes(16)).hex()
     now = await Now()
-    key = found.record.signing_at(now)
+    key = found.record.signing_at(now, place)
+    if key is None:
+        raise Refused(Code.CREDENTIAL_UNUSABLE, "no key that signs is published yet")
     times = {"iat": int(now), "nbf": int(now), "exp": int(now) + lifetime}
     payload = msgspec.json.encode({**claims, **times, "jti": token_id})
     return Secret(jwt.PyJWS().encode(payload, key.loaded, "RS256", {"typ": "JWT", "kid": key.kid}))

@@ -68,6 +68,11 @@ class HealthProblem(Enum):
         Consequence.GOES_ON,
         "let the server reach the provider's login service: a day after the last success logins are refused",
     )
+    ISSUER_UNPUBLISHED = (
+        "the documents of the issuer {issuer} could not be published: {reason}",
+        Consequence.GOES_ON,
+        "let the server write and read at publish_to: until then no new key signs",
+    )
     BACKGROUND_FAILING = (
         "background work ({work}) has failed {count} times in a row: {reason}",
         Consequence.GOES_ON,

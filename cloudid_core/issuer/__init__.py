@@ -2,8 +2,11 @@
 
 from . import routes
 from .facts import FACTS
+from .publication import publish, unpublished
 
 __all__ = [
     "FACTS",
+    "publish",
     "routes",
+    "unpublished",
 ]

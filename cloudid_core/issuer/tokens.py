@@ -36,5 +36,5 @@ async def give_token(call: Call) -> Answer:
         "aud": role.client_id,
         "auth_time": int(token.created_at),
     }
-    text = await signed(context.records, LOGINS, claims, ttl)
+    text = await signed(context.records, LOGINS, claims, ttl, context.settings.publishes_to)
     return Answer(data={"client_id": role.client_id, "token": text.reveal(), "ttl": ttl})

@@ -26,7 +26,7 @@ from .record import Rotation, find_undamaged_rotation
 from .retire import forgotten
 from .root import HINT_LENGTH, find_root
 from .routes import STATE, as_told, rotate, state_of
-from .signing_keys import begin_key, ensure_first, make_first, roll_over
+from .signing_keys import begin_key, ensure_first, issuer_of, make_first, publication_key, replacing, roll_over
 
 __all__ = [
     "HINT_LENGTH",
@@ -46,10 +46,13 @@ __all__ = [
     "find_undamaged_rotation",
     "follow_plan",
     "forgotten",
+    "issuer_of",
     "keep_identities",
     "keep_plans",
     "make_first",
+    "publication_key",
     "read_warnings",
+    "replacing",
     "replanned",
     "roll_over",
     "root_password_expiration",

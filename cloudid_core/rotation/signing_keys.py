@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
+
+from attrs import evolve
+
 from ..context import Context, Due, Job, queue
 from ..credentials import ISSUERS, MOST_KEYS, PLUGINS, Issuer, SigningKeys, find_signing_keys, first_keys
 from ..effects import ABSENT, GenerateKey, Instant, Now
 from ..errors import Code, Refused
 from ..mounts import IDENTITY
+from ..settings import Settings
 from ..store import Changes, keys, retry_on_conflict
 
 
@@ -14,51 +19,87 @@ def due_key(issuer: Issuer, record: SigningKeys) -> str:
     return keys.due(record.due_at, queue.SIGNING_KEY, IDENTITY.id, issuer.ref)
 
 
-async def make_first(issuer: Issuer, now: Instant, period: int) -> dict[str, object]:
-    """The entries of a store in which an issuer has its first key: it signs at once."""
-    made = first_keys(await GenerateKey(), now, period)
-    return {issuer.entry: made, due_key(issuer, made): Due()}
+def publication_key(issuer: Issuer, record: SigningKeys) -> str:
+    """The due entry of the next publication, where there is one."""
+    at = record.publish_at
+    return "" if at is None else keys.due(at, queue.PUBLICATION, IDENTITY.id, issuer.ref)
+
+
+def replacing(issuer: Issuer, before: SigningKeys | None, after: SigningKeys) -> Changes:
+    """Stores an issuer's keys with all that is due for them."""
+    deletes = tuple(_due(issuer, before)) if before is not None else ()
+    return Changes(deletes=deletes) | Changes(puts={issuer.entry: after, **dict.fromkeys(_due(issuer, after), Due())})
+
+
+def _due(issuer: Issuer, record: SigningKeys) -> list[str]:
+    return list(filter(None, (due_key(issuer, record), publication_key(issuer, record))))
+
+
+def to_publish(record: SigningKeys, now: Instant, settings: Settings) -> SigningKeys:
+    """The same, to be published at once where documents are."""
+    return evolve(record, publish_at=now if settings.publishes_to else None)
+
+
+def issuer_of(job: Job) -> Issuer:
+    return next((issuer for issuer in ISSUERS if issuer.ref == job.ref), PLUGINS)
+
+
+async def make_first(issuer: Issuer, now: Instant, settings: Settings) -> dict[str, object]:
+    """The entries of a store in which an issuer has its first key: it signs at once, or once it is published."""
+    made = first_keys(await GenerateKey(), now, settings.signing_key_period)
+    return dict(replacing(issuer, None, to_publish(made, now, settings)).puts)
 
 
 @retry_on_conflict
 async def ensure_first(context: Context) -> None:
-    """Make the first keys of a store that was initialised before there were any. A damaged entry is left as it is."""
+    """Make the first keys of a store that was initialised before there were any, and let them be published where that
+    was not asked for before. A damaged entry is left as it is."""
+    settings = context.settings
     for issuer in ISSUERS:
-        if not await context.records.has(issuer.entry):
-            made = await make_first(issuer, await Now(), context.settings.signing_key_period)
-            await context.records.commit(Changes({issuer.entry: ABSENT}, made))
+        found, expects = await context.records.find_for_writing(issuer.entry, SigningKeys)
+        if expects == {issuer.entry: ABSENT}:
+            made = await make_first(issuer, await Now(), settings)
+            await context.records.commit(Changes(expects, made))
+        elif found is not None and settings.publishes_to not in ("", found.record.place):
+            after = to_publish(found.record, await Now(), settings)
+            await context.records.commit(Changes(expects) | replacing(issuer, found.record, after))
 
 
 @retry_on_conflict
 async def begin_key(context: Context, issuer: Issuer) -> Instant:
     """Publish another key, which signs one period from now. In place of damaged keys it signs at once. Returns when."""
-    now, period = await Now(), context.settings.signing_key_period
+    now, settings = await Now(), context.settings
     found, expects = await context.records.find_for_writing(issuer.entry, SigningKeys)
     private = await GenerateKey()
-    changes = Changes(expects)
     if found is None:
-        after = first_keys(private, now, period)
+        after = first_keys(private, now, settings.signing_key_period)
     else:
-        after = found.record.without_expired(now).with_next(private, now, period)
-        changes |= Changes(deletes=(due_key(issuer, found.record),))
+        kept = found.record.without_expired(now, settings.publishes_to)
+        after = kept.with_next(private, now, settings.signing_key_period)
     if len(after.keys) > MOST_KEYS:
         raise Refused(Code.MALFORMED_REQUEST, "too many signing keys are published")
-    await context.records.commit(changes | Changes(puts={issuer.entry: after, due_key(issuer, after): Due()}))
+    after = to_publish(after, now, settings)
+    await context.records.commit(Changes(expects) | replacing(issuer, found.record if found else None, after))
     return after.keys[-1].signs_from
 
 
 async def roll_over(job: Job) -> None:
-    """Publish the next key, which signs one period from now, and drop keys whose tokens have all expired."""
-    issuer = next((each for each in ISSUERS if each.ref == job.ref), PLUGINS)
+    """Publish the next key, which signs one period from now, and drop keys whose tokens have all expired.
+
+    While the last one could not be published, there is none after it.
+    """
+    issuer, settings = issuer_of(job), job.context.settings
     found = await find_signing_keys(job.context.records, issuer)
     if found is None or due_key(issuer, found.record) != job.key:
         await queue.drop(job, issuer.entry, found)
         return
-    period = job.context.settings.signing_key_period
-    kept = found.record.without_expired(job.now)
-    if len(kept.keys) < MOST_KEYS:
+    period, place = settings.signing_key_period, settings.publishes_to
+    kept = found.record.without_expired(job.now, place)
+    if len(kept.keys) < MOST_KEYS and kept.starts(kept.keys[-1], place) < inf:
         after = kept.with_next(await GenerateKey(), job.now, period)
     else:
-        after = SigningKeys(keys=kept.keys, due_at=job.now + period)
-    expects = {**job.fence, **found.expected}
-    await job.context.records.commit(Changes(expects, {found.key: after, due_key(issuer, after): Due()}, (job.key,)))
+        after = evolve(kept, due_at=job.now + period)
+    changes = Changes({**job.fence, **found.expected}) | replacing(
+        issuer, found.record, to_publish(after, job.now, settings)
+    )
+    await job.context.records.commit(changes)

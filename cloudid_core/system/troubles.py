@@ -13,6 +13,7 @@ from typing import Final
 from ..effects import ListKeys, Now
 from ..errors import EntryDamaged
 from ..health import SEVERAL, HealthProblem, Occurrence
+from ..issuer import unpublished
 from ..leases import Lease
 from ..provider import outdated_tenants
 from ..rotation import credential_risks, secret_risks
@@ -69,10 +70,16 @@ async def outdated_signing_keys(stored: Stored) -> Sequence[Occurrence]:
     return [{"tenant": tenant, "reason": code.wire} for tenant, code in tenants.items()]
 
 
+async def unpublished_issuers(stored: Stored) -> Sequence[Occurrence]:
+    """Issuers whose documents could not be published."""
+    return await unpublished(stored.context)
+
+
 TROUBLES: Final = (
     StoredRule(HealthProblem.CREDENTIAL_AT_RISK, credentials_at_risk),
     StoredRule(HealthProblem.STATIC_SECRET_AT_RISK, static_secrets_at_risk),
     StoredRule(HealthProblem.REVOCATIONS_FAILING, failing_revocations),
     StoredRule(HealthProblem.SIGNING_KEYS_OUTDATED, outdated_signing_keys),
+    StoredRule(HealthProblem.ISSUER_UNPUBLISHED, unpublished_issuers),
 )
 """All trouble that health tells, and what finds it."""

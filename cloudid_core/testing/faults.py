@@ -18,12 +18,14 @@ from ..effects import (
     ListKeys,
     Now,
     RandomBytes,
+    ReadDocument,
     ReadEntries,
     ReadEntry,
     ReadFederatedToken,
     ReadPlatformToken,
     Record,
     Sleep,
+    WriteDocument,
 )
 from ..errors import (
     Conflict,
@@ -31,6 +33,7 @@ from ..errors import (
     OutcomeUnknown,
     PlatformTokenUnavailable,
     ProviderUnreachable,
+    PublicationFailed,
     RecordFailed,
     StoreFailed,
 )
@@ -83,6 +86,7 @@ _WHY: Final = "an injected fault"
 _CRASH_BEFORE: Final = {FaultKind.CRASH_BEFORE: Trouble(False, lambda: Crashed(_WHY))}
 _CRASH_AFTER: Final = {FaultKind.CRASH_AFTER: Trouble(True, lambda: Crashed(_WHY))}
 _PLATFORM_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: PlatformTokenUnavailable(_WHY)), **_CRASH_BEFORE}
+_PUBLICATION_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: PublicationFailed(_WHY))}
 _STORE_FAILS: Final = {FaultKind.FAIL: Trouble(False, lambda: StoreFailed(_WHY))}
 
 TROUBLES: Final[Mapping[type[Effect[Any]], Mapping[FaultKind, Trouble]]] = {
@@ -102,6 +106,13 @@ TROUBLES: Final[Mapping[type[Effect[Any]], Mapping[FaultKind, Trouble]]] = {
         FaultKind.CONFLICT: Trouble(False, lambda: Conflict(_WHY)),
         FaultKind.LOST_ANSWER: Trouble(True, lambda: OutcomeUnknown(_WHY)),
         FaultKind.UNKNOWN_NOT_WRITTEN: Trouble(False, lambda: OutcomeUnknown(_WHY)),
+        **_CRASH_BEFORE,
+        **_CRASH_AFTER,
+    },
+    ReadDocument: {**_PUBLICATION_FAILS, **_CRASH_BEFORE},
+    WriteDocument: {
+        **_PUBLICATION_FAILS,
+        FaultKind.LOST_ANSWER: Trouble(True, lambda: PublicationFailed(_WHY)),
         **_CRASH_BEFORE,
         **_CRASH_AFTER,
     },

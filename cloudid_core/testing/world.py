@@ -21,6 +21,7 @@ from ..effects import (
     ClockReading,
     Commit,
     CompareClocks,
+    Document,
     Effect,
     Entry,
     GenerateKey,
@@ -33,6 +34,7 @@ from ..effects import (
     PlatformToken,
     Program,
     RandomBytes,
+    ReadDocument,
     ReadEntries,
     ReadEntry,
     ReadFederatedToken,
@@ -42,9 +44,17 @@ from ..effects import (
     Sleep,
     Together,
     Within,
+    WriteDocument,
     name_of,
 )
-from ..errors import HostFailure, PlatformTokenUnavailable, ProviderUnreachable, RecordFailed, TimeIsUp
+from ..errors import (
+    HostFailure,
+    PlatformTokenUnavailable,
+    ProviderUnreachable,
+    PublicationFailed,
+    RecordFailed,
+    TimeIsUp,
+)
 from ..events import Event
 from ..run import run
 from ..store import MemoryStore
@@ -111,6 +121,9 @@ class World(Turns, Host):
         self._faults: dict[int, FaultKind] = {}
         self.files: dict[str, str] = {}
         """What the container platform has written, by path."""
+        self.documents: dict[str, Document] = {}
+        """What is published, by path."""
+        self._written = 0
         self._drawn = 0
         self._generated = 0
         self._spawned = 0
@@ -197,6 +210,12 @@ class World(Turns, Host):
 
     async def read_federated_token(self, path: str) -> Secret:
         return await self._perform(ReadFederatedToken(path), lambda: self._read_file(path))
+
+    async def read_document(self, path: str) -> Document | None:
+        return await self._perform(ReadDocument(path), lambda: self.documents.get(path))
+
+    async def write_document(self, path: str, body: bytes, replaces: Document | None) -> None:
+        await self._perform(WriteDocument(path, body, replaces), lambda: self._write_document(path, body, replaces))
 
     async def record(self, event: Event) -> None:
         await self._perform(Record(event), lambda: self._record(event))
@@ -301,6 +320,12 @@ class World(Turns, Host):
         if path not in self.files:
             raise PlatformTokenUnavailable("this world has no such file")
         return Secret(self.files[path])
+
+    def _write_document(self, path: str, body: bytes, replaces: Document | None) -> None:
+        if self.documents.get(path) != replaces:
+            raise PublicationFailed("another document is there")
+        self._written += 1
+        self.documents[path] = Document(body, str(self._written))
 
     def _draw(self, count: int) -> bytes:
         self._drawn += 1

@@ -135,6 +135,7 @@ class Setup:
         Reloading opens the devices' files anew, so that they can be rotated.
         """
         host.report = log.error
+        host.publish_to(self.server.publish_to, self.server.publish_credential_file)
         host.sinks.append(log_event)
         host.measures.know(self.clouds.values())
         host.measures.gauges.append(host.audit.put_gauges)

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from attrs import Factory, define
@@ -20,6 +21,7 @@ from cloudid_core.audit.device import Entries
 from cloudid_core.effects import (
     ClockReading,
     Commit,
+    Document,
     Entry,
     HttpRequest,
     HttpResponse,
@@ -28,7 +30,7 @@ from cloudid_core.effects import (
     Program,
     Ready,
 )
-from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, TimeIsUp
+from cloudid_core.errors import PlatformTokenUnavailable, ProviderUnreachable, PublicationFailed, TimeIsUp
 from cloudid_core.events import Event
 from cloudid_core.metrics import Numbers, merged
 from cloudid_core.run import run
@@ -40,6 +42,7 @@ from ..machine import Platform, platform_identity
 from ..metrics import Measures, WorkerSlot
 from ..runtime import runtime
 from ..stores import Store
+from .documents import Address, Folder
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -111,6 +114,8 @@ class Host(effects.Host):
         """Who learns of the core's events."""
         self.audit = Devices(self)
         """Who has to have them before a request goes on."""
+        self.published: Folder | Address | None = None
+        """Where the issuers' documents are published."""
         self.report: Report = open_log("error").error
         """The log's method for errors."""
 
@@ -248,6 +253,30 @@ class Host(effects.Host):
 
     async def read_federated_token(self, path: str) -> Secret:
         return await self._beside(platform_identity.read_file, path)
+
+    def publish_to(self, place: str, credential_file: str) -> None:
+        """Publish documents below an address or a folder."""
+        if place.startswith(("http://", "https://")):
+            self.published = Address(place, credential_file, self.fetch)
+        elif place:
+            self.published = Folder(Path(place))
+
+    async def read_document(self, path: str) -> Document | None:
+        match self.published:
+            case Folder() as folder:
+                return await self._beside(folder.read, path)
+            case Address() as address:
+                return await address.read(path)
+        raise PublicationFailed("this host publishes nothing")
+
+    async def write_document(self, path: str, body: bytes, replaces: Document | None) -> None:
+        match self.published:
+            case Folder() as folder:
+                await self._beside(lambda name: folder.write(name, body, replaces), path)
+            case Address() as address:
+                await address.write(path, body, replaces)
+            case None:
+                raise PublicationFailed("this host publishes nothing")
 
     async def _beside(self, work: Callable[[A], T], argument: A) -> T:
         """The result of work in a thread. Whoever is cancelled does not wait for the end of the thread."""

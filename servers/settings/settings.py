@@ -39,7 +39,7 @@ from cloudid_core.forms.fields import (
     setting,
 )
 from cloudid_core.policies import ROOT, normalised
-from cloudid_core.settings import Settings
+from cloudid_core.settings import LOOPBACK, Settings
 from cloudid_core.system.audit import OPTIONS, check
 from cloudid_core.tokens import POLICIES
 from cloudid_core.values.coercion import text
@@ -57,6 +57,8 @@ PATHS: Final = (
     "key_file",
     "audit_directory",
     "apply_folder",
+    "publish_to",
+    "publish_credential_file",
 )
 DATABASES: Final = ("postgresql://", "postgres://", "etcd://")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
@@ -77,6 +79,19 @@ def http_address(raw: object) -> str:
 
 
 HTTP_ADDRESS: Final = FieldType("http address", lambda raw: http_address(raw).rstrip("/") if text(raw) else "")
+
+
+def _place(raw: object) -> str:
+    """A folder, or an address as http_address has it, which holds no secret."""
+    place = text(raw)
+    if "://" not in place:
+        return place
+    if "@" in place or not (place.startswith("https://") or LOOPBACK.fullmatch(place)):
+        raise ValueError("must be a folder, or an https address without a user; http is for loopback only")
+    return http_address(place).rstrip("/")
+
+
+PLACE: Final = FieldType("folder or https address", _place)
 MOVED: Final = ("provider_read_rate",)
 """Settings of the service that once stood below `[server]`."""
 
@@ -151,6 +166,15 @@ class ServerSettings:
     )
     allow_shared_key_file: bool = setting(
         BOOLEAN, False, "Accept a key file that others than its owner may read, as orchestrators mount them."
+    )
+    publish_to: str = setting(
+        PLACE,
+        "",
+        "Where the issuers' documents are published, if others cannot reach this server: a folder that a web server "
+        "serves at the address `issuer`, or an https address that takes PUT. Empty: they are read here.",
+    )
+    publish_credential_file: str = setting(
+        TEXT, "", "File with what PUT and GET there need: headers, one in a line, or a query that begins with `?`."
     )
     metadata_address: str = setting(HTTP_ADDRESS, METADATA_ADDRESS, "Address of this machine's own metadata service.")
     provider_proxy: Secret = setting(
@@ -266,6 +290,7 @@ class SettingsFile:
             clouds=self.clouds,
             audit_devices=self.audit,
             audit_folders=self.server.audit_folders,
+            publishes_to=self.server.publish_to,
             **self.service,
         )
 
@@ -317,6 +342,8 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
     if server.is_in_database:
         del paths["store"]
+    if "://" in server.publish_to:
+        del paths["publish_to"]
     is_misnamed = not server.is_in_database and is_like_address(server.store)
     if is_misnamed and not os.path.exists(paths["store"]):
         raise SettingsError(

@@ -36,5 +36,6 @@ def test_every_kind_of_job_has_a_handler() -> None:
         queue.ROTATION,
         queue.MOUNT,
         queue.SIGNING_KEY,
+        queue.PUBLICATION,
         queue.ROTATION_PLAN,
     }

@@ -57,6 +57,8 @@ ASKED = [
     (effects.RandomBytes(16), ("random_bytes", 16)),
     (effects.GenerateKey(), ("generate_key",)),
     (effects.ReadFederatedToken("/token"), ("read_federated_token", "/token")),
+    (effects.ReadDocument("a"), ("read_document", "a")),
+    (effects.WriteDocument("a", b"1", None), ("write_document", "a", b"1", None)),
     (effects.Record(EVENT), ("record", EVENT)),
     (Together(()), ("together", ())),
 ]

@@ -226,6 +226,15 @@ def federated() -> RecordedInstallation:
     return installation
 
 
+@cache
+def published() -> RecordedInstallation:
+    """The same, but the cloud cannot reach the service: it reads what is published."""
+    installation = copy_of(federated())
+    installation.restart(publishes_to="https://documents.test")
+    installation.tick()
+    return installation
+
+
 def copy_of(original: RecordedInstallation, seed: int = 0) -> RecordedInstallation:
     """An independent installation in the same state, whose host has just started and taken over the duty.
 
@@ -435,6 +444,14 @@ def roll_over(installation: RecordedInstallation) -> None:
     installation.advance(86_401)
     installation.tick()
     installation.ask("GET", "cloud/creds/existing")
+
+
+def roll_over_twice(installation: RecordedInstallation) -> None:
+    """Two days, in which keys are published, sign and are followed."""
+    for _ in range(2):
+        roll_over(installation)
+        installation.tick()
+        installation.tick()
 
 
 def kept_role(installation: RecordedInstallation, subscriptions: tuple[int, ...], name: str = "kept") -> None:
@@ -737,6 +754,7 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "rotate the root secret by a plan": (planned, follow_plans),
         "rotate two root secrets of one application by plans": (planned_twice, follow_plans),
         "roll signing keys over": (federated, roll_over),
+        "roll published signing keys over": (published, roll_over_twice),
         "issue with an identity token": (federated, issue("fresh")),
         "write a static role": (furnished, write_static_role),
         "rotate a static role": (with_static_role, rotate_static_role),

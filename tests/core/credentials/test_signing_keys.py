@@ -33,9 +33,14 @@ def rolled(times: int = 2) -> SigningKeys:
     return made
 
 
+def signing(keys: SigningKeys, now: float, place: str = "") -> Secret | None:
+    key = keys.signing_at(now, place)
+    return key.private if key else None
+
+
 def test_the_first_key_signs_at_once() -> None:
     made = first_keys(FIRST, START, PERIOD)
-    assert made.signing_at(START).private == FIRST
+    assert signing(made, START) == FIRST
     assert made.due_at == START + PERIOD
 
 
@@ -43,13 +48,13 @@ def test_a_key_is_published_one_period_before_it_signs() -> None:
     made = rolled(1)
     assert [key.private for key in made.keys] == [FIRST, SECOND]
     assert made.keys[1].signs_from == START + 2 * PERIOD
-    assert made.signing_at(START + 2 * PERIOD - 1).private == FIRST
-    assert made.signing_at(START + 2 * PERIOD).private == SECOND
+    assert signing(made, START + 2 * PERIOD - 1) == FIRST
+    assert signing(made, START + 2 * PERIOD) == SECOND
     assert made.due_at == START + 2 * PERIOD
 
 
 def test_a_clock_that_was_set_back_signs_with_the_key_that_is_known_longest() -> None:
-    assert rolled().signing_at(0.0).private == FIRST
+    assert signing(rolled(), 0.0) == FIRST
 
 
 def test_a_key_is_kept_until_its_last_token_has_expired() -> None:
@@ -84,3 +89,27 @@ def test_keys_read_back_from_the_store_and_print_no_secret() -> None:
 @pytest.mark.parametrize("period, age", [(10, 5), (86_400, LONGEST_MAX_AGE), (3600, 1800)])
 def test_documents_are_kept_for_half_a_period_at_most(period: int, age: int) -> None:
     assert max_age(period) == age
+
+
+def test_where_documents_are_published_no_key_signs_before_it_is_there() -> None:
+    made = first_keys(FIRST, START, PERIOD)
+    assert signing(made, START, "there") is None
+    there = made.published("there", START + 5, PERIOD)
+    assert signing(there, START + 5, "there") == FIRST
+    assert signing(there, START + 5, "elsewhere") is None
+    late = START + 10 * PERIOD
+    followed = there.with_next(SECOND, START, PERIOD)
+    assert signing(followed, late, "there") == FIRST
+    known = followed.published("there", late, PERIOD)
+    assert signing(known, late + max_age(PERIOD) - 1, "there") == FIRST
+    assert signing(known, late + max_age(PERIOD), "there") == SECOND
+
+
+def test_a_key_is_kept_while_nobody_has_the_next_one() -> None:
+    made = first_keys(FIRST, START, PERIOD).published("there", START, PERIOD).with_next(SECOND, START, PERIOD)
+    late = START + LONGEST_TOKEN * 10
+    assert made.without_expired(late, "there") == made
+    known = made.published("there", late, PERIOD)
+    end = late + max_age(PERIOD) + LONGEST_TOKEN + CLOCK_SKEW
+    assert known.without_expired(end - 1, "there") == known
+    assert [key.private for key in known.without_expired(end, "there").keys] == [SECOND]

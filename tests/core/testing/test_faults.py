@@ -19,6 +19,7 @@ from cloudid_core.effects import (
     Now,
     PlatformToken,
     RandomBytes,
+    ReadDocument,
     ReadEntries,
     ReadEntry,
     ReadFederatedToken,
@@ -29,6 +30,7 @@ from cloudid_core.effects import (
     Sleep,
     Together,
     Within,
+    WriteDocument,
     together,
 )
 from cloudid_core.errors import (
@@ -37,6 +39,7 @@ from cloudid_core.errors import (
     OutcomeUnknown,
     PlatformTokenUnavailable,
     ProviderUnreachable,
+    PublicationFailed,
     RecordFailed,
     StoreFailed,
 )
@@ -55,6 +58,8 @@ FAIL, CONFLICT, LOST, NOT_WRITTEN, BEFORE, AFTER = (
 )
 COMMIT = Commit({}, {"a": b"1"})
 CALL = CallProvider(HttpRequest("POST", "https://cloud.test/a"), 30.0)
+READ = ReadDocument("keys")
+PUBLISH = WriteDocument("keys", b"{}", None)
 RECORD = Record(MountChanged(mount_accessor="a", path="p", state="tuned"))
 
 TABLE: list[tuple[Effect[Any], FaultKind, type[BaseException], bool]] = [
@@ -72,6 +77,12 @@ TABLE: list[tuple[Effect[Any], FaultKind, type[BaseException], bool]] = [
     (RECORD, FAIL, RecordFailed, False),
     (RECORD, BEFORE, Crashed, False),
     (RECORD, AFTER, Crashed, True),
+    (READ, FAIL, PublicationFailed, False),
+    (READ, BEFORE, Crashed, False),
+    (PUBLISH, FAIL, PublicationFailed, False),
+    (PUBLISH, LOST, PublicationFailed, True),
+    (PUBLISH, BEFORE, Crashed, False),
+    (PUBLISH, AFTER, Crashed, True),
     (ReadEntry("a"), FAIL, StoreFailed, False),
     (ReadEntry("a"), BEFORE, Crashed, False),
     (ReadEntries(("a",)), FAIL, StoreFailed, False),
@@ -103,7 +114,7 @@ class Busy(World):
 
     @property
     def traces_left(self) -> int:
-        return self.store.revision + len(self.events) + self.calls
+        return self.store.revision + len(self.events) + self.calls + len(self.documents)
 
 
 async def asking(effect: Effect[Any]) -> object:

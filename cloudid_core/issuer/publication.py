@@ -1,0 +1,82 @@
+"""Publication: an issuer's documents where others can read them, while the service itself is private.
+
+The leader writes them. Before it does, it makes sure that it still leads and that the keys are the newest, after it has
+read what it replaces: where a document tells that it has changed, an older one never takes the place of a newer one. A
+key signs once its document was read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from attrs import evolve
+
+from ..context import Context, Job, queue
+from ..credentials import ISSUERS, SigningKeys, find_signing_keys
+from ..effects import Now, ReadDocument, WriteDocument
+from ..errors import Conflict, EntryDamaged, PublicationFailed
+from ..forms import Json
+from ..health import Occurrence
+from ..rotation import issuer_of, publication_key, replacing
+from ..store import Changes, Found
+from .documents import configuration, key_set
+
+PAUSE: Final = 300.0
+"""Seconds between two looks at what is published, at the most."""
+
+
+async def publish(job: Job) -> None:
+    """Put the documents of an issuer where they are published, unless they are there."""
+    context, settings, issuer = job.context, job.context.settings, issuer_of(job)
+    found = await find_signing_keys(context.records, issuer)
+    if found is None or publication_key(issuer, found.record) != job.key:
+        await queue.drop(job, issuer.entry, found)
+        return
+    failure: PublicationFailed | None = None
+    if not settings.publishes_to:
+        after = evolve(found.record, publish_at=None, attempts=0, trouble="")
+    else:
+        try:
+            if not settings.issuer:
+                raise PublicationFailed('the setting "issuer" is not set')
+            await _put(job, found, f"{issuer.path}/.well-known/openid-configuration", configuration(issuer, settings))
+            await _put(job, found, f"{issuer.path}/.well-known/keys", key_set(found.record))
+            now = await Now()
+            kept = found.record.published(settings.publishes_to, now, settings.signing_key_period)
+            after = evolve(kept, publish_at=now + PAUSE)
+        except PublicationFailed as failed:
+            failure, attempts = failed, found.record.attempts + 1
+            again = min(await queue.retry_at(job, attempts), job.now + PAUSE)
+            after = evolve(found.record, publish_at=again, attempts=attempts, trouble=str(failed))
+    changes = Changes({**job.fence, **found.expected}) | replacing(issuer, found.record, after)
+    await context.records.commit(changes)
+    if failure is not None:
+        raise failure
+
+
+async def _put(job: Job, found: Found[SigningKeys], path: str, content: Json) -> None:
+    """Have a document at its place. `Conflict` when this node no longer leads, or there are newer keys."""
+    path, body = path.removeprefix("/"), msgspec.json.encode(content)
+    there = await ReadDocument(path)
+    if there is not None and there.body == body:
+        return
+    if not await job.context.records.are_at({**job.fence, **found.expected}):
+        raise Conflict("what this document rests on has changed")
+    await WriteDocument(path, body, there)
+    there = await ReadDocument(path)
+    if there is None or there.body != body:
+        raise PublicationFailed("what was written is not what is read")
+
+
+async def unpublished(context: Context) -> Sequence[Occurrence]:
+    """The issuers whose documents could not be published, and why."""
+    troubles: list[Occurrence] = []
+    for issuer in ISSUERS if context.settings.publishes_to else ():
+        with suppress(EntryDamaged):
+            found = await find_signing_keys(context.records, issuer)
+            if found is not None and found.record.trouble:
+                troubles.append({"issuer": issuer.address(context.settings), "reason": found.record.trouble})
+    return troubles

@@ -1,0 +1,141 @@
+"""Where the issuers' documents are published: a folder that a web server serves, or an address that takes PUT.
+
+A folder and every address below it stand for the issuer's public address. An older document never takes the place of a
+newer one: a folder is locked meanwhile, and an address is asked by `If-Match`, where its answers have an `ETag`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from attrs import field, frozen
+
+from cloudid_core.effects import Document, HttpRequest, HttpResponse
+from cloudid_core.errors import ProviderUnreachable, PublicationFailed
+from cloudid_core.values.secret import Secret
+
+TIMEOUT: Final = 8.0
+"""Seconds that one request may take."""
+LARGEST: Final = 2**20
+LARGEST_CREDENTIAL: Final = 2**14
+_HEADER: Final = re.compile(r"([A-Za-z0-9-]+):[ \t]*([!-~][ -~]*)")
+
+Fetch = Callable[[HttpRequest, float], Awaitable[HttpResponse]]
+
+
+@frozen
+class Folder:
+    """A folder below which documents are files."""
+
+    path: Path
+
+    def read(self, name: str) -> Document | None:
+        """Raises `PublicationFailed`."""
+        try:
+            with (self.path / name).open("rb") as file:
+                body = file.read(LARGEST)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise PublicationFailed(f"the file cannot be read: {error.strerror}") from None
+        return Document(body, sha256(body).hexdigest())
+
+    def write(self, name: str, body: bytes, replaces: Document | None) -> None:
+        """As a whole or not at all. Raises `PublicationFailed`."""
+        file = self.path / name
+        try:
+            _make_folders(self.path, file)
+            with (self.path / ".lock").open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self.read(name) != replaces:
+                    raise PublicationFailed("another document is there by now")
+                _replace(file, body)
+        except OSError as error:
+            raise PublicationFailed(f"the file cannot be written: {error.strerror}") from None
+
+
+def _make_folders(path: Path, file: Path) -> None:
+    """The folders of a file below one that has to be there. Everybody may read them, whatever the umask."""
+    for part in reversed(file.relative_to(path).parents[:-1]):
+        if not (path / part).is_dir():
+            (path / part).mkdir()
+            (path / part).chmod(0o755)
+
+
+def _replace(file: Path, body: bytes) -> None:
+    fresh = file.with_name(f".{file.name}.new")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    with fresh.open("xb") as written:
+        written.write(body)
+        os.fchmod(written.fileno(), 0o644)
+        written.flush()
+        os.fsync(written.fileno())
+    fresh.replace(file)
+
+
+@frozen
+class Address:
+    """An address below which documents are read by GET and written by PUT. No redirect is followed."""
+
+    url: str
+    credential_file: str
+    """Lines of headers, or a query that begins with `?`; it is read anew each time. Empty: none is needed."""
+    fetch: Fetch = field(repr=False)
+
+    async def read(self, name: str) -> Document | None:
+        """Raises `PublicationFailed`."""
+        response = await self._ask("GET", name, {}, b"")
+        if response.status == 404:
+            return None
+        if response.status != 200:
+            raise PublicationFailed(f"GET was answered with status {response.status}")
+        tag = response.headers.get("etag", "")
+        return Document(response.body, "" if tag.startswith("W/") else tag)  # If-Match takes no weak ones
+
+    async def write(self, name: str, body: bytes, replaces: Document | None) -> None:
+        """Raises `PublicationFailed`."""
+        headers = {"content-type": "application/json"}
+        if replaces is None:
+            headers["if-none-match"] = "*"
+        elif replaces.tag:
+            headers["if-match"] = replaces.tag
+        status = (await self._ask("PUT", name, headers, body)).status
+        if status in (409, 412):
+            raise PublicationFailed("another document is there by now")
+        if not 200 <= status < 300:
+            raise PublicationFailed(f"PUT was answered with status {status}")
+
+    async def _ask(self, method: str, name: str, headers: dict[str, str], body: bytes) -> HttpResponse:
+        query, own = credential_in(self.credential_file)
+        revealed = {key: value.reveal() for key, value in own.items()}
+        request = HttpRequest(method, f"{self.url}/{name}{query.reveal()}", {**headers, **revealed}, body)
+        try:
+            return await self.fetch(request, TIMEOUT)
+        except ProviderUnreachable:
+            raise PublicationFailed(f"{method} was not answered") from None
+
+
+def credential_in(path: str) -> tuple[Secret, dict[str, Secret]]:
+    """The query and the headers of a file. Raises `PublicationFailed`, which says nothing of what it holds."""
+    query, headers = Secret(), dict[str, Secret]()
+    try:
+        with open(path or os.devnull, "rb") as file:
+            lines = file.read(LARGEST_CREDENTIAL).decode("ascii").splitlines()
+    except (OSError, ValueError):
+        raise PublicationFailed("publish_credential_file cannot be read") from None
+    for line in filter(None, map(str.strip, lines)):
+        if re.fullmatch(r"\?[!-~]+", line):
+            query = Secret(line)
+        elif header := _HEADER.fullmatch(line):
+            headers[header[1].lower()] = Secret(header[2])
+        else:
+            raise PublicationFailed("publish_credential_file has a line that is neither a header nor a query")
+    return query, headers
