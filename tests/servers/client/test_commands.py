@@ -52,7 +52,8 @@ def test_an_end_that_another_thread_was_told_of_is_noticed(monkeypatch: pytest.M
             if self.looked:
                 return super().poll()
             self.looked = True
-            signal.sigwait({signal.SIGCHLD})
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            signal.sigtimedwait({signal.SIGCHLD}, 0)  # unless another thread was told of it indeed
             return None
 
     monkeypatch.setattr(subprocess, "Popen", ToldAnother)
