@@ -18,7 +18,7 @@ _PAGE: Final = re.compile(r"\]\(([^)#]+)\.md\)")
 project = "cloudid"
 root_doc = "README"
 extensions = ["myst_parser"]
-include_patterns = ["*.md", "docs/**.md", "benchmarks/README.md", "tests/contract/rows.md"]
+include_patterns = ["*.md", "docs/**.md", "benchmarks/README.md", "tests/contract/*.md", "tests/mutants/*.md"]
 exclude_patterns = [".*", "build", "dist"]
 nitpicky = True
 suppress_warnings = ["misc.highlighting_failure"]  # blocks also show output, for which no language has rules
@@ -42,7 +42,7 @@ def parts(index: str) -> Iterator[tuple[str, list[str]]]:
         found = (normpath(f"docs/{page}") for page in _PAGE.findall(row["cell"] or ""))
         pages += (page for page in found if page not in seen)
         seen.update(pages)
-    yield part, [*pages, "CHANGELOG", "tests/contract/rows"]
+    yield part, [*pages, "CHANGELOG", "tests/contract/rows", "tests/mutants/survivors"]
 
 
 def tree(caption: str, pages: list[str]) -> str:

@@ -30,7 +30,7 @@ def build(source: Path, out: Path) -> str:
     """What the generator complains of."""
     if find_spec("sphinx") is None:
         pytest.skip("sphinx is not installed: `make site`, or pip install --requirement requirements/site.txt")
-    strict = ("--quiet", "--fail-on-warning", "--keep-going", "--doctree-dir", f"{out}-cache")
+    strict = ("--quiet", "--no-color", "--fail-on-warning", "--keep-going", "--doctree-dir", f"{out}-cache")
     command = [sys.executable, "-m", "sphinx", *strict, "--conf-dir", str(ROOT / "docs"), str(source), str(out)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert bool(ended.returncode) == bool(ended.stderr)
@@ -79,7 +79,8 @@ def test_nothing_is_wider_than_a_narrow_window(page: str, site: Browser) -> None
 
 def test_a_link_that_leads_nowhere_is_not_let_through(tmp_path: Path) -> None:
     links = ("docs/missing.md", "docs/README.md#missing", "#missing")
-    pages = dict.fromkeys(("docs/README.md", "CHANGELOG.md", "tests/contract/rows.md"), "# A page\n")
+    others = ("docs/README.md", "CHANGELOG.md", "tests/contract/rows.md", "tests/mutants/survivors.md")
+    pages = dict.fromkeys(others, "# A page\n")
     pages["README.md"] = "# The site\n\n" + "\n".join(f"[A link]({link})" for link in links)
     for page, text in pages.items():
         (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
