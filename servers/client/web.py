@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import ssl
 from http.client import HTTPException
-from ipaddress import ip_address
 from typing import IO, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -17,6 +16,8 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Requ
 
 from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.errors import CloudidError
+
+from ..machine import is_loopback
 
 LONGEST_ANSWER: Final = 1 << 24
 """Bytes."""
@@ -41,7 +42,7 @@ def send(
     """
     if not request.url.startswith(("http://", "https://")):
         raise Unreachable("its address must begin with http:// or https://")
-    proxies = ProxyHandler() if through_proxies and not is_loopback(request.url) else ProxyHandler({})
+    proxies = ProxyHandler() if through_proxies and not _stays_here(request.url) else ProxyHandler({})
     opener = build_opener(proxies, HTTPSHandler(context=tls or authorities(request.url)), _NoRedirect())
     sent = Request(request.url, request.body or None, dict(request.headers), method=request.method)
     try:
@@ -93,12 +94,8 @@ def document(response: HttpResponse) -> dict[str, Any]:
 
 def is_private(address: str) -> bool:
     """Whether nobody else can read what is sent there: it is encrypted, or does not leave this machine."""
-    return address.startswith("https://") or is_loopback(address)
+    return address.startswith("https://") or _stays_here(address)
 
 
-def is_loopback(address: str) -> bool:
-    host = urlsplit(address).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _stays_here(address: str) -> bool:
+    return is_loopback(urlsplit(address).hostname or "")

@@ -327,8 +327,8 @@ def open_store(
 ) -> Store:
     """The durable store that the settings name. Only a new one makes its tables in a database.
 
-    Nothing else can have it open at the same time if it is exclusive, as a SQLite store always is; etcd keeps nobody
-    out. `accepts_restore`: the cluster of etcd may be another than the store was made in.
+    Nothing else can have it open, or in etcd write to it, at the same time if it is exclusive, as a SQLite store always
+    is. `accepts_restore`: the cluster of etcd may be another than the store was made in.
 
     Raises `SettingsError` or `StoreFailed`.
     """
@@ -339,7 +339,7 @@ def open_store(
     if server.is_in_etcd:
         etcd = _etcd()
         place = etcd.Address.parse(server.store, _password(server))
-        store = etcd.EtcdStore(place, is_new=is_new, accepts_restore=accepts_restore)
+        store = etcd.EtcdStore(place, is_new=is_new, is_exclusive=is_exclusive, accepts_restore=accepts_restore)
     else:
         postgres = _postgres()
         place = postgres.Address.parse(server.store, _password(server))

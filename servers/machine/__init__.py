@@ -2,6 +2,7 @@
 
 from . import platform_identity, streams
 from .disk import Disk
+from .loopback import is_loopback
 from .memory import settle
 from .platform_identity import METADATA_ADDRESS, Platform
 from .service_manager import Overseer, ServiceManager
@@ -15,6 +16,7 @@ __all__ = [
     "Platform",
     "ServiceManager",
     "identity_of",
+    "is_loopback",
     "platform_identity",
     "settle",
     "streams",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 from contextlib import ExitStack
-from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
 
+from ..machine.loopback import is_loopback
 from .server import start
 from .simulator import Simulator
 
@@ -38,7 +38,7 @@ def _address(ctx: click.Context, option: click.Parameter, text: str) -> tuple[st
 def simulate(listen: tuple[str, int], seed: int, tls: bool, allow_remote: bool) -> None:
     """Serve a simulated cloud, until a signal stops it."""
     host, port = listen
-    if not (allow_remote or _is_loopback(host)):
+    if not (allow_remote or is_loopback(host)):
         raise click.UsageError(
             f"Other machines can reach {host}, and the simulator requires no sign-in. To allow that: --allow-remote"
         )
@@ -53,10 +53,3 @@ def simulate(listen: tuple[str, int], seed: int, tls: bool, allow_remote: bool) 
             click.echo(f"certificate: {certificate}")
         click.echo(f"listening on {running.url}")
         signal.sigwait(STOP_SIGNALS)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -37,6 +37,7 @@ async def copy_store(runtime: Runtime, source: Store, target: Store, report: Cal
         report(f"copied: {count} entries")
     await _compare(source, target, report)
     report("")
+    await source.commit(Commit({LAST: ring.version}, {}))  # fails if the source is no longer ours alone
     await target.commit(Commit({LAST: ABSENT}, {LAST: ring.value}))
     return count + 1
 

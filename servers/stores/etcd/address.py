@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -12,7 +11,10 @@ from attrs import field, frozen
 from cloudid_core.errors import StoreFailed
 from cloudid_core.values.secret import Secret
 
+from ...machine import is_loopback
+
 PORT: Final = 2379
+FORM: Final = "etcd://HOST:PORT,HOST:PORT/PREFIX"
 OPTIONS: Final = frozenset({"tls", "ca", "certificate", "key"})
 
 
@@ -31,45 +33,39 @@ class Address:
     def parse(cls, text: str, password: Secret | None = None) -> Address:
         """Raises `StoreFailed`, without the text. A file that is named for TLS turns TLS on."""
         parts = urlsplit(text)
-        places, prefix = parts.netloc.rpartition("@")[2], unquote(parts.path).strip("/")
-        user, colon, _ = parts.netloc.rpartition("@")[0].partition(":")
+        user, _, netloc = parts.netloc.rpartition("@")
+        prefix = unquote(parts.path).strip("/")
+        places = netloc.split(",")
         try:
             options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-            ports = [urlsplit(f"//{place}").port for place in places.split(",")]
+            found = [(urlsplit(f"//{place}").hostname, urlsplit(f"//{place}").port) for place in places]
         except ValueError:
             raise StoreFailed("the store's address is malformed") from None
-        if colon:
-            raise StoreFailed("the store's address must hold no password: name a file in store_password_file")
-        if unknown := sorted(options.keys() - OPTIONS):
-            raise StoreFailed(
-                f"the store's address has options other than {', '.join(sorted(OPTIONS))}: {unknown[0]!r}"
-            )
-        if not all(urlsplit(f"//{place}").hostname for place in places.split(",")) or not prefix:
-            raise StoreFailed("the store's address must be etcd://HOST:PORT,HOST:PORT/PREFIX")
-        if options.get("tls", "true") not in ("true", "false"):
-            raise StoreFailed("the option tls of the store's address must be true or false")
-        if bool(user) != (password is not None):
-            raise StoreFailed("a user of etcd needs store_password_file, and a password needs USER@ in the address")
-        tls = _tls(options) if options and options.get("tls") != "false" else None
-        if password is not None and tls is None and not all(_is_this_machine(place) for place in places.split(",")):
-            raise StoreFailed("a password of etcd travels by TLS alone: add ?tls=true to the store's address")
-        scheme = "https" if tls else "http"
-        members = [
-            f"{scheme}://{place}" + ("" if port else f":{PORT}")
-            for place, port in zip(places.split(","), ports, strict=True)
-        ]
-        return cls(tuple(members), prefix, tls, unquote(user), password)
+        unknown = sorted(options.keys() - OPTIONS)
+        is_tls = bool(options) and options.get("tls") != "false"
+        is_sent_in_clear = password is not None and not is_tls and not all(is_loopback(host or "") for host, _ in found)
+        for is_wrong, reason in (
+            (":" in user, "the store's address must hold no password: name a file in store_password_file"),
+            (unknown, f"the store's address has options other than {', '.join(sorted(OPTIONS))}: {unknown[:1]}"),
+            (not prefix or not all(host for host, _ in found), f"the store's address must be {FORM}"),
+            (options.get("tls", "true") not in ("true", "false"), "tls in the store's address is true or false"),
+            (
+                bool(user) != (password is not None),
+                "a user of etcd needs store_password_file, and a password needs USER@ in the address",
+            ),
+            (is_sent_in_clear, "a password of etcd travels by TLS alone: add ?tls=true to the store's address"),
+        ):
+            if is_wrong:
+                raise StoreFailed(reason)
+        tls = _tls(options) if is_tls else None
+        urls = (
+            f"http{'s' * is_tls}://{place}" + ("" if port else f":{PORT}")
+            for place, (_, port) in zip(places, found, strict=True)
+        )
+        return cls(tuple(urls), prefix, tls, unquote(user), password)
 
     def __str__(self) -> str:
         return f"etcd://{','.join(member.partition('://')[2] for member in self.members)}/{self.prefix}"
-
-
-def _is_this_machine(place: str) -> bool:
-    host = urlsplit(f"//{place}").hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _tls(options: dict[str, str]) -> ssl.SSLContext:

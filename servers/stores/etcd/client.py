@@ -14,10 +14,9 @@ from typing import Any, Final
 
 import httpcore
 import msgspec
-from attrs import field, frozen
 
 from cloudid_core.effects import ClockReading
-from cloudid_core.errors import TimeIsUp
+from cloudid_core.errors import StoreFailed, TimeIsUp
 
 from ...runtime import Runtime
 from .address import Address
@@ -28,22 +27,16 @@ CERTAIN: Final = {3: "refused", 7: "permission denied", 8: "no room", 9: "refuse
 """gRPC's codes for what a member refuses before it proposes, or the cluster applies, anything of it."""
 
 STALE_TOKENS: Final = ("etcdserver: invalid auth token", "etcdserver: revision of auth store is old")
+NOT_SENT: Final = (httpcore.ConnectError, httpcore.ConnectTimeout)
 FAILURES: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, TimeIsUp, OSError)
 
 
-class Refused(Exception):
+class Refused(StoreFailed):
     """The cluster did nothing of what it was asked."""
 
 
-class Lost(Exception):
+class Lost(StoreFailed):
     """No answer, or one that says too little. What was asked for was done, may still be done, or never will."""
-
-
-@frozen
-class _Answer:
-    status: int
-    date: str
-    body: bytes = field(repr=False)
 
 
 class _Body:
@@ -106,42 +99,34 @@ class Client:
         """Ask the members in turn until one has been reached. What was sent is never sent again here."""
         body = msgspec.json.encode(question)
         deadline = time.monotonic() + ANSWER_SECONDS
-        reason = ""
         for _ in self._address.members:
             member = self._address.members[self._turn % len(self._address.members)]
             try:
-                answer = await self._fetch("POST", f"{member}/v3/{call}", body, deadline - time.monotonic())
-                return _read(answer)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as failure:
+                return _read(*await self._fetch("POST", f"{member}/v3/{call}", body, deadline - time.monotonic()))
+            except (*FAILURES, Lost) as failure:
                 self._turn += 1
-                reason = type(failure).__name__
-            except FAILURES as failure:
-                self._turn += 1
-                raise Lost(type(failure).__name__) from None
-            except Lost:
-                self._turn += 1
-                raise
+                reason = str(failure) or type(failure).__name__
+                if not isinstance(failure, NOT_SENT):
+                    raise Lost(reason) from None
         raise Refused(f"no member of the cluster can be reached ({reason})")
 
-    async def _fetch(self, method: str, url: str, body: bytes, seconds: float) -> _Answer:
-        async def fetch() -> _Answer:
-            # A machine that is gone answers nothing: the other members are asked while there is time.
-            share = seconds / len(self._address.members)
+    async def _fetch(self, method: str, url: str, body: bytes, seconds: float) -> tuple[httpcore.Response, bytes]:
+        # A machine that is gone answers nothing: the other members are asked while there is time.
+        share = seconds / len(self._address.members)
+        headers = [("content-length", str(len(body))), *([("authorization", self._token)] if self._token else [])]
+        timeouts = {"connect": share, "read": seconds, "write": seconds, "pool": share}
+
+        async def fetch() -> tuple[httpcore.Response, bytes]:
+            content = bytearray()
             async with self._pool.stream(
-                method,
-                url,
-                headers={"content-length": str(len(body)), **({"authorization": self._token} if self._token else {})},
-                content=_Body(body),
-                extensions={"timeout": {"connect": share, "read": seconds, "write": seconds, "pool": share}},
+                method, url, headers=headers, content=_Body(body), extensions={"timeout": timeouts}
             ) as response:
-                content = bytearray()
                 async for part in response.aiter_stream():
                     if len(content) <= ANSWER_LIMIT:
                         content += part  # to leave the loop would leave generators behind
             if len(content) > ANSWER_LIMIT:
                 raise httpcore.RemoteProtocolError("the answer is too large")
-            dates = [value for name, value in response.headers if name.lower() == b"date"]
-            return _Answer(response.status, (dates or [b""])[0].decode("latin-1"), bytes(content))
+            return response, bytes(content)
 
         return await self._runtime.in_time(seconds, fetch)
 
@@ -151,23 +136,22 @@ class Client:
         for member in self._address.members:
             started = time.time()
             try:
-                answer = await self._fetch("GET", f"{member}/version", b"", ANSWER_SECONDS)
-                shown = parsedate_to_datetime(answer.date).timestamp() + 0.5  # of a time in whole seconds, the middle
-            except (*FAILURES, ValueError):
+                answer, _ = await self._fetch("GET", f"{member}/version", b"", ANSWER_SECONDS)
+                date = next(value for name, value in answer.headers if name.lower() == b"date").decode("latin-1")
+                shown = parsedate_to_datetime(date).timestamp() + 0.5  # of a time in whole seconds, the middle
+            except (*FAILURES, ValueError, StopIteration):
                 continue
             ended = time.time()
             found.append((shown - (started + ended) / 2, (ended - started) / 2 + 0.5))
         return ClockReading(*median_low(found)) if found else None
 
 
-def _read(answer: _Answer) -> Mapping[str, Any]:
+def _read(answer: httpcore.Response, body: bytes) -> Mapping[str, Any]:
     try:
-        content = msgspec.json.decode(answer.body, type=dict[str, Any])
+        content = msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError:
         raise Lost("an answer that is no JSON") from None
     if answer.status == 200:
         return content
-    text, code = str(content.get("message") or content.get("error")), content.get("code")
-    if code in CERTAIN:
-        raise Refused(text)
-    raise Lost(text)
+    text = str(content.get("message") or content.get("error"))
+    raise (Refused if content.get("code") in CERTAIN else Lost)(text)

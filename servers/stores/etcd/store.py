@@ -6,46 +6,64 @@ that it found; those commits fail, and the others are sent again. A version is t
 Each store has a key of its own, the writer's. Every group expects the version that it had last, and puts it. When an
 answer is lost, the store moves that key on: either the group had been written by then, as the key says, or it never
 will be. Until that is settled nothing is read or written: nobody must rest on what may still change.
+
+A store that is opened exclusively puts the lock, which lapses with its lease. Every group expects the lock as it was
+when its store was opened, so nobody else writes while the lock is held.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from attrs import define
+from attrs import define, frozen
 
-from cloudid_core.effects import ClockReading, Commit, Entry
+from cloudid_core.effects import Commit, Entry
 from cloudid_core.errors import OutcomeUnknown, StoreFailed
 from cloudid_core.version import VERSION
 
 from ...runtime import Runtime
-from ..batches import Batches
+from ..batched import LOSSES, BatchedStore, KeyList, Read
 from ..format import FORMAT, check
-from ..groups import CommitTicket, Limits, Mismatches, fail, independent, without_conflicts
-from ..reads import Answer, KeyList, Question, Read
+from ..groups import CommitTicket, Limits, Mismatches
 from .address import Address
 from .client import Client, Lost, Refused
 
 MOST_OPERATIONS: Final = 128
 """Of a transaction's comparisons, and of its changes: what a member takes unless `--max-txn-ops` says otherwise."""
 
-LIMITS: Final = Limits(commits=MOST_OPERATIONS, keys=MOST_OPERATIONS - 1, bytes=2**20)
-LOSSES: Final = 3
+OWN_OPERATIONS: Final = 2
+"""Of those, for the writer's key and the lock."""
+
 PATIENCE: Final = 5.0
 """Seconds that a commit waits for the end of a doubt."""
 
 PAUSE: Final = 0.1
+LOCK_SECONDS: Final = 10
 CLOCK_SECONDS: Final = 30.0
 FORGOTTEN_SECONDS: Final = 7 * 86400.0
-MOST_READS: Final = 512
-
 
 _Json: TypeAlias = Mapping[str, Any]
+"""msgspec writes bytes in base64, as etcd reads them."""
+
+
+@frozen
+class _Reply:
+    """What a transaction answered."""
+
+    revision: int
+    holds: bool
+    rows: Sequence[Sequence[_Json]]
+    """Of each range that it asked for."""
+
+    def versions(self) -> list[int]:
+        return [int(rows[0]["mod_revision"]) if rows else 0 for rows in self.rows]
 
 
 @define(eq=False)
@@ -61,26 +79,31 @@ class _Doubt:
     """Nobody can tell any more: the writer's key was removed."""
 
 
-class EtcdStore:
+class EtcdStore(BatchedStore):
     """Entries below the prefix of `address`. `is_new`: `open` makes the store if there is none.
 
-    `open` raises `StoreFailed` when there is no store, or one that is not ours, or when the cluster is not the one in
-    which the store was made, unless `accepts_restore`.
+    `open` raises `StoreFailed` when there is no store, or one that is not ours; when another has it exclusively; or
+    when the cluster is not the one in which the store was made, unless `accepts_restore`. While a store is open
+    exclusively the commits of all others fail.
     """
 
-    _runtime: Runtime
-    _reads: Batches[Question, Answer]
-    _commits: Batches[Commit, int]
+    LIMITS = Limits(commits=MOST_OPERATIONS, keys=MOST_OPERATIONS - OWN_OPERATIONS, bytes=2**20)
 
-    def __init__(self, address: Address, *, is_new: bool = False, accepts_restore: bool = False) -> None:
+    def __init__(
+        self, address: Address, *, is_new: bool = False, is_exclusive: bool = False, accepts_restore: bool = False
+    ) -> None:
         self._address = address
         self._client = Client(address)
         self._is_new = is_new
+        self._is_exclusive = is_exclusive
         self._accepts_restore = accepts_restore
         self._entries = f"{address.prefix}/entry/".encode()
         self._format = f"{address.prefix}/format".encode()
+        self._lock = f"{address.prefix}/lock".encode()
         self._writers = f"{address.prefix}/writer/".encode()
         self._writer = self._writers + os.urandom(12).hex().encode()
+        self._locked = 0
+        """The lock's version, if this store holds it."""
         self._held = 0
         """The writer's key's version, as far as it is known."""
         self._group = 0
@@ -88,74 +111,63 @@ class EtcdStore:
         self._cluster = ""
         self._revision = 0
         self._clock_due = 0.0
-        self.clock: ClockReading | None = None
-        """The clocks of the members' machines, beside this one's; `None` before the first commit."""
-
-    def __repr__(self) -> str:
-        return f"<EtcdStore {self._address}>"
 
     async def open(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._reads = Batches(runtime, self._read_batch, StoreFailed)
-        self._commits = Batches(runtime, self._write_batch, note=runtime.note_batch)
+        self._start(runtime)
         self._client.open(runtime)
-        try:
-            await self._find()
-            await self._forget_writers()
-            await self._register()
-        except (Refused, Lost) as failure:
-            raise StoreFailed(f"etcd cannot be used: {failure}") from None
-
-    async def read(self, key: str) -> Entry | None:
-        return (await self.read_all((key,))).get(key)
-
-    async def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
-        wanted = tuple(key for key in keys if _can_be_stored(key))
-        found = await self._reads.ask(wanted) if wanted else {}
-        assert isinstance(found, Mapping)
-        return found
-
-    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        if limit < 1:
-            return ()
-        if not _can_be_stored(prefix + after):
-            raise StoreFailed("etcd cannot compare such a key")
-        found = await self._reads.ask(KeyList(prefix, after, limit))
-        assert isinstance(found, tuple)
-        return found
+        await self._find()
+        await self._pass_lock()
+        await self._forget_writers()
+        await self._register()
 
     async def commit(self, commit: Commit) -> int:
-        if not _can_be_stored("".join((*commit.expects, *commit.puts, *commit.deletes))):
-            raise StoreFailed("etcd cannot hold such a key")
         changes = len(commit.puts.keys() | set(commit.deletes))
-        if max(len(commit.expects), changes) >= MOST_OPERATIONS:
+        if max(len(commit.expects), changes) > MOST_OPERATIONS - OWN_OPERATIONS:
             raise StoreFailed(
-                f"a commit expects {len(commit.expects)} entries and changes {changes}: etcd takes less than "
-                f"{MOST_OPERATIONS}"
+                f"a commit expects {len(commit.expects)} entries and changes {changes}: etcd takes at most "
+                f"{MOST_OPERATIONS - OWN_OPERATIONS}"
             )
-        return await self._commits.ask(commit)
+        return await super().commit(commit)
 
     def close(self) -> None:
         """The runtime has closed the connections."""
+
+    async def _ask(
+        self, expects: Sequence[_Json] = (), then: Sequence[_Json] = (), otherwise: Sequence[_Json] = ()
+    ) -> _Reply:
+        """One transaction. Raises `Refused`, `Lost`, or `StoreFailed` where the cluster is not what it was.
+
+        A cluster that is back from the past would undo what has been answered since.
+        """
+        seen = self._revision
+        answer = await self._client.ask("kv/txn", {"compare": expects, "success": then, "failure": otherwise})
+        header = answer["header"]
+        revision = int(header["revision"])
+        self._cluster = self._cluster or header["cluster_id"]
+        if header["cluster_id"] != self._cluster:
+            raise StoreFailed("another etcd cluster answers than before")
+        if revision < seen:
+            raise StoreFailed(f"etcd is back at revision {revision}, after {seen}")
+        self._revision = max(self._revision, revision)
+        found = [one["response_range"] for one in answer.get("responses", ()) if "response_range" in one]
+        return _Reply(revision, bool(answer.get("succeeded")), [one.get("kvs", ()) for one in found])
 
     # Opening
 
     async def _find(self) -> None:
         if self._is_new:
-            own = {"format": FORMAT, "release": VERSION}
-            header = (await self._client.ask("kv/range", {"key": _b64(self._format)}))["header"]
-            made = _put(self._format, msgspec.json.encode({**own, "cluster": header["cluster_id"]}))
-            await self._client.ask("kv/txn", {"compare": [_is_at(self._format, 0)], "success": [made]})
-        answer = await self._client.ask("kv/range", {"key": _b64(self._format)})
-        if "kvs" not in answer:
+            await self._ask()  # says which cluster it is
+            made = {"format": FORMAT, "release": VERSION, "cluster": self._cluster}
+            await self._ask([_is_at(self._format, 0)], [_put(self._format, msgspec.json.encode(made))])
+        [rows] = (await self._ask(then=[_get(self._format)])).rows
+        if not rows:
             raise StoreFailed("etcd holds no store below this prefix: run init first")
         try:
-            known = msgspec.json.decode(b64decode(answer["kvs"][0]["value"]), type=dict[str, Any])
+            known = msgspec.json.decode(b64decode(rows[0]["value"]), type=dict[str, Any])
             check("the store in etcd", known["format"], known["release"])
             cluster = known["cluster"]
         except (KeyError, ValueError, TypeError):
             raise StoreFailed("what etcd holds below this prefix is not a store of this service") from None
-        self._cluster = answer["header"]["cluster_id"]
         if cluster != self._cluster:
             if not self._accepts_restore:
                 raise StoreFailed(
@@ -163,162 +175,120 @@ class EtcdStore:
                     "nothing uses the other, run init --accept-restore"
                 )
             moved = msgspec.json.encode({**known, "cluster": self._cluster})
-            await self._client.ask("kv/txn", {"success": [_put(self._format, moved)]})
+            await self._ask(then=[_put(self._format, moved)])
+
+    async def _pass_lock(self) -> None:
+        """Take the lock if this store is exclusive, or wait until the lock of one that was killed has lapsed."""
+        until = time.monotonic() + (0 if self._is_exclusive else LOCK_SECONDS + 2)
+        mine: list[_Json] = []
+        if self._is_exclusive:
+            lease = (await self._client.ask("lease/grant", {"TTL": LOCK_SECONDS}))["ID"]
+            mine = [_put(self._lock, b"", lease=lease)]
+        while not (reply := await self._ask([_is_at(self._lock, 0)], mine)).holds:
+            if time.monotonic() > until:
+                raise StoreFailed(
+                    f"another process copies this store, or was killed in the last {LOCK_SECONDS} seconds"
+                )
+            await self._runtime.wait(self._runtime.new_event(), 1.0)
+        if self._is_exclusive:
+            self._locked = reply.revision
+            self._runtime.start(partial(self._keep_lock, lease))
+
+    async def _keep_lock(self, lease: str) -> None:
+        while True:
+            await self._runtime.wait(self._runtime.new_event(), LOCK_SECONDS / 5)
+            with suppress(Refused, Lost):
+                await self._client.ask("lease/keepalive", {"ID": lease})
 
     async def _forget_writers(self) -> None:
         """Remove the keys of writers of long ago. One that lives after all makes itself a new one."""
-        question = {"key": _b64(self._writers), "range_end": _b64(_behind(self._writers)), "limit": MOST_OPERATIONS}
-        for found in (await self._client.ask("kv/range", question)).get("kvs", ()):
-            used = float(b64decode(found["value"]).partition(b" ")[2] or 0)
-            if used < time.time() - FORGOTTEN_SECONDS:
-                await self._client.ask("kv/deleterange", {"key": found["key"]})
+        all_of_them = {"key": self._writers, "range_end": _behind(self._writers), "limit": MOST_OPERATIONS}
+        oldest = time.time() - FORGOTTEN_SECONDS
+        [rows] = (await self._ask(then=[{"request_range": all_of_them}])).rows
+        old = [row["key"] for row in rows if float(b64decode(row["value"]).partition(b" ")[2] or 0) < oldest]
+        await self._ask(then=[{"request_delete_range": {"key": key}} for key in old])
 
     async def _register(self) -> None:
-        answer = await self._client.ask("kv/txn", {"success": [_put(self._writer, self._mark(b"-"))]})
-        self._held = self._checked(answer, 0)
+        self._held = (await self._ask(then=[self._mark(b"-")])).revision
 
-    def _mark(self, kind: bytes) -> bytes:
-        return b"%s%d %d" % (kind, self._group, time.time())
+    def _mark(self, kind: bytes) -> _Json:
+        return _put(self._writer, b"%s%d %d" % (kind, self._group, time.time()))
 
     # Reading
 
-    async def _read_batch(self, batch: Sequence[Read]) -> Sequence[Read]:
-        now, later = batch[:MOST_READS], batch[MOST_READS:]
-        try:
-            await self._read_together(now)
-        except (StoreFailed, Refused, Lost) as failure:
-            for ticket in now:
-                if not ticket.is_settled:
-                    ticket.settle(StoreFailed(f"the store could not be read: {failure}"))
-        return later
-
     async def _read_together(self, tickets: Sequence[Read]) -> None:
         wanted = [ticket.request for ticket in tickets]
-        keys = tuple(dict.fromkeys(key for one in wanted if isinstance(one, tuple) for key in one))
-        lists = tuple(dict.fromkeys(one for one in wanted if isinstance(one, KeyList)))
-        ranges = [*({"key": self._name(key)} for key in keys), *map(self._range, lists)]
-        found: list[Sequence[_Json]] = []
+        each = dict.fromkeys(one for some in wanted for one in (some if isinstance(some, tuple) else (some,)))
+        ranges = [self._range(one) if isinstance(one, KeyList) else _get(self._name(one)) for one in each]
+        rows: list[Sequence[_Json]] = []
         for start in range(0, len(ranges), MOST_OPERATIONS):
-            found += await self._read_ranges(ranges[start : start + MOST_OPERATIONS])
-        entries = {
-            key: Entry(b64decode(rows[0].get("value", "")), int(rows[0]["mod_revision"]))
-            for key, rows in zip(keys, found, strict=False)
-            if rows
-        }
-        listed = {
-            one: tuple(b64decode(row["key"])[len(self._entries) :].decode() for row in rows)
-            for one, rows in zip(lists, found[len(keys) :], strict=True)
-        }
-        for ticket in tickets:
-            one = ticket.request
-            ticket.settle(
-                listed[one] if isinstance(one, KeyList) else {key: entries[key] for key in one if key in entries}
-            )
+            rows += await self._read_ranges(ranges[start : start + MOST_OPERATIONS])
+        found = dict(zip(each, rows, strict=True))
+        for ticket, one in zip(tickets, wanted, strict=True):
+            if isinstance(one, KeyList):
+                ticket.settle(tuple(b64decode(row["key"])[len(self._entries) :].decode() for row in found[one]))
+            else:
+                ticket.settle({key: _entry(found[key][0]) for key in one if found[key]})
 
     async def _read_ranges(self, ranges: Sequence[_Json]) -> Sequence[Sequence[_Json]]:
         """The rows of each range, all of the newest revision. Again where an answer is lost: reads change nothing."""
         await self._settle()
-        losses = 0
-        while True:
-            seen = self._revision
-            try:
-                answer = await self._client.ask("kv/txn", {"success": [{"request_range": one} for one in ranges]})
-            except Lost:
-                losses += 1
-                if losses == LOSSES:
-                    raise
-                continue
-            self._checked(answer, seen)
-            return [one["response_range"].get("kvs", ()) for one in answer["responses"]]
+        for _ in range(LOSSES - 1):
+            with suppress(Lost):
+                return (await self._ask(then=ranges)).rows
+        return (await self._ask(then=ranges)).rows
 
     def _range(self, wanted: KeyList) -> _Json:
         start = max(wanted.prefix.encode(), wanted.after.encode() + b"\0" if wanted.after else b"")
         end = _behind(self._entries + wanted.prefix.encode())
         # A start behind the end is no range to etcd; an empty one is.
         start = min(self._entries + start, end)
-        return {"key": _b64(start), "range_end": _b64(end), "limit": wanted.limit, "keys_only": True}
+        return _get(start, range_end=end, limit=wanted.limit, keys_only=True)
 
     # Writing
 
-    async def _write_batch(self, batch: Sequence[CommitTicket]) -> Sequence[CommitTicket]:
-        now, later = independent(batch, LIMITS)
-        try:
-            await self._write_together(now)
-        except (StoreFailed, OutcomeUnknown) as failure:
-            fail([ticket for ticket in now if not ticket.is_settled], failure)
-        return later
-
-    async def _write_together(self, tickets: Sequence[CommitTicket]) -> None:
-        losses = 0
-        while tickets:
-            answer = await self._send([ticket.request for ticket in tickets])
-            if isinstance(answer, int):
-                for ticket in tickets:
-                    ticket.settle(answer)
-                break
-            if answer is None:
-                losses += 1
-                if losses == LOSSES:
-                    raise StoreFailed("answers of etcd were lost again and again")
-            else:
-                tickets = without_conflicts(tickets, answer)
+    async def _send(self, tickets: Sequence[CommitTicket]) -> Sequence[int] | Mismatches | None:
         if time.monotonic() > self._clock_due:
             self._clock_due = time.monotonic() + CLOCK_SECONDS
             self._runtime.start(self._compare_clocks)
-
-    async def _send(self, commits: Sequence[Commit]) -> int | Mismatches | None:
-        """The version, or what does not hold; `None` when nothing was written and it can be sent again.
-
-        Raises `StoreFailed` (not written) or `OutcomeUnknown`.
-        """
+        commits = [ticket.request for ticket in tickets]
         await self._settle()
         self._group += 1
-        seen = self._revision
+        expected = dict.fromkeys(pair for commit in commits for pair in commit.expects.items())
+        keys = tuple(dict.fromkeys(key for key, _ in expected))
+        own = ((self._writer, self._held), (self._lock, self._locked))
         try:
-            answer = await self._client.ask("kv/txn", self._transaction(commits))
-        except Refused as refusal:
-            raise StoreFailed(f"etcd refused a commit: {refusal}") from None
+            reply = await self._ask(
+                [_is_at(key, version) for key, version in (*own, *((self._name(key), at) for key, at in expected))],
+                [self._mark(b"+"), *self._changes(commits)],
+                [_get(key, keys_only=True) for key in (self._writer, self._lock, *map(self._name, keys))],
+            )
+        except Refused:
+            raise
         except Lost as loss:
-            doubt = self._doubt = _Doubt(self._group, self._held)
-            return await self._outcome(doubt, loss)
-        try:
-            revision = self._checked(answer, seen)
+            self._doubt = _Doubt(self._group, self._held)
+            version = await self._outcome(self._doubt, loss)
+            return None if version is None else [version] * len(tickets)
         except StoreFailed as failure:
             raise OutcomeUnknown(str(failure)) from None
-        if answer.get("succeeded"):
-            self._held = revision
-            return revision
-        versions = [
-            int(rows[0]["mod_revision"]) if (rows := one["response_range"].get("kvs")) else 0
-            for one in answer["responses"]
-        ]
-        if versions[0] != self._held:
+        if reply.holds:
+            self._held = reply.revision
+            return [reply.revision] * len(tickets)
+        held, locked, *versions = reply.versions()
+        if held != self._held:
             self._doubt = _Doubt(0, self._held)
             return None
-        keys = dict.fromkeys(key for commit in commits for key in commit.expects)
-        return dict(zip(keys, versions[1:], strict=True))
+        if locked != self._locked:
+            raise StoreFailed("another process copies this store" if locked else "the lock of this copy has lapsed")
+        return dict(zip(keys, versions, strict=True))
 
-    def _transaction(self, commits: Sequence[Commit]) -> _Json:
-        expected = dict.fromkeys(pair for commit in commits for pair in commit.expects.items())
-        keys = dict.fromkeys(key for key, _ in expected)
-        puts = [_put(self._entries + key.encode(), value) for one in commits for key, value in one.puts.items()]
-        gone = {key for one in commits for key in one.deletes if key not in one.puts}
-        looks = [self._writer, *(self._entries + key.encode() for key in keys)]
-        return {
-            "compare": [
-                _is_at(self._writer, self._held),
-                *(_is_at(self._entries + key.encode(), version) for key, version in expected),
-            ],
-            "success": [
-                _put(self._writer, self._mark(b"+")),
-                *puts,
-                *({"request_delete_range": {"key": self._name(key)}} for key in sorted(gone)),
-            ],
-            "failure": [{"request_range": {"key": _b64(key), "keys_only": True}} for key in looks],
-        }
+    def _changes(self, commits: Sequence[Commit]) -> list[_Json]:
+        puts = [_put(self._name(key), value) for one in commits for key, value in one.puts.items()]
+        gone = {self._name(key) for one in commits for key in one.deletes if key not in one.puts}
+        return [*puts, *({"request_delete_range": {"key": key}} for key in sorted(gone))]
 
     async def _outcome(self, doubt: _Doubt, loss: Lost) -> int | None:
-        """What became of the group whose answer was lost. Raises `OutcomeUnknown` if that is not clear soon."""
+        """The group's version, or `None` if it was not written. Raises `OutcomeUnknown` if that is not clear soon."""
         deadline = time.monotonic() + PATIENCE
         while not doubt.is_settled and time.monotonic() < deadline:
             try:
@@ -337,29 +307,18 @@ class EtcdStore:
         doubt = self._doubt
         if doubt is None:
             return
-        moved = {
-            "compare": [_is_at(self._writer, doubt.held)],
-            "success": [_put(self._writer, self._mark(b"-"))],
-            "failure": [{"request_range": {"key": _b64(self._writer)}}],
-        }
-        seen = self._revision
-        try:
-            answer = await self._client.ask("kv/txn", moved)
-            revision = self._checked(answer, seen)
-            if doubt.is_settled:
-                return
-            rows = [] if answer.get("succeeded") else answer["responses"][0]["response_range"].get("kvs", [])
-            if rows:
-                self._held = int(rows[0]["mod_revision"])
-                if b64decode(rows[0]["value"]).startswith(b"+%d " % doubt.group):
-                    doubt.version = self._held
-            elif answer.get("succeeded"):
-                self._held = revision
-            else:
-                doubt.is_unknown = True
-                await self._register()
-        except (Refused, Lost) as failure:
-            raise StoreFailed(f"what became of a commit is not known yet: {failure}") from None
+        reply = await self._ask([_is_at(self._writer, doubt.held)], [self._mark(b"-")], [_get(self._writer)])
+        if doubt.is_settled:
+            return
+        if reply.holds:
+            self._held = reply.revision
+        elif reply.rows[0]:
+            [self._held] = reply.versions()
+            if b64decode(reply.rows[0][0]["value"]).startswith(b"+%d " % doubt.group):
+                doubt.version = self._held
+        else:
+            doubt.is_unknown = True
+            await self._register()
         doubt.is_settled = True
         if self._doubt is doubt:
             self._doubt = None
@@ -367,27 +326,12 @@ class EtcdStore:
     async def _compare_clocks(self) -> None:
         self.clock = await self._client.clock() or self.clock
 
-    def _checked(self, answer: _Json, seen: int) -> int:
-        """The revision of an answer. A cluster that is back from the past would undo what has been answered since."""
-        header = answer["header"]
-        revision = int(header["revision"])
-        if header["cluster_id"] != self._cluster:
-            raise StoreFailed("another etcd cluster answers than before")
-        if revision < seen:
-            raise StoreFailed(f"etcd is back at revision {revision}, after {seen}")
-        self._revision = max(self._revision, revision)
-        return revision
-
-    def _name(self, key: str) -> str:
-        return _b64(self._entries + key.encode())
+    def _name(self, key: str) -> bytes:
+        return self._entries + key.encode()
 
 
-def _can_be_stored(key: str) -> bool:
-    try:
-        key.encode()
-    except UnicodeError:
-        return False
-    return True
+def _entry(row: _Json) -> Entry:
+    return Entry(b64decode(row.get("value", "")), int(row["mod_revision"]))
 
 
 def _behind(prefix: bytes) -> bytes:
@@ -395,13 +339,13 @@ def _behind(prefix: bytes) -> bytes:
     return prefix[:-1] + bytes([prefix[-1] + 1])
 
 
-def _b64(data: bytes) -> str:
-    return b64encode(data).decode()
-
-
 def _is_at(key: bytes, version: int) -> _Json:
-    return {"key": _b64(key), "target": "MOD", "result": "EQUAL", "mod_revision": str(version)}
+    return {"key": key, "target": "MOD", "result": "EQUAL", "mod_revision": str(version)}
 
 
-def _put(key: bytes, value: bytes) -> _Json:
-    return {"request_put": {"key": _b64(key), "value": _b64(value)}}
+def _get(key: bytes, **options: object) -> _Json:
+    return {"request_range": {"key": key, **options}}
+
+
+def _put(key: bytes, value: bytes, **options: object) -> _Json:
+    return {"request_put": {"key": key, "value": value, **options}}

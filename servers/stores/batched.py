@@ -1,0 +1,137 @@
+"""Batched stores: what the stores in databases share. Their reads and commits go in batches, and so fail alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeAlias
+
+from attrs import frozen
+
+from cloudid_core.effects import ClockReading, Commit, Entry
+from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
+
+from ..runtime import Runtime
+from .batches import Batches, Ticket
+from .groups import CommitTicket, Limits, Mismatches, fail, independent, without_conflicts
+
+MOST_READS: Final = 512
+LOSSES: Final = 3
+"""How often a batch, or a read, may lose its connection."""
+
+
+@frozen
+class KeyList:
+    """The first `limit` keys that start with `prefix` and sort after `after`."""
+
+    prefix: str
+    after: str
+    limit: int
+
+
+Question: TypeAlias = "tuple[str, ...] | KeyList"
+"""Keys whose entries are wanted, or which keys to list."""
+Answer: TypeAlias = "Mapping[str, Entry] | tuple[str, ...]"
+Read: TypeAlias = Ticket[Question, Answer]
+
+
+class BatchedStore:
+    """A subclass reads and writes what is batched together. No key that is stored has a zero in it."""
+
+    LIMITS: ClassVar[Limits]
+    FAILURES: ClassVar[tuple[type[Exception], ...]] = (HostFailure,)
+    """What `_read_together` raises."""
+
+    clock: ClockReading | None = None
+    """The database's clock, or its machines', beside this machine's; `None` before the first commit."""
+
+    _address: Any
+    """Its text shows no secret."""
+    _runtime: Runtime
+    _reads: Batches[Question, Answer]
+    _commits: Batches[Commit, int]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._address}>"
+
+    def _start(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._reads = Batches(runtime, self._read_batch, StoreFailed)
+        self._commits = Batches(runtime, self._write_batch, note=runtime.note_batch)
+
+    async def read(self, key: str) -> Entry | None:
+        return (await self.read_all((key,))).get(key)
+
+    async def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
+        wanted = tuple(key for key in keys if _can_be_stored(key))
+        found = await self._reads.ask(wanted) if wanted else {}
+        assert not isinstance(found, tuple)
+        return found
+
+    async def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        after = after.partition("\0")[0]  # no key has one, so none is between the two
+        if limit < 1 or not _can_be_stored(prefix):
+            return ()
+        if not _can_be_stored(after):
+            raise StoreFailed("the database cannot compare such a key")
+        found = await self._reads.ask(KeyList(prefix, after, limit))
+        assert isinstance(found, tuple)
+        return found
+
+    async def commit(self, commit: Commit) -> int:
+        if not _can_be_stored("".join((*commit.expects, *commit.puts, *commit.deletes))):
+            raise StoreFailed("the database cannot hold such a key")
+        return await self._commits.ask(commit)
+
+    async def _read_batch(self, batch: Sequence[Read]) -> Sequence[Read]:
+        now, later = batch[:MOST_READS], batch[MOST_READS:]
+        try:
+            await self._read_together(now)
+        except self.FAILURES as failure:
+            for ticket in now:
+                if not ticket.is_settled:
+                    ticket.settle(StoreFailed(f"the store could not be read: {failure}"))
+        return later
+
+    async def _read_together(self, tickets: Sequence[Read]) -> None:
+        """Settle each."""
+        raise NotImplementedError
+
+    async def _write_batch(self, batch: Sequence[CommitTicket]) -> Sequence[CommitTicket]:
+        now, later = independent(batch, self.LIMITS)
+        try:
+            await self._write_together(now)
+        except (StoreFailed, OutcomeUnknown) as failure:
+            fail([ticket for ticket in now if not ticket.is_settled], failure)
+        return later
+
+    async def _write_together(self, tickets: Sequence[CommitTicket]) -> None:
+        """Those whose expectations do not hold fail, and the others are sent again."""
+        losses = 0
+        while tickets and losses < LOSSES:
+            answer = await self._send(tickets)
+            if answer is None:
+                losses += 1
+            elif isinstance(answer, Mapping):
+                tickets = without_conflicts(tickets, answer)
+            else:
+                for ticket, version in zip(tickets, answer, strict=True):
+                    ticket.settle(version)
+                return
+        if tickets:
+            raise StoreFailed("the connection is lost again and again")
+
+    async def _send(self, tickets: Sequence[CommitTicket]) -> Sequence[int] | Mismatches | None:
+        """The versions, or what does not hold; `None` when nothing was written and it can be sent again.
+
+        Raises `StoreFailed` (not written) or `OutcomeUnknown`.
+        """
+        raise NotImplementedError
+
+
+def _can_be_stored(key: str) -> bool:
+    """PostgreSQL's texts are valid UTF-8 without a zero."""
+    try:
+        key.encode()
+    except UnicodeError:
+        return False
+    return "\0" not in key
