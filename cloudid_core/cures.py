@@ -368,6 +368,7 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     ),
     Code.ROLE_CHANGE_PENDING: ("A write or a rotation was interrupted.", "Try again after `Retry-After`."),
     Code.ROLE_WITHOUT_TOKENS: ("The role lends credentials alone.", "Set its `token_scopes`, or read `creds/ROLE`."),
+    Code.ROLE_GIVES_TOKENS: ("Its `proof` is no secret.", "Ask `static-creds/ROLE/token`, or set `proof` to `secret`."),
     Code.ROLE_WITHOUT_SECRET: (
         "Its first secret could not be made yet.",
         "Read `static-roles/ROLE`: it has the last error.",

@@ -164,6 +164,7 @@ class Code(Enum):
     CEILING_EXCEEDED = 403, "a role may not hand out more than the configuration of its mount allows"
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROLE_WITHOUT_TOKENS = 400, "the role gives no access tokens: it lists no token_scopes"
+    ROLE_GIVES_TOKENS = 400, "the role has no secret to hand out: static-creds/NAME/token gives access tokens"
     ROLE_WITHOUT_SECRET = 503, "the role has no secret yet: static-roles tells why"
     ROLE_PROOF_PENDING = 503, "the provider does not accept what was made for the role yet: ask again"
     TOKEN_SCOPE_NOT_ALLOWED = 400, "the scope is not among the role's token_scopes"

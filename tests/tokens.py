@@ -42,6 +42,5 @@ def write_policy(installation: Installation, name: str, *rules: tuple[str, list[
 
 def identity_token(installation: Installation, path: str = "cloud", audience: str = "a", lifetime: int = 3600) -> str:
     """An identity token of a mount, lifetime in seconds."""
-    records = installation.context.records
-    tokens = IdentityTokens.of(installation.settings, records, installation.mount(path), audience, lifetime)
+    tokens = IdentityTokens.of(installation.context, installation.mount(path), audience, lifetime)
     return installation.perform(tokens.make()).reveal()

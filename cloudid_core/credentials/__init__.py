@@ -1,8 +1,7 @@
 """Who a mount is to its provider."""
 
 from . import root_credential
-from .client_certificates import CertificateAssertions, self_signed, thumbprint
-from .identity_tokens import IdentityTokens
+from .application_keys import Key, Wanted, make_key, present
 from .root_credential import (
     RootCredential,
     SecretHolder,
@@ -36,24 +35,24 @@ __all__ = [
     "MOST_KEYS",
     "PLUGINS",
     "SHORTEST_TOKEN",
-    "CertificateAssertions",
-    "IdentityTokens",
     "Issuer",
+    "Key",
     "RootCredential",
     "SecretHolder",
     "SigningKeys",
+    "Wanted",
     "changes_given",
     "client_of",
     "credentials_of",
     "effective_config",
     "find_signing_keys",
     "first_keys",
+    "make_key",
     "max_age",
     "owner_of",
+    "present",
     "root_credential",
     "rule_problems",
-    "self_signed",
     "signed",
-    "thumbprint",
     "with_default_token_ttl",
 ]

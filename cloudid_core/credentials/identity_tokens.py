@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from attrs import field, frozen
 
+from ..caches import Caches
 from ..effects import Program
 from ..mounts import Mount
 from ..provider import Source
@@ -20,9 +21,15 @@ EXCHANGE: Final = "api://AzureADTokenExchange"
 """The audience that the provider recommends."""
 
 
-def subject_of(mount: Mount) -> str:
-    """Whom tokens of a mount are about. It never changes: an accessor stays with its mount."""
-    return f"plugin-identity:root:{mount.kind}:{mount.accessor}"
+class Resources(Protocol):
+    """The part of a context that mounts need to prove themselves."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def caches(self) -> Caches: ...
+    @property
+    def records(self) -> Records: ...
 
 
 @frozen(kw_only=True)
@@ -40,27 +47,26 @@ class IdentityTokens:
     source: Source = field(default=Source.IDENTITY_TOKEN, init=False)
 
     @classmethod
-    def of(cls, settings: Settings, records: Records, mount: Mount, audience: str, lifetime: int) -> IdentityTokens:
+    def of(cls, resources: Resources, mount: Mount, audience: str, lifetime: int) -> IdentityTokens:
+        """Those of a mount itself. Their subject never changes: an accessor stays with its mount."""
         within_bounds = max(SHORTEST_TOKEN, min(lifetime or DEFAULT_LIFETIME, LONGEST_TOKEN))
-        return cls(
-            issuer=PLUGINS.address(settings),
-            subject=subject_of(mount),
-            audience=audience,
-            lifetime=within_bounds,
-            place=settings.publishes_to,
-            records=records,
-        )
+        return cls._about(f"plugin-identity:root:{mount.kind}:{mount.accessor}", resources, audience, within_bounds)
 
     @classmethod
-    def for_application(cls, settings: Settings, records: Records, mount: Mount, proof_id: str) -> IdentityTokens:
+    def for_application(cls, resources: Resources, mount: Mount, proof_id: str) -> IdentityTokens:
         """Those that stand in for the secret of a role's application. An id is never used again."""
+        subject = f"plugin-identity:app:{mount.accessor}:{proof_id}"
+        return cls._about(subject, resources, EXCHANGE, LIFETIME_FOR_APPLICATIONS)
+
+    @classmethod
+    def _about(cls, subject: str, resources: Resources, audience: str, lifetime: int) -> IdentityTokens:
         return cls(
-            issuer=PLUGINS.address(settings),
-            subject=f"plugin-identity:app:{mount.accessor}:{proof_id}",
-            audience=EXCHANGE,
-            lifetime=LIFETIME_FOR_APPLICATIONS,
-            place=settings.publishes_to,
-            records=records,
+            issuer=PLUGINS.address(resources.settings),
+            subject=subject,
+            audience=audience,
+            lifetime=lifetime,
+            place=resources.settings.publishes_to,
+            records=resources.records,
         )
 
     @property

@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from attrs import evolve, frozen
 
-from ..caches import Caches
 from ..deadline import Deadline
 from ..errors import Code, Problem, Refused
 from ..forms import (
@@ -30,12 +29,16 @@ from ..forms import (
     source_of,
 )
 from ..mounts import Mount
+from ..provider import SECRET as CLIENT_SECRET
 from ..provider import Assertions, Client, Credentials, PlatformIdentity, RetryPolicy, Source, federated_token_file
 from ..settings import Settings
-from ..store import Found, Records
+from ..store import Found
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
-from .identity_tokens import DEFAULT_LIFETIME, IdentityTokens
+from .identity_tokens import DEFAULT_LIFETIME, IdentityTokens, Resources
 from .signing_keys import LONGEST_TOKEN, SHORTEST_TOKEN
+
+if TYPE_CHECKING:
+    from .application_keys import Key
 
 ROOT_PASSWORD_TTL: Final = 182 * DAY
 SPARE: Final = DAY
@@ -91,8 +94,13 @@ class SecretHolder(Protocol):
         """Whether rotation has to make its first secret."""
         ...
 
-    def holding(self, secret: Secret) -> SecretHolder:
-        """The same with another secret."""
+    @property
+    def proof(self) -> str:
+        """What rotation makes: one of `PROOFS`."""
+        ...
+
+    def holding(self, key: Key) -> SecretHolder:
+        """The same with another key."""
         ...
 
 
@@ -164,8 +172,12 @@ class RootCredential:
     def awaits_secret(self) -> bool:
         return False
 
-    def holding(self, secret: Secret) -> RootCredential:
-        return evolve(self, client_secret=secret)
+    @property
+    def proof(self) -> str:
+        return CLIENT_SECRET
+
+    def holding(self, key: Key) -> RootCredential:
+        return evolve(self, client_secret=key.secret)
 
     @property
     def clamped(self) -> tuple[str, ...]:
@@ -184,17 +196,6 @@ class RootCredential:
 
 
 C = TypeVar("C", bound=RootCredential)
-
-
-class Resources(Protocol):
-    """The part of a context that makes a client."""
-
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def caches(self) -> Caches: ...
-    @property
-    def records(self) -> Records: ...
 
 
 class Account(Protocol):
@@ -254,9 +255,7 @@ def credentials_of(context: Resources, mount: Mount, config: RootCredential) -> 
     """
     assertions: Assertions | None = None
     if config.identity_token_audience:
-        assertions = IdentityTokens.of(
-            context.settings, context.records, mount, config.identity_token_audience, config.identity_token_ttl
-        )
+        assertions = IdentityTokens.of(context, mount, config.identity_token_audience, config.identity_token_ttl)
     elif not config.client_secret:
         assertions = federated_token_file(context.settings.environment)
     return Credentials(

@@ -335,6 +335,7 @@ class ParsedFields(msgspec.Struct, frozen=True):
 NOT_OFFERED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "alias_metadata": "there are no entities",
+        "client_secret": "only configurations have one that is given: a static role makes its secrets itself",
         "defer_initial_creds": "a static role gets its first secret when it is written",
         "expiration": "a static role makes its secrets itself",
         "rotation_policy": "a rotation that fails is tried again until its window ends",

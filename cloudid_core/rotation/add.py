@@ -1,4 +1,4 @@
-"""The first step of a rotation: the application gets one more password, and it is stored.
+"""The first step of a rotation: the application gets one more key, and it is stored.
 
 The record of the rotation names it before it is made, so that it is found and removed whatever becomes of the request.
 """
@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from attrs import evolve
 
 from ..background import abandoned_intent, marker
 from ..context import NO_FENCE, Context
-from ..credentials import SecretHolder
+from ..credentials import Key, SecretHolder, Wanted, make_key
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, Refused, reason_of
-from ..provider import CLOCK_SKEW, Client, FreshObject, Provisioned, make_password, retry_while_propagating
+from ..mounts import Mount
+from ..provider import Client, FreshObject, Provisioned
 from ..store import Changes, Found
 from ..tokens import new_id
-from .record import Home, Key, Phase, Rotation, changed, given_up
+from .record import Home, Phase, Rotation, changed, given_up
 from .root import application_of, client_id_of, hinted_key, is_used_elsewhere
 
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
@@ -28,7 +28,7 @@ UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its 
 
 async def add(
     context: Context,
-    mount_id: str,
+    mount: Mount,
     holder: Found[SecretHolder],
     before: Found[Rotation] | None,
     expects: Mapping[str, int],
@@ -45,13 +45,13 @@ async def add(
 
     `Conflict`: nothing was made, as somebody else changed the holder or has begun a rotation.
     """
-    begun, given_back = await _begin(context, mount_id, holder.record, before.record if before else None, client, now)
+    begun, given_back = await _begin(context, mount.id, holder.record, before.record if before else None, client, now)
     begun = evolve(begun, role=role, until=until)
     grounds = Changes({**fence, **holder.expected, **expects})
     version = await context.records.commit(given_back | changed(before, begun) | grounds)
     claim = Found(begun.key, begun, version)
     try:
-        return await _make(context, claim, holder.record, client, now, fence)
+        return await _make(context, mount, claim, holder.record, client, now, fence)
     except CloudidError as failure:
         with suppress(CloudidError):  # it is due in any case
             await give_up(context, claim, await Now(), reason_of(failure), fence=fence)
@@ -71,7 +71,7 @@ async def _begin(
     if before is not None and before.home != home:
         for key in known:
             if key.made_at is not None and not await is_used_elsewhere(context, mount_id, key.secret):
-                given_back |= abandoned_password(before, now, key_id=key.id)
+                given_back |= abandoned_key(before, now, key)
         known = ()
     replaced = next((key for key in known if key.secret == holder.client_secret), None)
     if replaced is None and not holder.awaits_secret:
@@ -82,6 +82,7 @@ async def _begin(
         phase=Phase.ADDING,
         home=home,
         name=marker(context, await new_id()),
+        proof=holder.proof,
         replaced=replaced,
         outgoing=tuple(key for key in known if key is not replaced),
         due_at=client.deadline.at + client.settings.request_grace,
@@ -94,6 +95,7 @@ async def _begin(
 
 async def _make(
     context: Context,
+    mount: Mount,
     claim: Found[Rotation],
     holder: SecretHolder,
     client: Client,
@@ -101,16 +103,16 @@ async def _make(
     fence: Mapping[str, int],
 ) -> Found[Rotation]:
     begun = claim.record
-    attempt = partial(
-        make_password,
-        client,
-        begun.home.object_id,
+    wanted = Wanted(
+        proof=begun.proof,
+        proof_id=begun.name.removeprefix(context.marker_prefix),
+        object_id=begun.home.object_id,
         name=begun.name,
-        starts_at=now - CLOCK_SKEW,
+        now=now,
         ends_at=now + holder.secret_lifetime,
+        family=FreshObject.SHARED,
     )
-    password = await retry_while_propagating(client, attempt, family=FreshObject.SHARED, made_at=now)
-    new = Key(id=password.key_id, secret=password.secret, made_at=await Now(), expires_at=password.ends_at)
+    new = await make_key(context, mount, client, wanted)
     made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
     version = await context.records.commit(Changes(fence) | changed(claim, made))
     return Found(claim.key, made, version)
@@ -122,19 +124,21 @@ async def give_up(
     """Forget the new secret; the journal removes it from the provider."""
     rotation = found.record
     after = given_up(rotation, now, error=error)
-    abandoned = abandoned_password(rotation, now, key_id=rotation.new.id if rotation.new else "")
+    abandoned = abandoned_key(rotation, now, rotation.new)
     version = await context.records.commit(Changes(fence) | changed(found, after) | abandoned)
     return Found(found.key, after, version)
 
 
-def abandoned_password(rotation: Rotation, now: Instant, *, key_id: str) -> Changes:
-    """Gives a password of a rotation to the journal, by its key id if that is known, otherwise by its name."""
+def abandoned_key(rotation: Rotation, now: Instant, key: Key | None) -> Changes:
+    """Gives a key of a rotation to the journal; `None`: the one that is being added, of which the name is known."""
+    key_id = key.id if key else ""
     provisioned = Provisioned(
         made_at=now,
         tenant=rotation.home.tenant,
         client_id=rotation.home.client_id,
         password_on=rotation.home.object_id,
-        password_name=rotation.name,
+        password_name=key.name if key else rotation.name,
         password_key_id=key_id,
+        proof=key.proof if key else rotation.proof,
     )
     return abandoned_intent(f"{rotation.abandons}{key_id or rotation.name}", rotation.mount_id, provisioned, now)

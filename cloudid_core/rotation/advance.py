@@ -59,7 +59,7 @@ async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:
     context, rotation = job.context, claim.record
     holder = await find_holder(context, mount, rotation.role)
     if rotation.phase is Phase.OVERLAPPING:
-        await retire(job, holder, claim)
+        await retire(job, mount, holder, claim)
     elif rotation.phase is Phase.ADDING:
         await give_up(context, claim, job.now, INTERRUPTED, fence=job.fence)
     elif holder is None or mount.retired_at is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..context import Context
-from ..credentials import RootCredential, SecretHolder, owner_of
+from ..credentials import Key, RootCredential, SecretHolder, owner_of
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..forms import Json, effective
@@ -20,7 +20,7 @@ from ..store import Changes
 from ..values import rfc3339
 from .identities import MOST_COUNTED, rewritten, self_targets
 from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from
-from .record import Key, find_undamaged_rotation
+from .record import find_undamaged_rotation
 from .root import find_holder, is_managed
 
 LATE: Final = 3600.0

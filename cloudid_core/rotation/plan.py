@@ -13,11 +13,11 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..context import Context, Due, queue
-from ..credentials import SecretHolder
+from ..credentials import Key, SecretHolder
 from ..effects import ABSENT, Instant
 from ..store import Changes, Found, keys
 from ..values import DAY, Schedule
-from .record import Key, Rotation, ref_of
+from .record import Rotation, ref_of
 
 LONGEST_OVERLAP: Final = 300.0
 """Seconds for which the old and the new secret both live, at most."""

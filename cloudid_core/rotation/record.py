@@ -8,8 +8,10 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..context import Context, Due, queue
+from ..credentials import Key
 from ..effects import Instant
 from ..events import RotationChanged
+from ..provider import SECRET
 from ..store import Changes, Found, expected, keys
 from ..values import Secret
 
@@ -26,17 +28,6 @@ class Phase(Enum):
     """It is stored here, and shown to work again and again; the configuration still has the old one."""
     OVERLAPPING = "overlapping"
     """The configuration has it; the old one is left alive for those that still use it, and removed then."""
-
-
-@frozen(kw_only=True)
-class Key:
-    """A client secret of the root application. `id` is empty while it is not known which of its keys it is."""
-
-    id: str = ""
-    secret: Secret
-    made_at: Instant | None = None
-    """When this service made it; `None`: somebody else did."""
-    expires_at: Instant | None = None
 
 
 @frozen
@@ -63,7 +54,9 @@ class Rotation:
     phase: Phase = Phase.IDLE
     home: Home = Home()
     name: str = ""
-    """Display name of the password that is being added."""
+    """Display name of the key that is being added."""
+    proof: str = SECRET
+    """What that is."""
     new: Key | None = None
     current: Key | None = None
     replaced: Key | None = None

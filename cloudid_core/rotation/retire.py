@@ -7,15 +7,16 @@ from typing import Final
 from attrs import evolve
 
 from ..context import Context, Job
-from ..credentials import SecretHolder
+from ..credentials import Key, SecretHolder
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..provider import Client, find_application, remove_password
+from ..mounts import Mount
+from ..provider import PROOFS, SECRET, Client, find_application
 from ..routing import mount_client
 from ..store import Changes, Found, keys
-from .add import abandoned_password
+from .add import abandoned_key
 from .plan import replanned
-from .record import Key, Phase, Rotation, changed, overruled
+from .record import Phase, Rotation, changed, overruled
 from .root import is_used_elsewhere
 from .switch import accepted, is_home, switch_back
 
@@ -24,7 +25,7 @@ SHARED: Final = "a secret that was replaced was left at the provider: another mo
 STUCK: Final = "neither the new secret nor the one before it is accepted"
 
 
-async def retire(job: Job, holder: Found[SecretHolder] | None, found: Found[Rotation]) -> None:
+async def retire(job: Job, mount: Mount, holder: Found[SecretHolder] | None, found: Found[Rotation]) -> None:
     """Remove what the secret in use has replaced; go back to the secret before it if it no longer works.
 
     Nothing is removed that any mount of this service is configured with, nor anything of a configuration that somebody
@@ -38,9 +39,11 @@ async def retire(job: Job, holder: Found[SecretHolder] | None, found: Found[Rota
     is_used = bool(rotation.role) or client.credentials.client_secret == rotation.current.secret
     if not is_used or not is_home(client, holder.record, rotation):
         await _write(job, found, overruled(rotation, OVERRULED))
-    elif await accepted(client, rotation, rotation.current):
+    elif not (rotation.replaced or rotation.outgoing):
+        await _remove_replaced(job, client, found)  # nothing was replaced: a first secret
+    elif await accepted(job.context, mount, client, rotation, rotation.current):
         await _remove_replaced(job, client, found)
-    elif rotation.replaced and await accepted(client, rotation, rotation.replaced):
+    elif rotation.replaced and await accepted(job.context, mount, client, rotation, rotation.replaced):
         await switch_back(job.context, holder, found, job.now, job.fence)
     else:
         await _write(job, found, evolve(rotation, error=STUCK))
@@ -67,7 +70,7 @@ async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> 
 
 async def _try_remove(client: Client, rotation: Rotation, key: Key, now: Instant) -> bool:
     """Whether a key is certainly gone; one that is not found may not be shown yet."""
-    if await remove_password(client, rotation.home.object_id, key.id):
+    if await PROOFS[key.proof].remove(client, rotation.home.object_id, key.name, key.id):
         return True
     application = await find_application(client, rotation.home.object_id)
     settled = key.made_at is None or now >= key.made_at + client.settings.settle_time
@@ -79,7 +82,9 @@ async def _write(job: Job, found: Found[Rotation], after: Rotation) -> None:
 
 
 async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *, leaves_last: bool) -> Changes:
-    """Removes the rotation of a static role with the role; the journal removes its secrets, the one in use if not left.
+    """Removes the rotation of a static role with the role; the journal removes its keys.
+
+    `leaves_last`: but the secret in use, which others have. Nobody has any other key.
 
     Refused while a secret is being made: nobody knows yet by which key it can be removed.
     """
@@ -93,6 +98,6 @@ async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *,
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=max(1.0, rotation.due_at - now))
     in_use = rotation.replaced if rotation.phase is Phase.PROVING else rotation.current
     for key in rotation.known_keys:
-        if not (leaves_last and key is in_use):
-            changes |= abandoned_password(rotation, now, key_id=key.id)
+        if not (leaves_last and key is in_use and key.proof == SECRET):
+            changes |= abandoned_key(rotation, now, key)
     return changes | Changes(deletes=(rotation.due_key,))

@@ -85,8 +85,12 @@ async def _begin_or_join(call: Call, role: str) -> Found[Rotation]:
 
 
 async def _under_way(call: Call, role: str, force: bool) -> Found[Rotation] | None:
-    """The rotation of the holder's secret that has begun, or, without force, whose keys still overlap."""
+    """The rotation of the holder's secret that has begun, or, without force, whose keys still overlap.
+
+    A holder that awaits another kind of key does not wait for these.
+    """
     holder = await rotated_holder(call.context, call.mount, role)
+    force = force or holder.record.awaits_secret
     found = await (find_undamaged_rotation if force else find_rotation)(call.context, call.mount.id, role)
     if found is None:
         return None

@@ -71,7 +71,7 @@ async def start(
         raise Refused(Code.ROOT_SECRETS_LEFT)
     client = await mount_client(context, mount.id, deadline)
     expects |= grounds.expects
-    return await add(context, mount.id, holder, before, expects, client, now, role=role, until=until, fence=fence)
+    return await add(context, mount, holder, before, expects, client, now, role=role, until=until, fence=fence)
 
 
 async def _living(rotation: Rotation) -> int:

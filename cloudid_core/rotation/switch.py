@@ -9,20 +9,20 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from ..context import NO_FENCE, Context
-from ..credentials import SecretHolder
+from ..credentials import Key, SecretHolder, present
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import ProviderProblem
 from ..mounts import Mount
-from ..provider import Client, wait_until_accepted
+from ..provider import PROOFS, Client, wait_until_proven
 from ..store import Changes, Found, retry_on_conflict
 from .add import give_up
 from .plan import overlap, replanned
-from .record import Key, Phase, Rotation, changed, find_rotation
+from .record import Phase, Rotation, changed, find_rotation
 from .root import client_id_of, find_holder
 
-PROOFS: Final = 3
-"""How often in a row the provider must accept a secret."""
+IN_A_ROW: Final = 3
+"""How often in a row the provider must accept a key."""
 PROOF_SECONDS: Final = 20.0
 """How long that may take in the background: other work waits for it."""
 CHANGED: Final = "the configuration was changed while a new secret was proven"
@@ -43,7 +43,7 @@ async def prove_and_switch(
     changed meanwhile keeps what it has, and the new secret is given up.
     """
     new = found.record.new
-    if new is None or not await wait_until_accepted(client, found.record.home.client_id, new.secret, needed=PROOFS):
+    if new is None or not await _is_proven(context, mount, client, found.record, new):
         return found
     return await _switch_to(context, mount, client, found, new, fence)
 
@@ -78,11 +78,16 @@ async def _switch_to(
     return await _switch(context, holder, new, found, after, now, fence)
 
 
-async def accepted(client: Client, rotation: Rotation, key: Key) -> bool:
-    """Whether the provider accepts a secret again and again."""
+async def _is_proven(context: Context, mount: Mount, client: Client, rotation: Rotation, key: Key) -> bool:
+    credentials = present(context, mount, client, rotation.home.client_id, key)
+    return await wait_until_proven(client, credentials, PROOFS[key.proof].family, needed=IN_A_ROW)
+
+
+async def accepted(context: Context, mount: Mount, client: Client, rotation: Rotation, key: Key) -> bool:
+    """Whether the provider accepts a key again and again."""
     patient = replace(client, deadline=Deadline(await Now() + PROOF_SECONDS))
     try:
-        return await wait_until_accepted(patient, rotation.home.client_id, key.secret, needed=PROOFS)
+        return await _is_proven(context, mount, patient, rotation, key)
     except ProviderProblem as problem:
         if problem.status not in (400, 401):
             raise
@@ -123,7 +128,7 @@ async def _switch(
     fence: Mapping[str, int],
 ) -> Found[Rotation]:
     """Holder, rotation and plan change in one commit."""
-    holding = holder.record.holding(key.secret)
+    holding = holder.record.holding(key)
     _, planned = await replanned(context, after.mount_id, holding, now, after, after.role)
     held = Changes({**fence, **holder.expected}, {holder.key: holding})
     version = await context.records.commit(held | changed(found, after) | planned)

@@ -26,6 +26,7 @@ from ..provider import (
     GRACE,
     AccessToken,
     Client,
+    FreshObject,
     ask_for_token,
     lending,
     once,
@@ -89,7 +90,7 @@ class Grant:
 async def give_access_token(call: Call) -> Answer:
     """Answer an access token for the role's application; it has no lease, and nobody can call it back."""
     grant = await _permit(call)
-    token = await _cached(call, grant)
+    token = await cached(call, grant.identity)
     if token is None:
         if grant.secret is None or not grant.secret.proven or grant.secret.ends_at <= await Now():
             await _replace(call, grant, call.deadline, is_needed=True)
@@ -135,44 +136,45 @@ def chosen_scope(token_scopes: tuple[str, ...], scope: str) -> str:
     return scope or token_scopes[0]
 
 
-async def _cached(call: Call, grant: Grant) -> AccessToken | None:
+async def cached(call: Call, identity: Hashable) -> AccessToken | None:
     """A token that was asked for before, in the first half of its life."""
-    known: AccessToken | None = call.context.caches.lent_tokens.get(grant.identity)
+    known: AccessToken | None = call.context.caches.lent_tokens.get(identity)
     return known if known is not None and await Now() < known.refresh_at else None
 
 
+async def fresh(
+    call: Call, identity: Hashable, client: Client, scope: str, *, family: FreshObject, made_at: Instant
+) -> AccessToken:
+    """A new token, asked for once for all who wait. `family`: errors that may pass, of what was made at a time."""
+
+    async def ask(deadline: Deadline) -> AccessToken:
+        known = await cached(call, identity)
+        if known is not None:
+            return known  # it came since the asker looked
+        bearer, asked_at = replace(client, deadline=deadline), await Now()
+        attempt = partial(ask_for_token, bearer, scope)
+        token = await retry_while_propagating(bearer, attempt, family=family, made_at=made_at)
+        token = evolve(token, refresh_at=(asked_at + token.expires_at) / 2)
+        call.context.caches.lent_tokens.put(identity, token)
+        return token
+
+    return await once(f"lent token {identity!r}", call.context.settings.request_deadline, call.deadline, ask)
+
+
 async def _fresh(call: Call, grant: Grant) -> AccessToken:
-    """A new token, asked for once for all who wait. A secret that the provider has lost is replaced."""
-    if grant.secret is None:
+    """A new token. A secret that the provider has lost is replaced."""
+    secret = grant.secret
+    if secret is None:
         raise Conflict(CHANGED)
-    key = f"role token {grant.identity!r}"
+    client = replace(grant.client, credentials=secret.credentials(call.context, call.mount, grant.client))
+    made_at = secret.provisioned.made_at
     try:
-        return await once(
-            key, call.context.settings.request_deadline, call.deadline, partial(_ask, call, grant, grant.secret)
-        )
+        return await fresh(call, grant.identity, client, grant.scope, family=secret.row.family, made_at=made_at)
     except ProviderProblem as problem:
-        if problem.code not in grant.secret.row.dead or await Now() < grant.secret.provisioned.made_at + GRACE:
+        if problem.code not in secret.row.dead or await Now() < made_at + GRACE:
             raise
     await _replace(call, grant, call.deadline, is_needed=True)
     raise Conflict("the role has another secret now")
-
-
-async def _ask(call: Call, grant: Grant, secret: TokenSecret, deadline: Deadline) -> AccessToken:
-    known = await _cached(call, grant)
-    if known is not None:
-        return known  # it came since the asker looked
-    credentials = secret.credentials(call.context, call.mount, grant.client)
-    client = replace(grant.client, deadline=deadline, credentials=credentials)
-    asked_at = await Now()
-    token = await retry_while_propagating(
-        client,
-        partial(ask_for_token, client, grant.scope),
-        family=secret.row.family,
-        made_at=secret.provisioned.made_at,
-    )
-    token = evolve(token, refresh_at=(asked_at + token.expires_at) / 2)
-    call.context.caches.lent_tokens.put(grant.identity, token)
-    return token
 
 
 async def _replace(call: Call, grant: Grant, deadline: Deadline, *, is_needed: bool) -> None:

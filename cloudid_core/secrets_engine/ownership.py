@@ -152,7 +152,7 @@ def _names_of(held: Provisioned) -> Iterator[tuple[ObjectKind, str]]:
 
 
 def _names_of_keys(rotations: Iterable[Rotation]) -> Iterator[tuple[ObjectKind, str]]:
-    yield from ((ObjectKind.PASSWORD, rotation.name) for rotation in rotations)
+    yield from ((KINDS[rotation.proof], rotation.name) for rotation in rotations)
 
 
 async def _intents(reader: Reader, mounts: Iterable[Mount]) -> list[Intent]:

@@ -214,6 +214,12 @@ def check(role: Role) -> None:
         raise Refused.because(problems)
 
 
+def require_issuer(context: Context, proof: str) -> None:
+    """Refuse a federated credential that the provider could not believe."""
+    if proof == FEDERATED and not context.settings.issuer.startswith("https://"):
+        raise Refused(Code.ISSUER_MISSING, 'set "issuer" to the https address of this service')
+
+
 MEMBERS: Final = shown_members(Role)
 
 
@@ -240,8 +246,7 @@ async def write_role(call: Call) -> Answer:
     role = evolve(stored, **_changed_fields(stored, call.given.values))
     role = role if role.proof else evolve(role, proof=SECRET)
     check(role)
-    if role.proof == FEDERATED and not context.settings.issuer.startswith("https://"):
-        raise Refused(Code.ISSUER_MISSING, 'set "issuer" to the https address of this service')
+    require_issuer(context, role.proof)
     if role.persist_app and stored.persistent_app:
         await lending(context.records, stored.existing_client_id)
     role = await _resolved(client, role)

@@ -120,7 +120,7 @@ ROUTES: Final = RouteTable(
             answers=Answers(nothing=True, refusals=PROVIDER),
             form=StaticRole,
             exists=static_roles.static_role_exists,
-            doc="Registers or updates a static role: an application, a secret of which it keeps and rotates.",
+            doc="Registers or updates a static role: an application, and one proof of it that is rotated.",
         ),
         Route(
             path="static-roles/:name",
@@ -148,7 +148,7 @@ ROUTES: Final = RouteTable(
             operation=Operation.READ,
             program=static_roles.read_credentials,
             answers=Answers(data=static_roles.CREDENTIALS),
-            doc="Gives the client id and secret of a static role, without a lease.",
+            doc="Gives the client id and secret of a static role with the `proof` `secret`, without a lease.",
         ),
         Route(
             path="static-creds/:name/token",
@@ -165,7 +165,7 @@ ROUTES: Final = RouteTable(
             answers=Answers(nothing=True, accepted=schemas.members(rotation=schemas.TEXT), refusals=PROVIDER),
             form=rotation.RotateForm,
             names_provider_codes=True,
-            doc="Replaces the secret of a static role.",
+            doc="Replaces what the application of a static role proves itself with.",
         ),
     )
 )

@@ -1,7 +1,8 @@
-"""Static roles: an existing application, one secret of it that all who may read it share, and its rotation.
+"""Static roles: an existing application, one key of it that is used for all who may use the role, and its rotation.
 
-The role holds the secret that is handed out. Rotation makes the first one when the role is written, and replaces it by
-the role's period or schedule as it does root secrets; the one before it lives on for a while.
+By its `proof` that is a secret, which is handed out, or a certificate or a federated credential, which gives access
+tokens alone. Rotation makes the first one when the role is written, and replaces it by the role's period or schedule as
+it does root secrets; the one before it lives on for a while.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from ..context import Context
-from ..credentials import effective_config, rule_problems
+from ..credentials import Key, effective_config, rule_problems
 from ..effects import Instant, ListKeys
 from ..errors import CloudidError, Code, Conflict, EntryDamaged, Problem, Refused, reason_of
 from ..forms import BOOLEAN, METADATA, SCHEDULE, AsWritten, lasting, one_of, schemas, setting, show, shown_members
 from ..messages import Answer
 from ..mounts import Mount, require_live
-from ..provider import Application, applications, lending
+from ..provider import PROOFS, SECRET, Application, applications, lending
 from ..rotation import (
     STATE,
     as_told,
@@ -37,7 +38,7 @@ from . import roles
 from .ceiling import Grants, check_ceiling
 from .config import Config, client, find_config
 from .persistent_app import pointing
-from .roles import OBJECT_ID, TOKEN_SCOPES
+from .roles import OBJECT_ID, TOKEN_SCOPES, require_issuer
 
 PERIOD: Final = 182 * DAY
 """Seconds between two rotations where neither a period nor a schedule is set."""
@@ -51,13 +52,17 @@ OTHER_ROLE: Final = (
 OTHER_INSTALLATION: Final = (
     "another installation of this service has a secret of this application too: each removes only its own"
 )
-SECRET_LEFT: Final = "its secret works until its end; remove_secret=true removes it with the role"
+SECRET_LEFT: Final = (
+    "its secret works until its end; remove_secret=true removes it with the role. Where another role names its"
+    " application, reconciliation reports the secret as unaccounted for, and removes it on request"
+)
+NO_KEY: Final = Key(secret=Secret())
 _PATH: Final = "static-roles/"
 
 
 @frozen(kw_only=True)
 class StaticRole(AsWritten):
-    """What is stored. `client_id` belongs to `application_object_id`; `client_secret` is handed out."""
+    """What is stored. `client_id` belongs to `application_object_id`; the last three are the key that it holds."""
 
     application_object_id: str = setting(
         OBJECT_ID, "", "Object id of the application. It never changes.", required=True
@@ -78,9 +83,16 @@ class StaticRole(AsWritten):
     token_scopes: tuple[str, ...] = setting(
         TOKEN_SCOPES, (), "Scopes that access tokens of the application are given for; empty: none."
     )
-    proof: str = setting(one_of("secret"), "secret", "What the application proves itself with.")
+    proof: str = setting(
+        one_of(*PROOFS),
+        SECRET,
+        "What the application proves itself with: a secret, which is handed out, or for access tokens alone a"
+        " certificate whose key never leaves this service, or a federated credential.",
+    )
     client_id: str = ""
     client_secret: Secret = field(factory=Secret)
+    held_proof: str = SECRET
+    proof_id: str = ""
 
     @property
     def disable_automated_rotation(self) -> bool:
@@ -96,10 +108,14 @@ class StaticRole(AsWritten):
 
     @property
     def awaits_secret(self) -> bool:
-        return not self.client_secret
+        return not self.client_secret or self.held_proof != self.proof
 
-    def holding(self, secret: Secret) -> StaticRole:
-        return evolve(self, client_secret=secret)
+    @property
+    def held(self) -> Key:
+        return Key(secret=self.client_secret, proof=self.held_proof, proof_id=self.proof_id)
+
+    def holding(self, key: Key) -> StaticRole:
+        return evolve(self, client_secret=key.secret, held_proof=key.proof, proof_id=key.proof_id)
 
 
 @frozen(kw_only=True)
@@ -155,9 +171,10 @@ async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
     found, expects = await context.records.find_for_writing(key, StaticRole)
     stored = found.record if found else StaticRole()
     role = evolve(stored, **call.given.values)
+    role = role if role.proof else evolve(role, proof=SECRET)
     if not (role.rotation_period or role.rotation_schedule):
         role = evolve(role, rotation_period=PERIOD)
-    _check(role, stored)
+    _check(context, role, stored)
     found_config = await find_config(context, mount)
     provider = await client(context, mount, call.deadline)
     application = await applications.find_application(provider, role.application_object_id)
@@ -171,15 +188,18 @@ async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
     return role, await _double_use(call, application)
 
 
-def _check(role: StaticRole, stored: StaticRole) -> None:
+def _check(context: Context, role: StaticRole, stored: StaticRole) -> None:
     if not role.application_object_id:
         raise Refused(Code.FIELD_REQUIRED, '"application_object_id"')
     problems = [*rule_problems(role)]
     if stored.client_id and role.normal.application_object_id != stored.normal.application_object_id:
         detail = '"application_object_id" cannot be changed: delete the role, and write it anew'
         problems.append(Problem(Code.FIELD_INVALID, detail))
+    if role.proof != SECRET and not role.token_scopes:
+        problems.append(Problem(Code.FIELD_REQUIRED, f'"token_scopes": "{role.proof}" gives nothing but access tokens'))
     if problems:
         raise Refused.because(problems)
+    require_issuer(context, role.proof)
 
 
 def _grants(role: StaticRole) -> Grants:
@@ -221,16 +241,21 @@ async def static_role_exists(call: Call) -> bool:
 
 
 async def rotate_static_role(call: Call) -> Answer:
-    """Replace the secret of a role, as `rotate-root` does."""
+    """Replace the key of a role, as `rotate-root` does."""
     return await rotate(call, capture_name(call))
 
 
 async def read_credentials(call: Call) -> Answer:
-    """The client id and secret of a role. The provider has accepted it, and it works for a while after its rotation."""
+    """The client id and secret of a role. The provider has accepted it, and it works for a while after its rotation.
+
+    `ROLE_GIVES_TOKENS`: the role has no secret that could be handed out.
+    """
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
     await may_rotate(context, mount, name)
     role = (await find_static_role(context, mount, name)).record
+    if role.proof != SECRET:
+        raise Refused(Code.ROLE_GIVES_TOKENS)
     if role.awaits_secret:
         raise Refused(Code.ROLE_WITHOUT_SECRET)
     rotation = await find_undamaged_rotation(context, mount.id, name)
@@ -256,7 +281,7 @@ def _time(instant: Instant | None) -> str | None:
 
 @retry_on_conflict
 async def delete_static_role(call: Call) -> Answer:
-    """Delete a role. Its secret works until its end, or is removed with it if that is asked for."""
+    """Delete a role. Its secret works until its end, or is removed with it if asked for; any other key is removed."""
     context, mount, name = call.context, call.mount, capture_name(call)
     key, is_left = keys.static_role(mount.id, name), not call.form(DeleteForm).remove_secret
     found, expects = await context.records.find_for_writing(key, StaticRole)
@@ -264,7 +289,7 @@ async def delete_static_role(call: Call) -> Answer:
         raise Refused(Code.NOT_FOUND, "the role does not exist")
     removal = await _removal(context, mount, name, found.record if found else None, call.now, is_left)
     await context.records.commit(Changes(expects) | removal)
-    has_left = is_left and (found is None or not found.record.awaits_secret)
+    has_left = is_left and (found is None or (bool(found.record.client_secret) and found.record.held_proof == SECRET))
     return Answer(warnings=(SECRET_LEFT,) * has_left, wake_at=call.now)
 
 

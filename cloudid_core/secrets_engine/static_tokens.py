@@ -4,23 +4,21 @@ other roles."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import partial
 
-from attrs import evolve, frozen
+from attrs import frozen
 from msgspec.structs import replace
 
-from ..deadline import Deadline
+from ..credentials import present
 from ..effects import Now
 from ..errors import Code, Conflict, Refused
 from ..messages import Answer
 from ..mounts import require_live
-from ..provider import AccessToken, Client, Credentials, ask_for_token, once
+from ..provider import PROOFS, Client
 from ..routing import Call, capture_name
 from ..store import Found, retry_on_conflict
-from ..values import Secret
-from .access_tokens import CHANGED, TokenForm, chosen_scope, token_answer
+from .access_tokens import CHANGED, TokenForm, cached, chosen_scope, fresh, token_answer
 from .config import client
-from .static_roles import StaticRole, find_static_role, may_rotate
+from .static_roles import NO_KEY, StaticRole, find_static_role, may_rotate
 
 
 @frozen(kw_only=True)
@@ -41,18 +39,19 @@ class Grant:
     @property
     def terms(self) -> object:
         """What a token that was asked for rests on; a rotation changes nothing of it."""
-        return self.role.record.holding(Secret()), self.client.owner
+        return self.role.record.holding(NO_KEY), self.client.owner
 
 
 @retry_on_conflict
 async def give_static_token(call: Call) -> Answer:
     """Answer an access token for the application of a static role; it has no lease, and nobody can call it back."""
     grant = await _permit(call)
-    token: AccessToken | None = call.context.caches.lent_tokens.get(grant.identity)
-    if token is None or token.refresh_at <= await Now():
-        key = f"static token {grant.identity!r}"
-        ask = partial(_ask, call, grant)
-        token = await once(key, call.context.settings.request_deadline, call.deadline, ask)
+    token = await cached(call, grant.identity)
+    if token is None:
+        role = grant.role.record
+        credentials = present(call.context, call.mount, grant.client, role.client_id, role.held)
+        bearer, family = replace(grant.client, credentials=credentials), PROOFS[role.held.proof].family
+        token = await fresh(call, grant.identity, bearer, grant.scope, family=family, made_at=0.0)
         if (await _permit(call)).terms != grant.terms:
             raise Conflict(CHANGED)
     return token_answer(token, grant.scope, await Now())
@@ -65,16 +64,6 @@ async def _permit(call: Call) -> Grant:
     await may_rotate(context, mount, name)
     found = await find_static_role(context, mount, name)
     scope = chosen_scope(found.record.token_scopes, call.form(TokenForm).scope)
-    if found.record.awaits_secret:
+    if not found.record.client_secret:
         raise Refused(Code.ROLE_WITHOUT_SECRET)
     return Grant(role=found, scope=scope, client=await client(context, mount, call.deadline))
-
-
-async def _ask(call: Call, grant: Grant, deadline: Deadline) -> AccessToken:
-    role = grant.role.record
-    credentials = Credentials(client_id=role.client_id, client_secret=role.client_secret)
-    asked_at = await Now()
-    token = await ask_for_token(replace(grant.client, deadline=deadline, credentials=credentials), grant.scope)
-    token = evolve(token, refresh_at=(asked_at + token.expires_at) / 2)
-    call.context.caches.lent_tokens.put(grant.identity, token)
-    return token

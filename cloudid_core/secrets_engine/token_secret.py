@@ -7,41 +7,20 @@ other nodes that are under way. A federated credential has no end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
 from ..background import abandon, abandoned_intent, closing, marker, open_intent
 from ..context import Context
-from ..credentials import CertificateAssertions, IdentityTokens, self_signed, thumbprint
-from ..effects import GenerateKey, Instant, Now, Program, RandomBytes
+from ..credentials import Key, Wanted, make_key, present
+from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
-from ..provider import (
-    CERTIFICATE,
-    CLOCK_SKEW,
-    FEDERATED,
-    GRACE,
-    PROOFS,
-    SECRET,
-    Client,
-    Credentials,
-    FreshObject,
-    Proof,
-    Provisioned,
-    add_certificate,
-    add_federated_credential,
-    retry_while_propagating,
-    token_endpoint,
-    wait_until_proven,
-)
+from ..provider import GRACE, PROOFS, Client, Credentials, Proof, Provisioned, wait_until_proven
 from ..store import Changes, Found
 from ..tokens import new_id
-from ..values import DAY, Secret, uuid_text
-from .provisioning import add_password_to
+from ..values import DAY, Secret
 
 if TYPE_CHECKING:
     from .roles import Role
@@ -62,8 +41,7 @@ COME_AGAIN: Final = 10.0
 class TokenSecret:
     """What a role's application proves itself with, which nobody is given. `provisioned` lists it.
 
-    `secret` is its text, or the key of a certificate, whose thumbprint is `proof_id`. A federated credential has no
-    secret: it trusts assertions of this service under `proof_id`."""
+    `secret` and `proof_id` are those of a `Key`."""
 
     secret: Secret
     provisioned: Provisioned
@@ -78,97 +56,13 @@ class TokenSecret:
 
     def credentials(self, context: Context, mount: Mount, client: Client) -> Credentials:
         """What the application proves itself with. `client`: whom it asks."""
-        return WAYS[self.provisioned.proof].present(context, mount, client, self)
+        key = Key(secret=self.secret, proof=self.provisioned.proof, proof_id=self.proof_id)
+        return present(context, mount, client, self.provisioned.client_id, key)
 
     @property
     def replace_at(self) -> Instant:
         """Half its life."""
         return (self.provisioned.made_at + self.ends_at) / 2
-
-
-async def _make_secret(
-    context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
-) -> TokenSecret:
-    ends_at = at_stake.made_at + LIFE
-    password = await add_password_to(client, at_stake.password_on, at_stake.password_name, ends_at, family)
-    provisioned = evolve(at_stake, password_key_id=password.key_id)
-    return TokenSecret(secret=password.secret, provisioned=provisioned, ends_at=min(password.ends_at, ends_at))
-
-
-async def _make_federated(
-    context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
-) -> TokenSecret:
-    tokens = IdentityTokens.for_application(context.settings, context.records, mount, proof_id)
-    add = partial(
-        add_federated_credential,
-        client,
-        at_stake.password_on,
-        name=at_stake.password_name,
-        issuer=tokens.issuer,
-        subject=tokens.subject,
-        audience=tokens.audience,
-    )
-    credential_id = await retry_while_propagating(client, add, family=family, made_at=at_stake.made_at)
-    provisioned = evolve(at_stake, password_key_id=credential_id)
-    return TokenSecret(secret=Secret(), provisioned=provisioned, ends_at=NEVER, proof_id=proof_id)
-
-
-async def _make_certificate(
-    context: Context, mount: Mount, client: Client, at_stake: Provisioned, family: FreshObject, proof_id: str
-) -> TokenSecret:
-    """The key is made here and stays here; the directory has its certificate. Times in that are whole seconds."""
-    made_at = int(at_stake.made_at)
-    private, starts_at, ends_at = await GenerateKey(), made_at - CLOCK_SKEW, made_at + LIFE
-    der = self_signed(private, int(proof_id, 16), starts_at, ends_at)
-    key_id = uuid_text(await RandomBytes(16))
-    add = partial(
-        add_certificate,
-        client,
-        at_stake.password_on,
-        name=at_stake.password_name,
-        key_id=key_id,
-        der=der,
-        starts_at=starts_at,
-        ends_at=ends_at,
-    )
-    await retry_while_propagating(client, add, family=family, made_at=at_stake.made_at)
-    provisioned = evolve(at_stake, password_key_id=key_id)
-    return TokenSecret(secret=private, provisioned=provisioned, ends_at=ends_at, proof_id=thumbprint(der))
-
-
-def _present_secret(context: Context, mount: Mount, client: Client, kept: TokenSecret) -> Credentials:
-    return Credentials(client_id=kept.provisioned.client_id, client_secret=kept.secret)
-
-
-def _present_certificate(context: Context, mount: Mount, client: Client, kept: TokenSecret) -> Credentials:
-    client_id = kept.provisioned.client_id
-    assertions = CertificateAssertions(
-        client_id=client_id, audience=token_endpoint(client), thumbprint=kept.proof_id, private=kept.secret
-    )
-    return Credentials(client_id=client_id, assertions=assertions)
-
-
-def _present_federated(context: Context, mount: Mount, client: Client, kept: TokenSecret) -> Credentials:
-    tokens = IdentityTokens.for_application(context.settings, context.records, mount, kept.proof_id)
-    return Credentials(client_id=kept.provisioned.client_id, assertions=tokens)
-
-
-@frozen
-class Way:
-    """A row: how what a role keeps is made, and how its application proves itself with it. `PROOFS` has the rest."""
-
-    make: Callable[[Context, Mount, Client, Provisioned, FreshObject, str], Program[TokenSecret]]
-    present: Callable[[Context, Mount, Client, TokenSecret], Credentials]
-
-
-WAYS: Final = MappingProxyType(
-    {
-        SECRET: Way(_make_secret, _present_secret),
-        FEDERATED: Way(_make_federated, _present_federated),
-        CERTIFICATE: Way(_make_certificate, _present_certificate),
-    }
-)
-"""By the `proof` of a role."""
 
 
 def forget_secret(kept: TokenSecret, mount: Mount, now: Instant, *, after: int = 0) -> Changes:
@@ -220,7 +114,22 @@ async def replace_secret(
         expects=expects,
     )
     try:
-        made = await WAYS[role.proof].make(context, mount, client, at_stake, role.propagation(now), intent_id)
+        wanted = Wanted(
+            proof=role.proof,
+            proof_id=intent_id,
+            object_id=role.existing_id,
+            name=at_stake.password_name,
+            now=now,
+            ends_at=now + LIFE,
+            family=role.propagation(now),
+        )
+        key = await make_key(context, mount, client, wanted)
+        made = TokenSecret(
+            secret=key.secret,
+            provisioned=evolve(at_stake, password_key_id=key.id),
+            ends_at=NEVER if key.expires_at is None else key.expires_at,
+            proof_id=key.proof_id,
+        )
         proven = await wait_until_proven(client, made.credentials(context, mount, client), made.row.family)
         if not (proven or is_needed):
             raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")

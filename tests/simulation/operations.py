@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from math import inf
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -93,18 +93,36 @@ def with_token_secrets() -> RecordedInstallation:
 
 
 @cache
-def with_static_role() -> RecordedInstallation:
-    """The furnished installation with a static role, whose secret is replaced every day."""
+def with_static_role(proof: str = "secret") -> RecordedInstallation:
+    """The furnished installation with a static role, whose key is replaced every day."""
     installation = copy_of(furnished())
-    write_static_role(installation)
-    installation.must("GET", "cloud/static-creds/app")
+    write_static_role(installation, proof)
+    installation.must("POST", "cloud/static-creds/app/token")
     installation.converge()
     return installation
 
 
-def write_static_role(installation: RecordedInstallation) -> None:
+def with_static_certificate() -> RecordedInstallation:
+    return with_static_role("certificate")
+
+
+def with_static_federation() -> RecordedInstallation:
+    return with_static_role("federated_credential")
+
+
+def write_static_role(installation: RecordedInstallation, proof: str = "secret") -> None:
     target = installation.scene["applications"][1]["object_id"]
-    installation.ask("POST", "cloud/static-roles/app", {"application_object_id": target, "rotation_period": 86_400})
+    fields = {"application_object_id": target, "rotation_period": 86_400, "token_scopes": TOKEN_SCOPE, "proof": proof}
+    installation.ask("POST", "cloud/static-roles/app", fields)
+    installation.tick()
+
+
+def change_static_proofs(installation: RecordedInstallation) -> None:
+    """To each other kind while the one before it still works, and tokens are asked for meanwhile."""
+    for proof in ("certificate", "federated_credential", "secret"):
+        write_static_role(installation, proof)
+        installation.ask("POST", "cloud/static-creds/app/token")
+    installation.advance(400)
     installation.tick()
 
 
@@ -762,6 +780,14 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "delete a static role": (with_static_role, delete_static_role),
         "leave the secret of a static role": (with_static_role, leave_static_secret),
         "disable an engine with a static role": (with_static_role, disable),
+        "write a static role with a certificate": (furnished, partial(write_static_role, proof="certificate")),
+        "write a static role with a federation": (furnished, partial(write_static_role, proof="federated_credential")),
+        "rotate the certificate of a static role": (with_static_certificate, rotate_static_role),
+        "rotate the federation of a static role by its plan": (with_static_federation, follow_plans),
+        "delete a static role with a certificate": (with_static_certificate, delete_static_role),
+        "delete a static role with a federation": (with_static_federation, delete_static_role),
+        "change the proofs of a static role": (with_static_role, change_static_proofs),
+        "disable an engine with a static certificate": (with_static_certificate, disable),
         "rotate the root secret of a login method": (login_method, rotate_login_method),
     }
 )

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any, Final
+from urllib.parse import parse_qs
 
+import jwt
 from attrs import evolve, field, frozen
 
 from cloudid_core import HttpRequest, Response, open_service
@@ -55,7 +57,7 @@ class RecordedInstallation(Installation):
 
     def __init__(self, *given: Any, **settings: Any) -> None:
         self.disbelieved = 0
-        """How many client assertions named a key that the cloud did not know."""
+        """How many client assertions named a key of the issuer that the cloud did not know."""
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
         """Root secrets that operators have taken from the service: they outlive its configuration."""
@@ -102,7 +104,9 @@ class RecordedInstallation(Installation):
     def call_cloud(self, request: HttpRequest) -> Answer:
         self.deliver_late_calls(self.clock)
         answer = super().call_cloud(request)
-        self.disbelieved += b"AADSTS700027" in answer.response.body
+        if b"AADSTS700027" in answer.response.body:
+            (assertion,) = parse_qs(request.body.decode())["client_assertion"]
+            self.disbelieved += "kid" in jwt.get_unverified_header(assertion)
         return answer
 
     def deliver_late_calls(self, until: Instant) -> None:

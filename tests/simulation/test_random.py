@@ -23,6 +23,7 @@ from .operations import (
     TOKEN_ROLES,
     TOKEN_SCOPE,
     Operation,
+    change_static_proofs,
     copy_of,
     delete_kept_role,
     delete_static_role,
@@ -236,6 +237,7 @@ LIFE: Final[tuple[Step, ...]] = (
     *map(
         told,
         (
+            change_static_proofs,
             delete_kept_role,
             delete_static_role,
             die_amid_rotation,

@@ -40,6 +40,7 @@ IMPORTS: Final = {
     "vault_azure_secret_backend.engine": "tf-cloud",
     "vault_mount.plain": "tf-plain/inner",
     "vault_token_auth_backend_role.ci": "auth/token/roles/CI",
+    "vault_azure_secret_backend_static_role.kept": "tf-cloud/static-roles/kept",
     "vault_quota_rate_limit.login": "Tf-Login",
     "vault_quota_lease_count.engine": "Tf-Leases",
     "vault_audit.file": "tf",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.credentials import self_signed
+from cloudid_core.credentials.client_certificates import self_signed
 from cloudid_core.effects import Program
 from cloudid_core.provider.applications import make_password
 from cloudid_core.provider.certificates import add_certificate
 from cloudid_core.provider.federated_credentials import add_federated_credential
 from cloudid_core.provider.proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET
-from cloudid_core.secrets_engine.token_secret import WAYS
 from cloudid_core.testing.rsa_keys import private_key_pem
 from cloudid_core.values import Secret
 
@@ -48,7 +47,3 @@ def test_what_stands_under_a_name_is_removed_once(simulated: Simulated, proof: s
     remove = [PROOFS[proof].remove(simulated.client, object_id, "n", "") for _ in range(2)]
     assert [simulated.world.perform(each) for each in remove] == [True, False]
     assert not simulated.world.perform(row.stands(client, object_id, "n"))
-
-
-def test_roles_know_how_to_make_what_has_a_row() -> None:
-    assert set(WAYS) == set(PROOFS)

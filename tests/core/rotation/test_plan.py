@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.credentials import Key
 from cloudid_core.credentials.root_credential import RootCredential
 from cloudid_core.rotation.plan import Plan, Rule, make_plan, next_warning, overlap, warned_from
-from cloudid_core.rotation.record import Key, Phase, Rotation
+from cloudid_core.rotation.record import Phase, Rotation
 from cloudid_core.values.bounds import DAY
 from cloudid_core.values.secret import Secret
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from cloudid_core.rotation.record import Key, Phase, Rotation, changed, given_up, overruled
+from cloudid_core.credentials import Key
+from cloudid_core.rotation.record import Phase, Rotation, changed, given_up, overruled
 from cloudid_core.store.records import Found
 from cloudid_core.values.secret import Secret
 

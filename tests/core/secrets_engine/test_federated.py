@@ -194,8 +194,8 @@ def test_where_passwords_are_forbidden_tokens_are_given_and_no_secret_is_anywher
     kept = engine.stored_role().token_secret
     assert kept is not None
     assert token.encode() not in opened_entries(engine)
-    assert bool(kept.secret) is (proof == "certificate")  # its key, which nobody else sees
-    if kept.secret:
+    assert (kept.secret.reveal() == kept.proof_id) is (proof == "federated_credential")  # there is no secret but a key
+    if proof == "certificate":
         printed = f"{engine.trace!r} {kept!r}"
         body = kept.secret.reveal().splitlines()[1]
         assert body not in printed

@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from cloudid_core.background.journal import abandoned_intent, find_intent
+from cloudid_core.credentials import Key
 from cloudid_core.deadline import Deadline
 from cloudid_core.errors import Refused
 from cloudid_core.forms.fields import NOTHING_GIVEN
@@ -16,7 +17,7 @@ from cloudid_core.leases.record import Lease
 from cloudid_core.leases.revocation import forget_lease
 from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.provider.provisioned import Provisioned
-from cloudid_core.rotation.record import Key, Phase, Rotation
+from cloudid_core.rotation.record import Phase, Rotation
 from cloudid_core.routing.routes import Call
 from cloudid_core.secrets_engine.inventory import Object, ObjectKind
 from cloudid_core.secrets_engine.ownership import Ownership, read_ownership

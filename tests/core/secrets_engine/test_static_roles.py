@@ -23,6 +23,9 @@ ROLE: Final = "cloud/static-roles/app"
 CREDS: Final = "cloud/static-creds/app"
 ROTATE: Final = "cloud/rotate-role/app"
 TOKEN: Final = "/login/.*"
+GRAPH: Final = "https://graph.microsoft.com/.default"
+MADE: Final = {"secret": "password", "certificate": "certificate", "federated_credential": "federation"}
+"""What stands at the provider for each proof."""
 ADD: Final = "/graph/v1.0/applications/.*/addPassword"
 OVERLAP_AND_MORE: Final = 330.0
 
@@ -54,11 +57,25 @@ class Static(SecretsEngine):
         data: dict[str, Any] = self.must("GET", ROLE).data
         return data
 
+    def phase(self) -> str:
+        """Of the rotation; empty while there is no role."""
+        reply = self.ask("GET", ROLE)
+        return str(reply.data["phase"]) if reply.status == 200 else ""
+
     def problems(self) -> list[dict[str, str]]:
         """What health tells."""
         self.perform(self.service.upkeep())
         details: list[dict[str, str]] = self.must("GET", "sys/health").body["problem_details"]
         return details
+
+    def standing(self, proof: str) -> list[str]:
+        """The ids of what stands at the provider for a proof, made by this service."""
+        return [each.id for each in self.alive(MADE[proof])]
+
+    def sign_in_refuses(self, code: str) -> None:
+        """The provider accepts nothing new; the engine has its own access token."""
+        self.must("GET", "cloud/reconcile")
+        self.fail(path=TOKEN, status=401, code=code)
 
     @property
     def is_forgotten(self) -> bool:
@@ -161,8 +178,12 @@ def test_the_code_of_the_provider_is_for_those_who_may_read_the_configuration(wo
         ({"rotation_period": 4}, "field_invalid"),
         ({"rotation_period": 60, "rotation_schedule": "0 3 * * *"}, "rotation_conflict"),
         ({"rotation_period": 60, "rotation_window": 3600}, "rotation_window_conflict"),
-        ({"proof": "certificate"}, "field_invalid"),
+        ({"proof": "certificate"}, "field_required"),
+        ({"proof": "password"}, "field_invalid"),
         ({"secret_id": NO_ID}, "field_invalid"),
+        ({"client_secret": "s"}, "field_invalid"),
+        ({"expiration": "2030-01-01T00:00:00Z"}, "field_invalid"),
+        ({"skip_import_rotation": True}, "field_invalid"),
         ({"defer_initial_creds": True}, "field_invalid"),
         ({"token_scopes": "x"}, "field_invalid"),
     ],
@@ -171,6 +192,11 @@ def test_what_is_refused_leaves_nothing(world: Static, fields: dict[str, Any], c
     reply = world.write(**fields)
     assert (reply.status, reply.body["codes"]) == (400, [code])
     assert world.is_forgotten
+
+
+def test_no_secret_is_imported(world: Static) -> None:
+    world.write()
+    assert world.refused("POST", f"{ROLE}/import", {"secret_id": NO_ID}) == (404, "unsupported_path")
 
 
 def test_the_application_of_a_role_never_changes(world: Static) -> None:
@@ -275,3 +301,116 @@ def test_reconciliation_knows_the_secrets_of_roles(world: Static) -> None:
     world.pass_time(10 * 600)
     report = world.must("GET", "cloud/reconcile").data
     assert (report["unaccounted"], report["missing"]) == ([], [])
+
+
+PROOFS: Final = ("certificate", "federated_credential")
+
+
+def test_a_federated_credential_needs_an_issuer_that_the_provider_can_ask(world: Static) -> None:
+    world.restart(issuer="http://127.0.0.1:8200")
+    reply = world.write(proof="federated_credential", token_scopes=GRAPH)
+    assert (reply.status, reply.body["codes"], world.is_forgotten) == (400, ["issuer_missing"], True)
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_a_role_without_a_secret_gives_tokens_alone(world: Static, proof: str) -> None:
+    assert world.write(proof=proof, token_scopes=GRAPH, rotation_period="30d").status == 204
+    (made,) = world.standing(proof)
+    assert (world.standing("secret"), world.ours) == ([], [made] if proof == "secret" else [])
+    assert world.refused("GET", CREDS) == (400, "role_gives_tokens")
+    assert world.must("POST", f"{CREDS}/token").data["scope"] == GRAPH
+    accepted = world.simulator.world.assertions[-1]
+    assert accepted["client_id"] == world.other_application["client_id"]
+    state = world.state()
+    assert (state["proof"], state["phase"], state["expires"] is None) == (
+        proof,
+        "overlapping",
+        proof == "federated_credential",
+    )
+    world.must("POST", ROLE, state)
+    world.advance(3600)
+    report = world.must("GET", "cloud/reconcile").data
+    assert (report["unaccounted"], report["missing"]) == ([], [])
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_what_a_role_without_a_secret_has_is_rotated_with_overlap(world: Static, proof: str) -> None:
+    world.write(proof=proof, token_scopes=GRAPH, rotation_period="30d")
+    (first,) = world.standing(proof)
+    world.pass_time(30 * DAY + 60)
+    assert len(world.standing(proof)) == 2
+    world.pass_time(OVERLAP_AND_MORE)
+    (second,) = world.standing(proof)
+    assert second != first
+    assert world.ask("POST", ROTATE, {"force": True}).status == 204
+    world.pass_time(OVERLAP_AND_MORE)
+    assert world.standing(proof) not in ([first], [second])
+    world.must("POST", f"{CREDS}/token")
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+@pytest.mark.parametrize("remove", [True, False])
+def test_a_role_without_a_secret_leaves_nothing(world: Static, proof: str, remove: bool) -> None:
+    """Nobody else has what it proves itself with."""
+    world.write(proof=proof, token_scopes=GRAPH)
+    world.pass_time(OVERLAP_AND_MORE)
+    world.ask("POST", ROTATE, {"force": True})
+    assert world.ask("DELETE", f"{ROLE}?remove_secret={remove}").status == 204
+    world.pass_time(600)
+    assert (world.standing(proof), world.is_forgotten) == ([], True)
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_a_new_proof_is_in_use_once_it_is_accepted(world: Static, proof: str) -> None:
+    world.write(token_scopes=GRAPH)
+    secret = world.creds()
+    world.sign_in_refuses("AADSTS700213" if proof == "federated_credential" else "AADSTS700027")
+    assert world.write(proof=proof).status == 200
+    assert world.refused("GET", CREDS) == (400, "role_gives_tokens")
+    world.heal()
+    assert world.signs_in(secret["client_id"], secret["client_secret"])
+    world.must("POST", f"{CREDS}/token")
+    world.pass_time(60)
+    assert world.state()["phase"] == "overlapping"
+    world.pass_time(OVERLAP_AND_MORE)
+    assert (len(world.standing(proof)), world.standing("secret")) == (1, [])
+    assert world.write(proof="secret").status == 204
+    world.creds()
+    world.pass_time(OVERLAP_AND_MORE)
+    assert (world.standing(proof), len(world.standing("secret"))) == ([], 1)
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_one_that_is_never_accepted_is_removed(world: Static, proof: str) -> None:
+    world.behave(delays={"sign_in": 20_000})
+    assert "no secret yet" in world.write(proof=proof, token_scopes=GRAPH).body["warnings"][0]
+    assert world.refused("POST", f"{CREDS}/token") == (503, "role_without_secret")
+    (first,) = world.standing(proof)
+    world.pass_time(3 * 3600)
+    assert first not in world.standing(proof)
+    world.behave(delays={"sign_in": 0})
+    world.pass_time(6 * 3600)
+    assert len(world.standing(proof)) == 1
+    world.must("POST", f"{CREDS}/token")
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_the_making_of_one_that_is_interrupted_is_undone_by_its_name(world: Static, proof: str) -> None:
+    world.slow(5)
+    body = {"application_object_id": world.other_application["object_id"], "proof": proof, "token_scopes": GRAPH}
+    world.spawn(world.asking("POST", ROLE, body))
+    while world.phase() != "adding" or not world.standing(proof):
+        world.advance(1)
+    world.restart()
+    (first,) = world.standing(proof)
+    world.pass_time(900)
+    (second,) = world.standing(proof)
+    assert second != first
+
+
+def test_a_first_secret_has_replaced_none_and_needs_no_proof_before_its_removal(world: Static) -> None:
+    world.write()
+    world.sign_in_refuses("AADSTS7000215")
+    world.pass_time(OVERLAP_AND_MORE)
+    state = world.state()
+    assert (state["phase"], state["last_error"]) == ("idle", "")
