@@ -51,8 +51,9 @@ class Table(Generic[T]):
         if memory == 0:
             history = ((-math.inf, value),)
         else:
-            first = next((i for i in reversed(range(len(history))) if history[i][0] <= now - memory), 0)
-            history = (*history[first:], (now, value))
+            settled = [each for since, each in history if since <= now - memory][-1:]  # every replica knows this one
+            recent = (each for each in history if each[0] > now - memory)
+            history = (*((-math.inf, each) for each in settled), *recent, (now, value))
         self._histories[object_id] = history
         if value is None:
             self._leaving.append((now + memory, object_id))

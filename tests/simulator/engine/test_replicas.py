@@ -40,6 +40,16 @@ def test_readers_and_lists_learn_of_changes_and_deletions_later(cloud: Cloud) ->
     assert cloud.listed("/applications", condition) == []
 
 
+def test_what_every_reader_knows_stays_known_when_they_become_slower(cloud: Cloud) -> None:
+    path = f"/applications/{cloud.application()['id']}"
+    cloud.behave(delays={"reads": 10})
+    for _ in range(2):
+        cloud.wait(20)
+        cloud.graph("PATCH", path, {"displayName": "new"})
+    cloud.behave(delays={"reads": 300})
+    assert cloud.graph("GET", path).status == 200
+
+
 def test_an_object_that_has_not_reached_writers_cannot_be_changed_or_referred_to(cloud: Cloud) -> None:
     cloud.behave(delays={"writes": 10})
     made = cloud.application()
