@@ -89,12 +89,7 @@ class Plan:
 
 
 def make_plan(
-    mount_id: str,
-    holder: SecretHolder,
-    rotation: Rotation | None,
-    before: Plan | None,
-    now: Instant,
-    role: str = "",
+    mount_id: str, holder: SecretHolder, rotation: Rotation | None, before: Plan | None, now: Instant, role: str = ""
 ) -> Plan | None:
     """The plan that follows from the holder of a secret, its last rotation and the plan so far; `None`: nothing is due.
 

@@ -191,9 +191,7 @@ ROUTES: Final = (
         operation=Operation.WRITE,
         program=rotate_root,
         answers=Answers(
-            nothing=True,
-            accepted=schemas.members(rotation=schemas.TEXT),
-            refusals=(Code.ROOT_SECRET_SHARED, *PROVIDER),
+            nothing=True, accepted=schemas.members(rotation=schemas.TEXT), refusals=(Code.ROOT_SECRET_SHARED, *PROVIDER)
         ),
         form=RotateForm,
         names_provider_codes=True,

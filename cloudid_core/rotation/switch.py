@@ -95,11 +95,7 @@ async def accepted(context: Context, mount: Mount, client: Client, rotation: Rot
 
 
 async def switch_back(
-    context: Context,
-    holder: Found[SecretHolder],
-    found: Found[Rotation],
-    now: Instant,
-    fence: Mapping[str, int],
+    context: Context, holder: Found[SecretHolder], found: Found[Rotation], now: Instant, fence: Mapping[str, int]
 ) -> None:
     """Put the secret back that was replaced; the new one, which does not work any more, is removed later."""
     rotation = found.record

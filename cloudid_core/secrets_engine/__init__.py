@@ -2,7 +2,4 @@
 
 from . import config, routes
 
-__all__ = [
-    "config",
-    "routes",
-]
+__all__ = ["config", "routes"]

@@ -1,4 +1,4 @@
-"""Access tokens of a role's application: asked for with a secret that nobody is given, and answered without a lease.
+"""Access tokens of a role's application: asked for with a key that the caller is not given, and without a lease.
 
 A token is used for all who ask for the same role and scope until half its life is over. That is a fact and no decision:
 each request is decided anew, before and after a token is asked for.
@@ -10,12 +10,12 @@ import math
 from collections.abc import Hashable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..credentials import client_of, effective_config
+from ..credentials import Key, client_of, effective_config, present
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused
@@ -24,8 +24,10 @@ from ..messages import Answer
 from ..mounts import require_live
 from ..provider import (
     GRACE,
+    PROOFS,
     AccessToken,
     Client,
+    Credentials,
     FreshObject,
     ask_for_token,
     lending,
@@ -33,12 +35,14 @@ from ..provider import (
     retry_while_propagating,
 )
 from ..routing import Call, capture_name
-from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..store import NO_CHANGES, Changes, Found, expected, keys, retry_on_conflict, version_of
 from ..values import rfc3339
-from .config import Config, find_config
+from . import config
 from .roles import Role, require_within_ceiling
+from .static_roles import NO_KEY, StaticRole, find_static_role, may_rotate
 from .token_secret import TokenSecret, replace_secret
 
+R = TypeVar("R", Role, StaticRole)
 MEMBERS: Final = schemas.members(
     access_token=schemas.TEXT,
     token_type=schemas.TEXT,
@@ -59,38 +63,31 @@ class TokenForm:
 
 
 @frozen(kw_only=True)
-class Grant:
-    """What a request is allowed: tokens of one scope for a role's application, under one configuration."""
+class Grant(Generic[R]):
+    """What a request is allowed: tokens of one scope for the application of a role, under one configuration."""
 
-    name: str
-    role: Found[Role]
+    role: Found[R]
+    client_id: str
     scope: str
     client: Client
-    grounds: Changes
+    terms: object
+    """What a token that was asked for rests on; the secret that it was asked for with no longer matters."""
+    secret: TokenSecret | None = None
+    grounds: Changes = NO_CHANGES
     """What a commit rests on besides the role."""
 
     @property
     def identity(self) -> Hashable:
         """All that its tokens depend on. Versions are never used again."""
-        client = self.client
-        who = client.owner, client.cloud.login, client.tenant.lower(), self.role.record.existing_client_id
-        return self.name, self.role.version, who, self.scope
-
-    @property
-    def secret(self) -> TokenSecret | None:
-        return self.role.record.token_secret
-
-    @property
-    def terms(self) -> object:
-        """What a token that was asked for rests on; the secret that it was asked for with no longer matters."""
-        return evolve(self.role.record, token_secret=None), self.client.owner
+        who = self.client.owner, self.client.cloud.login, self.client.tenant.lower(), self.client_id
+        return self.role.key, self.role.version, who, self.scope
 
 
 @retry_on_conflict
 async def give_access_token(call: Call) -> Answer:
     """Answer an access token for the role's application; it has no lease, and nobody can call it back."""
     grant = await _permit(call)
-    token = await cached(call, grant.identity)
+    token = await _cached(call, grant)
     if token is None:
         if grant.secret is None or not grant.secret.proven or grant.secret.ends_at <= await Now():
             await _replace(call, grant, call.deadline, is_needed=True)
@@ -99,10 +96,10 @@ async def give_access_token(call: Call) -> Answer:
         await _replace_in_time(call, grant)
         if (await _permit(call)).terms != grant.terms:
             raise Conflict(CHANGED)
-    return token_answer(token, grant.scope, await Now())
+    return _token_answer(token, grant.scope, await Now())
 
 
-async def _permit(call: Call) -> Grant:
+async def _permit(call: Call) -> Grant[Role]:
     """Decide under the present role and configuration."""
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
@@ -111,18 +108,48 @@ async def _permit(call: Call) -> Grant:
         raise Refused(Code.NOT_FOUND, "the role does not exist")
     role = found.record.normal
     scope = chosen_scope(role.token_scopes, call.form(TokenForm).scope)
-    found_config = await find_config(context, mount)
-    config = effective_config(context.settings, Config, found_config)
-    client = client_of(context, mount, config, version_of(found_config), call.deadline)
+    found_config = await config.find_config(context, mount)
+    effective = effective_config(context.settings, config.Config, found_config)
+    client = client_of(context, mount, effective, version_of(found_config), call.deadline)
     grounds = await lending(context.records, role.existing_client_id)
-    await require_within_ceiling(client, config, role)
+    await require_within_ceiling(client, effective, role)
     return Grant(
-        name=name,
         role=found,
+        client_id=role.existing_client_id,
         scope=scope,
         client=client,
+        terms=(evolve(found.record, token_secret=None), client.owner),
+        secret=found.record.token_secret,
         grounds=grounds | Changes(expected(found_config, keys.config(mount.id))),
     )
+
+
+@retry_on_conflict
+async def give_static_token(call: Call) -> Answer:
+    """Answer an access token for the application of a static role; it has no lease, and nobody can call it back."""
+    grant, key = await _permit_static(call)
+    token = await _cached(call, grant)
+    if token is None:
+        credentials = present(call.context, call.mount, grant.client, grant.client_id, key)
+        token = await _ask(call, grant, credentials, PROOFS[key.proof].family, made_at=0.0)
+        if (await _permit_static(call))[0].terms != grant.terms:
+            raise Conflict(CHANGED)
+    return _token_answer(token, grant.scope, await Now())
+
+
+async def _permit_static(call: Call) -> tuple[Grant[StaticRole], Key]:
+    """Decide under the present role and configuration; the key that the role holds."""
+    context, mount, name = call.context, call.mount, capture_name(call)
+    await require_live(context.records, mount)
+    await may_rotate(context, mount, name)
+    found = await find_static_role(context, mount, name)
+    role = found.record
+    scope = chosen_scope(role.token_scopes, call.form(TokenForm).scope)
+    if not role.client_secret:
+        raise Refused(Code.ROLE_WITHOUT_SECRET)
+    client = await config.client(context, mount, call.deadline)
+    terms = role.holding(NO_KEY), client.owner
+    return Grant(role=found, client_id=role.client_id, scope=scope, client=client, terms=terms), role.held
 
 
 def chosen_scope(token_scopes: tuple[str, ...], scope: str) -> str:
@@ -136,40 +163,39 @@ def chosen_scope(token_scopes: tuple[str, ...], scope: str) -> str:
     return scope or token_scopes[0]
 
 
-async def cached(call: Call, identity: Hashable) -> AccessToken | None:
+async def _cached(call: Call, grant: Grant[Any]) -> AccessToken | None:
     """A token that was asked for before, in the first half of its life."""
-    known: AccessToken | None = call.context.caches.lent_tokens.get(identity)
+    known: AccessToken | None = call.context.caches.lent_tokens.get(grant.identity)
     return known if known is not None and await Now() < known.refresh_at else None
 
 
-async def fresh(
-    call: Call, identity: Hashable, client: Client, scope: str, *, family: FreshObject, made_at: Instant
+async def _ask(
+    call: Call, grant: Grant[Any], credentials: Credentials, family: FreshObject, made_at: Instant
 ) -> AccessToken:
     """A new token, asked for once for all who wait. `family`: errors that may pass, of what was made at a time."""
 
-    async def ask(deadline: Deadline) -> AccessToken:
-        known = await cached(call, identity)
+    async def work(deadline: Deadline) -> AccessToken:
+        known = await _cached(call, grant)
         if known is not None:
             return known  # it came since the asker looked
-        bearer, asked_at = replace(client, deadline=deadline), await Now()
-        attempt = partial(ask_for_token, bearer, scope)
-        token = await retry_while_propagating(bearer, attempt, family=family, made_at=made_at)
+        client, asked_at = replace(grant.client, deadline=deadline, credentials=credentials), await Now()
+        attempt = partial(ask_for_token, client, grant.scope)
+        token = await retry_while_propagating(client, attempt, family=family, made_at=made_at)
         token = evolve(token, refresh_at=(asked_at + token.expires_at) / 2)
-        call.context.caches.lent_tokens.put(identity, token)
+        call.context.caches.lent_tokens.put(grant.identity, token)
         return token
 
-    return await once(f"lent token {identity!r}", call.context.settings.request_deadline, call.deadline, ask)
+    return await once(f"lent token {grant.identity!r}", call.context.settings.request_deadline, call.deadline, work)
 
 
-async def _fresh(call: Call, grant: Grant) -> AccessToken:
+async def _fresh(call: Call, grant: Grant[Role]) -> AccessToken:
     """A new token. A secret that the provider has lost is replaced."""
     secret = grant.secret
     if secret is None:
         raise Conflict(CHANGED)
-    client = replace(grant.client, credentials=secret.credentials(call.context, call.mount, grant.client))
-    made_at = secret.provisioned.made_at
+    credentials, made_at = secret.credentials(call.context, call.mount, grant.client), secret.provisioned.made_at
     try:
-        return await fresh(call, grant.identity, client, grant.scope, family=secret.row.family, made_at=made_at)
+        return await _ask(call, grant, credentials, secret.row.family, made_at)
     except ProviderProblem as problem:
         if problem.code not in secret.row.dead or await Now() < made_at + GRACE:
             raise
@@ -177,9 +203,9 @@ async def _fresh(call: Call, grant: Grant) -> AccessToken:
     raise Conflict("the role has another secret now")
 
 
-async def _replace(call: Call, grant: Grant, deadline: Deadline, *, is_needed: bool) -> None:
+async def _replace(call: Call, grant: Grant[Role], deadline: Deadline, *, is_needed: bool) -> None:
     """Give the role a new secret, once for all who wait."""
-    key = f"role secret {grant.client.owner} {grant.name} {grant.role.version} {is_needed}"
+    key = f"role secret {grant.client.owner} {grant.role.key} {grant.role.version} {is_needed}"
 
     async def work(deadline: Deadline) -> None:
         client = replace(grant.client, deadline=deadline)
@@ -188,7 +214,7 @@ async def _replace(call: Call, grant: Grant, deadline: Deadline, *, is_needed: b
     await once(key, call.context.settings.request_deadline, deadline, work)
 
 
-async def _replace_in_time(call: Call, grant: Grant) -> None:
+async def _replace_in_time(call: Call, grant: Grant[Role]) -> None:
     """Replace a secret in the second half of its life. As long as that fails, it goes on with the one that it has."""
     now = await Now()
     if grant.secret is not None and grant.secret.replace_at <= now:
@@ -196,7 +222,7 @@ async def _replace_in_time(call: Call, grant: Grant) -> None:
             await _replace(call, grant, Deadline(min(call.deadline.at, now + PATIENCE)), is_needed=False)
 
 
-def token_answer(token: AccessToken, scope: str, now: Instant) -> Answer:
+def _token_answer(token: AccessToken, scope: str, now: Instant) -> Answer:
     ends_at = math.floor(token.expires_at)
     return Answer(
         data={

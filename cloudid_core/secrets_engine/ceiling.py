@@ -40,10 +40,6 @@ class Allowed:
     def __bool__(self) -> bool:
         return self.is_set
 
-    @property
-    def allows_nothing(self) -> bool:
-        return self.written == ()
-
     def admits(self, found: str) -> bool:
         """Whether an id is among those that are allowed."""
         return self.written is None or fold(found) in self.ids
@@ -83,22 +79,20 @@ def _show(allowed: Allowed) -> Json:
     return None if allowed.written is None else list(allowed.written)
 
 
-def _only_listed(parse: Callable[[object], Allowed]) -> Callable[[object], Allowed]:
-    def parse_list(raw: object) -> Allowed:
-        if raw is None:
-            raise ValueError("must be a list: null, for everything, is not possible")
-        return parse(raw)
+def _refuse_null(raw: object) -> object:
+    if raw is None:
+        raise ValueError("must be a list: null, for everything, is not possible")
+    return raw
 
-    return parse_list
+
+def _directory_roles(raw: object) -> Allowed:
+    return _listed(_id_or_name)(_refuse_null(raw))
 
 
 def _app_roles(raw: object) -> Allowed:
-    pairs = tuple(f"{_guid(one.resource_id)}/{_guid(one.app_role_id)}" for one in _PAIRS.parse(raw))
+    listed = _PAIRS.parse(_refuse_null(raw))
+    pairs = tuple(f"{_guid(one.resource_id)}/{_guid(one.app_role_id)}" for one in listed)
     return Allowed(pairs, pairs, True)
-
-
-def _show_app_roles(allowed: Allowed) -> Json:
-    return [dict(zip(("resource_id", "app_role_id"), pair.split("/"), strict=True)) for pair in allowed.ids]
 
 
 _PAIRS: Final = listed("app roles", AppRoleGrant, ("resource_id",), ("app_role_id",))
@@ -107,9 +101,13 @@ SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show, sch
 IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show, schema=LIST_OR_NULL)
 NAMES: Final = FieldType("list of ids or names, or null", _listed(_id_or_name), _show, schema=LIST_OR_NULL)
 
-LISTED_NAMES: Final = FieldType("list of ids or names", _only_listed(_listed(_id_or_name)), _show, schema=schemas.LIST)
+LISTED_NAMES: Final = FieldType("list of ids or names", _directory_roles, _show, schema=schemas.LIST)
 APP_ROLES: Final = FieldType(
-    "list of app roles", _only_listed(_app_roles), _show_app_roles, schema=_PAIRS.schema, limits=_PAIRS.limits
+    "list of app roles",
+    _app_roles,
+    lambda allowed: [dict(zip(("resource_id", "app_role_id"), pair.split("/"), strict=True)) for pair in allowed.ids],
+    schema=_PAIRS.schema,
+    limits=_PAIRS.limits,
 )
 
 
@@ -163,19 +161,19 @@ class Ceiling:
     @property
     def has_names(self) -> bool:
         """Whether something is listed by a name whose id is not known yet."""
-        lists = (self.allowed_role_definitions, self.allowed_group_ids, self.allowed_directory_roles)
-        return any("" in allowed.ids for allowed in lists)
+        return any("" in getattr(self, name).ids for name in LISTS)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a ceiling forbids altogether, which an operator may not have meant, and where it tells what it stops."""
-        nothing = [name for name in LISTS if getattr(self, name).allows_nothing]
+        nothing = [name for name in LISTS if getattr(self, name).written == ()]
         forbids = (f"nothing is allowed of: {', '.join(nothing)}",) if self.is_limited and nothing else ()
         return (*forbids, "GET <mount>/ceiling lists the roles that give nothing any more")
 
 
 C = TypeVar("C", bound=Ceiling)
 FIELDS: Final = tuple(field.name for field in fields(Ceiling))
+"""The fields of a configuration that belong to the ceiling."""
 LISTS: Final = tuple(name for name in FIELDS if name.startswith("allowed_"))
 
 
@@ -185,11 +183,6 @@ MEMBERSHIP_LISTS: Final = {
     "app_roles": ("app_roles", "allowed_app_roles", True),
 }
 """By the kind of a membership: a role's field, the list, and whether that limits also where there is no ceiling."""
-
-
-def is_of_ceiling(field: str) -> bool:
-    """Whether a field of a configuration belongs to the ceiling."""
-    return field in FIELDS
 
 
 @frozen(kw_only=True)
@@ -293,23 +286,9 @@ def is_privileged(pattern: str) -> bool:
 
 def have_common(first: str, second: str) -> bool:
     """Whether some text matches both of two patterns in which `*` is any text."""
-    reached = {0}
-    for letter in first:
-        after: set[int] = set()
-        for place in reached:
-            rest = range(place, len(second) + 1)
-            if letter == "*":
-                after.update(rest)
-            else:
-                after.update(_steps(second, place, letter))
-        reached = after
-    return any(set(second[place:]) <= {"*"} for place in reached)
-
-
-def _steps(pattern: str, place: int, letter: str) -> Iterator[int]:
-    """Where a pattern can stand after a letter: its own `*` may take the letter, or be passed over."""
-    while place < len(pattern) and pattern[place] == "*":
-        yield place
-        place += 1
-    if place < len(pattern) and pattern[place] == letter:
-        yield place + 1
+    row = [set(second[:end]) <= {"*"} for end in range(len(second) + 1)]
+    for letter in first:  # whether what is read of the first has a text in common with each beginning of the second
+        above, row = row, [row[0] and letter == "*"]
+        for other, shorter, same in zip(second, above, above[1:], strict=False):
+            row.append(same or row[-1] if "*" in (letter, other) else letter == other and shorter)
+    return row[-1]

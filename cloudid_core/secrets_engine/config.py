@@ -28,7 +28,7 @@ from ..provider import Client
 from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
 from ..routing import Call
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
-from .ceiling import Ceiling, is_of_ceiling, resolved
+from .ceiling import FIELDS, Ceiling, resolved
 
 MOST_NAMED: Final = 5
 """How many leases and how many intents a refusal names."""
@@ -102,7 +102,7 @@ async def write_config(call: Call) -> Answer:
     if found is not None and effective(found.record, environment).place != new.place:
         expects |= await _refuse_to_strand(call)
     answer = await commit_config(call, Changes(expects, {key: config}), config)
-    return replace(answer, warnings=(*answer.warnings, *config.warnings)) if any(map(is_of_ceiling, given)) else answer
+    return replace(answer, warnings=(*answer.warnings, *config.warnings)) if given.keys() & set(FIELDS) else answer
 
 
 async def read_config(call: Call) -> Answer:

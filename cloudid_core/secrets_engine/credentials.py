@@ -26,14 +26,7 @@ from ..store import Changes, Found, expected, keys, retry_on_conflict, version_o
 from ..tokens import new_id, owner_of, tie
 from .ceiling import check_ceiling
 from .config import Config, find_config
-from .provisioning import (
-    PlannedAssignment,
-    add_password_to,
-    grant,
-    make_application,
-    paths_of,
-    plan_assignments,
-)
+from .provisioning import PlannedAssignment, add_password_to, grant, make_application, paths_of, plan_assignments
 from .roles import Role, find_role, grants_of, require_within_ceiling
 
 SECRET_MARGIN: Final = 3600

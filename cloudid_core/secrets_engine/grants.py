@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 from attrs import evolve, frozen
 
 from ..effects import Program
-from ..errors import Code, Problem, Refused
-from ..forms import FieldType, Json, schemas
+from ..errors import Code, Refused
+from ..forms import FieldType, schemas
 from ..provider import Client, assignments, groups, memberships
 from ..values import fold, json_text
 
@@ -82,27 +82,6 @@ def _texts(element: Mapping[str, Any], names: frozenset[str]) -> dict[str, str]:
     return dict(element)
 
 
-def _role_grants(raw: object) -> tuple[RoleGrant, ...]:
-    return tuple(_role_grant(element) for element in _elements(raw))
-
-
-def _role_grant(element: Mapping[str, Any]) -> RoleGrant:
-    texts = _texts(element, frozenset({"role_name", "role_id", "scope"}))
-    if not texts.get("role_name") and not texts.get("role_id"):
-        raise ValueError('needs "role_name" or "role_id" in each element')
-    if not texts.get("scope"):
-        raise ValueError('needs "scope" in each element')
-    try:
-        assignments.scope(texts["scope"])
-    except ValueError as error:
-        raise ValueError(f'has an element whose "scope" {error}') from None
-    return RoleGrant(**texts)
-
-
-def _normal_role_grants(grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:
-    return tuple(evolve(grant, scope=assignments.scope(grant.scope)) for grant in grants)
-
-
 def listed(what: str, form: type[T], *needed: tuple[str, ...]) -> FieldType[tuple[T, ...]]:
     """A field of objects with these members: of each group, one is needed."""
     names = [name for either in needed for name in either]
@@ -119,27 +98,31 @@ def listed(what: str, form: type[T], *needed: tuple[str, ...]) -> FieldType[tupl
         return texts
 
     members = dict.fromkeys(names, schemas.TEXT)
+    required = {name: members.pop(name) for either in needed if len(either) == 1 for name in either}
     return FieldType(
         f"JSON array of {what}",
         parse,
         lambda grants: [{name: getattr(grant, name) for name in names} for grant in grants],
-        schema=schemas.list_of(schemas.members(**members)),
-        limits={"items": schemas.members(members)},
+        schema=schemas.list_of(schemas.members(**members, **required)),
+        limits={"items": schemas.members(members, **required)},
     )
 
 
-def _show_role_grants(grants: tuple[RoleGrant, ...]) -> Json:
-    return [{"role_name": grant.role_name, "role_id": grant.role_id, "scope": grant.scope} for grant in grants]
+def _role_grants(raw: object) -> tuple[RoleGrant, ...]:
+    grants = _ROLE_GRANTS.parse(raw)
+    try:
+        _normal_role_grants(grants)
+    except ValueError as error:
+        raise ValueError(f'has an element whose "scope" {error}') from None
+    return grants
 
 
-ROLE_GRANTS: Final = FieldType(
-    "JSON array of role assignments",
-    _role_grants,
-    _show_role_grants,
-    normal=_normal_role_grants,
-    schema=schemas.list_of(schemas.members(role_name=schemas.TEXT, role_id=schemas.TEXT, scope=schemas.TEXT)),
-    limits={"items": schemas.members({"role_name": schemas.TEXT, "role_id": schemas.TEXT}, scope=schemas.TEXT)},
-)
+def _normal_role_grants(grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:
+    return tuple(evolve(grant, scope=assignments.scope(grant.scope)) for grant in grants)
+
+
+_ROLE_GRANTS: Final = listed("role assignments", RoleGrant, ("role_name", "role_id"), ("scope",))
+ROLE_GRANTS: Final = evolve(_ROLE_GRANTS, parse=_role_grants, normal=_normal_role_grants)
 GROUP_GRANTS: Final = listed("groups", GroupGrant, ("group_name", "object_id"))
 DIRECTORY_ROLE_GRANTS: Final = listed("roles of the directory", DirectoryRoleGrant, ("role_name", "role_id"))
 APP_ROLE_GRANTS: Final = listed(
@@ -151,9 +134,7 @@ async def resolve_roles(client: Client, grants: tuple[RoleGrant, ...]) -> tuple[
     """The grants with names and ids as the provider has them; refused when one does not exist or is there twice."""
     normal = ROLE_GRANTS.normal(grants)
     definitions = [await _definition_of(client, number, grant) for number, grant in enumerate(normal)]
-    places = {
-        (definition.id.lower(), grant.scope.lower()) for definition, grant in zip(definitions, normal, strict=True)
-    }
+    places = {(found.id.lower(), grant.scope.lower()) for found, grant in zip(definitions, normal, strict=True)}
     if len(places) < len(grants):
         raise Refused(Code.FIELD_INVALID, '"azure_roles" names the same role at the same scope twice')
     return tuple(
@@ -163,13 +144,15 @@ async def resolve_roles(client: Client, grants: tuple[RoleGrant, ...]) -> tuple[
 
 
 async def _definition_of(client: Client, number: int, grant: RoleGrant) -> assignments.RoleDefinition:
-    where = f'"azure_roles", element {number}'
-    if grant.role_id:
-        known = await assignments.definition_by_id(client, grant.role_id)
-        found = [known] if known else []
-    else:
-        found = await assignments.definitions_by_name(client, grant.scope, grant.role_name)
-    return _only(found, where)
+    by_id = _known(assignments.definition_by_id(client, grant.role_id)) if grant.role_id else None
+    found = await (by_id or assignments.definitions_by_name(client, grant.scope, grant.role_name))
+    return _only(found, f'"azure_roles", element {number}')
+
+
+async def _known(look_up: Program[T | None]) -> list[T]:
+    """What a look-up by id finds, as one by name answers it."""
+    found = await look_up
+    return [] if found is None else [found]
 
 
 async def resolve(
@@ -184,31 +167,22 @@ async def resolve(
 
 async def find_groups(client: Client, grant: GroupGrant) -> list[GroupGrant]:
     """The groups that a grant may mean."""
-    if grant.object_id:
-        known = await groups.find_group(client, grant.object_id)
-        found = [known] if known else []
-    else:
-        found = await groups.groups_by_name(client, grant.group_name)
+    by_id = _known(groups.find_group(client, grant.object_id)) if grant.object_id else None
+    found = await (by_id or groups.groups_by_name(client, grant.group_name))
     return [GroupGrant(group_name=group.name, object_id=group.object_id) for group in found]
 
 
 async def find_directory_roles(client: Client, grant: DirectoryRoleGrant) -> list[DirectoryRoleGrant]:
     """The roles of the directory that a grant may mean."""
-    if grant.role_id:
-        known = await memberships.directory_role(client, grant.role_id)
-        found = [known] if known else []
-    else:
-        found = await memberships.directory_roles_by_name(client, grant.role_name)
+    by_id = _known(memberships.directory_role(client, grant.role_id)) if grant.role_id else None
+    found = await (by_id or memberships.directory_roles_by_name(client, grant.role_name))
     return [DirectoryRoleGrant(role_name=role.display_name, role_id=role.id) for role in found]
 
 
 async def find_app_roles(client: Client, grant: AppRoleGrant) -> list[AppRoleGrant]:
     """The roles, for applications and enabled, that a grant may mean."""
-    if grant.resource_id:
-        known = await memberships.api(client, grant.resource_id)
-        apis = [known] if known else []
-    else:
-        apis = await memberships.apis_by_name(client, grant.resource_name)
+    by_id = _known(memberships.api(client, grant.resource_id)) if grant.resource_id else None
+    apis = await (by_id or memberships.apis_by_name(client, grant.resource_name))
     return [
         AppRoleGrant(
             resource_name=api.display_name or "",
@@ -225,8 +199,6 @@ async def find_app_roles(client: Client, grant: AppRoleGrant) -> list[AppRoleGra
 
 
 def _only(found: list[T], where: str) -> T:
-    if not found:
-        raise Refused.because([Problem(Code.REFERENCE_NOT_FOUND, where)])
-    if len(found) > 1:
-        raise Refused.because([Problem(Code.REFERENCE_AMBIGUOUS, where)])
+    if len(found) != 1:
+        raise Refused(Code.REFERENCE_AMBIGUOUS if found else Code.REFERENCE_NOT_FOUND, where)
     return found[0]

@@ -315,8 +315,7 @@ def grants_of(role: Role) -> Grants:
     if role.application_object_id:
         return Grants(application=(role.application_object_id, role.client_id))
     return Grants(
-        assignments=tuple((one.scope, one.role_id) for one in role.normal.azure_roles),
-        memberships=role.memberships,
+        assignments=tuple((one.scope, one.role_id) for one in role.normal.azure_roles), memberships=role.memberships
     )
 
 

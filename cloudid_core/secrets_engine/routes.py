@@ -11,7 +11,7 @@ from ..mounts import SECRET
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
 from ..routing import LEFT, PROVIDER, Answers, Component, Route, RouteTable
-from . import access_tokens, config, credentials, reconcile, roles, static_roles, static_tokens
+from . import access_tokens, config, credentials, reconcile, roles, static_roles
 from .config import ConfigForm, DeleteForm
 from .roles import Role
 from .static_roles import StaticRole
@@ -153,7 +153,7 @@ ROUTES: Final = RouteTable(
         Route(
             path="static-creds/:name/token",
             operation=Operation.WRITE,
-            program=static_tokens.give_static_token,
+            program=access_tokens.give_static_token,
             form=access_tokens.TokenForm,
             answers=Answers(data=access_tokens.MEMBERS, refusals=PROVIDER),
             doc="Gives an access token of the static role's application, without a lease: nobody can call it back.",
