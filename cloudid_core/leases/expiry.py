@@ -8,8 +8,8 @@ from ..background import find_intent, undo
 from ..context import Due, Job, queue
 from ..effects import ListKeys, Now
 from ..errors import EntryDamaged
-from ..store import Changes, Found, keys
-from ..tokens import Token, find_token, settle_children
+from ..store import Changes, keys
+from ..tokens import find_token, settle_children
 from .record import find_lease
 from .revocation import end_leases, revoke
 
@@ -48,7 +48,9 @@ async def end_token(job: Job) -> None:
     records = job.context.records
     found = await find_token(job.context, job.ref)
     if found is not None and found.record.is_alive(job.now):
-        await _wait_on(job, found)
+        ends_at = found.record.expires_at
+        again = {} if ends_at is None else {found.record.due_key(ends_at): Due()}
+        await records.commit(Changes(job.fence, deletes=(job.key,)) | Changes(found.expected, again))
         return
     released = found is not None and found.record.released
     if found is not None and not released:
@@ -56,13 +58,6 @@ async def end_token(job: Job) -> None:
     if await _end_leases(job) and await settle_children(job, released=released):
         entry = (found.key,) if found is not None and released else ()
         await records.commit(Changes(job.fence, deletes=(job.key, *entry)))
-
-
-async def _wait_on(job: Job, found: Found[Token]) -> None:
-    """Make the token due again when it ends, as its entry says now."""
-    ends_at = found.record.expires_at
-    again = {} if ends_at is None else {found.record.due_key(ends_at): Due()}
-    await job.context.records.commit(Changes(job.fence, deletes=(job.key,)) | Changes(found.expected, again))
 
 
 async def _end_leases(job: Job) -> bool:

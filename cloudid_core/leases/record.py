@@ -78,9 +78,8 @@ class Lease:
 
 def rescheduled(found: Found[Lease], changed: Lease) -> Changes:
     """Replaces a lease, and with it its due entry."""
-    return Changes(found.expected, {changed.key: changed, changed.due_key: Due()}) | Changes(
-        deletes=(found.record.due_key,)
-    )
+    puts = {changed.key: changed, changed.due_key: Due()}
+    return Changes(found.expected, puts) | Changes(deletes=(found.record.due_key,))
 
 
 def ending(found: Found[Lease], due_at: Instant) -> Changes:

@@ -6,7 +6,7 @@ storage is wiped. Until then the mount stays in the table as a retired one: remo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -24,7 +24,7 @@ from ..tokens import Token
 from .record import Lease, find_undamaged_leases
 from .revocation import end_leases
 from .scope import Scope
-from .synchronous import LANES, Progress, due_after, is_over, mark, work_off, working_deadline
+from .synchronous import LANES, Progress, due_after, is_over, job_of_request, mark, work_off, working_deadline
 
 AGAIN: Final = 60.0
 """Seconds after which a retired mount is looked at again that waits for its leases."""
@@ -55,32 +55,24 @@ class Remains:
         return self.leases + self.intents + self.roles + self.is_rotating
 
 
+@retry_on_conflict
 async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) -> None:
     """Stop a mount from answering, and make its removal due at a time. Does nothing if the mount is gone already.
 
-    The configuration's entry is written anew, so that a request under way that rests on it conflicts.
+    The configuration's entry is written anew (an empty one in place of a damaged one), so that a request under way that
+    rests on it conflicts.
     """
-    await _retire(context, mount, now, {keys.due(due_at, queue.MOUNT, mount.id, ""): Due()})
-
-
-@retry_on_conflict
-async def _retire(context: Context, mount: Mount, now: Instant, puts: Mapping[str, object]) -> None:
     table = await mount_table(context.records)
     found = table.record.by_id.get(mount.id)
     if found is None:
         return
-    changes = changing(table, table.record.with_retired(found, now)) | Changes(puts=puts)
-    await context.records.commit(changes | await _touch_config(context, mount))
-
-
-async def _touch_config(context: Context, mount: Mount) -> Changes:
-    """Writes the configuration of a mount as it is; an empty one in place of a damaged one."""
-    form = context.components.of(mount).config
-    if form is None:
-        return Changes()
-    key = keys.config(mount.id)
-    config, expects = await context.records.find_for_writing(key, form)
-    return Changes(expects, {key: config.record if config else form()})
+    due = Changes(puts={keys.due(due_at, queue.MOUNT, mount.id, ""): Due()})
+    changes = changing(table, table.record.with_retired(found, now)) | due
+    if form := context.components.of(mount).config:
+        key = keys.config(mount.id)
+        config, expects = await context.records.find_for_writing(key, form)
+        changes |= Changes(expects, {key: config.record if config else form()})
+    await context.records.commit(changes)
 
 
 async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Progress:
@@ -89,7 +81,10 @@ async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Dea
     await context.components.of(mount).release(context, mount, now, NO_FENCE)
     progress = Progress(await mark(context, scope, due_after(context, deadline), deadline))
     await work_off(context, scope, now, deadline, progress)
-    await _undo_intents(context, mount, now, deadline, progress)
+    prefix, after = keys.intents(mount.id), ""
+    while not await is_over(deadline) and (page := await ListKeys(prefix, after, LANES)):
+        after = page[-1]
+        await gather([_undo_intent(context, mount, key.removeprefix(prefix), now, deadline, progress) for key in page])
     return progress
 
 
@@ -112,33 +107,17 @@ async def _hasten(context: Context, mount: Mount, intent_id: str, now: Instant) 
             await context.records.commit(rescheduled(found, evolve(found.record, due_at=now)))
 
 
-async def _undo_intents(context: Context, mount: Mount, now: Instant, deadline: Deadline, progress: Progress) -> None:
-    """Make one attempt for each intent of a mount that is due. The others belong to requests that may be alive."""
-    prefix = keys.intents(mount.id)
-    after = ""
-    while not await is_over(deadline) and (page := await ListKeys(prefix, after, LANES)):
-        after = page[-1]
-        await gather([_undo_intent(context, mount, key.removeprefix(prefix), now, deadline, progress) for key in page])
-
-
 async def _undo_intent(
     context: Context, mount: Mount, intent_id: str, now: Instant, deadline: Deadline, progress: Progress
 ) -> None:
+    """Make one attempt for an intent that is due. The others belong to requests that may be alive."""
     progress.left += 1
     try:
         found = await find_intent(context, mount.id, intent_id)
         if found is not None and found.record.due_at > now:
             progress.reasons.update(("a request that may still be under way uses it",))
             return
-        job = Job(
-            context=context,
-            key="",
-            mount_id=mount.id,
-            ref=intent_id,
-            now=now,
-            deadline=working_deadline(deadline),
-            fence=NO_FENCE,
-        )
+        job = job_of_request(context, mount.id, intent_id, now, working_deadline(deadline))
         progress.note(await undo_until(job, found, due_after(context, deadline)) if found else None)
     except CloudidError as failure:
         progress.note_failure(failure)
@@ -211,8 +190,8 @@ async def _drop_leases(context: Context, mount: Mount, page: Sequence[str], pref
     for each, lease_id in zip(damaged, damaged_ids, strict=True):
         changes |= Changes({each.key: each.version}, deletes=(each.key, keys.stuck(mount.id, lease_id)))
     for found in leases:
-        changes |= Changes(found.expected, events=(found.record.event("dropped"),))
-        changes |= Changes(deletes=found.record.removal.deletes)
+        deletes = found.record.removal.deletes
+        changes |= Changes(found.expected, deletes=deletes, events=(found.record.event("dropped"),))
     await context.records.commit(changes)
     dropped.leases.extend(found.record for found in leases)
     dropped.damaged.extend(damaged_ids)
@@ -254,8 +233,8 @@ async def wipe_mount(job: Job) -> None:
     table = await mount_table(context.records)
     expects = {**job.fence, **table.expected}
     wiped = MountChanged(mount_accessor=mount.accessor, path=mount.path, state="wiped")
-    changes = Changes(expects, {keys.MOUNTS: table.record.without(mount.id)}, (job.key,), (wiped,))
-    await context.records.commit(changes)
+    without = {keys.MOUNTS: table.record.without(mount.id)}
+    await context.records.commit(Changes(expects, without, (job.key,), (wiped,)))
 
 
 def quiet_at(context: Context, mount: Mount) -> Instant:

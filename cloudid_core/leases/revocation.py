@@ -86,9 +86,7 @@ async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
     The next attempt is due at `due_at`, when nothing that this one has sent can still be under way.
     """
     found = await find_lease(job.context, job.ref)
-    if found is None:
-        return None
-    return await _attempt(job, found, due_at=due_at)
+    return await _attempt(job, found, due_at=due_at) if found else None
 
 
 async def _attempt(job: Job, found: Found[Lease], *, due_at: Instant) -> Removal:

@@ -128,14 +128,8 @@ def scopes_of(table: MountTable, path: str) -> tuple[Scope, ...]:
     if found is not None:
         return (Scope(*found),)
     live = tuple(Scope(mount) for mount in table.live if mount.path.startswith(f"{path}/"))
-    return live or tuple(_retired(table, path))
-
-
-def _retired(table: MountTable, path: str) -> list[Scope]:
-    scopes = []
-    for mount in table.retired.values():
-        if f"{mount.path}/".startswith(f"{path}/"):
-            scopes.append(Scope(mount))
-        elif path.startswith(f"{mount.path}/"):
-            scopes.append(Scope(mount, path.removeprefix(f"{mount.path}/")))
-    return scopes
+    return live or tuple(
+        Scope(mount, path.removeprefix(f"{mount.path}/") if path.startswith(f"{mount.path}/") else "")
+        for mount in table.retired.values()
+        if f"{mount.path}/".startswith(f"{path}/") or path.startswith(f"{mount.path}/")
+    )

@@ -7,7 +7,7 @@ the request is interrupted.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import define, field
@@ -73,6 +73,11 @@ def working_deadline(deadline: Deadline) -> Deadline:
     return Deadline(deadline.at - ANSWER_SECONDS)
 
 
+def job_of_request(context: Context, mount_id: str, ref: str, now: Instant, deadline: Deadline) -> Job:
+    """Background work that a request does itself."""
+    return Job(context=context, key="", mount_id=mount_id, ref=ref, now=now, deadline=deadline, fence=NO_FENCE)
+
+
 async def revoke_one(context: Context, lease: Lease, now: Instant, deadline: Deadline) -> Answer:
     """Revoke a lease: 204 when its secret is dead and all deletions were accepted, otherwise a refusal."""
     progress = Progress(1)
@@ -119,15 +124,8 @@ async def revoke_all(
             if started_at >= deadline.at:
                 return
             share = (deadline.at - started_at) * LANES / max(LANES, attempts_left)
-            job = Job(
-                context=context,
-                key="",
-                mount_id=mount_id,
-                ref=lease_id,
-                now=now,
-                deadline=Deadline(min(deadline.at, started_at + max(LEAST_SECONDS, share))),
-                fence=NO_FENCE,
-            )
+            until = Deadline(min(deadline.at, started_at + max(LEAST_SECONDS, share)))
+            job = job_of_request(context, mount_id, lease_id, now, until)
             try:
                 progress.note(await revoke_now(job, due_at))
             except CloudidError as failure:
@@ -161,7 +159,7 @@ async def refusal(progress: Progress, deadline: Deadline, detail: str = "") -> R
         Code.REVOCATION_PENDING,
         detail,
         *(Problem(code) for code in codes),
-        status=_status(causes),
+        status=502 if any(cause.status == 502 for cause in causes) else 503,
         retry_after=max((cause.retry_after or COME_AGAIN for cause in causes), default=COME_AGAIN),
     )
 
@@ -173,8 +171,3 @@ def _cause(failure: CloudidError) -> Refused:
     if isinstance(failure, Refused) and failure.code is not Code.DEADLINE_PASSED:
         return failure
     return Refused(Code.PROVIDER_UNREACHABLE)
-
-
-def _status(causes: Iterable[Refused]) -> int:
-    """502 when the provider refused something, otherwise 503."""
-    return 502 if any(cause.status == 502 for cause in causes) else 503
