@@ -17,13 +17,13 @@ Each step ends with one commit and can be done again. At every instant a secret 
 """
 
 from . import routes
+from .advance import forgotten
 from .applied import MADE_HERE, OTHER, SAME, AppliedForm, with_applied
 from .automation import follow_plan, keep_plans
 from .configure import commit_config, credential_risks, read_warnings, root_password_expiration, secret_risks
 from .identities import keep_identities, self_targets
 from .plan import find_undamaged_plan, replanned
 from .record import Rotation, find_undamaged_rotation
-from .retire import forgotten
 from .root import HINT_LENGTH, find_root
 from .routes import STATE, as_told, rotate, state_of
 from .signing_keys import begin_key, ensure_first, issuer_of, make_first, publication_key, replacing, roll_over

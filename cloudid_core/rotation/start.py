@@ -1,24 +1,33 @@
-"""The start of a rotation, on request or by a plan: what must hold before a new secret is made."""
+"""The first step of a rotation, on request or by a plan: the application gets one more key, and it is stored.
+
+The record of the rotation names it before it is made, so that it is found and removed whatever becomes of the request.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
+from attrs import evolve
+
+from ..background import abandoned_intent, marker
 from ..context import NO_FENCE, Context
-from ..credentials import RootCredential, SecretHolder
+from ..credentials import Key, RootCredential, SecretHolder, Wanted, make_key
 from ..deadline import Deadline
-from ..effects import Instant, ListKeys
-from ..errors import Code, Refused
+from ..effects import Instant, ListKeys, Now
+from ..errors import CloudidError, Code, Conflict, Refused, reason_of
 from ..mounts import Mount
+from ..provider import Client, FreshObject, Provisioned
 from ..routing import mount_client
-from ..store import NO_CHANGES, Found, expected, keys
-from .add import add
-from .record import Rotation, find_rotation
-from .root import find_holder, find_root, is_managed, is_used_elsewhere
+from ..store import NO_CHANGES, Changes, Found, expected, keys
+from ..tokens import new_id
+from .record import Home, Phase, Rotation, changed, find_rotation, given_up
+from .root import application_of, client_id_of, find_holder, find_root, hinted_key, is_managed, is_used_elsewhere
 
 MOST_KEYS: Final = 8
 """How many secrets of a mount or static role, made here, may live at the same time."""
+UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
 
 
 async def managed_root(context: Context, mount: Mount) -> Found[RootCredential]:
@@ -56,6 +65,9 @@ async def start(
     """Make a new secret and store it, to be proven. It is given up if it is not in use at `until`.
 
     A record of rotations that is damaged is replaced by force: secrets that only it named stay at the provider.
+
+    Nothing is left of the secret if that fails. `Conflict`: nothing was made, as somebody else changed the holder or
+    has begun a rotation.
     """
     holder = await rotated_holder(context, mount, role)
     if not (force or role) and await is_used_elsewhere(context, mount.id, holder.record.client_secret):
@@ -67,15 +79,105 @@ async def start(
     else:
         before = await find_rotation(context, mount.id, role)
         expects = expected(before, key)
-    if await _living(before.record if before else Rotation(mount_id=mount.id, role=role)) >= MOST_KEYS:
+    last = before.record if before else Rotation(mount_id=mount.id, role=role)
+    abandoned = await ListKeys(f"{keys.intents(mount.id)}{last.abandons}", "", MOST_KEYS)
+    if len(abandoned) + sum(key.made_at is not None for key in last.known_keys) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT)
     client = await mount_client(context, mount.id, deadline)
-    expects |= grounds.expects
-    return await add(context, mount, holder, before, expects, client, now, role=role, until=until, fence=fence)
+    begun, given_back = await _begin(context, mount.id, holder.record, before.record if before else None, client, now)
+    begun = evolve(begun, role=role, until=until)
+    rests_on = Changes({**fence, **holder.expected, **expects, **grounds.expects})
+    version = await context.records.commit(given_back | changed(before, begun) | rests_on)
+    claim = Found(begun.key, begun, version)
+    try:
+        return await _make(context, mount, claim, holder.record, client, now, fence)
+    except CloudidError as failure:
+        with suppress(CloudidError):  # it is due in any case
+            await give_up(context, claim, await Now(), reason_of(failure), fence=fence)
+        if isinstance(failure, Conflict):
+            raise Refused(Code.STORE_CONTENDED) from None
+        raise
 
 
-async def _living(rotation: Rotation) -> int:
-    """How many secrets that a rotation made may be alive: those that it knows, and those that the journal removes."""
-    known = [key for key in rotation.known_keys if key.made_at is not None]
-    abandoned = await ListKeys(f"{keys.intents(rotation.mount_id)}{rotation.abandons}", "", MOST_KEYS)
-    return len(known) + len(abandoned)
+async def _begin(
+    context: Context, mount_id: str, holder: SecretHolder, before: Rotation | None, client: Client, now: Instant
+) -> tuple[Rotation, Changes]:
+    """The rotation before its first call, and the changes that give up keys on a former application."""
+    application = await application_of(client, holder)
+    home = Home(client.tenant, client_id_of(client, holder), application.object_id)
+    given_back = Changes()
+    known = before.known_keys if before else ()
+    if before is not None and before.home != home:
+        for key in known:
+            if key.made_at is not None and not await is_used_elsewhere(context, mount_id, key.secret):
+                given_back |= abandoned_key(before, now, key)
+        known = ()
+    replaced = next((key for key in known if key.secret == holder.client_secret), None)
+    if replaced is None and not holder.awaits_secret:
+        ours = {key.id for key in known}
+        replaced = Key(id=hinted_key(application, holder.client_secret, ours, now), secret=holder.client_secret)
+    begun = Rotation(
+        mount_id=mount_id,
+        phase=Phase.ADDING,
+        home=home,
+        name=marker(context, await new_id()),
+        proof=holder.proof,
+        replaced=replaced,
+        outgoing=tuple(key for key in known if key is not replaced),
+        due_at=client.deadline.at + client.settings.request_grace,
+        started_at=now,
+        rotated_at=before.rotated_at if before else None,
+        note="" if replaced is None or replaced.id else UNIDENTIFIED,
+    )
+    return begun, given_back
+
+
+async def _make(
+    context: Context,
+    mount: Mount,
+    claim: Found[Rotation],
+    holder: SecretHolder,
+    client: Client,
+    now: Instant,
+    fence: Mapping[str, int],
+) -> Found[Rotation]:
+    begun = claim.record
+    wanted = Wanted(
+        proof=begun.proof,
+        proof_id=begun.name.removeprefix(context.marker_prefix),
+        object_id=begun.home.object_id,
+        name=begun.name,
+        now=now,
+        ends_at=now + holder.secret_lifetime,
+        family=FreshObject.SHARED,
+    )
+    new = await make_key(context, mount, client, wanted)
+    made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
+    version = await context.records.commit(Changes(fence) | changed(claim, made))
+    return Found(claim.key, made, version)
+
+
+async def give_up(
+    context: Context, found: Found[Rotation], now: Instant, error: str, *, fence: Mapping[str, int]
+) -> Found[Rotation]:
+    """Forget the new secret; the journal removes it from the provider."""
+    rotation = found.record
+    after = given_up(rotation, now, error=error)
+    abandoned = abandoned_key(rotation, now, rotation.new)
+    version = await context.records.commit(Changes(fence) | changed(found, after) | abandoned)
+    return Found(found.key, after, version)
+
+
+def abandoned_key(rotation: Rotation, now: Instant, key: Key | None) -> Changes:
+    """Gives a key of a rotation to the journal; `None`: the one that is being added, of which the name is known."""
+    key_id = key.id if key else ""
+    provisioned = Provisioned(
+        made_at=now,
+        tenant=rotation.home.tenant,
+        client_id=rotation.home.client_id,
+        password_on=rotation.home.object_id,
+        password_name=key.name if key else rotation.name,
+        password_key_id=key_id,
+        proof=key.proof if key else rotation.proof,
+    )
+    return abandoned_intent(f"{rotation.abandons}{key_id or rotation.name}", rotation.mount_id, provisioned, now)

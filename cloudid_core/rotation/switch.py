@@ -16,10 +16,10 @@ from ..errors import ProviderProblem
 from ..mounts import Mount
 from ..provider import PROOFS, Client, wait_until_proven
 from ..store import Changes, Found, retry_on_conflict
-from .add import give_up
 from .plan import overlap, replanned
 from .record import Phase, Rotation, changed, find_rotation
 from .root import client_id_of, find_holder
+from .start import give_up
 
 IN_A_ROW: Final = 3
 """How often in a row the provider must accept a key."""

@@ -7,8 +7,8 @@ import pytest
 from cloudid_core.context import queue
 from cloudid_core.credentials.root_credential import ROOT_PASSWORD_TTL
 from cloudid_core.errors import Code, Conflict
-from cloudid_core.rotation.add import UNIDENTIFIED, give_up
 from cloudid_core.rotation.record import Phase, Rotation
+from cloudid_core.rotation.start import UNIDENTIFIED, give_up
 from cloudid_core.store import keys
 from tests.installation import SETTLE_TIME
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.context import queue
+from cloudid_core.rotation.advance import OVERRULED, SHARED
 from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
-from cloudid_core.rotation.retire import OVERRULED, SHARED
 
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating, with_auth_method
 
