@@ -56,7 +56,7 @@ async def compare_secret(call: Call) -> Answer:
     secret = call.form(CompareForm).client_secret
     if found is None or not found.record.client_secret:
         verdict = OTHER
-    elif _is_hash_of(found.record.applied_hash, secret):
+    elif found.record.applied_hash == _hash(Secret(found.record.applied_hash.partition(":")[0]), secret):
         verdict = SAME
     else:
         verdict = MADE_HERE if await _is_made_here(call.context, call.mount, found.record) else OTHER
@@ -71,7 +71,7 @@ async def with_applied(call: Call, stored: RootCredential, given: Mapping[str, A
     if not given.get("replace_root_secret") and await _is_made_here(call.context, call.mount, stored):
         raise Refused(Code.ROOT_SECRET_MADE_HERE)
     key = Secret((await RandomBytes(KEY_BYTES)).hex())
-    return {**changes, "applied_hash": f"{key.reveal()}:{_hash(key, given['client_secret'])}"}
+    return {**changes, "applied_hash": _hash(key, given["client_secret"])}
 
 
 async def _is_made_here(context: Context, mount: Mount, config: RootCredential) -> bool:
@@ -80,10 +80,6 @@ async def _is_made_here(context: Context, mount: Mount, config: RootCredential) 
     return key is not None and key.made_at is not None
 
 
-def _is_hash_of(remembered: str, secret: Secret) -> bool:
-    key, _, found = remembered.partition(":")
-    return bool(key) and _hash(Secret(key), secret) == found
-
-
 def _hash(key: Secret, secret: Secret) -> str:
-    return KeyedHash(key).hexadecimal(secret.reveal())
+    """The key of the hash, and the hash."""
+    return f"{key.reveal()}:{KeyedHash(key).hexadecimal(secret.reveal())}"

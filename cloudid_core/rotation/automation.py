@@ -42,7 +42,8 @@ async def follow_plan(job: Job) -> None:
     rests_on = Changes({**job.fence, **expected(rotation, keys.rotation(job.mount_id, role))})
     if holder is not None:
         rests_on |= Changes(holder.expected)
-    plan = _current(job, holder, rotation, found.record)
+    last = rotation.record if rotation else None
+    plan = make_plan(job.mount_id, holder.record, last, found.record, job.now, role) if holder else None
     if mount is None or plan is None:
         await context.records.commit(rests_on | replace_plan(found, found.expected, None))
     elif plan.rotate_at is None or job.now < plan.rotate_at:
@@ -54,14 +55,6 @@ async def follow_plan(job: Job) -> None:
         claimed = evolve(plan, attempts=attempts, not_before=again, rotate_at=again, due_at=again)
         await context.records.commit(rests_on | replace_plan(found, found.expected, claimed))
         await _attempt(job, mount, plan, rotation)
-
-
-def _current(
-    job: Job, holder: Found[SecretHolder] | None, rotation: Found[Rotation] | None, before: Plan
-) -> Plan | None:
-    if holder is None:
-        return None
-    return make_plan(job.mount_id, holder.record, rotation.record if rotation else None, before, job.now, before.role)
 
 
 def _warned(
@@ -108,14 +101,8 @@ async def keep_plans(context: Context) -> None:
     for mount in (await mount_table(context.records)).record.live:
         for role in ("", *await context.records.names(keys.static_roles(mount.id))):
             with suppress(Conflict, EntryDamaged):  # another node was faster, or the operator has to write it anew
-                await _keep_plan(context, mount, role, now)
-
-
-async def _keep_plan(context: Context, mount: Mount, role: str, now: Instant) -> None:
-    holder = await find_holder(context, mount, role)
-    if holder is None:
-        return
-    before = await find_undamaged_plan(context, mount.id, role)
-    plan, changes = await replanned(context, mount.id, holder.record, now, role=role)
-    if plan is not None and (before is None or plan.due_at + SLACK < before.record.due_at):
-        await context.records.commit(Changes(holder.expected) | changes)
+                if holder := await find_holder(context, mount, role):
+                    before = await find_undamaged_plan(context, mount.id, role)
+                    plan, changes = await replanned(context, mount.id, holder.record, now, role=role)
+                    if plan is not None and (before is None or plan.due_at + SLACK < before.record.due_at):
+                        await context.records.commit(Changes(holder.expected) | changes)

@@ -32,7 +32,6 @@ async def credential_warnings(context: Context, mount: Mount, config: RootCreden
     plan, key = await _plan_and_key(context, mount, config)
     return (
         *_unusable(context, config),
-        *_unused(context, config),
         *_of_rule(context, config, plan),
         *_failed(plan),
         *_of_end(key, now),
@@ -52,7 +51,9 @@ async def secret_risks(context: Context, mount: Mount, role: str, now: Instant) 
     if holder is None:
         return ()
     plan, key = await _plan_and_key(context, mount, holder.record, role)
-    return (*_late(plan, now), *_failed(plan), *_of_end(key, now, "secret"))
+    due = None if plan is None or plan.slot is None else plan.slot or plan.since
+    late = (f"its rotation has been due since {rfc3339.show(due)}",) if due is not None and due + LATE < now else ()
+    return (*late, *_failed(plan), *_of_end(key, now, "secret"))
 
 
 async def _plan_and_key(
@@ -108,13 +109,10 @@ def _unusable(context: Context, config: RootCredential) -> Iterator[str]:
         yield "identity_token_audience cannot be used: client_id is not set"
 
 
-def _unused(context: Context, config: RootCredential) -> Iterator[str]:
+def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Iterator[str]:
     used = effective(config, context.settings.environment)
     if used.identity_token_audience and used.client_secret:
         yield "identity_token_audience is used; the client secret of the environment is not"
-
-
-def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Iterator[str]:
     if Rule.of(config) is None:
         return
     if not is_managed(context, config):
@@ -126,11 +124,6 @@ def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Ite
 def _failed(plan: Plan | None) -> Iterator[str]:
     if plan is not None and plan.error:
         yield f"the last automated rotation failed: {plan.error}"
-
-
-def _late(plan: Plan | None, now: Instant) -> Iterator[str]:
-    if plan is not None and plan.slot is not None and (due := plan.slot or plan.since) + LATE < now:
-        yield f"its rotation has been due since {rfc3339.show(due)}"
 
 
 def _of_end(key: Key | None, now: Instant, secret: str = "root secret") -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..context import Context
-from ..credentials import RootCredential, SecretHolder, credentials_of
+from ..credentials import SecretHolder, credentials_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of, without_provider_code
 from ..forms import BOOLEAN, Json, effective, schemas, setting
@@ -39,20 +39,19 @@ class RotateForm:
     )
 
 
-async def rotate_root(call: Call) -> Answer:
-    """Replace the root secret by a new one that nobody else knows. 204 when it is in use; 202 if it is not proven yet.
+async def rotate(call: Call, role: str = "") -> Answer:
+    """Replace the root secret, or the key of a static role, by a new one that nobody else knows. 204 when it is in use;
+    202 if it is not proven yet.
 
     A rotation that is under way is carried on; it is not started again. While the last two secrets overlap, nothing is
     rotated without `force`: 200 with a warning.
     """
-    return await rotate(call)
-
-
-async def rotate(call: Call, role: str = "") -> Answer:
-    """Replace the root secret, or the secret of a static role."""
     rotation = await _begin_or_join(call, role)
     if rotation.record.phase is Phase.OVERLAPPING:
-        return Answer(warnings=(_overlapping(rotation.record),))
+        since = rotation.record.rotated_at or 0.0
+        last, until = rfc3339.show(since), rfc3339.show(since + rotation.record.overlap)
+        told = f"nothing was rotated: the last rotation was at {last}, and both secrets live until {until}"
+        return Answer(warnings=(f"{told}; force=true rotates again",))
     if rotation.record.phase is Phase.PROVING:
         rotation = await _prove(call, rotation)
     match rotation.record.phase:
@@ -62,14 +61,6 @@ async def rotate(call: Call, role: str = "") -> Answer:
             raise Refused(Code.STORE_CONTENDED, CHANGED)
     path = f"{call.mount.path}/static-roles/{role}" if role else f"{call.mount.path}/rotation"
     return Answer(data={"rotation": path}, status=ACCEPTED, wake_at=call.now)
-
-
-def _overlapping(rotation: Rotation) -> str:
-    since = rotation.rotated_at or 0.0
-    return (
-        f"nothing was rotated: the last rotation was at {rfc3339.show(since)}, and both secrets live until"
-        f" {rfc3339.show(since + rotation.overlap)}; force=true rotates again"
-    )
 
 
 @retry_on_conflict
@@ -113,15 +104,10 @@ async def _prove(call: Call, found: Found[Rotation]) -> Found[Rotation]:
     try:
         return await prove_and_switch(call.context, call.mount, client, found)
     except CloudidError as failure:
-        return await _hand_over(call, found, reason_of(failure))
-
-
-async def _hand_over(call: Call, found: Found[Rotation], error: str) -> Found[Rotation]:
-    """Let the background go on at once, if nobody else has done anything with the rotation."""
-    due_now = evolve(found.record, error=error, due_at=await Now())
+        due_now = evolve(found.record, error=reason_of(failure), due_at=await Now())
     try:
         version = await call.context.records.commit(changed(found, due_now))
-    except CloudidError:
+    except CloudidError:  # somebody else has gone on
         return await find_rotation(call.context, call.mount.id, found.record.role) or found
     return Found(found.key, due_now, version)
 
@@ -135,14 +121,16 @@ async def read_rotation(call: Call) -> Answer:
     context, mount = call.context, call.mount
     root = await find_root(context, mount)
     state = await state_of(context, mount.id, "", root.record if root else None)
-    failure = refused_access(context, mount, root.version) if root else ""
+    if root is None:
+        return Answer(data={"credential_source": None, **state, "last_error": as_told(call, str(state["last_error"]))})
+    used = effective(root.record, context.settings.environment)
+    error = state["last_error"] or refused_access(context, mount, root.version)
     data: dict[str, Json] = {
-        "credential_source": _source(call, root.record) if root else None,
+        "credential_source": credentials_of(context, mount, used).source.value,
         **state,
-        "last_error": state["last_error"] or failure,
+        "last_error": as_told(call, str(error)),
     }
-    warnings = await credential_warnings(context, mount, root.record, call.now) if root else ()
-    data["last_error"] = as_told(call, str(data["last_error"]))
+    warnings = await credential_warnings(context, mount, root.record, call.now)
     return Answer(data=data, warnings=tuple(as_told(call, warning) for warning in warnings))
 
 
@@ -167,11 +155,6 @@ async def state_of(context: Context, mount_id: str, role: str, holder: SecretHol
     }
 
 
-def _source(call: Call, config: RootCredential) -> str:
-    used = effective(config, call.context.settings.environment)
-    return credentials_of(call.context, call.mount, used).source.value
-
-
 def _time(instant: Instant | None) -> str | None:
     return None if instant is None else rfc3339.show(instant)
 
@@ -189,7 +172,7 @@ ROUTES: Final = (
     Route(
         path="rotate-root",
         operation=Operation.WRITE,
-        program=rotate_root,
+        program=rotate,
         answers=Answers(
             nothing=True, accepted=schemas.members(rotation=schemas.TEXT), refusals=(Code.ROOT_SECRET_SHARED, *PROVIDER)
         ),
