@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 from attrs import evolve, frozen
 
@@ -62,7 +62,12 @@ NO_VARIABLES: Final[Mapping[str, Secret]] = MappingProxyType({})
 
 
 class SecretHolder(Protocol):
-    """Who holds a secret that rotation replaces: the configuration of a mount, or a static role."""
+    """Who holds a secret that rotation replaces: the configuration of a mount, or a static role.
+
+    `secret_lifetime`: seconds for which a secret that rotation makes is valid. `target`: client id of the application
+    that the secret belongs to, whose object id is `application_object_id`; empty: the one that the mount proves itself
+    as. `awaits_secret`: rotation has to make its first secret. `proof`: what rotation makes, one of `PROOFS`.
+    """
 
     @property
     def client_secret(self) -> Secret: ...
@@ -75,30 +80,15 @@ class SecretHolder(Protocol):
     @property
     def disable_automated_rotation(self) -> bool: ...
     @property
-    def secret_lifetime(self) -> int:
-        """Seconds for which a secret that rotation makes is valid."""
-        ...
-
+    def secret_lifetime(self) -> int: ...
     @property
-    def target(self) -> str:
-        """Client id of the application that the secret belongs to; empty: the one that the mount proves itself as."""
-        ...
-
+    def target(self) -> str: ...
     @property
-    def application_object_id(self) -> str:
-        """The object id of `target`."""
-        ...
-
+    def application_object_id(self) -> str: ...
     @property
-    def awaits_secret(self) -> bool:
-        """Whether rotation has to make its first secret."""
-        ...
-
+    def awaits_secret(self) -> bool: ...
     @property
-    def proof(self) -> str:
-        """What rotation makes: one of `PROOFS`."""
-        ...
-
+    def proof(self) -> str: ...
     def holding(self, key: Key) -> SecretHolder:
         """The same with another key."""
         ...
@@ -138,6 +128,10 @@ class RootCredential:
         " file. Another than the configured one is refused.",
         shown_empty=False,
     )
+    target: ClassVar[str] = ""
+    application_object_id: ClassVar[str] = ""
+    awaits_secret: ClassVar[bool] = False
+    proof: ClassVar[str] = CLIENT_SECRET
     applied_hash: str = ""
     """Of the client secret that was applied last: the key of the hash, and the hash."""
 
@@ -159,22 +153,6 @@ class RootCredential:
     def secret_lifetime(self) -> int:
         """Seconds for which a secret that rotation makes is valid. What was stored without a bound is raised."""
         return max(self.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])
-
-    @property
-    def target(self) -> str:
-        return ""
-
-    @property
-    def application_object_id(self) -> str:
-        return ""
-
-    @property
-    def awaits_secret(self) -> bool:
-        return False
-
-    @property
-    def proof(self) -> str:
-        return CLIENT_SECRET
 
     def holding(self, key: Key) -> RootCredential:
         return evolve(self, client_secret=key.secret)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import ClassVar, Final
 
 from attrs import evolve, field, frozen
 
@@ -91,12 +91,9 @@ class StaticRole(AsWritten):
     )
     client_id: str = ""
     client_secret: Secret = field(factory=Secret)
+    disable_automated_rotation: ClassVar[bool] = False
     held_proof: str = SECRET
     proof_id: str = ""
-
-    @property
-    def disable_automated_rotation(self) -> bool:
-        return False
 
     @property
     def secret_lifetime(self) -> int:
