@@ -71,7 +71,7 @@ class Object:
     kind: ObjectKind
     id: str
     name: str
-    made_at: Instant
+    made_at: Instant = 0.0
     client_id: str = ""
     application_id: str = ""
     hint: str = ""
@@ -106,60 +106,32 @@ class Shown:
 
         A principal comes and goes with its application, and so do the proofs of one that is not among them.
         """
-        yield from self._marked_applications(prefix)
-        for holder in application_ids:
-            if holder in self.applications:
-                yield from _marked_proofs(prefix, self.applications[holder])
-        yield from self._marked_principals(prefix)
-
-    def _marked_applications(self, prefix: str) -> Iterator[Object]:
-        for application in self.applications.values():
-            made_at = marked_at(prefix, application.display_name)
+        for one in self._named(frozenset(application_ids)):
+            made_at = marked_at(prefix, one.name)
             if made_at is not None:
-                yield Object(
-                    kind=ObjectKind.APPLICATION,
-                    id=application.object_id,
-                    name=application.display_name,
-                    made_at=made_at,
-                    client_id=application.client_id,
-                )
+                yield evolve(one, made_at=made_at)
 
-    def _marked_principals(self, prefix: str) -> Iterator[Object]:
-        """Those without their applications."""
+    def _named(self, application_ids: frozenset[str]) -> Iterator[Object]:
+        for one in self.applications.values():
+            place = Object(
+                kind=ObjectKind.APPLICATION, id=one.object_id, name=one.display_name, client_id=one.client_id
+            )
+            yield place
+            for kind in PROOFS if one.object_id in application_ids else ():
+                for each in _standing(one, kind):
+                    proof = evolve(place, kind=kind, id=each.key_id, name=each.display_name)
+                    yield evolve(proof, application_id=one.object_id, hint=each.hint)
         clients = {application.client_id for application in self.applications.values()}
-        for principal in self.principals.values():
-            name = principal.display_name or ""
-            made_at = marked_at(prefix, name)
-            if made_at is not None and principal.app_id not in clients:
-                yield Object(
-                    kind=ObjectKind.PRINCIPAL,
-                    id=principal.id,
-                    name=name,
-                    made_at=made_at,
-                    client_id=principal.app_id or "",
-                )
+        for lone in self.principals.values():
+            if lone.app_id not in clients:
+                name, client_id = lone.display_name or "", lone.app_id or ""
+                yield Object(kind=ObjectKind.PRINCIPAL, id=lone.id, name=name, client_id=client_id)
 
 
 def _standing(holder: Application, kind: ObjectKind) -> tuple[Password, ...]:
     """What an application has of a kind that has a row in `PROOFS`."""
     standing: tuple[Password, ...] = getattr(holder, PROOFS[kind][1])
     return standing
-
-
-def _marked_proofs(prefix: str, holder: Application) -> Iterator[Object]:
-    for kind in PROOFS:
-        for each in _standing(holder, kind):
-            made_at = marked_at(prefix, each.display_name)
-            if made_at is not None:
-                yield Object(
-                    kind=kind,
-                    id=each.key_id,
-                    name=each.display_name,
-                    made_at=made_at,
-                    client_id=holder.client_id,
-                    application_id=holder.object_id,
-                    hint=each.hint,
-                )
 
 
 def marked_at(prefix: str, name: str) -> Instant | None:
@@ -172,41 +144,31 @@ def marked_at(prefix: str, name: str) -> Instant | None:
 
 def objects_of(provisioned: Provisioned) -> Iterator[Object]:
     """The objects that can be looked up by their ids, those first that others go with."""
-    name, made_at, client_id = provisioned.unique_name, provisioned.made_at, provisioned.client_id
+    place = Object(
+        kind=ObjectKind.APPLICATION,
+        id=provisioned.application_id,
+        name=provisioned.unique_name,
+        made_at=provisioned.made_at,
+        client_id=provisioned.client_id,
+    )
     if provisioned.application_id:
-        yield Object(
-            kind=ObjectKind.APPLICATION, id=provisioned.application_id, name=name, made_at=made_at, client_id=client_id
-        )
+        yield place
     if provisioned.principal_id:
-        yield Object(
-            kind=ObjectKind.PRINCIPAL, id=provisioned.principal_id, name=name, made_at=made_at, client_id=client_id
-        )
+        yield evolve(place, kind=ObjectKind.PRINCIPAL, id=provisioned.principal_id)
     if provisioned.password_on and provisioned.password_key_id:
-        yield Object(
-            kind=KINDS[provisioned.proof],
-            id=provisioned.password_key_id,
-            name=provisioned.password_name,
-            made_at=made_at,
-            client_id=client_id,
-            application_id=provisioned.password_on,
-        )
+        proof = evolve(place, kind=KINDS[provisioned.proof], id=provisioned.password_key_id)
+        yield evolve(proof, name=provisioned.password_name, application_id=provisioned.password_on)
 
 
 def provisioned_of(one: Object, tenant: str) -> Provisioned:
     """A record of one object alone."""
-    match one.kind:
-        case ObjectKind.APPLICATION:
-            return Provisioned(made_at=one.made_at, tenant=tenant, application_id=one.id, client_id=one.client_id)
-        case ObjectKind.PRINCIPAL:
-            return Provisioned(made_at=one.made_at, tenant=tenant, principal_id=one.id, member_id=one.id)
-    return Provisioned(
-        made_at=one.made_at,
-        tenant=tenant,
-        password_on=one.application_id,
-        password_name=one.name,
-        password_key_id=one.id,
-        proof=PROOFS[one.kind][0],
-    )
+    nothing = Provisioned(made_at=one.made_at, tenant=tenant)
+    if one.kind is ObjectKind.APPLICATION:
+        return evolve(nothing, application_id=one.id, client_id=one.client_id)
+    if one.kind is ObjectKind.PRINCIPAL:
+        return evolve(nothing, principal_id=one.id, member_id=one.id)
+    proof = evolve(nothing, password_on=one.application_id, proof=PROOFS[one.kind][0])
+    return evolve(proof, password_name=one.name, password_key_id=one.id)
 
 
 async def list_marked_objects(
@@ -241,7 +203,8 @@ async def look_up(client: Client, objects: Iterable[Object]) -> Shown:
         if one.kind is ObjectKind.FEDERATED:
             holders.add(one.application_id)
     known = await _with_federations(client, await _applications(client, applications), holders)
-    return Shown(known, await _principals(client, principals))
+    found = await _all([find_by_id(client, "servicePrincipals", each, Principal) for each in sorted(principals)])
+    return Shown(known, {principal.id: principal for principal in found})
 
 
 async def _applications(client: Client, ids: Iterable[str]) -> dict[str, Application]:
@@ -253,17 +216,12 @@ async def _with_federations(
     client: Client, known: Mapping[str, Application], ids: Iterable[str]
 ) -> dict[str, Application]:
     """The same applications; those of the ids have their federated credentials, which take a call for each."""
-    found = await _all([_with_its_federations(client, known[each]) for each in sorted(ids) if each in known])
+
+    async def with_its(application: Application) -> Application | None:
+        return evolve(application, federations=await federated_credentials(client, application.object_id))
+
+    found = await _all([with_its(known[each]) for each in sorted(ids) if each in known])
     return {**known, **{application.object_id: application for application in found}}
-
-
-async def _with_its_federations(client: Client, application: Application) -> Application | None:
-    return evolve(application, federations=await federated_credentials(client, application.object_id))
-
-
-async def _principals(client: Client, ids: Iterable[str]) -> dict[str, Principal]:
-    found = await _all([find_by_id(client, "servicePrincipals", each, Principal) for each in sorted(ids)])
-    return {principal.id: principal for principal in found}
 
 
 async def _all(look_ups: list[Program[T | None]]) -> list[T]:

@@ -118,7 +118,9 @@ async def read_ownership(call: Call) -> Ownership:
         leases=tuple(lease for lease in leases if lease.mount_id == call.mount.id),
         roles=roles[call.mount.id],
         ids=frozenset((*await in_turns(held, _ids_of, AT_ONCE), *_other_ids(every_role, rotations))),
-        names=frozenset((*await in_turns(held, _names_of, AT_ONCE), *_names_of_keys(rotations))),
+        names=frozenset(
+            (*await in_turns(held, _names_of, AT_ONCE), *((KINDS[each.proof], each.name) for each in rotations))
+        ),
         roots=frozenset(config.client_id.lower() for config in configs) - {""},
         hints=frozenset((config.client_id.lower(), config.client_secret.reveal()[:HINT_LENGTH]) for config in configs),
         damaged=reader.damaged,
@@ -149,10 +151,6 @@ def _names_of(held: Provisioned) -> Iterator[tuple[ObjectKind, str]]:
     yield ObjectKind.PASSWORD, held.unique_name
     if not held.password_key_id:
         yield KINDS[held.proof], held.password_name
-
-
-def _names_of_keys(rotations: Iterable[Rotation]) -> Iterator[tuple[ObjectKind, str]]:
-    yield from ((KINDS[rotation.proof], rotation.name) for rotation in rotations)
 
 
 async def _intents(reader: Reader, mounts: Iterable[Mount]) -> list[Intent]:

@@ -61,6 +61,10 @@ class Holder:
     lease_id: str = ""
     role: str = ""
 
+    @property
+    def named(self) -> dict[str, Json]:
+        return {"lease_id": self.lease_id} if self.lease_id else {"role": self.role}
+
 
 @frozen
 class Missing:
@@ -109,7 +113,7 @@ async def report(call: Call) -> Answer:
     findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
     data: dict[str, Json] = {
         "unaccounted": [_described(one) for one in findings.unaccounted],
-        "missing": [{**_described(each.one), **_named(each.holder)} for each in findings.missing],
+        "missing": [{**_described(each.one), **each.holder.named} for each in findings.missing],
         "too_fresh": [_described(one) for one in findings.too_fresh],
         "unexamined": findings.unexamined,
         "damaged": [await _described_damage(call, each) for each in findings.damaged[:MOST_EXAMINED]],
@@ -131,7 +135,9 @@ async def repair(call: Call) -> Answer:
     dropped = await _drop_damaged(call) if form.force else 0
     findings = await _examine(call, client)
     if findings.damaged:
-        raise _refusal(findings.damaged)
+        entries = ", ".join(each.digest for each in findings.damaged[:MOST_NAMED])
+        cure = "force=true drops leases and intents, roles are written anew or deleted"
+        raise Refused(Code.ENTRY_DAMAGED, f"entries {entries}; {cure}")
     most = form.max
     unaccounted = findings.unaccounted[:most]
     ended = [each.holder.lease_id for each in findings.missing if each.holder.lease_id][: most - len(unaccounted)]
@@ -141,20 +147,10 @@ async def repair(call: Call) -> Answer:
     for first in range(0, len(ended), PAGE):
         await end_leases(call.context, ended[first : first + PAGE], call.now)
     left = len(findings.unaccounted) + len(findings.missing) + findings.unexamined - repaired
-    data: dict[str, Json] = {"repaired": repaired, "left": left}
-    if form.force:
-        data["dropped"] = dropped
+    data: dict[str, Json] = {"repaired": repaired, "left": left, **({"dropped": dropped} if form.force else {})}
     if not repaired:
         return Answer(data=data)
-    data["path"] = f"{call.mount.path}/reconcile"
-    return Answer(data=data, status=ACCEPTED, wake_at=call.now)
-
-
-def _refusal(damaged: Sequence[EntryDamaged]) -> Refused:
-    digests = ", ".join(each.digest for each in damaged[:MOST_NAMED])
-    return Refused(
-        Code.ENTRY_DAMAGED, f"entries {digests}; force=true drops leases and intents, roles are written anew or deleted"
-    )
+    return Answer(data={**data, "path": f"{call.mount.path}/reconcile"}, status=ACCEPTED, wake_at=call.now)
 
 
 async def _drop_damaged(call: Call) -> int:
@@ -279,7 +275,3 @@ async def _described_damage(call: Call, damaged: EntryDamaged) -> dict[str, Json
         kind, name = path[0], "/".join(path[1:])
         is_ours = mount_id == call.mount.id
     return {"kind": kind, "entry": damaged.digest, "id": name if is_ours else ""}
-
-
-def _named(holder: Holder) -> dict[str, Json]:
-    return {"lease_id": holder.lease_id} if holder.lease_id else {"role": holder.role}
