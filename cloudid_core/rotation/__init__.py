@@ -25,7 +25,7 @@ from .identities import keep_identities, self_targets
 from .plan import find_undamaged_plan, replanned
 from .record import Rotation, find_undamaged_rotation
 from .root import HINT_LENGTH, find_root
-from .routes import STATE, as_told, rotate, state_of
+from .routes import STATE, as_told, rotate, shown_time, state_of
 from .signing_keys import begin_key, ensure_first, issuer_of, make_first, publication_key, replacing, roll_over
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "routes",
     "secret_risks",
     "self_targets",
+    "shown_time",
     "state_of",
     "with_applied",
 ]

@@ -147,15 +147,15 @@ async def state_of(context: Context, mount_id: str, role: str, holder: SecretHol
     key = rotation.key_of(holder.client_secret) if holder else None
     return {
         "phase": rotation.phase.value,
-        "last_rotation": _time(rotation.rotated_at),
-        "next_rotation": _time(planned.record.rotate_at) if planned else None,
+        "last_rotation": shown_time(rotation.rotated_at),
+        "next_rotation": shown_time(planned.record.rotate_at) if planned else None,
         "last_error": rotation.error or (planned.record.error if planned else ""),
         "note": rotation.note,
-        "expires": _time(key.expires_at) if key else None,
+        "expires": shown_time(key.expires_at) if key else None,
     }
 
 
-def _time(instant: Instant | None) -> str | None:
+def shown_time(instant: Instant | None) -> str | None:
     return None if instant is None else rfc3339.show(instant)
 
 

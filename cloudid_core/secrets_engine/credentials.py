@@ -65,13 +65,15 @@ async def generate_credentials(call: Call) -> Answer:
     lease_id = f"{call.mount.path}/creds/{plan.role_name}/{plan.id}"
     try:
         made = await _make(client, plan)
-        await _prove(client, made)
+        client_id, secret = made.provisioned.client_id, made.password.secret
+        if client.settings.verify_credentials and not await wait_until_accepted(client, client_id, secret):
+            raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
         lease = await _account_for(call, plan, made, intent, lease_id)
     except CloudidError:
         await _take_back(call, intent, lease_id)
         raise
     return Answer(
-        data={"client_id": made.provisioned.client_id, "client_secret": made.password.secret.reveal()},
+        data={"client_id": client_id, "client_secret": secret.reveal()},
         lease_id=lease.id,
         lease_duration=round(lease.expires_at - lease.issued_at),
         renewable=True,
@@ -115,21 +117,15 @@ async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
     granted = grant_life(terms, start=call.now, now=call.now)
     intent_id = await new_id()
     provisioned = Provisioned(made_at=call.now, tenant=client.tenant)
-    mark = marker(call.context, intent_id)
+    mark, on, client_id = marker(call.context, intent_id), role.existing_id, role.existing_client_id
     planned: tuple[PlannedAssignment, ...] = ()
-    if role.existing_id:
-        provisioned = evolve(
-            provisioned, password_on=role.existing_id, password_name=mark, client_id=role.existing_client_id
-        )
+    if on:
+        provisioned = evolve(provisioned, password_on=on, password_name=mark, client_id=client_id)
     else:
         planned = await plan_assignments(role.azure_roles)
-        provisioned = evolve(
-            provisioned,
-            unique_name=mark,
-            assignments=paths_of(planned),
-            definitions=tuple(one.role_id for one in planned),
-            purge=role.permanently_delete,
-        )
+        paths, definitions = paths_of(planned), tuple(one.role_id for one in planned)
+        provisioned = evolve(provisioned, unique_name=mark, assignments=paths, definitions=definitions)
+        provisioned = evolve(provisioned, purge=role.permanently_delete)
     return Plan(
         id=intent_id,
         role_name=name,
@@ -147,30 +143,15 @@ async def _make(client: Client, plan: Plan) -> Made:
     role, provisioned = plan.role, plan.provisioned
     if provisioned.password_on:
         family = role.propagation(provisioned.made_at)
-        password = await add_password_to(
-            client, provisioned.password_on, provisioned.password_name, plan.ends_at, family
-        )
+        on, name = provisioned.password_on, provisioned.password_name
+        password = await add_password_to(client, on, name, plan.ends_at, family)
         return Made(evolve(provisioned, password_key_id=password.key_id), password)
     provisioned = await make_application(client, provisioned, role.tags, role.sign_in_audience)
-    password = await add_password_to(
-        client, provisioned.application_id, provisioned.unique_name, plan.ends_at, FreshObject.APPLICATION
-    )
+    on, name = provisioned.application_id, provisioned.unique_name
+    password = await add_password_to(client, on, name, plan.ends_at, FreshObject.APPLICATION)
     await grant(client, provisioned.principal_id, plan.assignments, role.memberships)
-    made = evolve(
-        provisioned.with_memberships(role.memberships),
-        password_on=provisioned.application_id,
-        password_name=provisioned.unique_name,
-        password_key_id=password.key_id,
-    )
-    return Made(made, password)
-
-
-async def _prove(client: Client, made: Made) -> None:
-    """Wait until the provider accepts the secret; `DEADLINE_PASSED` when that takes too long."""
-    if not client.settings.verify_credentials:
-        return
-    if not await wait_until_accepted(client, made.provisioned.client_id, made.password.secret):
-        raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
+    made = evolve(provisioned.with_memberships(role.memberships), password_on=on, password_name=name)
+    return Made(evolve(made, password_key_id=password.key_id), password)
 
 
 @retry_on_conflict
@@ -217,10 +198,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
 
 
 async def _take_back(call: Call, intent: Found[Intent], lease_id: str) -> None:
-    """Have everything undone, even if the lease took the intent's place without our hearing of it.
-
-    Never fails, so that the reason for giving up is what the caller hears.
-    """
+    """Have everything undone, even if the lease took the intent's place without our hearing of it. Never fails."""
     now = await Now()
     await abandon(call.context, intent, now)
     with suppress(CloudidError):

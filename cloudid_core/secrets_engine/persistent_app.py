@@ -64,10 +64,6 @@ class Change:
     described: bool
     """Whether the application's own properties differ."""
 
-    @property
-    def is_none(self) -> bool:
-        return not (self.added or self.removed or self.joined or self.left or self.described)
-
 
 async def persist(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> None:
     """Make what the role should keep, and store the role with it; what it no longer should is removed afterwards.
@@ -81,7 +77,7 @@ async def persist(call: Call, client: Client, key: str, role: Role, grounds: Cha
         await _make(call, client, key, role, grounds)
         return
     change = _difference(kept, role.normal)
-    if change.is_none:
+    if not (change.added or change.removed or change.joined or change.left or change.described):
         provisioned = evolve(kept.provisioned, purge=role.permanently_delete)
         stored = Changes(puts={key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))})
         await call.context.records.commit(grounds | stored | await pointing(call, provisioned.client_id))
@@ -150,9 +146,8 @@ async def _change(
     intent = await _open(call, kept.change_id, at_stake, grounds.expects)
     try:
         if change.described:
-            await describe_application(
-                client, kept.provisioned.application_id, role.normal.tags, provider_spelling(role.sign_in_audience)
-            )
+            audience = provider_spelling(role.sign_in_audience)
+            await describe_application(client, kept.provisioned.application_id, role.normal.tags, audience)
         await grant(client, member_id, planned, change.joined)
         provisioned = evolve(kept.provisioned, made_at=call.now)
         persistent_app = _persisted(kept.id, provisioned, (*change.stay, *planned), role)
@@ -211,10 +206,8 @@ def _difference(kept: PersistentApp, role: Role) -> Change:
 
 def _beyond(memberships: Mapping[str, tuple[str, ...]], other: Provisioned | Role) -> dict[str, tuple[str, ...]]:
     """What is among some memberships and not among others."""
-    known = {kind: set(map(fold, ids)) for kind, ids in other.memberships.items()}
-    more = {
-        kind: tuple(one for one in ids if fold(one) not in known.get(kind, ())) for kind, ids in memberships.items()
-    }
+    known = {(kind, fold(one)) for kind, ids in other.memberships.items() for one in ids}
+    more = {kind: tuple(one for one in ids if (kind, fold(one)) not in known) for kind, ids in memberships.items()}
     return {kind: ids for kind, ids in more.items() if ids}
 
 

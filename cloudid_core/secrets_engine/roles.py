@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any, Final
 
 from attrs import evolve, frozen
@@ -20,6 +20,7 @@ from ..forms import (
     SECONDS,
     AsWritten,
     FieldType,
+    Json,
     Terms,
     bounded,
     effective,
@@ -29,7 +30,7 @@ from ..forms import (
     shown_members,
 )
 from ..leases import Progress, Scope, answer_for_many, count_leases, due_after, mark, work_off
-from ..messages import NOTHING, Answer
+from ..messages import Answer
 from ..mounts import Mount, require_live
 from ..provider import (
     FEDERATED,
@@ -267,9 +268,8 @@ async def write_role(call: Call) -> Answer:
 def _without_what_is_over(role: Role) -> Role:
     """The role without an application that it no longer keeps, and without a secret that is of no use to it."""
     role = role if role.persist_app else evolve(role, persistent_app=None)
-    secret = role.token_secret
-    is_kept = secret is not None and role.token_scopes and secret.provisioned.password_on == role.normal.existing_id
-    is_kept = is_kept and secret is not None and secret.provisioned.proof == role.proof
+    held = role.token_secret.provisioned if role.token_secret and role.token_scopes else None
+    is_kept = held and (held.password_on, held.proof) == (role.normal.existing_id, role.proof)
     return role if is_kept else evolve(role, token_secret=None)
 
 
@@ -286,11 +286,8 @@ def _given_up(stored: Role, role: Role | None, mount: Mount, now: Instant) -> Ch
 def _changed_fields(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that were given. Who writes back what was read also names the application that the role keeps."""
     kept = stored.persistent_app.provisioned.application_id if stored.persistent_app else ""
-    return {
-        name: value
-        for name, value in given.items()
-        if not (name == "application_object_id" and OBJECT_ID.normal(value) == kept != "")
-    }
+    names_kept = kept and OBJECT_ID.normal(given.get("application_object_id", "")) == kept
+    return {name: value for name, value in given.items() if not (names_kept and name == "application_object_id")}
 
 
 async def _resolved(client: Client, role: Role) -> Role:
@@ -314,9 +311,8 @@ def grants_of(role: Role) -> Grants:
     """What a role with everything resolved hands out."""
     if role.application_object_id:
         return Grants(application=(role.application_object_id, role.client_id))
-    return Grants(
-        assignments=tuple((one.scope, one.role_id) for one in role.normal.azure_roles), memberships=role.memberships
-    )
+    assignments = tuple((one.scope, one.role_id) for one in role.normal.azure_roles)
+    return Grants(assignments=assignments, memberships=role.memberships)
 
 
 async def require_within_ceiling(client: Client, config: Config, role: Role) -> None:
@@ -357,16 +353,15 @@ async def delete_role(call: Call) -> Answer:
     is_last = call.form(DeleteRoleForm).revoke_leases
     answer = await _delete(call)
     living = await count_leases(leases, MOST_COUNTED)
-    if answer is None and not (is_last and living):
-        raise Refused(Code.NOT_FOUND, "the role does not exist")
-    answer = answer or NOTHING
     if is_last and living:
-        return await _end_leases(call, leases, answer.warnings)
-    if living:
-        more = " or more" if living == MOST_COUNTED else ""
-        warning = f"leases that live on until they end: {living}{more}; revoke_leases=true ends them"
-        return replace(answer, warnings=(*answer.warnings, warning))
-    return answer
+        return await _end_leases(call, leases, answer.warnings if answer else ())
+    if answer is None:
+        raise Refused(Code.NOT_FOUND, "the role does not exist")
+    if not living:
+        return answer
+    more = " or more" if living == MOST_COUNTED else ""
+    warning = f"leases that live on until they end: {living}{more}; revoke_leases=true ends them"
+    return replace(answer, warnings=(*answer.warnings, warning))
 
 
 async def _end_leases(call: Call, leases: Scope, warnings: tuple[str, ...]) -> Answer:
@@ -438,16 +433,14 @@ async def stopped_by_ceiling(call: Call) -> Answer:
     config = await find_config(call.context, call.mount)
     ceiling = config.record if config else Config()
     names = await call.context.records.names(keys.roles(call.mount.id))
-    stopped: dict[str, list[str]] = {}
+    stopped: dict[str, Json] = {}
     for start in range(0, len(names), AT_ONCE):
         page = [keys.role(call.mount.id, name) for name in names[start : start + AT_ONCE]]
         for found in await call.context.records.find_undamaged(page, Role):
             if problems := exceeded(ceiling, grants_of(found.record)):
-                name = found.key.removeprefix(keys.roles(call.mount.id))
-                stopped[name] = [problem.detail for problem in problems]
+                stopped[found.key.removeprefix(keys.roles(call.mount.id))] = [problem.detail for problem in problems]
         await give_way()
-    shown = dict(list(stopped.items())[:MOST_EXAMINED])
-    return Answer(data={"stopped": shown, "count": len(stopped)})
+    return Answer(data={"stopped": dict(islice(stopped.items(), MOST_EXAMINED)), "count": len(stopped)})
 
 
 async def lease_terms(context: Context, mount: Mount, role: str, provisioned: Provisioned) -> Found[Terms] | None:
@@ -466,7 +459,5 @@ def _handed_out(provisioned: Provisioned, role: Role) -> Grants:
     if not provisioned.application_id:
         return grants_of(role)
     scopes = map(scope_of_assignment, provisioned.assignments)
-    return Grants(
-        assignments=tuple(zip_longest(scopes, provisioned.definitions, fillvalue="")),
-        memberships=provisioned.memberships,
-    )
+    assignments = tuple(zip_longest(scopes, provisioned.definitions, fillvalue=""))
+    return Grants(assignments=assignments, memberships=provisioned.memberships)

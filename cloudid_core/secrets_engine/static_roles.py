@@ -29,11 +29,12 @@ from ..rotation import (
     forgotten,
     replanned,
     rotate,
+    shown_time,
     state_of,
 )
 from ..routing import Call, capture_name
 from ..store import Changes, Found, expected, keys, retry_on_conflict
-from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret, rfc3339
+from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from . import roles
 from .ceiling import Grants, check_ceiling
 from .config import Config, client, find_config
@@ -108,6 +109,10 @@ class StaticRole(AsWritten):
         return not self.client_secret or self.held_proof != self.proof
 
     @property
+    def grants(self) -> Grants:
+        return Grants(application=(self.application_object_id, self.client_id))
+
+    @property
     def held(self) -> Key:
         return Key(secret=self.client_secret, proof=self.held_proof, proof_id=self.proof_id)
 
@@ -178,7 +183,7 @@ async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
     if application is None:
         raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
     role = evolve(role, client_id=application.client_id)
-    check_ceiling(found_config.record if found_config else Config(), _grants(role))
+    check_ceiling(found_config.record if found_config else Config(), role.grants)
     _, planned = await replanned(context, mount.id, role, call.now, role=name)
     grounds = Changes({**expects, **expected(found_config, keys.config(mount.id))}, {key: role})
     await context.records.commit(grounds | planned | await pointing(call, role.client_id, f"{_PATH}{name}"))
@@ -199,10 +204,6 @@ def _check(context: Context, role: StaticRole, stored: StaticRole) -> None:
     require_issuer(context, role.proof)
 
 
-def _grants(role: StaticRole) -> Grants:
-    return Grants(application=(role.application_object_id, role.client_id))
-
-
 async def _double_use(call: Call, application: Application) -> tuple[str, ...]:
     """Warnings about others who keep secrets of an application. Nobody is hurt by them, so nothing is refused."""
     own = keys.target(application.client_id, call.mount.id, f"{_PATH}{capture_name(call)}")
@@ -217,7 +218,7 @@ async def may_rotate(context: Context, mount: Mount, name: str) -> Changes:
     """What handing out and replacing the secret of a role rests on. Refused when it points at what it must not."""
     found = await find_static_role(context, mount, name)
     config = await find_config(context, mount)
-    check_ceiling(effective_config(context.settings, Config, config), _grants(found.record))
+    check_ceiling(effective_config(context.settings, Config, config), found.record.grants)
     return await lending(context.records, found.record.client_id) | Changes(expected(config, keys.config(mount.id)))
 
 
@@ -258,22 +259,17 @@ async def read_credentials(call: Call) -> Answer:
     rotation = await find_undamaged_rotation(context, mount.id, name)
     plan = await find_undamaged_plan(context, mount.id, name)
     key = rotation.record.key_of(role.client_secret) if rotation else None
-    rotated_at = rotation.record.rotated_at if rotation else None
     rotates_at = plan.record.rotate_at if plan else None
     data = {
         "client_id": role.client_id,
         "client_secret": role.client_secret.reveal(),
         "secret_id": key.id if key else "",
-        "expiration": _time(key.expires_at if key else None),
-        "last_rotation": _time(rotated_at),
+        "expiration": shown_time(key.expires_at if key else None),
+        "last_rotation": shown_time(rotation.record.rotated_at if rotation else None),
         "ttl": None if rotates_at is None else max(0, int(rotates_at - call.now)),
         "metadata": dict(role.metadata),
     }
     return Answer(data=data)
-
-
-def _time(instant: Instant | None) -> str | None:
-    return None if instant is None else rfc3339.show(instant)
 
 
 @retry_on_conflict
