@@ -338,5 +338,5 @@ def test_members_and_nodes_know_each_other_by_certificates(tmp_path: Path) -> No
     with running([member]):
         told(etcd_at(known))
         for other in (f"{address}?ca={certificate}", f"{address}?tls=true&certificate={certificate}&key={key}"):
-            with pytest.raises(StoreFailed, match="no member of the cluster can be reached|Error"):
+            with pytest.raises(StoreFailed, match=r"no member of the cluster can be reached|TLS|SSL|Error"):
                 told(etcd_at(other, is_new=False))

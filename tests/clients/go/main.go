@@ -75,6 +75,7 @@ var checks = []struct {
 	{"the leader is read", leader},
 	{"capabilities are read", capabilities},
 	{"another service verifies a machine's token", verifyToken},
+	{"the vendor's SDK works with the token of a role", lendToken},
 }
 
 func main() {
