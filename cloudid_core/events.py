@@ -200,6 +200,15 @@ class KeysChanged(Event, frozen=True, kw_only=True, tag="keys"):
     term: int = 0
 
 
+class PublishedDocumentChanged(Event, frozen=True, kw_only=True, tag="published document"):
+    """A document of an issuer was not as it was published: somebody else can write there. It is put back."""
+
+    severity: ClassVar[Severity] = "warning"
+
+    document: str
+    """Its path below the address of the service."""
+
+
 class SettingsDiffer(Event, frozen=True, kw_only=True, tag="settings differ"):
     """Settings of this node that are not those of another node; without names: they are the same again."""
 

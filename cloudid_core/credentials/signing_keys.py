@@ -101,6 +101,8 @@ class SigningKeys:
     due_at: Instant
     place: str = ""
     """Where the documents were published last."""
+    digests: tuple[str, ...] = ()
+    """SHA-256 of each document as it was published last."""
     publish_at: Instant | None = None
     """When they are published, or looked at, next. `None`: they are read from the service itself."""
     attempts: int = 0

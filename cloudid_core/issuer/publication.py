@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Final
 
 import msgspec
@@ -16,8 +17,9 @@ from attrs import evolve
 
 from ..context import Context, Job, queue
 from ..credentials import ISSUERS, SigningKeys, find_signing_keys
-from ..effects import Now, ReadDocument, WriteDocument
+from ..effects import Now, ReadDocument, Record, WriteDocument
 from ..errors import Conflict, EntryDamaged, PublicationFailed
+from ..events import PublishedDocumentChanged
 from ..forms import Json
 from ..health import Occurrence
 from ..rotation import issuer_of, publication_key, replacing
@@ -42,11 +44,13 @@ async def publish(job: Job) -> None:
         try:
             if not settings.issuer:
                 raise PublicationFailed('the setting "issuer" is not set')
-            await _put(job, found, f"{issuer.path}/.well-known/openid-configuration", configuration(issuer, settings))
-            await _put(job, found, f"{issuer.path}/.well-known/keys", key_set(found.record))
+            documents = {"openid-configuration": configuration(issuer, settings), "keys": key_set(found.record)}
+            digests = [
+                await _put(job, found, f"{issuer.path}/.well-known/{name}", documents[name]) for name in documents
+            ]
             now = await Now()
             kept = found.record.published(settings.publishes_to, now, settings.signing_key_period)
-            after = evolve(kept, publish_at=now + PAUSE)
+            after = evolve(kept, publish_at=now + PAUSE, digests=tuple(digests))
         except PublicationFailed as failed:
             failure, attempts = failed, found.record.attempts + 1
             again = min(await queue.retry_at(job, attempts), job.now + PAUSE)
@@ -57,18 +61,22 @@ async def publish(job: Job) -> None:
         raise failure
 
 
-async def _put(job: Job, found: Found[SigningKeys], path: str, content: Json) -> None:
-    """Have a document at its place. `Conflict` when this node no longer leads, or there are newer keys."""
+async def _put(job: Job, found: Found[SigningKeys], path: str, content: Json) -> str:
+    """Put a document at its place; answers its digest. `Conflict`: this node no longer leads, or keys are newer."""
     path, body = path.removeprefix("/"), msgspec.json.encode(content)
-    there = await ReadDocument(path)
+    there, digest = await ReadDocument(path), sha256(body).hexdigest()
     if there is not None and there.body == body:
-        return
+        return digest
     if not await job.context.records.are_at({**job.fence, **found.expected}):
         raise Conflict("what this document rests on has changed")
+    is_known = there is not None and sha256(there.body).hexdigest() in found.record.digests
+    if found.record.digests and found.record.place == job.context.settings.publishes_to and not is_known:
+        await Record(PublishedDocumentChanged(document=path))
     await WriteDocument(path, body, there)
     there = await ReadDocument(path)
     if there is None or there.body != body:
         raise PublicationFailed("what was written is not what is read")
+    return digest
 
 
 async def unpublished(context: Context) -> Sequence[Occurrence]:

@@ -14,6 +14,7 @@ from cloudid_core.credentials import ISSUERS, PLUGINS, Issuer, find_signing_keys
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Document
 from cloudid_core.errors import CloudidError, Conflict, PublicationFailed, Refused
+from cloudid_core.events import PublishedDocumentChanged
 from cloudid_core.issuer.publication import PAUSE, publish
 from cloudid_core.rotation import publication_key
 from cloudid_core.store import keys
@@ -61,6 +62,9 @@ class Published(Installation):
         self.perform(self.service.upkeep())
         details = self.must("GET", "sys/health").body.get("problem_details", [])
         return [each["text"] for each in details if each["code"] == "issuer_unpublished"]
+
+    def told(self) -> list[str]:
+        return [event.document for event in self.events if isinstance(event, PublishedDocumentChanged)]
 
     def pass_days(self, count: int) -> None:
         for _ in range(count * 24):
@@ -124,6 +128,7 @@ def test_keys_come_and_go_and_each_is_published_before_it_signs() -> None:
         signed.add(world.signs())
     assert len(signed) > 3
     assert len(world.own()) == 4
+    assert world.told() == []
 
 
 def test_a_key_that_an_operator_asks_for_is_published_at_once() -> None:
@@ -147,6 +152,7 @@ def test_what_somebody_else_removed_or_changed_is_put_back() -> None:
         world.advance(PAUSE)
         world.tick()
         assert world.documents[path].body == right[path].body
+    assert world.told() == [path, path]
 
 
 def test_what_is_read_back_has_to_be_what_was_written() -> None:

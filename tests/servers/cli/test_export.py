@@ -33,12 +33,14 @@ def test_apply_and_export_rebuild_a_service(site: Site, cloudid: Shell, tmp_path
     other = {"application_object_id": site.world["applications"][1]["object_id"], "rotation_period": "30d"}
     site.ask("POST", "cloud/static-roles/deploy", other)
     site.ask("POST", "auth/token/roles/app", {"allowed_policies": "app"})
+    site.ask("POST", "identity/oidc/role/shop", {"client_id": "https://shop.example", "ttl": 600})
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
     folder = tmp_path / "exported"
     shown = cloudid("export", str(folder))
     assert (shown.code, [row["field"] for row in shown.json]) == (0, ["client_secret"] * 2), shown.err
     secret = site.application["client_secret"]
     assert secret not in "".join(path.read_text() for path in folder.rglob("*.*"))
+    assert "ttl = 600" in (folder / "identity/oidc/role/shop.toml").read_text()
     cloudid.set(AUTH_CLOUD_CLIENT_SECRET=secret, CLOUD_CLIENT_SECRET=secret)
     assert [row["field"] for row in cloudid("apply", str(folder), "--dry-run").json] == ["client_secret"] * 2
     assert cloudid("export", str(folder)).err == f"error: {folder} is not empty\n"
