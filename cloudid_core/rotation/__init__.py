@@ -17,10 +17,19 @@ Each step ends with one commit and can be done again. At every instant a secret 
 """
 
 from . import routes
-from .advance import forgotten
-from .applied import MADE_HERE, OTHER, SAME, AppliedForm, with_applied
-from .automation import follow_plan, keep_plans
-from .configure import commit_config, credential_risks, read_warnings, root_password_expiration, secret_risks
+from .advance import follow_plan, forgotten, keep_plans
+from .configure import (
+    MADE_HERE,
+    OTHER,
+    SAME,
+    AppliedForm,
+    commit_config,
+    credential_risks,
+    read_warnings,
+    root_password_expiration,
+    secret_risks,
+    with_applied,
+)
 from .identities import keep_identities, self_targets
 from .plan import find_undamaged_plan, replanned
 from .record import Rotation, find_undamaged_rotation

@@ -1,30 +1,38 @@
 """What both components do with their configurations: the plan is written with them, and reads show the secret's end.
 
-A warning says why the credential of a mount cannot be used or replaced, and when it ends.
+A warning says why the credential of a mount cannot be used or replaced, and when it ends. Client secrets out of folders
+of files that are applied again and again are written once, and never over one of ours: what was applied last is
+remembered by its hash, which stands beside the configuration and goes with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from attrs import frozen
 
 from ..context import Context
 from ..credentials import Key, RootCredential, SecretHolder, owner_of
-from ..effects import Instant
+from ..effects import Instant, RandomBytes
 from ..errors import Code, Refused
-from ..forms import Json, effective
+from ..forms import BOOLEAN, SECRET, Json, effective, setting
 from ..messages import Answer
 from ..mounts import Mount
 from ..routing import Call
-from ..store import Changes
-from ..values import rfc3339
+from ..store import Changes, KeyedHash
+from ..values import Secret, rfc3339
 from .identities import MOST_COUNTED, rewritten, self_targets
 from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from
 from .record import find_undamaged_rotation
-from .root import find_holder, is_managed
+from .root import find_holder, find_root, is_managed
 
 LATE: Final = 3600.0
 """Seconds after which a rotation that was due is late."""
+KEY_BYTES: Final = 32
+SAME: Final = "same"
+OTHER: Final = "other"
+MADE_HERE: Final = "made_here"
 
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
@@ -137,3 +145,58 @@ def _of_roles(count: int) -> Iterator[str]:
     if count:
         many = f"{count} or more" if count == MOST_COUNTED else count
         yield f"roles that point at the application of this mount: {many}; their credentials are refused"
+
+
+@frozen(kw_only=True, slots=False)  # a form has two bases, of which one may have slots
+class AppliedForm:
+    """What a write of a configuration says about its client secret."""
+
+    applied: bool = setting(
+        BOOLEAN,
+        False,
+        "`client_secret` comes from files that are applied again and again: its hash is remembered, and it is refused"
+        " where the service made the present one itself.",
+    )
+    replace_root_secret: bool = setting(BOOLEAN, False, "With `applied`: put it over such a one too.")
+
+
+@frozen(kw_only=True)
+class CompareForm:
+    """A client secret that is to be applied."""
+
+    client_secret: Secret = setting(SECRET, Secret(), "The client secret.", required=True)
+
+
+async def compare_secret(call: Call) -> Answer:
+    """Say whether a client secret is the one that was applied last; changes nothing."""
+    found = await find_root(call.context, call.mount)
+    secret = call.form(CompareForm).client_secret
+    if found is None or not found.record.client_secret:
+        verdict = OTHER
+    elif found.record.applied_hash == _hash(Secret(found.record.applied_hash.partition(":")[0]), secret):
+        verdict = SAME
+    else:
+        verdict = MADE_HERE if await _is_made_here(call.context, call.mount, found.record) else OTHER
+    return Answer(data={"client_secret": verdict})
+
+
+async def with_applied(call: Call, stored: RootCredential, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of a write, with the hash of a secret that is applied; refused over a secret of ours."""
+    changes = {name: value for name, value in given.items() if name not in ("applied", "replace_root_secret")}
+    if not given.get("applied") or "client_secret" not in given:
+        return changes
+    if not given.get("replace_root_secret") and await _is_made_here(call.context, call.mount, stored):
+        raise Refused(Code.ROOT_SECRET_MADE_HERE)
+    key = Secret((await RandomBytes(KEY_BYTES)).hex())
+    return {**changes, "applied_hash": _hash(key, given["client_secret"])}
+
+
+async def _is_made_here(context: Context, mount: Mount, config: RootCredential) -> bool:
+    rotation = await find_undamaged_rotation(context, mount.id)
+    key = rotation.record.key_of(config.client_secret) if rotation else None
+    return key is not None and key.made_at is not None
+
+
+def _hash(key: Secret, secret: Secret) -> str:
+    """The key of the hash, and the hash."""
+    return f"{key.reveal()}:{KeyedHash(key).hexadecimal(secret.reveal())}"

@@ -15,8 +15,7 @@ from ..messages import Answer, Operation
 from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client
 from ..store import Found, retry_on_conflict
 from ..values import Secret, rfc3339
-from .applied import MADE_HERE, OTHER, SAME, CompareForm, compare_secret
-from .configure import credential_warnings, refused_access
+from .configure import MADE_HERE, OTHER, SAME, CompareForm, compare_secret, credential_warnings, refused_access
 from .identities import self_targets
 from .plan import find_plan
 from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation

@@ -22,8 +22,7 @@ from ..store import Changes, Found, keys
 from ..tokens import new_id
 from ..values import fold
 from .grants import GroupGrant, RoleGrant
-from .provisioning import PlannedAssignment, grant, make_application, paths_of, plan_assignments
-from .sign_in import provider_spelling
+from .provisioning import PlannedAssignment, grant, make_application, paths_of, plan_assignments, provider_spelling
 from .token_secret import TokenSecret
 
 if TYPE_CHECKING:

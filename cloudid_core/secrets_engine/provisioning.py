@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve, frozen
@@ -29,9 +30,23 @@ from ..provider import (
 )
 from ..values import uuid_text
 from .grants import RoleGrant
-from .sign_in import provider_spelling
 
+_PROVIDER_SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "CloudADMyOrg": "AzureADMyOrg",
+        "CloudADMultipleOrgs": "AzureADMultipleOrgs",
+        "CloudADandPersonalVendorAccount": "AzureADandPersonalMicrosoftAccount",
+        "PersonalVendorAccount": "PersonalMicrosoftAccount",
+    }
+)
+SIGN_IN_AUDIENCES: Final = (*_PROVIDER_SPELLINGS, *_PROVIDER_SPELLINGS.values())
+"""Both spellings are accepted, and read back as written."""
 UUID_BYTES: Final = 16
+
+
+def provider_spelling(audience: str) -> str:
+    """An audience as the provider knows it; the empty one leaves it to the provider."""
+    return _PROVIDER_SPELLINGS.get(audience, audience)
 
 
 @frozen(kw_only=True)

@@ -65,7 +65,7 @@ from .grants import (
     resolve_roles,
 )
 from .persistent_app import PersistentApp, forget, persist, pointing
-from .sign_in import SIGN_IN_AUDIENCES
+from .provisioning import SIGN_IN_AUDIENCES
 from .token_secret import TokenSecret, forget_secret
 
 MOST_COUNTED: Final = 1000

@@ -12,7 +12,7 @@ import pytest
 from azure.core.exceptions import ClientAuthenticationError
 from azure.identity import CertificateCredential, ClientSecretCredential
 
-from cloudid_core.credentials.client_certificates import self_signed
+from cloudid_core.credentials.application_keys import self_signed
 from cloudid_core.testing.rsa_keys import private_key_pem
 from cloudid_core.values import Secret
 

@@ -8,7 +8,7 @@ import jwt
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from cloudid_core.credentials.client_certificates import CertificateAssertions, self_signed, thumbprint
+from cloudid_core.credentials.application_keys import CertificateAssertions, self_signed, thumbprint
 from cloudid_core.effects import GenerateKey
 from cloudid_core.testing import World
 from cloudid_core.values import Secret

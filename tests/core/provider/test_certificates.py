@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.credentials.client_certificates import self_signed
+from cloudid_core.credentials.application_keys import self_signed
 from cloudid_core.effects import HttpRequest
 from cloudid_core.errors import ProviderProblem
 from cloudid_core.provider.certificates import add_certificate, remove_certificate

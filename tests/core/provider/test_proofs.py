@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.credentials.client_certificates import self_signed
+from cloudid_core.credentials.application_keys import self_signed
 from cloudid_core.effects import Program
 from cloudid_core.provider.applications import make_password
 from cloudid_core.provider.certificates import add_certificate

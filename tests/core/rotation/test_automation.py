@@ -10,8 +10,7 @@ from attrs import evolve
 from cloudid_core.context import queue
 from cloudid_core.effects import Commit
 from cloudid_core.events import RootSecretAtRisk
-from cloudid_core.rotation.advance import WINDOW_OVER
-from cloudid_core.rotation.automation import EXPIRES
+from cloudid_core.rotation.advance import EXPIRES, WINDOW_OVER
 from cloudid_core.rotation.record import Phase
 from cloudid_core.secrets_engine.config import Config
 from cloudid_core.store import keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.secrets_engine.sign_in import SIGN_IN_AUDIENCES, provider_spelling
+from cloudid_core.secrets_engine.provisioning import SIGN_IN_AUDIENCES, provider_spelling
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import jwt
 import pytest
 
-from cloudid_core.credentials.client_certificates import self_signed, thumbprint
+from cloudid_core.credentials.application_keys import self_signed, thumbprint
 from cloudid_core.effects import HttpResponse
 from cloudid_core.testing.rsa_keys import private_key_pem
 from cloudid_core.values import Secret
