@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import islice
 from typing import Final
 
 from attrs import evolve, frozen
@@ -144,10 +143,9 @@ async def _target(context: Context, mount: Mount, role: str) -> str:
 async def _index_roles(context: Context) -> None:
     """Write the index of all roles that lend secrets of an application."""
     for mount in (await mount_table(context.records)).record.live:
-        missing: list[str] = []
-        for role in await context.records.names(keys.roles(mount.id)):
-            if client_id := await _target(context, mount, role):
-                missing.append(keys.target(client_id, mount.id, role))
-        rest = iter(missing)
-        while page := list(islice(rest, PAGE)):
-            await context.records.commit(Changes(puts=dict.fromkeys(page, Due())))
+        names = await context.records.names(keys.roles(mount.id))
+        for start in range(0, len(names), PAGE):
+            found = [(role, await _target(context, mount, role)) for role in names[start : start + PAGE]]
+            page = [keys.target(client_id, mount.id, role) for role, client_id in found if client_id]
+            if page:
+                await context.records.commit(Changes(puts=dict.fromkeys(page, Due())))

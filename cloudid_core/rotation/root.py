@@ -63,16 +63,10 @@ async def application_of(client: Client, holder: SecretHolder) -> Application:
     return application
 
 
-def client_id_of(client: Client, holder: SecretHolder) -> str:
-    """Its client id, as it is configured."""
-    return holder.target or client.credentials.client_id
-
-
 async def root_application(client: Client) -> Application:
     """The application that a mount proves itself as; refused when it is not exactly one."""
-    found = (
-        await applications_by_client_id(client, client.credentials.client_id) if client.credentials.client_id else []
-    )
+    client_id = client.credentials.client_id
+    found = await applications_by_client_id(client, client_id) if client_id else []
     if len(found) != 1:
         raise Refused(Code.REFERENCE_NOT_FOUND, "the root application")
     return found[0]

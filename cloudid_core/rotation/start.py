@@ -23,7 +23,7 @@ from ..routing import mount_client
 from ..store import NO_CHANGES, Changes, Found, expected, keys
 from ..tokens import new_id
 from .record import Home, Phase, Rotation, changed, find_rotation, given_up
-from .root import application_of, client_id_of, find_holder, find_root, hinted_key, is_managed, is_used_elsewhere
+from .root import application_of, find_holder, find_root, hinted_key, is_managed, is_used_elsewhere
 
 MOST_KEYS: Final = 8
 """How many secrets of a mount or static role, made here, may live at the same time."""
@@ -104,7 +104,7 @@ async def _begin(
 ) -> tuple[Rotation, Changes]:
     """The rotation before its first call, and the changes that give up keys on a former application."""
     application = await application_of(client, holder)
-    home = Home(client.tenant, client_id_of(client, holder), application.object_id)
+    home = Home(client.tenant, holder.target or client.credentials.client_id, application.object_id)
     given_back = Changes()
     known = before.known_keys if before else ()
     if before is not None and before.home != home:

@@ -18,7 +18,7 @@ from ..provider import PROOFS, Client, wait_until_proven
 from ..store import Changes, Found, retry_on_conflict
 from .plan import overlap, replanned
 from .record import Phase, Rotation, changed, find_rotation
-from .root import client_id_of, find_holder
+from .root import find_holder
 from .start import give_up
 
 IN_A_ROW: Final = 3
@@ -31,7 +31,8 @@ STOPPED_WORKING: Final = "the new secret stopped working: the one before it was 
 
 def is_home(client: Client, holder: SecretHolder, rotation: Rotation) -> bool:
     """Whether the application whose secret is rotated is still the holder's."""
-    return (client.tenant, client_id_of(client, holder)) == (rotation.home.tenant, rotation.home.client_id)
+    client_id = holder.target or client.credentials.client_id
+    return (client.tenant, client_id) == (rotation.home.tenant, rotation.home.client_id)
 
 
 async def prove_and_switch(

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..credentials import Key, client_of, effective_config, present
+from ..credentials import Key, present
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused
@@ -35,7 +35,7 @@ from ..provider import (
     retry_while_propagating,
 )
 from ..routing import Call, capture_name
-from ..store import NO_CHANGES, Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import rfc3339
 from . import config
 from .roles import Role, require_within_ceiling
@@ -108,9 +108,7 @@ async def _permit(call: Call) -> Grant[Role]:
         raise Refused(Code.NOT_FOUND, "the role does not exist")
     role = found.record.normal
     scope = chosen_scope(role.token_scopes, call.form(TokenForm).scope)
-    found_config = await config.find_config(context, mount)
-    effective = effective_config(context.settings, config.Config, found_config)
-    client = client_of(context, mount, effective, version_of(found_config), call.deadline)
+    effective, client, config_expects = await config.in_use(context, mount, call.deadline)
     grounds = await lending(context.records, role.existing_client_id)
     await require_within_ceiling(client, effective, role)
     return Grant(
@@ -120,7 +118,7 @@ async def _permit(call: Call) -> Grant[Role]:
         client=client,
         terms=(evolve(found.record, token_secret=None), client.owner),
         secret=found.record.token_secret,
-        grounds=grounds | Changes(expected(found_config, keys.config(mount.id))),
+        grounds=grounds | Changes(config_expects),
     )
 
 

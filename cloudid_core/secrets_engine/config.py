@@ -27,7 +27,7 @@ from ..mounts import Mount
 from ..provider import Client
 from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
 from ..routing import Call
-from ..store import Changes, Found, keys, retry_on_conflict, version_of
+from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
 from .ceiling import FIELDS, Ceiling, resolved
 
 MOST_NAMED: Final = 5
@@ -76,11 +76,17 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
     return await context.records.find(keys.config(mount.id), Config)
 
 
-async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
-    """How a mount talks to the provider under its present configuration."""
+async def in_use(context: Context, mount: Mount, deadline: Deadline) -> tuple[Config, Client, dict[str, int]]:
+    """The configuration that counts, how a mount talks to the provider under it, and what a commit expects of it."""
     found = await find_config(context, mount)
     config = effective_config(context.settings, Config, found)
-    return client_of(context, mount, config, version_of(found), deadline)
+    made = client_of(context, mount, config, version_of(found), deadline)
+    return config, made, expected(found, keys.config(mount.id))
+
+
+async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
+    """How a mount talks to the provider under its present configuration."""
+    return (await in_use(context, mount, deadline))[1]
 
 
 @retry_on_conflict

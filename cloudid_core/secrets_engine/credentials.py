@@ -12,7 +12,6 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..background import Intent, abandon, closing, marker, open_intent
-from ..credentials import client_of, effective_config
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused
 from ..forms import grant as grant_life
@@ -22,10 +21,10 @@ from ..mounts import mount_table, require_live
 from ..provider import Client, FreshObject, NewPassword, Provisioned, lending, wait_until_accepted
 from ..quotas import room_for_lease
 from ..routing import Call, capture_name
-from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..store import Changes, Found, expected, keys, retry_on_conflict
 from ..tokens import new_id, owner_of, tie
 from .ceiling import check_ceiling
-from .config import Config, find_config
+from .config import find_config, in_use
 from .provisioning import PlannedAssignment, add_password_to, grant, make_application, paths_of, plan_assignments
 from .roles import Role, find_role, grants_of, require_within_ceiling
 
@@ -91,9 +90,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     role = await find_role(context, mount, name)
     if role is None:
         raise Refused(Code.NOT_FOUND, NO_ROLE)
-    found_config = await find_config(context, mount)
-    config = effective_config(context.settings, Config, found_config)
-    client = client_of(context, mount, config, version_of(found_config), call.deadline)
+    config, client, config_expects = await in_use(context, mount, call.deadline)
     if role.record.existing_id:
         await lending(context.records, role.record.existing_client_id)
     await require_within_ceiling(client, config, role.record)
@@ -105,7 +102,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         provisioned=evolve(plan.provisioned, purge=True),
         now=call.now,
         until=call.deadline.at,
-        expects={**role.expected, **expected(found_config, keys.config(mount.id))},
+        expects={**role.expected, **config_expects},
         role=name,
         more=await room_for_lease(context, mounts, mount.id, name, role.record.max_leases),
     )

@@ -30,6 +30,7 @@ from . import config
 from .inventory import Object, Shown, list_marked_objects, look_up, objects_of, provisioned_of
 from .ownership import AT_ONCE, Ownership, Reader, read_ownership, roles_of
 from .roles import find_role
+from .static_roles import StaticRole
 
 ACCEPTED: Final = 202
 MOST_EXAMINED: Final = 1000
@@ -192,7 +193,10 @@ async def _examine(call: Call, client: Client) -> Findings:
     The provider is asked first, so that an object whose record is written meanwhile is not reported. Lists lag behind,
     and names can be changed: each suspicion is checked by its id before it is reported.
     """
-    application_ids = {role.existing_id for role in (await roles_of(Reader(call), call.mount)).values()} - {""}
+    reader = Reader(call)
+    application_ids = {role.existing_id for role in (await roles_of(reader, call.mount)).values()} - {""}
+    static_roles = await reader.below(keys.static_roles(call.mount.id), StaticRole)
+    application_ids |= {found.record.normal.application_object_id for found in static_roles}
     shown, holders_shown = await list_marked_objects(client, call.context.marker_prefix, application_ids)
     accounts = await read_ownership(call)
     suspected = [

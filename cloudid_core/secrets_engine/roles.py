@@ -11,7 +11,6 @@ from attrs import evolve, frozen
 from msgspec.structs import replace
 
 from ..context import Context
-from ..credentials import client_of, effective_config
 from ..effects import Instant, give_way
 from ..errors import Code, EntryDamaged, Problem, Refused
 from ..forms import (
@@ -45,10 +44,10 @@ from ..provider import (
     scope_of_assignment,
 )
 from ..routing import Call, capture_name
-from ..store import NO_CHANGES, Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import coercion, listing
 from .ceiling import Grants, check_ceiling, check_privileges, exceeded
-from .config import Config, find_config
+from .config import Config, find_config, in_use
 from .grants import (
     APP_ROLE_GRANTS,
     DIRECTORY_ROLE_GRANTS,
@@ -238,9 +237,7 @@ async def write_role(call: Call) -> Answer:
     """
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
-    found_config = await find_config(context, mount)
-    config = effective_config(context.settings, Config, found_config)
-    client = client_of(context, mount, config, version_of(found_config), call.deadline)
+    config, client, config_expects = await in_use(context, mount, call.deadline)
     key = keys.role(mount.id, name)
     found, expects = await context.records.find_for_writing(key, Role)
     stored = found.record if found else Role()
@@ -252,9 +249,10 @@ async def write_role(call: Call) -> Answer:
         await lending(context.records, stored.existing_client_id)
     role = await _resolved(client, role)
     await require_within_ceiling(client, config, role)
-    expects |= expected(found_config, keys.config(mount.id))
     role = _without_what_is_over(role)
-    grounds = Changes(expects, deletes=_index_keys(mount, name, stored)) | _given_up(stored, role, mount, call.now)
+    grounds = Changes({**expects, **config_expects}, deletes=_index_keys(mount, name, stored)) | _given_up(
+        stored, role, mount, call.now
+    )
     if role.persist_app:
         await persist(call, client, key, role, grounds)
     else:

@@ -37,7 +37,7 @@ from ..store import Changes, Found, expected, keys, retry_on_conflict
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from . import roles
 from .ceiling import Grants, check_ceiling
-from .config import Config, client, find_config
+from .config import Config, find_config, in_use
 from .persistent_app import pointing
 from .roles import OBJECT_ID, TOKEN_SCOPES, require_issuer
 
@@ -177,15 +177,14 @@ async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
     if not (role.rotation_period or role.rotation_schedule):
         role = evolve(role, rotation_period=PERIOD)
     _check(context, role, stored)
-    found_config = await find_config(context, mount)
-    provider = await client(context, mount, call.deadline)
-    application = await applications.find_application(provider, role.application_object_id)
+    config, client, config_expects = await in_use(context, mount, call.deadline)
+    application = await applications.find_application(client, role.application_object_id)
     if application is None:
         raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
     role = evolve(role, client_id=application.client_id)
-    check_ceiling(found_config.record if found_config else Config(), role.grants)
+    check_ceiling(config, role.grants)
     _, planned = await replanned(context, mount.id, role, call.now, role=name)
-    grounds = Changes({**expects, **expected(found_config, keys.config(mount.id))}, {key: role})
+    grounds = Changes({**expects, **config_expects}, {key: role})
     await context.records.commit(grounds | planned | await pointing(call, role.client_id, f"{_PATH}{name}"))
     return role, await _double_use(call, application)
 

@@ -303,6 +303,21 @@ def test_reconciliation_knows_the_secrets_of_roles(world: Static) -> None:
     assert (report["unaccounted"], report["missing"]) == ([], [])
 
 
+def test_a_secret_that_was_left_is_reported_and_removed_where_another_role_has_its_application(world: Static) -> None:
+    world.write()
+    assert world.must("DELETE", ROLE).body["warnings"] == [SECRET_LEFT]
+    (left,) = world.ours
+    world.must(
+        "POST", "cloud/static-roles/second", {"application_object_id": world.other_application["object_id"].upper()}
+    )
+    world.pass_time(10 * 600)
+    (unaccounted,) = world.must("GET", "cloud/reconcile").data["unaccounted"]
+    assert unaccounted["id"] == left
+    world.must("POST", "cloud/reconcile")
+    world.pass_time(600)
+    assert world.ours == [world.must("GET", "cloud/static-creds/second").data["secret_id"]]
+
+
 PROOFS: Final = ("certificate", "federated_credential")
 
 
