@@ -65,7 +65,7 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
         verified = {"jwt_type": claims.token_type, "tenant_id": claims.tenant_id}
         if claims.app_id:
             verified["app_id"] = claims.app_id
-        if _IDENTITIES in fold(claims.identity):
+        if claims.identity and _IDENTITIES in fold(claims.identity):
             verified["identity_id"] = claims.identity
         if named is not None:
             collection = named.collection

@@ -9,7 +9,6 @@ does: dispatch looks up the route and the audit devices anew.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from attrs import evolve
@@ -81,55 +80,49 @@ async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
 
 async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
     """The answer under a snapshot. `Conflict` when the snapshot is out of date; a refusal does not count then."""
+    settings, proven = call.context.settings, call.proven
     try:
-        return await _attempt(call, form, snapshot)
+        claims, key_set = await verified_claims(call, form, snapshot)
+        proven.principal_id = claims.principal_id
+        if claims.machine is not None:
+            proven.resource_id = claims.machine.written
+        facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
+        try:
+            if not network.contains(role.token_bound_cidrs, call.remote_address):
+                raise Refused(Code.SOURCE_ADDRESS_REFUSED)
+            check_claims(
+                claims,
+                now=call.now,
+                leeway=settings.leeway,
+                audience=snapshot.config.resource,
+                issuers=key_set.issuers,
+                tenant_id=key_set.tenant_id,
+                max_jwt_exp=role.max_jwt_exp,
+            )
+            if claims.other is not None:
+                await Record(_ignored(claims.other, call, snapshot))
+            verdict = decide(claims, facts, role.bounds, form, settings.machine_check)
+            if type(verdict) is Needs:
+                facts = await fetched_facts(call, snapshot, claims, facts, verdict)
+                verdict = decide(claims, facts, role.bounds, form, settings.machine_check)
+        except (Refused, *PROVIDER_FAILURES):
+            case = proven.case = _case(call, evolve(form, jwt=""), snapshot, claims, facts, key_set)
+            if call.trail is not None:
+                call.trail.decision = explanation_of(case()).decision
+            raise
+        assert type(verdict) is Verified  # all facts that it can need are there
+        case = _case(call, form, snapshot, claims, facts, key_set)
+        if call.trail is not None:
+            kind = record_key(claims, form, verdict)
+            if (decision := snapshot.admitted.get(kind)) is None:
+                decision = snapshot.admitted[kind] = explanation_of(case()).decision
+            call.trail.decision = decision
+        answer = await _issue(call, snapshot, claims, verdict)
     except (Refused, *PROVIDER_FAILURES) as failure:
         await snapshot.confirm()
         if isinstance(failure, Refused) and failure.code in UNSIGNED:
             count_failed_login(call.context, call.remote_address, call.now)
         raise
-
-
-async def _attempt(call: Call, form: LoginForm, snapshot: Snapshot) -> Answer:
-    """A login on a snapshot; `Conflict` when the snapshot is out of date."""
-    claims, key_set = await verified_claims(call, form, snapshot)
-    settings, proven = call.context.settings, call.proven
-    proven.principal_id = claims.principal_id
-    if claims.machine is not None:
-        proven.resource_id = claims.machine.written
-    facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
-    machine_check = settings.machine_check
-    try:
-        if not network.contains(role.token_bound_cidrs, call.remote_address):
-            raise Refused(Code.SOURCE_ADDRESS_REFUSED)
-        check_claims(
-            claims,
-            now=call.now,
-            leeway=settings.leeway,
-            audience=snapshot.config.resource,
-            issuers=key_set.issuers,
-            tenant_id=key_set.tenant_id,
-            max_jwt_exp=role.max_jwt_exp,
-        )
-        if claims.other is not None:
-            await Record(_ignored(claims.other, call, snapshot))
-        verdict = decide(claims, facts, role.bounds, form, machine_check)
-        if type(verdict) is Needs:
-            facts = await fetched_facts(call, snapshot, claims, facts, verdict)
-            verdict = decide(claims, facts, role.bounds, form, machine_check)
-    except (Refused, *PROVIDER_FAILURES):
-        case = proven.case = _case(call, evolve(form, jwt=""), snapshot, claims, facts, key_set)
-        if call.trail is not None:
-            call.trail.decision = explanation_of(case()).decision
-        raise
-    assert type(verdict) is Verified  # all facts that it can need are there
-    case = _case(call, form, snapshot, claims, facts, key_set)
-    if call.trail is not None:
-        kind = record_key(claims, form, verdict)
-        if (decision := snapshot.admitted.get(kind)) is None:
-            decision = snapshot.admitted[kind] = explanation_of(case()).decision
-        call.trail.decision = decision
-    answer = await _issue(call, snapshot, claims, verdict)
     form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT
     return answer
 
@@ -156,23 +149,16 @@ def _case(
     call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet
 ) -> Callable[[], Case]:
     """Makes what the decision rests on: most logins are never looked at."""
-    return partial(
-        _made_case, call.context.settings, snapshot, claims, facts, form, key_set, call.now, call.remote_address
+    settings, now, address = call.context.settings, call.now, call.remote_address
+    return lambda: Case(
+        claims=claims,
+        facts=facts,
+        role=snapshot.role,
+        form=form,
+        trust=trust_of(settings, snapshot, key_set),
+        now=now,
+        address=address,
     )
-
-
-def _made_case(
-    settings: Settings,
-    snapshot: Snapshot,
-    claims: Claims,
-    facts: Facts,
-    form: LoginForm,
-    key_set: KeySet,
-    now: Instant,
-    address: str,
-) -> Case:
-    trust = trust_of(settings, snapshot, key_set)
-    return Case(claims=claims, facts=facts, role=snapshot.role, form=form, trust=trust, now=now, address=address)
 
 
 def trust_of(settings: Settings, snapshot: Snapshot, key_set: KeySet) -> Trust:
@@ -188,12 +174,14 @@ def trust_of(settings: Settings, snapshot: Snapshot, key_set: KeySet) -> Trust:
 
 async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tuple[Claims, KeySet]:
     """The claims of a token whose signature holds, and the keys it was verified with."""
-    key_set = known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
-    try:
-        return _verify(call, form, key_set), key_set
-    except UnknownKey as unknown:
-        key_set = await _newer_keys(call, snapshot, unknown.kid)
-        return _verify(call, form, key_set), key_set
+    context, key_set = call.context, known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
+    while True:
+        try:
+            return verify_login_jwt(
+                form.jwt, key_set, context.caches, call.mount.id, context.settings.jwt_limit
+            ), key_set
+        except UnknownKey as unknown:
+            key_set = await _newer_keys(call, snapshot, unknown.kid)
 
 
 async def fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:
@@ -209,11 +197,6 @@ async def _newer_keys(call: Call, snapshot: Snapshot, kid: str) -> KeySet:
     if kid not in key_set.keys:
         raise Refused(Code.LOGIN_REFUSED)
     return key_set
-
-
-def _verify(call: Call, form: LoginForm, key_set: KeySet) -> Claims:
-    context = call.context
-    return verify_login_jwt(form.jwt, key_set, context.caches, call.mount.id, context.settings.jwt_limit)
 
 
 def _ignored(other: OtherClaim, call: Call, snapshot: Snapshot) -> MachineClaimIgnored:

@@ -242,10 +242,6 @@ class Field:
     """A field that goes without this one: while it is set, the fallback variable of this one is ignored."""
     shown_empty: bool = True
     """Otherwise reads leave it out while it is empty: clients compare the members with those that they wrote."""
-    is_plain_text: bool = attrs.field(
-        init=False, default=attrs.Factory(lambda self: self.kind is TEXT and not self.old_name, takes_self=True)
-    )
-    """A text is taken as it is. So are all fields of a login."""
 
 
 def setting(
@@ -291,6 +287,11 @@ def _table(form: type) -> tuple[Field, ...]:
 @cache
 def _required(form: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields_of(form) if field.required)
+
+
+@cache
+def _plain_texts(form: type) -> frozenset[str]:
+    return frozenset(field.name for field in fields_of(form) if field.kind is TEXT and not field.old_name)
 
 
 @cache
@@ -346,6 +347,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Fields of existing services that ask for what is not offered here, and why it is not. Clients may send them empty."""
+_STRINGS: Final = frozenset({str})
 NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
 
 
@@ -353,6 +355,8 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
     """Parse the fields of `form` out of a body; a new spelling beats the old one. All problems are reported at once."""
     if not body:
         return NOTHING_GIVEN
+    if body.keys() <= _plain_texts(form) and set(map(type, body.values())) == _STRINGS:
+        return ParsedFields(dict(body), {}, ())  # texts are taken as they are: that is all of a login
     values: dict[str, Any] = {}
     spelled_old: dict[str, bool] = {}
     ignored: list[str] = []
@@ -362,9 +366,6 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
         field = spellings.get(spelling)
         if field is None:
             ignored.append(spelling)
-            continue
-        if field.is_plain_text and type(raw) is str:
-            values[spelling] = raw
             continue
         name, kind = field.name, field.kind
         if kind.is_absent(raw) or (spelling != name and name in body):
