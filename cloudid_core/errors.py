@@ -55,10 +55,7 @@ class Code(Enum):
     INTERNAL_ERROR = 500, "internal error"
     PROVIDER_REFUSED = 502, "the cloud provider refused our request or answered nonsense"
     PROVIDER_PERMISSION_DENIED = 502, "the cloud provider denies our credentials this operation"
-    PROVIDER_SECRET_REFUSED = (
-        502,
-        "the cloud provider does not accept the client secret: wrong, expired or replaced",
-    )
+    PROVIDER_SECRET_REFUSED = (502, "the cloud provider does not accept the client secret: wrong, expired or replaced")
     PROVIDER_ASSERTION_REFUSED = 502, "the cloud provider does not accept our identity token"
     PROVIDER_TENANT_UNKNOWN = 502, "the cloud provider does not know the tenant: check tenant_id and environment"
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"

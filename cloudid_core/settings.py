@@ -112,9 +112,7 @@ class Settings:
         "What `sys/health` and `sys/seal-status` answer as `version`: clients leave out fields that it is too old for.",
     )
     metrics_access: str = setting(
-        one_of("token", "anybody"),
-        "token",
-        "Who may read `sys/metrics`: whose token may read that path, or anybody.",
+        one_of("token", "anybody"), "token", "Who may read `sys/metrics`: whose token may read that path, or anybody."
     )
     redact_client_secret: bool = setting(
         BOOLEAN,

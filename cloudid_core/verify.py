@@ -36,17 +36,7 @@ from .forms import parse
 from .provider import KeyDocument, KeySet, usable_keys
 from .values.guid import guid
 
-__all__ = [
-    "Admitted",
-    "Code",
-    "Facts",
-    "Identity",
-    "MachineFacts",
-    "NeedsFacts",
-    "Refused",
-    "Verdict",
-    "Verifier",
-]
+__all__ = ["Admitted", "Code", "Facts", "Identity", "MachineFacts", "NeedsFacts", "Refused", "Verdict", "Verifier"]
 
 LONGEST_TOKEN: Final = 2**14
 NO_FACTS: Final = Facts()

@@ -201,10 +201,7 @@ async def _newer_keys(call: Call, snapshot: Snapshot, kid: str) -> KeySet:
 
 def _ignored(other: OtherClaim, call: Call, snapshot: Snapshot) -> MachineClaimIgnored:
     return MachineClaimIgnored(
-        request_id=call.request_id,
-        mount_accessor=snapshot.mount.accessor,
-        role=snapshot.role_name,
-        claim=other.claim,
+        request_id=call.request_id, mount_accessor=snapshot.mount.accessor, role=snapshot.role_name, claim=other.claim
     )
 
 

@@ -18,15 +18,7 @@ from ..mounts import Mount, mount_table
 from ..provider import PROVIDER_FAILURES, refusal_of
 from ..values import SCALE_SET, VIRTUAL_MACHINE
 from .claims import APP, Claims, NamedMachine, named_machine
-from .decision import (
-    NO_FACTS,
-    NOT_ASKED,
-    Needs,
-    check_groups,
-    check_machine,
-    check_what_is_signed,
-    rests_on_groups,
-)
+from .decision import NO_FACTS, NOT_ASKED, Needs, check_groups, check_machine, check_what_is_signed, rests_on_groups
 from .form import LoginForm
 from .login import asked_facts
 from .snapshot import read_snapshot
@@ -45,8 +37,7 @@ async def recheck(
         return Recheck()
     claims = _claims(principal_id, metadata, context.caches)
     form = LoginForm(
-        subscription_id=metadata.get("subscription_id", ""),
-        resource_group_name=metadata.get("resource_group_name", ""),
+        subscription_id=metadata.get("subscription_id", ""), resource_group_name=metadata.get("resource_group_name", "")
     )
     unknown: list[str] = []
     unknowable = set() if claims.identity else {Code.BOUND_IDENTITY_MISMATCH}

@@ -2,6 +2,4 @@
 
 from .check import permissions_route
 
-__all__ = [
-    "permissions_route",
-]
+__all__ = ["permissions_route"]

@@ -179,13 +179,7 @@ def _feature(feature: Feature, granted: Granted) -> dict[str, Json]:
 
 def _need(need: Need, scope: str, verdict: bool | Unknown) -> dict[str, Json]:
     granted, reason = (None, verdict.reason) if isinstance(verdict, Unknown) else (verdict, "")
-    return {
-        "api": need.api.value,
-        "any_of": list(need.any_of),
-        "scope": scope,
-        "granted": granted,
-        "reason": reason,
-    }
+    return {"api": need.api.value, "any_of": list(need.any_of), "scope": scope, "granted": granted, "reason": reason}
 
 
 def _all(verdicts: Sequence[bool | None]) -> bool | None:

@@ -76,19 +76,13 @@ FEATURES: Final = (
     Feature(
         kind=AUTH,
         name="roles that bind resources: virtual machines",
-        needs=(
-            _action(COMPUTE, "Microsoft.Compute/virtualMachines/read"),
-            READ_IDENTITIES,
-        ),
+        needs=(_action(COMPUTE, "Microsoft.Compute/virtualMachines/read"), READ_IDENTITIES),
         doc="The machine, its location, its scale set and its identities, in every bound subscription.",
     ),
     Feature(
         kind=AUTH,
         name="roles that bind resources: scale sets",
-        needs=(
-            _action(COMPUTE, "Microsoft.Compute/virtualMachineScaleSets/read"),
-            READ_IDENTITIES,
-        ),
+        needs=(_action(COMPUTE, "Microsoft.Compute/virtualMachineScaleSets/read"), READ_IDENTITIES),
         doc="The scale set and its identities.",
     ),
     Feature(

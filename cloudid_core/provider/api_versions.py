@@ -54,22 +54,14 @@ async def api_version(client: Client, resource_id: ResourceId) -> str:
     key = ("api-version", client.cloud, folded)
     now = await Now()
     known: tuple[str, float] | None = client.caches.facts.get(key)
-    if known is not None and 0 <= now - known[1] < MAX_AGE:
-        return known[0]
-    version = await _newest(client, resource_id)
-    client.caches.facts.put(key, (version, now))
-    return version
+    if known is None or not 0 <= now - known[1] < MAX_AGE:
+        client.caches.facts.put(key, known := (await _newest(client, resource_id), now))
+    return known[0]
 
 
 async def _newest(client: Client, resource_id: ResourceId) -> str:
-    address = url(
-        client.cloud.resource_manager,
-        "subscriptions",
-        resource_id.subscription,
-        "providers",
-        resource_id.namespace,
-        **{"api-version": PROVIDERS},
-    )
+    path = ("subscriptions", resource_id.subscription, "providers", resource_id.namespace)
+    address = url(client.cloud.resource_manager, *path, **{"api-version": PROVIDERS})
     provider = await get_json(client, address, client.cloud.resource_scope, _Provider)
     wanted = fold("/".join(resource_id.types))
     versions = [
@@ -79,10 +71,4 @@ async def _newest(client: Client, resource_id: ResourceId) -> str:
         for version in listed.api_versions or ()
         if _VERSION.fullmatch(version)
     ]
-    return max(versions, key=_rank, default=DEFAULT)
-
-
-def _rank(version: str) -> tuple[bool, str]:
-    """The newest version that is no preview ranks highest."""
-    is_preview = len(version) > len(DEFAULT)
-    return not is_preview, version
+    return max(versions, key=lambda version: (len(version) == len(DEFAULT), version), default=DEFAULT)  # previews last

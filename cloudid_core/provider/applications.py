@@ -13,9 +13,10 @@ from attrs import frozen
 from ..effects import Instant
 from ..errors import ProviderAmbiguous, ProviderProblem
 from ..values import Secret, rfc3339
-from .client import ApiCall, Client, ask
-from .objects import Id, address, delete, find_by_id, find_by_key, is_absent, literal, select, upsert
+from .client import Client, ask
+from .objects import Id, address, delete, directory_call, find_by_id, find_by_key, literal, select, upsert
 from .propagation import pause
+from .responses import is_absent
 
 LOOKS: Final = 5
 """How often a password is looked for whose answer was lost."""
@@ -96,16 +97,10 @@ async def ensure_application(
     made = await upsert(client, "applications", "uniqueName", unique_name, body, _Application)
     if made is not None:
         return _application(made)
-    marked = await _marked_application(client, unique_name)
-    if marked is not None:
+    if (marked := await _marked_application(client, unique_name)) is not None:
         return marked
-    call = ApiCall(
-        method="POST",
-        url=address(client, "applications"),
-        scope=client.cloud.directory_scope,
-        body=_body(unique_name, [*tags, unique_name], sign_in_audience),
-        idempotent=False,
-    )
+    body = _body(unique_name, [*tags, unique_name], sign_in_audience)
+    call = directory_call(client, "POST", address(client, "applications"), body, idempotent=False)
     try:
         return _application(await ask(client, call, _Application))
     except ProviderAmbiguous:
@@ -118,13 +113,8 @@ async def ensure_application(
 async def describe_application(client: Client, object_id: str, tags: Sequence[str], sign_in_audience: str) -> None:
     """Change the tags of an application, and who can sign in to it (empty: as it is)."""
     audience = {"signInAudience": sign_in_audience} if sign_in_audience else {}
-    call = ApiCall(
-        method="PATCH",
-        url=address(client, "applications", object_id),
-        scope=client.cloud.directory_scope,
-        body={"tags": list(tags), **audience},
-    )
-    await client.call(call)
+    body = {"tags": list(tags), **audience}
+    await client.call(directory_call(client, "PATCH", address(client, "applications", object_id), body))
 
 
 async def application_by_unique_name(client: Client, unique_name: str) -> Application | None:
@@ -157,13 +147,8 @@ async def add_password(
         "startDateTime": rfc3339.show(starts_at),
         "endDateTime": rfc3339.show(ends_at),
     }
-    call = ApiCall(
-        method="POST",
-        url=address(client, "applications", object_id, "addPassword"),
-        scope=client.cloud.directory_scope,
-        body={"passwordCredential": password},
-        idempotent=False,
-    )
+    target = address(client, "applications", object_id, "addPassword")
+    call = directory_call(client, "POST", target, {"passwordCredential": password}, idempotent=False)
     added = await ask(client, call, _NewPassword)
     given = _instant(added.end_date_time)
     return NewPassword(added.key_id, Secret(added.secret_text), ends_at if given is None else given)
@@ -194,29 +179,28 @@ async def make_password(
 
 async def remove_named_passwords(client: Client, object_id: str, name: str) -> bool:
     """Remove all passwords with a display name; `False` if none shows, or no such application."""
-    application = await find_application(client, object_id)
-    named = [each.key_id for each in application.passwords if each.display_name == name] if application else []
+    named = [each.key_id for each in await _passwords(client, object_id) if each.display_name == name]
     return any([await remove_password(client, object_id, key_id) for key_id in named])
 
 
 async def remove_password(client: Client, object_id: str, key_id: str) -> bool:
     """Remove a password; `False` if there is none, or no such application."""
-    call = ApiCall(
-        method="POST",
-        url=address(client, "applications", object_id, "removePassword"),
-        scope=client.cloud.directory_scope,
-        body={"keyId": key_id},
-    )
+    target = address(client, "applications", object_id, "removePassword")
     try:
-        await client.call(call)
+        await client.call(directory_call(client, "POST", target, {"keyId": key_id}))
     except ProviderProblem as problem:
         if is_absent(problem):
             return False
         # What the directory says of an unknown password, it also says of other mistakes.
-        if problem.status != 400 or await _has_password(client, object_id, key_id):
+        if problem.status != 400 or any(each.key_id == key_id for each in await _passwords(client, object_id)):
             raise
         return False
     return True
+
+
+async def _passwords(client: Client, object_id: str) -> tuple[Password, ...]:
+    application = await find_application(client, object_id)
+    return application.passwords if application else ()
 
 
 async def delete_application(client: Client, object_id: str) -> bool:
@@ -246,11 +230,6 @@ async def _marked_application(client: Client, marker: str) -> Application | None
 
 async def _select(client: Client, condition: str) -> list[Application]:
     return [_application(listed) for listed in await select(client, "applications", condition, _Application)]
-
-
-async def _has_password(client: Client, object_id: str, key_id: str) -> bool:
-    application = await find_application(client, object_id)
-    return application is not None and any(password.key_id == key_id for password in application.passwords)
 
 
 def _application(form: _Application) -> Application:

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
-from ..errors import ProviderProblem
 from ..values import GUID, RESOURCE, RESOURCE_GROUP, fold
 from .client import ApiCall, Client, get_json, pages
-from .objects import is_absent, literal
+from .objects import literal
+from .responses import is_absent, unless
 from .urls import url
 
 VERSION: Final = "2022-04-01"
@@ -91,24 +91,16 @@ async def definition_by_id(client: Client, role_id: str) -> RoleDefinition | Non
         target = _address(client, definition_id(role_id))
     except ValueError:
         return None
-    try:
-        return _definition(await get_json(client, target, client.cloud.resource_scope, _Definition))
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return None
-        raise
+    found = await unless(is_absent, get_json(client, target, client.cloud.resource_scope, _Definition), None)
+    return None if found is None else _definition(found)
 
 
 async def definitions_by_name(client: Client, scope: str, name: str) -> list[RoleDefinition]:
     """All role definitions with a name that can be assigned at a scope; none if there is no such scope."""
     condition = {"$filter": f"roleName eq {literal(name)}"}
     listing = _address(client, f"{_prefix(scope)}{_AUTHORIZATION}/roleDefinitions", **condition)
-    try:
-        return [_definition(each) for each in await pages(client, listing, client.cloud.resource_scope, _Definition)]
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return []
-        raise
+    found = await unless(is_absent, pages(client, listing, client.cloud.resource_scope, _Definition), None)
+    return list(map(_definition, found or ()))
 
 
 def assignment_path(scope: str, assignment_id: str) -> str:
@@ -128,34 +120,18 @@ def _prefix(scope: str) -> str:
 
 async def assign(client: Client, path: str, definition_id: str, principal_id: str) -> None:
     """Make a role assignment, unless it is there; doing it again is harmless."""
-    properties = {
-        "roleDefinitionId": definition_id,
-        "principalId": principal_id,
-        "principalType": "ServicePrincipal",
-    }
+    properties = {"roleDefinitionId": definition_id, "principalId": principal_id, "principalType": "ServicePrincipal"}
     call = ApiCall(
-        method="PUT",
-        url=_address(client, path),
-        scope=client.cloud.resource_scope,
-        body={"properties": properties},
+        method="PUT", url=_address(client, path), scope=client.cloud.resource_scope, body={"properties": properties}
     )
-    try:
-        await client.call(call)
-    except ProviderProblem as problem:
-        if (problem.status, problem.code) != EXISTS:
-            raise
+    await unless(lambda problem: (problem.status, problem.code) == EXISTS, client.call(call), None)
 
 
 async def unassign(client: Client, path: str) -> bool:
     """Remove a role assignment; `False` if there is none."""
     call = ApiCall(method="DELETE", url=_address(client, path), scope=client.cloud.resource_scope)
-    try:
-        response = await client.call(call)
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return False
-        raise
-    return response.status == 200
+    response = await unless(is_absent, client.call(call), None)
+    return response is not None and response.status == 200
 
 
 def address_at(client: Client, scope: str, collection: str) -> str:

@@ -49,13 +49,13 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
         answer = await _try(request, min(budget.timeout, left))
         if budget.line is not None and isinstance(answer, HttpResponse):
             await budget.line.heed(answer)
-        if not idempotent and _is_ambiguous(answer):
+        status = answer.status if isinstance(answer, HttpResponse) else None
+        if not idempotent and (answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)):
             text = "a call that changes something got no definite answer"
-            raise ProviderAmbiguous(text, answered=isinstance(answer, HttpResponse))
-        if retry_number > budget.retry.max_retries or not _is_retried(answer):
+            raise ProviderAmbiguous(text, answered=status is not None)
+        if retry_number > budget.retry.max_retries or (status is not None and status not in RETRIED):
             break
-        pause = await _pause(answer, retry_number, budget, started_at)
-        if pause is None:
+        if (pause := await _pause(answer, retry_number, budget, started_at)) is None:
             break
         await Sleep(pause)
     if isinstance(answer, HttpResponse):
@@ -70,14 +70,6 @@ async def _try(request: HttpRequest, timeout: float) -> HttpResponse | ProviderU
         return await CallProvider(request, timeout)
     except ProviderUnreachable as error:
         return error
-
-
-def _is_retried(answer: HttpResponse | ProviderUnreachable) -> bool:
-    return isinstance(answer, ProviderUnreachable) or answer.status in RETRIED
-
-
-def _is_ambiguous(answer: HttpResponse | ProviderUnreachable) -> bool:
-    return answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)
 
 
 async def _pause(

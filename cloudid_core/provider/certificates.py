@@ -16,9 +16,10 @@ from ..effects import Instant
 from ..errors import ProviderAmbiguous, ProviderProblem
 from ..forms import Json
 from ..values import rfc3339
-from .client import ApiCall, Client, get_json
-from .objects import address, is_absent
+from .client import Client, get_json
+from .objects import address, directory_call
 from .propagation import pause
+from .responses import is_absent, unless
 
 OVERTAKEN: Final = (400, "Request_BadRequest")
 """What the directory says of an id that it does not know, and of other mistakes."""
@@ -59,12 +60,7 @@ async def add_certificate(
 
 async def remove_certificate(client: Client, object_id: str, name: str) -> bool:
     """Remove the certificate of that name; `False` if none shows, or no such application."""
-    try:
-        return await _rewrite(client, object_id, name, [])
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return False
-        raise
+    return await unless(is_absent, _rewrite(client, object_id, name, []), False)
 
 
 async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[str, Json]]) -> bool:
@@ -74,21 +70,14 @@ async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[s
         wanted = known.without(name) + added
         if wanted == known.key_credentials:
             return False
-        call = ApiCall(
-            method="PATCH",
-            url=address(client, "applications", object_id),
-            scope=client.cloud.directory_scope,
-            body={"keyCredentials": wanted},
-            idempotent=False,
-        )
+        target = address(client, "applications", object_id)
         try:
-            await client.call(call)
+            await client.call(directory_call(client, "PATCH", target, {"keyCredentials": wanted}, idempotent=False))
+            return True
         except ProviderProblem as problem:
             is_overtaken = (problem.status, problem.code) == OVERTAKEN
             if not (is_overtaken and tries_left and await pause(client)):
                 raise
-        else:
-            return True
     raise AssertionError  # the last try returns or raises
 
 

@@ -43,13 +43,7 @@ ProviderFailure: TypeAlias = (
 )
 """Everything but `Refused` that a call can raise."""
 
-PROVIDER_FAILURES: Final = (
-    ProviderProblem,
-    ProviderAmbiguous,
-    ProviderUnreachable,
-    PlatformTokenUnavailable,
-    TimeIsUp,
-)
+PROVIDER_FAILURES: Final = (ProviderProblem, ProviderAmbiguous, ProviderUnreachable, PlatformTokenUnavailable, TimeIsUp)
 """The same, for an `except`."""
 
 

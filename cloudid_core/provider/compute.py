@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from sys import intern
 from typing import Final, TypeVar
 
@@ -84,7 +85,10 @@ async def find_machine(client: Client, resource_id: ResourceId) -> Machine | Non
     if document is None:
         return None
     shown, named = _identities(document)
-    return _machine(resource_id, document, [*shown, *await _look_up_identities(client, named)])
+    found: list[str | Code | None] = [*shown]
+    for start in range(0, len(named), AT_ONCE):
+        found += await gather([_look_up_identity(client, each) for each in named[start : start + AT_ONCE]])
+    return _machine(resource_id, document, [each for each in found if each])
 
 
 async def machines_page(client: Client, url: str) -> tuple[list[Machine], str]:
@@ -106,12 +110,18 @@ def _listed(document: _Listed) -> Machine | None:
 
 
 def _machine(resource_id: ResourceId, document: _Resource, identities: Sequence[str | Code]) -> Machine:
+    properties = _VirtualMachineProperties()
+    if resource_id.is_a(VIRTUAL_MACHINE) and isinstance(document, _VirtualMachine):
+        properties = document.properties or properties
+    scale_set = resource_id.name if resource_id.is_a(SCALE_SET) else ""
+    if properties.virtual_machine_scale_set:
+        scale_set = _reference(properties.virtual_machine_scale_set.id, SCALE_SET).name
     return Machine(
         resource_id=resource_id,
         location=intern(fold_location(document.location or "")),
         principals=frozenset(found.lower() for found in identities if isinstance(found, str)),
-        scale_set=_scale_set(resource_id, document),
-        vm_id=_vm_id(resource_id, document),
+        scale_set=scale_set,
+        vm_id=fold(properties.vm_id or ""),
         unread=next((found for found in identities if isinstance(found, Code)), None),
     )
 
@@ -143,15 +153,6 @@ def _identities(document: _Resource) -> tuple[list[str], list[str]]:
     return shown, named
 
 
-async def _look_up_identities(client: Client, names: list[str]) -> list[str | Code]:
-    """The principal of each identity, or the refusal for one that cannot be read."""
-    found: list[str | Code] = []
-    for start in range(0, len(names), AT_ONCE):
-        looked_up = await gather([_look_up_identity(client, each) for each in names[start : start + AT_ONCE]])
-        found += [each for each in looked_up if each]
-    return found
-
-
 async def _look_up_identity(client: Client, name: str) -> str | Code | None:
     """The principal of an identity, or the refusal if it cannot be read; `None` if it is gone or has no principal."""
     try:
@@ -161,31 +162,9 @@ async def _look_up_identity(client: Client, name: str) -> str | Code | None:
     return document.properties.principal_id if document and document.properties else None
 
 
-def _scale_set(resource_id: ResourceId, document: _Resource) -> str:
-    if resource_id.is_a(SCALE_SET):
-        return resource_id.name
-    properties = _of_virtual_machine(resource_id, document)
-    reference = properties and properties.virtual_machine_scale_set
-    return _reference(reference.id, SCALE_SET).name if reference else ""
-
-
-def _vm_id(resource_id: ResourceId, document: _Resource) -> str:
-    properties = _of_virtual_machine(resource_id, document)
-    return fold((properties and properties.vm_id) or "")
-
-
-def _of_virtual_machine(resource_id: ResourceId, document: _Resource) -> _VirtualMachineProperties | None:
-    if not (resource_id.is_a(VIRTUAL_MACHINE) and isinstance(document, _VirtualMachine)):
-        return None
-    return document.properties
-
-
 def _reference(text: str, kind: str) -> ResourceId:
     """A resource id that the provider gave, which must be of a type."""
-    try:
-        resource_id = parse(text)
-    except ValueError:
-        raise nonsense() from None
-    if not resource_id.is_a(kind):
-        raise nonsense()
-    return resource_id
+    with suppress(ValueError):
+        if (resource_id := parse(text)).is_a(kind):
+            return resource_id
+    raise nonsense()

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from ..errors import ProviderProblem
 from .client import ApiCall, Client, ask
+from .responses import unless
 from .urls import url
 
 VERSION: Final = "v1.0"
@@ -27,10 +27,5 @@ async def member_groups_of(client: Client, principal_id: str) -> frozenset[str] 
         scope=client.cloud.directory_scope,
         body={"securityEnabledOnly": False},
     )
-    try:
-        answer = await ask(client, call, _Ids)
-    except ProviderProblem as problem:
-        if problem.status == 404:
-            return None
-        raise
-    return frozenset(group.lower() for group in answer.value)
+    answer = await unless(lambda problem: problem.status == 404, ask(client, call, _Ids), None)
+    return None if answer is None else frozenset(group.lower() for group in answer.value)

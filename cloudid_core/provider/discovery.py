@@ -91,8 +91,9 @@ async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
         raise nonsense()
     tenant_id = _tenant_id(documents, tenant)
     issuers = frozenset(document.issuer for document in documents)
-    found = await gather([_key_document(address, budget) for address in addresses])
-    keys = {kid: key for document in found for kid, key in usable_keys(document, tenant_id, issuers).items()}
+    answered = await gather([_get(address, budget) for address in addresses])
+    found = [usable_keys(read(answer, KeyDocument), tenant_id, issuers) for answer in answered]
+    keys = {kid: key for each in found for kid, key in each.items()}
     if not keys:
         raise nonsense()
     return Published(tenant_id, issuers, keys)
@@ -105,10 +106,6 @@ async def _document(address: str, budget: RetryBudget) -> _Document | ProviderPr
         if problem.status not in (400, 404):
             raise
         return problem
-
-
-async def _key_document(address: str, budget: RetryBudget) -> KeyDocument:
-    return read(await _get(address, budget), KeyDocument)
 
 
 def usable_keys(document: KeyDocument, tenant_id: str, issuers: frozenset[str]) -> dict[str, RSAPublicKey]:

@@ -9,10 +9,11 @@ from typing import Final
 
 import msgspec
 
-from ..errors import Code, ProviderAmbiguous, ProviderProblem, Refused
+from ..errors import Code, ProviderAmbiguous, Refused
 from .applications import Password
-from .client import ApiCall, Client, ask, get_json
-from .objects import Id, address, delete, is_absent
+from .client import Client, ask, get_json
+from .objects import Id, address, delete, directory_call
+from .responses import is_absent, unless
 
 MOST: Final = 20
 """How many the provider lets one application have."""
@@ -37,13 +38,8 @@ async def add_federated_credential(
     known = await _listed(client, object_id)
     if len(known) >= MOST:
         raise Refused(Code.PROVIDER_QUOTA_EXCEEDED, f"the application has {MOST} federated identity credentials")
-    call = ApiCall(
-        method="POST",
-        url=_address(client, object_id),
-        scope=client.cloud.directory_scope,
-        body={"name": name, "issuer": issuer, "subject": subject, "audiences": [audience]},
-        idempotent=False,
-    )
+    body = {"name": name, "issuer": issuer, "subject": subject, "audiences": [audience]}
+    call = directory_call(client, "POST", _address(client, object_id), body, idempotent=False)
     try:
         return (await ask(client, call, _Credential)).id
     except ProviderAmbiguous:
@@ -62,12 +58,8 @@ async def remove_federated_credential(client: Client, object_id: str, name: str)
 
 async def federated_credentials(client: Client, object_id: str) -> tuple[Password, ...]:
     """Those that an application has; none if there is no such application."""
-    try:
-        return tuple(Password(one.id, one.name, "", None) for one in await _listed(client, object_id))
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return ()
-        raise
+    listed = await unless(is_absent, _listed(client, object_id), None)
+    return tuple(Password(one.id, one.name, "", None) for one in listed or ())
 
 
 async def _listed(client: Client, object_id: str) -> list[_Credential]:

@@ -6,11 +6,10 @@ import re
 
 import msgspec
 
-from ..errors import ProviderProblem
 from .assignments import address_at
 from .client import Client, pages
 from .oauth import access_token
-from .responses import unverified_claims
+from .responses import unless, unverified_claims
 
 
 class Actions(msgspec.Struct, rename="camel", frozen=True):
@@ -35,14 +34,8 @@ async def directory_permissions(client: Client) -> frozenset[str] | None:
 
 async def actions_at(client: Client, scope: str) -> tuple[Actions, ...]:
     """What is granted at a scope; nothing if the credential may not even ask. Raises as `Client.call` does."""
-    try:
-        return tuple(
-            await pages(client, address_at(client, scope, "permissions"), client.cloud.resource_scope, Actions)
-        )
-    except ProviderProblem as problem:
-        if problem.status == 403:
-            return ()
-        raise
+    listed = pages(client, address_at(client, scope, "permissions"), client.cloud.resource_scope, Actions)
+    return tuple(await unless(lambda problem: problem.status == 403, listed, ()))
 
 
 def _is_among(action: str, patterns: tuple[str, ...]) -> bool:

@@ -6,8 +6,8 @@ import msgspec
 from attrs import frozen
 
 from ..errors import ProviderProblem
-from .client import ApiCall, Client
-from .objects import Id, address, delete, find, find_by_id, literal, select
+from .client import Client
+from .objects import Id, address, delete, directory_call, find, find_by_id, literal, select
 
 
 class _Link(msgspec.Struct):
@@ -37,14 +37,10 @@ async def groups_by_name(client: Client, name: str) -> list[Group]:
 
 async def add_member(client: Client, group_id: str, principal_id: str) -> None:
     """Add a principal to a group; one that is a member already stays one."""
-    call = ApiCall(
-        method="POST",
-        url=f"{address(client, 'groups', group_id, 'members')}/$ref",
-        scope=client.cloud.directory_scope,
-        body={"@odata.id": address(client, "directoryObjects", principal_id)},
-    )
+    target = f"{address(client, 'groups', group_id, 'members')}/$ref"
+    body = {"@odata.id": address(client, "directoryObjects", principal_id)}
     try:
-        await client.call(call)
+        await client.call(directory_call(client, "POST", target, body))
     except ProviderProblem as problem:
         # What the directory says of a member, it also says of other mistakes.
         if problem.status != 400 or not await _is_member(client, group_id, principal_id):

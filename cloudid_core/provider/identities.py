@@ -42,11 +42,7 @@ class Identities:
 
     @cached_property
     def client_ids(self) -> frozenset[str]:
-        return frozenset(
-            client_id
-            for proofs in self.mounts.values()
-            for client_id in (*proofs.current, *proofs.platform, *proofs.former)
-        )
+        return frozenset(each for one in self.mounts.values() for each in (*one.current, *one.platform, *one.former))
 
     def of(self, mount_id: str) -> Proofs:
         return self.mounts.get(mount_id, Proofs())

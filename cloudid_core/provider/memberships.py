@@ -17,10 +17,11 @@ from ..effects import Program
 from ..errors import ProviderProblem
 from ..forms import Json
 from ..values import fold
-from .client import ApiCall, Client, pages
+from .client import Client, pages
 from .groups import add_member, remove_member
-from .objects import Id, address, delete, find, find_by_id, is_absent, literal, select
+from .objects import Id, address, delete, directory_call, find, find_by_id, literal, select
 from .propagation import FreshObject
+from .responses import is_absent, unless
 
 _ROLES: Final = ("roleManagement", "directory")
 _Link = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{1,128}\Z")]
@@ -109,7 +110,7 @@ async def _assign(
     client: Client, target: str, body: dict[str, Json], assigned: Callable[[], Program[list[str]]]
 ) -> None:
     try:
-        await client.call(ApiCall(method="POST", url=target, scope=client.cloud.directory_scope, body=body))
+        await client.call(directory_call(client, "POST", target, body))
     except ProviderProblem as problem:
         # What the directory says of an assignment that is there, it also says of other mistakes.
         if problem.status not in (400, 409) or not await assigned():
@@ -124,13 +125,8 @@ async def _role_assignments(client: Client, role_id: str, principal_id: str) -> 
 
 async def _app_role_assignments(client: Client, pair: str, principal_id: str) -> list[str]:
     listing = address(client, "servicePrincipals", principal_id, "appRoleAssignments")
-    try:
-        found = await pages(client, listing, client.cloud.directory_scope, _AppRoleAssignment)
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return []
-        raise
-    return [each.id for each in found if fold(f"{each.resource_id}/{each.app_role_id}") == fold(pair)]
+    found = await unless(is_absent, pages(client, listing, client.cloud.directory_scope, _AppRoleAssignment), None)
+    return [each.id for each in found or () if fold(f"{each.resource_id}/{each.app_role_id}") == fold(pair)]
 
 
 def _assigned_to(client: Client, pair: str, *assignment: str) -> str:

@@ -124,19 +124,10 @@ class _TokenAnswer(Struct):
 
 async def _ask(client: Client, proof: Mapping[str, str], scope: str) -> AccessToken:
     """Ask the token endpoint, with the fields of the form that prove who asks."""
-    form = {
-        "grant_type": "client_credentials",
-        "client_id": client.credentials.client_id,
-        **proof,
-        "scope": scope,
-    }
-    request = HttpRequest(
-        "POST",
-        token_endpoint(client),
-        {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"},
-        urlencode(form).encode(),
-    )
+    form = {"grant_type": "client_credentials", "client_id": client.credentials.client_id, **proof, "scope": scope}
+    headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
     asked_at = await Now()
+    request = HttpRequest("POST", token_endpoint(client), headers, urlencode(form).encode())
     response = await deliver(request, client.budget)
     if response.status != 200:
         raise problem_of(response, await Now())

@@ -17,7 +17,7 @@ from ..forms import Json
 from .client import ApiCall, Client, get_json, pages
 from .directory import VERSION
 from .propagation import FreshObject, retry_while_propagating
-from .responses import read
+from .responses import is_absent, read, unless
 from .urls import url
 
 T = TypeVar("T")
@@ -39,6 +39,11 @@ def key_address(client: Client, collection: str, key: str, value: str) -> str:
     return f"{address(client, collection)}({key}={quote(literal(value), safe=chr(39))})"
 
 
+def directory_call(client: Client, method: str, target: str, body: Json = None, *, idempotent: bool = True) -> ApiCall:
+    """A call to the client's own directory."""
+    return ApiCall(method=method, url=target, scope=client.cloud.directory_scope, body=body, idempotent=idempotent)
+
+
 def literal(text: str) -> str:
     """A text in a filter or a key: quotes in it are doubled."""
     return "'" + text.replace("'", "''") + "'"
@@ -46,12 +51,7 @@ def literal(text: str) -> str:
 
 async def find(client: Client, target: str, form: type[T]) -> T | None:
     """The document at a URL; `None` if the provider says that there is none."""
-    try:
-        return await get_json(client, target, client.cloud.directory_scope, form)
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return None
-        raise
+    return await unless(is_absent, get_json(client, target, client.cloud.directory_scope, form), None)
 
 
 async def find_by_id(client: Client, collection: str, object_id: str, form: type[T]) -> T | None:
@@ -61,12 +61,8 @@ async def find_by_id(client: Client, collection: str, object_id: str, form: type
 
 async def find_by_key(client: Client, collection: str, key: str, value: str, form: type[T]) -> T | None:
     """The object with such an alternate key; `None` also where the environment offers no such key."""
-    try:
-        return await get_json(client, key_address(client, collection, key, value), client.cloud.directory_scope, form)
-    except ProviderProblem as problem:
-        if _is_not_offered(problem):
-            return None
-        raise
+    target = key_address(client, collection, key, value)
+    return await unless(_is_not_offered, get_json(client, target, client.cloud.directory_scope, form), None)
 
 
 async def select(client: Client, collection: str, condition: str, form: type[T]) -> list[T]:
@@ -79,12 +75,9 @@ async def upsert(client: Client, collection: str, key: str, value: str, body: Js
     """Make an object with such an alternate key, or take the one that is there; `None` where that is not offered."""
     target, scope = key_address(client, collection, key, value), client.cloud.directory_scope
     call = ApiCall(method="PATCH", url=target, scope=scope, body=body, headers={"prefer": "create-if-missing"})
-    try:
-        response = await client.call(call)
-    except ProviderProblem as problem:
-        if _is_not_offered(problem):
-            return None
-        raise
+    response = await unless(_is_not_offered, client.call(call), None)
+    if response is None:
+        return None
     if response.body:
         return read(response, form)
     return await retry_while_propagating(
@@ -94,19 +87,7 @@ async def upsert(client: Client, collection: str, key: str, value: str, body: Js
 
 async def delete(client: Client, target: str) -> bool:
     """Delete an object, or a link between two; `False` if there is none."""
-    call = ApiCall(method="DELETE", url=target, scope=client.cloud.directory_scope)
-    try:
-        await client.call(call)
-    except ProviderProblem as problem:
-        if is_absent(problem):
-            return False
-        raise
-    return True
-
-
-def is_absent(problem: ProviderProblem) -> bool:
-    """Whether the provider says that something is not there. A 404 without a code may be a proxy's."""
-    return problem.status == 404 and problem.code != ""
+    return await unless(is_absent, client.call(directory_call(client, "DELETE", target)), None) is not None
 
 
 def _is_not_offered(problem: ProviderProblem) -> bool:

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from ..errors import ProviderProblem
-from .client import ApiCall, Client, ask
-from .objects import Id, address, delete, find_by_key, literal, select, upsert
+from .client import Client, ask
+from .objects import Id, address, delete, directory_call, find_by_key, literal, select, upsert
 
 TAKEN: Final = "Request_MultipleObjectsWithSameKeyValue"
 """The code for a principal that is there already; its status was 400 before it was 409."""
@@ -24,20 +24,14 @@ async def ensure_principal(client: Client, client_id: str) -> str:
     made = await upsert(client, "servicePrincipals", "appId", client_id, body, _Principal)
     if made is not None:
         return made.id
-    call = ApiCall(
-        method="POST",  # idempotent all the same: an application has one principal
-        url=address(client, "servicePrincipals"),
-        scope=client.cloud.directory_scope,
-        body=body,
-    )
-    try:
+    call = directory_call(client, "POST", address(client, "servicePrincipals"), body)
+    try:  # idempotent all the same: an application has one principal
         return (await ask(client, call, _Principal)).id
     except ProviderProblem as problem:
         taken = problem.status == 409 or problem.code == TAKEN
-        found = await principal_of(client, client_id) if taken else None
-        if found is None:
-            raise
-        return found
+        if taken and (found := await principal_of(client, client_id)) is not None:
+            return found
+        raise
 
 
 async def principal_of(client: Client, client_id: str) -> str | None:

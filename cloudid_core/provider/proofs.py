@@ -40,14 +40,6 @@ def _remove_password(client: Client, object_id: str, name: str, key_id: str) -> 
     return remove_password(client, object_id, key_id) if key_id else remove_named_passwords(client, object_id, name)
 
 
-def _remove_federated(client: Client, object_id: str, name: str, key_id: str) -> Program[bool]:
-    return remove_federated_credential(client, object_id, name)
-
-
-def _remove_certificate(client: Client, object_id: str, name: str, key_id: str) -> Program[bool]:
-    return remove_certificate(client, object_id, name)
-
-
 async def _stands_on(client: Client, object_id: str, name: str) -> bool:
     found = await find_application(client, object_id)
     return found is not None and any(each.display_name == name for each in (*found.passwords, *found.certificates))
@@ -66,13 +58,13 @@ PROOFS: Final = MappingProxyType(
             dead=frozenset({"AADSTS7000215", "AADSTS7000222"}),
         ),
         FEDERATED: Proof(
-            remove=_remove_federated,
+            remove=lambda client, object_id, name, _: remove_federated_credential(client, object_id, name),
             stands=_stands_federated,
             family=FreshObject.FEDERATION,
             dead=frozenset({"AADSTS70021", "AADSTS700211", "AADSTS700213"}),
         ),
         CERTIFICATE: Proof(
-            remove=_remove_certificate,
+            remove=lambda client, object_id, name, _: remove_certificate(client, object_id, name),
             stands=_stands_on,
             family=FreshObject.CERTIFICATE,
             dead=frozenset({"AADSTS700027"}),

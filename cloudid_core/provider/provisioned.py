@@ -22,7 +22,7 @@ from ..errors import CloudidError, reason_of
 from .applications import application_by_unique_name, delete_application, purge
 from .assignments import unassign
 from .client import Client
-from .memberships import MEMBERSHIPS
+from .memberships import MEMBERSHIPS, Membership
 from .principals import delete_principal, principal_of
 from .proofs import PROOFS, SECRET
 
@@ -186,14 +186,14 @@ class _Attempt:
             self.failures.append(("application", failure))
 
     async def remove_assignments(self) -> None:
-        kept = await self._kept("assignment", self.left.assignments, unassign)
-        self.left = evolve(self.left, assignments=kept)
+        self.left = evolve(self.left, assignments=await self._kept("assignment", self.left.assignments, unassign))
 
     async def remove_memberships(self) -> None:
         member_id = self.left.member_id
         for kind, ids in self.left.memberships.items() if member_id else ():
-            kept = await self._kept(MEMBERSHIPS[kind].what, ids, partial(_leave, kind, member_id))
-            self.left = self.left.with_memberships({kind: kept})
+            membership = MEMBERSHIPS[kind]
+            leave = partial(_leave, membership, member_id)
+            self.left = self.left.with_memberships({kind: await self._kept(membership.what, ids, leave)})
 
     async def delete_principal(self) -> None:
         principal_id = self.left.principal_id
@@ -290,5 +290,5 @@ def _without_password(provisioned: Provisioned) -> Provisioned:
     return evolve(provisioned, password_on="", password_name="", password_key_id="", proof=SECRET)
 
 
-def _leave(kind: str, member_id: str, client: Client, one: str) -> Program[bool]:
-    return MEMBERSHIPS[kind].remove(client, one, member_id)
+def _leave(membership: Membership, member_id: str, client: Client, one: str) -> Program[bool]:
+    return membership.remove(client, one, member_id)

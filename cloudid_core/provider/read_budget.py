@@ -37,10 +37,7 @@ MOST_CLOSED: Final = 300.0
 SUBSCRIPTION_CODES: Final = frozenset({"SubscriptionRequestsThrottled", "TenantRequestsThrottled"})
 """Of an answer 429 that is about more than one resource or type of resource."""
 
-REMAINING: Final = (
-    "x-ms-ratelimit-remaining-subscription-reads",
-    "x-ms-ratelimit-remaining-subscription-global-reads",
-)
+REMAINING: Final = ("x-ms-ratelimit-remaining-subscription-reads", "x-ms-ratelimit-remaining-subscription-global-reads")
 """Headers that say how many reads would still be admitted."""
 
 LOOK_PAUSE: Final = 1.0

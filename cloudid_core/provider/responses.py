@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 import zlib
 from base64 import urlsafe_b64decode
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
 
-from ..effects import HttpResponse, Instant
+from ..effects import HttpResponse, Instant, Program
 from ..errors import ProviderProblem
 from ..values import Secret
 from .retry import retry_after
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 LARGEST: Final = 4 * 2**20
 """The largest body, in bytes, that is read, compressed or not. How deep it may be nested is bounded by the decoder."""
@@ -67,6 +69,21 @@ def unverified_claims(token: Secret, form: type[T]) -> T | None:
         return msgspec.json.decode(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=form)
     except (IndexError, ValueError, RecursionError):
         return None
+
+
+async def unless(is_expected: Callable[[ProviderProblem], bool], work: Program[T], otherwise: U) -> T | U:
+    """The answer of a program, or `otherwise` where the provider answers with an error that is expected."""
+    try:
+        return await work
+    except ProviderProblem as problem:
+        if is_expected(problem):
+            return otherwise
+        raise
+
+
+def is_absent(problem: ProviderProblem) -> bool:
+    """Whether the provider says that something is not there. A 404 without a code may be a proxy's."""
+    return problem.status == 404 and problem.code != ""
 
 
 def nonsense(response: HttpResponse | None = None) -> ProviderProblem:

@@ -74,9 +74,6 @@ class _State:
         fresh = self.keys is not None and now - self.keys.fetched_at < LONGEST_USE
         return self.keys if fresh else None
 
-    def is_due(self, now: Instant) -> bool:
-        return self.keys is None or now - self.keys.fetched_at >= REFRESH_AGE
-
     def is_cooling_down(self, now: Instant) -> bool:
         return self.tried_at is not None and 0 <= now - self.tried_at < REST
 
@@ -134,7 +131,7 @@ async def refresh_ahead(settings: Settings, caches: Caches) -> None:
     for state in states:
         if now - state.used_at >= LONGEST_USE:
             cache.drop(state.key)
-        elif state.is_due(now):
+        elif state.keys is None or now - state.keys.fetched_at >= REFRESH_AGE:
             programs.append(_try_refresh(settings, caches, state, deadline))
     await gather(programs)
 
