@@ -233,7 +233,7 @@ def _key_set(keys: bytes | str | Mapping[str, Any], tenant_id: str, issuers: fro
 
 def _form(claims: Claims) -> LoginForm:
     """A login that says of its machine what the token says."""
-    place = claims.machine.collection if claims.machine else claims.other
+    place = claims.place
     return LoginForm(
         subscription_id=(place and place.subscription) or NOT_SAID,
         resource_group_name=(place and place.resource_group) or NOT_SAID,

@@ -161,6 +161,11 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     it was written. Empty: the machine's own identity, or the token does not say.
     """
 
+    @property
+    def place(self) -> Collection | OtherClaim | None:
+        """Where the machine is, as far as the token says."""
+        return self.machine.collection if self.machine else self.other
+
 
 def read(payload: bytes, caches: JwtCaches) -> Claims:
     """Read the payload of a token whose signature held; `JWT_CLAIM_MISSING` names what is missing or malformed.

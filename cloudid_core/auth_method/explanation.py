@@ -110,13 +110,8 @@ class Check:
 
     @property
     def described(self) -> dict[str, Json]:
-        return {
-            "check": self.name,
-            "verdict": self.verdict,
-            "code": self.code.wire,
-            "expected": self.expected,
-            "found": self.found,
-        }
+        result = {"check": self.name, "verdict": self.verdict, "code": self.code.wire}
+        return {**result, "expected": self.expected, "found": self.found}
 
 
 @frozen
@@ -148,7 +143,7 @@ class Explanation:
         }
 
 
-@frozen(kw_only=True)
+@frozen
 class Rule:
     """A row of the table: when a login meets a check, whether it can be decided, and what to show of it.
 
@@ -158,9 +153,9 @@ class Rule:
 
     name: str
     code: Code
-    bound: Callable[[Role], Collection[str]] | None = None
-    expected: Callable[[Case], Json] = lambda case: None
     found: Callable[[Case], Json]
+    expected: Callable[[Case], Json] = lambda case: None
+    bound: Callable[[Role], Collection[str]] | None = None
     applies: Callable[[Case], bool] = lambda case: True
     is_known: Callable[[Case], bool] = lambda case: True
 
@@ -168,7 +163,8 @@ class Rule:
 def explanation_of(case: Case) -> Explanation:
     """Run all checks of a login, and say what each of them found."""
     failures = _failures(case)
-    checks = [_check(rule, case, failures) for rule in RULES if _is_met(rule, case)]
+    met = [rule for rule in RULES if (rule.bound is None or rule.bound(case.role)) and rule.applies(case)]
+    checks = [_check(rule, case, failures) for rule in met]
     return Explanation(case.claims.token_type, tuple(checks), tuple(failures))
 
 
@@ -185,10 +181,6 @@ def record_key(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
         claims.groups_overflow,
         other and (bool(other.subscription), bool(other.resource_group)),
     )
-
-
-def _is_met(rule: Rule, case: Case) -> bool:
-    return (rule.bound is None or bool(rule.bound(case.role))) and rule.applies(case)
 
 
 def _failures(case: Case) -> list[Code]:
@@ -219,29 +211,20 @@ def _check(rule: Rule, case: Case, failures: Sequence[Code]) -> Check:
     code = rule.code
     if code is Code.MACHINE_IDENTITY_MISMATCH and case.known_machine and case.known_machine.unread:
         code = case.known_machine.unread  # the identity that is missing may be the one that could not be read
-    if code in failures:
-        verdict = FAILED
-    else:
-        verdict = PASSED if rule.is_known(case) else UNDECIDED
+    verdict = FAILED if code in failures else PASSED if rule.is_known(case) else UNDECIDED
     bound = tuple(sorted(rule.bound(case.role))) if rule.bound else ()
     expected = list(bound) if rule.bound else rule.expected(case)
     return Check(name=rule.name, code=code, verdict=verdict, expected=expected, found=rule.found(case), bound=bound)
 
 
 def _subscription(case: Case) -> str:
-    if case.machine:
-        return case.machine.collection.subscription
-    return case.claims.other.subscription if case.claims.other else ""
+    place = case.claims.place
+    return place.subscription if place else ""
 
 
 def _resource_group(case: Case) -> str:
-    if case.machine:
-        return case.machine.collection.resource_group
-    return case.claims.other.resource_group if case.claims.other else ""
-
-
-def _machine_name(case: Case) -> str:
-    return case.machine.name if case.machine else ""
+    place = case.claims.place
+    return place.resource_group if place else ""
 
 
 def _scale_set(case: Case) -> str | None:
@@ -249,10 +232,6 @@ def _scale_set(case: Case) -> str | None:
     if case.machine is not None and case.machine.collection.is_scale_set:
         return case.machine.name
     return case.known_machine.scale_set if case.is_virtual_machine and case.known_machine else None
-
-
-def _knows_scale_set(case: Case) -> bool:
-    return not case.is_virtual_machine or case.known_machine is not None
 
 
 def _rules(*, about_machine: bool, by_provider: bool) -> list[Rule]:
@@ -291,131 +270,116 @@ PLACE: Final = ("subscription_id", "resource_group_name")
 
 RULES: Final = (
     Rule(
-        name="token_bound_cidrs",
-        code=Code.SOURCE_ADDRESS_REFUSED,
+        "token_bound_cidrs",
+        Code.SOURCE_ADDRESS_REFUSED,
+        lambda case: case.address,
         bound=lambda role: role.token_bound_cidrs,
         is_known=lambda case: case.address is not None,
-        found=lambda case: case.address,
+    ),
+    Rule("iss", Code.JWT_ISSUER_MISMATCH, lambda case: case.claims.issuer, lambda case: sorted(case.trust.issuers)),
+    Rule("aud", Code.JWT_AUDIENCE_MISMATCH, lambda case: list(case.claims.audiences), lambda case: case.trust.audience),
+    Rule("tid", Code.JWT_TENANT_MISMATCH, lambda case: case.claims.tenant_id, lambda case: case.trust.tenant_id),
+    Rule(
+        "exp",
+        Code.JWT_EXPIRED,
+        lambda case: rfc3339.show(case.claims.expires_at),
+        lambda case: f"after {rfc3339.show(case.now)}",
     ),
     Rule(
-        name="iss",
-        code=Code.JWT_ISSUER_MISMATCH,
-        expected=lambda case: sorted(case.trust.issuers),
-        found=lambda case: case.claims.issuer,
+        "nbf",
+        Code.JWT_NOT_YET_VALID,
+        lambda case: rfc3339.show(case.claims.valid_from),
+        lambda case: f"not after {rfc3339.show(case.now + case.trust.leeway)}",
     ),
     Rule(
-        name="aud",
-        code=Code.JWT_AUDIENCE_MISMATCH,
-        expected=lambda case: case.trust.audience,
-        found=lambda case: list(case.claims.audiences),
-    ),
-    Rule(
-        name="tid",
-        code=Code.JWT_TENANT_MISMATCH,
-        expected=lambda case: case.trust.tenant_id,
-        found=lambda case: case.claims.tenant_id,
-    ),
-    Rule(
-        name="exp",
-        code=Code.JWT_EXPIRED,
-        expected=lambda case: f"after {rfc3339.show(case.now)}",
-        found=lambda case: rfc3339.show(case.claims.expires_at),
-    ),
-    Rule(
-        name="nbf",
-        code=Code.JWT_NOT_YET_VALID,
-        expected=lambda case: f"not after {rfc3339.show(case.now + case.trust.leeway)}",
-        found=lambda case: rfc3339.show(case.claims.valid_from),
-    ),
-    Rule(
-        name="max_jwt_exp",
-        code=Code.JWT_EXPIRES_TOO_LATE,
+        "max_jwt_exp",
+        Code.JWT_EXPIRES_TOO_LATE,
+        lambda case: rfc3339.show(case.claims.expires_at),
+        lambda case: f"not after {rfc3339.show(case.now + case.role.max_jwt_exp)}",
         applies=lambda case: bool(case.role.max_jwt_exp),
-        expected=lambda case: f"not after {rfc3339.show(case.now + case.role.max_jwt_exp)}",
-        found=lambda case: rfc3339.show(case.claims.expires_at),
     ),
     Rule(
-        name="role",
-        code=Code.ROLE_UNBOUND,
-        expected=lambda case: "at least one bound",
-        found=lambda case: [name for name in LISTS if getattr(case.role, name)],
+        "role",
+        Code.ROLE_UNBOUND,
+        lambda case: [name for name in LISTS if getattr(case.role, name)],
+        lambda case: "at least one bound",
     ),
     *_rules(about_machine=False, by_provider=False),
     Rule(
-        name="groups",
-        code=Code.GROUPS_UNAVAILABLE,
+        "groups",
+        Code.GROUPS_UNAVAILABLE,
+        lambda case: None if case.known_groups is None else sorted(case.known_groups),
+        lambda case: "the directory knows the groups of the principal",
         applies=lambda case: case.rests_on_groups,
         is_known=lambda case: case.facts.groups is not NOT_ASKED,
-        expected=lambda case: "the directory knows the groups of the principal",
-        found=lambda case: None if case.known_groups is None else sorted(case.known_groups),
     ),
     *_rules(about_machine=False, by_provider=True),
     Rule(
-        name="form",
-        code=Code.MACHINE_REQUIRED,
+        "form",
+        Code.MACHINE_REQUIRED,
+        lambda case: [name for name in PLACE if getattr(case.form, name)],
+        lambda case: list(PLACE),
         applies=lambda case: case.role.bounds.bind_machines,
-        expected=lambda case: list(PLACE),
-        found=lambda case: [name for name in PLACE if getattr(case.form, name)],
     ),
     Rule(
-        name="machine_claim",
-        code=Code.MACHINE_CLAIM_MISSING,
+        "machine_claim",
+        Code.MACHINE_CLAIM_MISSING,
+        lambda case: case.machine.written if case.machine else None,
+        lambda case: "the id of a resource in a resource group",
         applies=lambda case: case.role.bounds.bind_machines,
-        expected=lambda case: "the id of a resource in a resource group",
-        found=lambda case: case.machine.written if case.machine else None,
     ),
     Rule(
-        name="subscription_id",
-        code=Code.SUBSCRIPTION_MISMATCH,
+        "subscription_id",
+        Code.SUBSCRIPTION_MISMATCH,
+        lambda case: case.form.subscription_id,
+        _subscription,
         applies=lambda case: bool(case.form.subscription_id and _subscription(case)),
-        expected=_subscription,
-        found=lambda case: case.form.subscription_id,
     ),
     Rule(
-        name="resource_group_name",
-        code=Code.RESOURCE_GROUP_MISMATCH,
+        "resource_group_name",
+        Code.RESOURCE_GROUP_MISMATCH,
+        lambda case: case.form.resource_group_name,
+        _resource_group,
         applies=lambda case: bool(case.form.resource_group_name and _resource_group(case)),
-        expected=_resource_group,
-        found=lambda case: case.form.resource_group_name,
     ),
     Rule(
-        name="vmss_name",
-        code=Code.VMSS_NAME_MISMATCH,
+        "vmss_name",
+        Code.VMSS_NAME_MISMATCH,
+        lambda case: case.form.vmss_name,
+        _scale_set,
         applies=lambda case: case.machine is not None and case.form.named_by == "vmss_name",
-        is_known=_knows_scale_set,
-        expected=_scale_set,
-        found=lambda case: case.form.vmss_name,
+        is_known=lambda case: not case.is_virtual_machine or case.known_machine is not None,
     ),
     Rule(
-        name="vm_name",
-        code=Code.VM_NAME_MISMATCH,
+        "vm_name",
+        Code.VM_NAME_MISMATCH,
+        lambda case: case.form.vm_name,
+        lambda case: case.machine.name if case.machine and case.is_virtual_machine else None,
         applies=lambda case: case.machine is not None and case.form.named_by == "vm_name",
-        expected=lambda case: _machine_name(case) if case.is_virtual_machine else None,
-        found=lambda case: case.form.vm_name,
     ),
     Rule(
-        name="resource_id",
-        code=Code.RESOURCE_ID_MISMATCH,
+        "resource_id",
+        Code.RESOURCE_ID_MISMATCH,
+        lambda case: case.form.resource_id,
+        lambda case: case.machine.written if case.machine else None,
         applies=lambda case: case.machine is not None and case.form.named_by == "resource_id",
-        expected=lambda case: case.machine.written if case.machine else None,
-        found=lambda case: case.form.resource_id,
     ),
     *_rules(about_machine=True, by_provider=False),
     Rule(
-        name="machine",
-        code=Code.MACHINE_NOT_FOUND,
+        "machine",
+        Code.MACHINE_NOT_FOUND,
+        lambda case: case.machine.written if case.known_machine and case.machine else None,
+        lambda case: "the provider knows the machine",
         applies=lambda case: case.rests_on_machine,
         is_known=lambda case: case.facts.machine is not NOT_ASKED,
-        expected=lambda case: "the provider knows the machine",
-        found=lambda case: case.machine.written if case.known_machine and case.machine else None,
     ),
     Rule(
-        name="machine_identity",
-        code=Code.MACHINE_IDENTITY_MISMATCH,
+        "machine_identity",
+        Code.MACHINE_IDENTITY_MISMATCH,
+        lambda case: sorted(case.known_machine.principals) if case.known_machine else None,
+        lambda case: case.claims.principal_id,
         applies=lambda case: case.rests_on_machine,
         is_known=lambda case: case.known_machine is not None,
-        expected=lambda case: case.claims.principal_id,
-        found=lambda case: sorted(case.known_machine.principals) if case.known_machine else None,
     ),
     *_rules(about_machine=True, by_provider=True),
 )

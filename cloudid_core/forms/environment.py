@@ -30,8 +30,12 @@ def effective(config: T, environment: Mapping[str, Secret]) -> T:
     changes: dict[str, Any] = {}
     for field in fields_of(type(config)):
         if variable := _variable_of(config, field, environment):
-            changes[field.name] = _parsed(field, variable, environment[variable])
-    return _changed(config, changes) if changes else config
+            try:
+                changes[field.name] = field.kind.parse(environment[variable].reveal())
+            except ValueError as error:
+                raise Refused(Code.FIELD_INVALID, f"the environment variable {variable} {error}") from None
+    stored: Any = config
+    return evolve(stored, **changes) if changes else config
 
 
 def source_of(config: object, name: str, environment: Mapping[str, Secret]) -> str:
@@ -49,17 +53,6 @@ def _variable_of(config: object, field: Field, environment: Mapping[str, Secret]
         return OVERRIDE + field.env
     is_written = getattr(config, field.name) or (field.excluded_by and getattr(config, field.excluded_by))
     return FALLBACK + field.env if not is_written and environment.get(FALLBACK + field.env) else ""
-
-
-def _parsed(field: Field, variable: str, value: Secret) -> Any:
-    try:
-        return field.kind.parse(value.reveal())
-    except ValueError as error:
-        raise Refused(Code.FIELD_INVALID, f"the environment variable {variable} {error}") from None
-
-
-def _changed(config: Any, changes: Mapping[str, Any]) -> Any:
-    return evolve(config, **changes)
 
 
 def supplied(form: type, name: str, environment: Mapping[str, Secret]) -> bool:

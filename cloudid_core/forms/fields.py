@@ -132,23 +132,18 @@ def some_of(*choices: str) -> FieldType[tuple[str, ...]]:
 
 def _schedule(raw: object) -> str:
     text = coercion.text(raw)
-    if not text.strip():
-        return ""
-    Schedule.parse(text)
-    return text
+    return Schedule.parse(text).text if text.strip() else ""
 
 
-def _networks(raw: object) -> tuple[str, ...]:
-    written = listing.comma_list(raw)
-    network.networks(written)
-    return written
+def _checked(parse: Callable[[object], T], check: Callable[[T], object]) -> Callable[[object], T]:
+    """Parse a value, and keep it as it was written if it passes a check."""
 
+    def checked(raw: object) -> T:
+        written = parse(raw)
+        check(written)
+        return written
 
-def _environment(raw: object) -> str:
-    spelling = coercion.text(raw)
-    if spelling:
-        environment_name(spelling)
-    return spelling
+    return checked
 
 
 def _metadata(raw: object) -> dict[str, str]:
@@ -209,9 +204,13 @@ IDENTITY_IDS: Final = FieldType(
 )
 TEXTS: Final = FieldType("list", listing.comma_list, list)
 METADATA: Final = FieldType("object", _metadata, dict)
-NETWORKS: Final = FieldType("list of CIDR blocks", _networks, list, normal=network.networks)
+NETWORKS: Final = FieldType(
+    "list of CIDR blocks", _checked(listing.comma_list, network.networks), list, normal=network.networks
+)
 SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
-ENVIRONMENT: Final = FieldType("environment name", _environment)
+ENVIRONMENT: Final = FieldType(
+    "environment name", _checked(coercion.text, lambda text: text and environment_name(text))
+)
 ANY: Final = FieldType("any JSON value", _as_is, schema=schemas.ANY)
 
 
@@ -257,15 +256,8 @@ def setting(
     repr: bool = True,  # noqa: A002  # as `attrs.field` has it
 ) -> T:
     """Declare one field of a class of settings, in place of `attrs.field`. A type checker sees the field's default."""
-    metadata = {
-        "kind": kind,
-        "doc": doc,
-        "env": env,
-        "old_name": old_name,
-        "required": required,
-        "excluded_by": excluded_by,
-        "shown_empty": shown_empty,
-    }
+    named = {"kind": kind, "doc": doc, "env": env, "old_name": old_name, "required": required}
+    metadata = {**named, "excluded_by": excluded_by, "shown_empty": shown_empty}
     field: T = attrs.field(default=default, metadata=metadata, repr=repr)
     return field
 

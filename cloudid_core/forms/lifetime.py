@@ -40,26 +40,18 @@ def grant(terms: Terms, *, start: Instant, now: Instant, increment: int = 0) -> 
     """
     if terms.period:
         limit = min(terms.period, terms.effective_max)
-        warnings = _capped("period", terms.period, limit)
-        if terms.explicit_max_ttl:
-            limit = min(limit, _left(start, terms.explicit_max_ttl, now))
-        return _require_positive(Grant(limit, warnings))
-    wanted = increment or terms.ttl
-    ttl = min(wanted or terms.default, _left(start, terms.effective_max, now))
-    return _require_positive(Grant(ttl, _capped("TTL", wanted, ttl)))
-
-
-def _left(start: Instant, limit: int, now: Instant) -> int:
-    return int(start + limit - now)
+        ttl = min(limit, int(start + terms.explicit_max_ttl - now)) if terms.explicit_max_ttl else limit
+        granted = Grant(ttl, _capped("period", terms.period, limit))
+    else:
+        wanted = increment or terms.ttl
+        ttl = min(wanted or terms.default, int(start + terms.effective_max - now))
+        granted = Grant(ttl, _capped("TTL", wanted, ttl))
+    if granted.ttl <= 0:
+        raise Refused(Code.TOKEN_PAST_MAX_TTL)
+    return granted
 
 
 def _capped(what: str, wanted: int, granted: int) -> tuple[str, ...]:
     if granted >= wanted:
         return ()
     return (f"{what} of {wanted}s exceeded the effective maximum; it is capped to {granted}s",)
-
-
-def _require_positive(granted: Grant) -> Grant:
-    if granted.ttl <= 0:
-        raise Refused(Code.TOKEN_PAST_MAX_TTL)
-    return granted

@@ -113,7 +113,11 @@ def permissions_route(scopes: Scopes) -> Route:
 
     async def read_permissions(call: Call) -> Answer:
         client = await mount_client(call.context, call.mount.id, call.deadline)
-        named = sorted({_parsed(call)} if call.form(PermissionsForm).scope else await scopes(call))
+        scope = call.form(PermissionsForm).scope
+        try:
+            named = [parse_scope(scope)] if scope else sorted(await scopes(call))
+        except ValueError as error:
+            raise Refused(Code.FIELD_INVALID, f'"scope" {error}') from None
         granted = await _ask(client, named, names_code=may_read_config(call.caller, call.mount))
         return Answer(data=described(features_of(call.mount.kind), granted), warnings=tuple(granted.warnings))
 
@@ -125,13 +129,6 @@ def permissions_route(scopes: Scopes) -> Route:
         form=PermissionsForm,
         doc="Tells which provider permissions each feature needs, and which of them the credential lacks.",
     )
-
-
-def _parsed(call: Call) -> str:
-    try:
-        return parse_scope(call.form(PermissionsForm).scope)
-    except ValueError as error:
-        raise Refused(Code.FIELD_INVALID, f'"scope" {error}') from None
 
 
 async def _ask(client: Client, scopes: Sequence[str], *, names_code: bool) -> Granted:
@@ -162,7 +159,10 @@ def _unknown(failure: Refused | ProviderFailure, names_code: bool) -> Unknown:
 
 def described(features: Sequence[Feature], granted: Granted) -> dict[str, Json]:
     """The members of the answer: what is granted, each feature with its needs, and the names of what is missing."""
-    rows = [_feature(feature, granted) for feature in features]
+    rows: list[dict[str, Json]] = []
+    for feature in features:
+        needs = [_need(need, scope, verdict) for need in feature.needs for scope, verdict in granted.verdicts(need)]
+        rows.append({"feature": feature.name, "granted": _all([need["granted"] for need in needs]), "needs": needs})
     missing = [{"feature": row["feature"], **need} for row in rows for need in row["needs"] if need["granted"] is False]
     return {
         "directory": None if isinstance(granted.directory, Unknown) else sorted(granted.directory),
@@ -170,11 +170,6 @@ def described(features: Sequence[Feature], granted: Granted) -> dict[str, Json]:
         "features": rows,
         "missing": missing,
     }
-
-
-def _feature(feature: Feature, granted: Granted) -> dict[str, Json]:
-    needs = [_need(need, scope, verdict) for need in feature.needs for scope, verdict in granted.verdicts(need)]
-    return {"feature": feature.name, "granted": _all([need["granted"] for need in needs]), "needs": needs}
 
 
 def _need(need: Need, scope: str, verdict: bool | Unknown) -> dict[str, Json]:

@@ -48,8 +48,8 @@ def integer(raw: object) -> int:
     match raw:
         case None | "":
             return 0
-        case str():
-            number = _integer_text(raw)
+        case str() if len(raw) <= _LONGEST_INTEGER_TEXT and (found := _INTEGER.fullmatch(raw)) and found.lastgroup:
+            number = int(found["sign"] + found[found.lastgroup], _BASES[found.lastgroup])
         case int():
             number = int(raw)
         case float() if raw.is_integer():
@@ -59,13 +59,6 @@ def integer(raw: object) -> int:
     if not -_LARGEST_INTEGER - 1 <= number <= _LARGEST_INTEGER:
         raise ValueError("must be an integer of at most 64 bits")
     return number
-
-
-def _integer_text(raw: str) -> int:
-    found = _INTEGER.fullmatch(raw) if len(raw) <= _LONGEST_INTEGER_TEXT else None
-    if found is None or found.lastgroup is None:
-        raise ValueError("must be an integer")
-    return int(found["sign"] + found[found.lastgroup], _BASES[found.lastgroup])
 
 
 def boolean(raw: object) -> bool:

@@ -35,7 +35,7 @@ def seconds(raw: object) -> int:
 
     A limit of 900 ms must not become 0, which often means that there is no limit.
     """
-    nanoseconds = _not_negative(raw)
+    nanoseconds = _nanoseconds(raw)
     if 0 < nanoseconds < _SECOND:
         raise ValueError("must be a duration of 0 or at least a second")
     return nanoseconds // _SECOND
@@ -43,19 +43,12 @@ def seconds(raw: object) -> int:
 
 def precise_seconds(raw: object) -> float:
     """A duration in seconds, its fraction kept to the nanosecond; a negative one is refused."""
-    return _not_negative(raw) / _SECOND
+    return _nanoseconds(raw) / _SECOND
 
 
 def show(seconds: float) -> str:
     """One number with the unit `s`, to the nanosecond ("4s", "0.5s"): `precise_seconds` reads the same value back."""
     return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
-
-
-def _not_negative(raw: object) -> int:
-    nanoseconds = _nanoseconds(raw)
-    if nanoseconds < 0:
-        raise ValueError("must not be a negative duration")
-    return nanoseconds
 
 
 def _nanoseconds(raw: object) -> int:
@@ -72,6 +65,8 @@ def _nanoseconds(raw: object) -> int:
             raise ValueError("must be a duration")
     if abs(nanoseconds) > _LONGEST:
         raise ValueError("must be a duration of less than 292 years")
+    if nanoseconds < 0:
+        raise ValueError("must not be a negative duration")
     return nanoseconds
 
 
@@ -80,11 +75,9 @@ def _text_nanoseconds(text: str) -> int:
         number, day = whole.groups()
         return int(number) * (_DAY if day else 1) * _SECOND
     if parts := _PARTS.fullmatch(text):
-        length = sum(_part_nanoseconds(*part.groups(default="")) for part in _PART.finditer(parts[2]))
+        length = 0
+        for whole, fraction, bare_fraction, unit in _PART.findall(parts[2]):
+            digits = fraction or bare_fraction
+            length += int(whole or 0) * _UNITS[unit] + int(digits or 0) * _UNITS[unit] // 10 ** len(digits)
         return -length if parts[1] == "-" else length
     raise ValueError("must be a duration such as 30s, 5m or 1h30m")
-
-
-def _part_nanoseconds(whole: str, fraction: str, bare_fraction: str, unit: str) -> int:
-    digits = fraction or bare_fraction
-    return int(whole or "0") * _UNITS[unit] + int(digits or "0") * _UNITS[unit] // int("1" + "0" * len(digits))

@@ -32,7 +32,10 @@ def key_values(raw: object) -> dict[str, str]:
     """The members of an object, or of a list of `key=value` strings (or a single one); of equal keys the last wins."""
     if isinstance(raw, dict):
         return {key: _text(value, "must be an object whose values are strings") for key, value in raw.items()}
-    return dict(_pair(element) for element in string_list(raw))
+    pairs = [element.partition("=") for element in string_list(raw)]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise ValueError("must be an object, or a list of key=value strings")
+    return {key: value for key, _, value in pairs}
 
 
 def _elements(raw: list[object] | tuple[object, ...]) -> tuple[str, ...]:
@@ -45,10 +48,3 @@ def _text(raw: object, rule: str) -> str:
         return coercion.text(raw)
     except ValueError:
         raise ValueError(rule) from None
-
-
-def _pair(element: str) -> tuple[str, str]:
-    key, equals, value = element.partition("=")
-    if not key or not equals:
-        raise ValueError("must be an object, or a list of key=value strings")
-    return key, value

@@ -56,10 +56,7 @@ def contains(networks: tuple[str, ...], address: str | None) -> bool:
     if not networks:
         return True
     found = _address(address or "")
-    if found is None:
-        return False
-    plain = _plain(found)
-    return any(plain in ip_network(each) for each in networks)
+    return found is not None and any(_plain(found) in ip_network(each) for each in networks)
 
 
 def source(address: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import chain, pairwise
 from typing import Final
 
 from attrs import field, frozen
@@ -87,10 +88,7 @@ class Schedule:
 
     def longest_gap(self) -> float:
         """The longest time between two due instants that follow each other, in seconds."""
-        within_a_day = [
-            60.0 * (later - earlier) for earlier, later in zip(self.minutes, self.minutes[1:], strict=False)
-        ]
-        gaps = [*within_a_day, 0.0]
+        gaps = [0.0, *(60.0 * (later - earlier) for earlier, later in pairwise(self.minutes))]
         day = self._next_day(_EPOCH.date())
         while day.toordinal() - _EPOCH.toordinal() < _HORIZON:
             after = self._next_day(day)
@@ -101,7 +99,8 @@ class Schedule:
     def _next_day(self, day: date) -> date:
         """The first day after `day`."""
         for _ in range(_HORIZON):
-            day = day + timedelta(days=1) if day.month in self.months else _next_month(day)
+            is_in_month = day.month in self.months
+            day = day + timedelta(days=1) if is_in_month else (day.replace(day=1) + timedelta(days=32)).replace(day=1)
             if self._includes(day):
                 return day
         raise AssertionError("every schedule that parses recurs within the horizon")
@@ -116,19 +115,12 @@ def _instant(day: date, minute: int) -> float:
     return datetime.combine(day, time(*divmod(minute, 60)), tzinfo=UTC).timestamp()
 
 
-def _next_month(day: date) -> date:
-    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
-
-
 def _values(text: str, unit: str, words: dict[str, int]) -> frozenset[int]:
     """The values that one field of the expression lists."""
-    values: set[int] = set()
-    for term in text.split(","):
-        found = _range(term, words)
-        if not found:
-            raise ValueError(f"must be a cron expression with a valid {unit}")
-        values.update(found)
-    return frozenset(values)
+    ranges = [_range(term, words) for term in text.split(",")]
+    if not all(ranges):
+        raise ValueError(f"must be a cron expression with a valid {unit}")
+    return frozenset(chain.from_iterable(ranges))
 
 
 def _range(term: str, words: dict[str, int]) -> range:
