@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
-from attrs import evolve, frozen
+from attrs import frozen
 
 from . import errors
 from .auth_method import (
@@ -98,17 +98,6 @@ class NeedsFacts:
 Verdict: TypeAlias = Admitted | Refused | NeedsFacts
 
 
-@frozen(kw_only=True)
-class _Trust:
-    """What every token is held against."""
-
-    audience: str
-    key_set: KeySet
-    role: Role
-    leeway: float
-    machine_check: str
-
-
 class Verifier:
     """Verifies tokens of one tenant for one audience and one set of bounds. It never changes: threads may share it.
 
@@ -152,7 +141,7 @@ class Verifier:
             raise ValueError("the audience is empty")
         if machine_check not in ("needed", "always"):
             raise ValueError('machine_check must be "needed" or "always"')
-        role = _role(
+        self._role = _role(
             max_jwt_exp,
             bound_service_principal_ids=bound_service_principal_ids,
             bound_group_ids=bound_group_ids,
@@ -164,18 +153,14 @@ class Verifier:
             bound_scale_sets=bound_scale_sets,
             bound_token_types=bound_token_types,
         )
-        self._trust = _Trust(
-            audience=audience,
-            key_set=_key_set(keys, tenant, frozenset(issuers) or _usual_issuers(tenant)),
-            role=role,
-            leeway=leeway,
-            machine_check=machine_check,
-        )
+        usual = (f"https://sts.windows.net/{tenant}/", f"https://login.microsoftonline.com/{tenant}/v2.0")
+        self._key_set = _key_set(keys, tenant, frozenset(issuers) or frozenset(usual))
+        self._audience, self._leeway, self._machine_check = audience, leeway, machine_check
 
     def with_keys(self, keys: bytes | str | Mapping[str, Any]) -> Verifier:
         """The same verifier with other keys; `ValueError` when none of them can be used."""
-        other, old = copy(self), self._trust.key_set
-        other._trust = evolve(self._trust, key_set=_key_set(keys, old.tenant_id, old.issuers))
+        other = copy(self)
+        other._key_set = _key_set(keys, self._key_set.tenant_id, self._key_set.issuers)
         return other
 
     def verify(self, token: str, *, now: Instant, facts: Facts = NO_FACTS) -> Verdict:
@@ -183,20 +168,20 @@ class Verifier:
 
         Nothing that a token says makes it raise.
         """
-        trust = self._trust
+        key_set, role = self._key_set, self._role
         try:
-            claims = verify_login_jwt(token, trust.key_set, JwtCaches(1), "", LONGEST_TOKEN)
+            claims = verify_login_jwt(token, key_set, JwtCaches(1), "", LONGEST_TOKEN)
             check_claims(
                 claims,
                 now=now,
-                leeway=trust.leeway,
-                audience=trust.audience,
-                issuers=trust.key_set.issuers,
-                tenant_id=trust.key_set.tenant_id,
-                max_jwt_exp=trust.role.max_jwt_exp,
+                leeway=self._leeway,
+                audience=self._audience,
+                issuers=key_set.issuers,
+                tenant_id=key_set.tenant_id,
+                max_jwt_exp=role.max_jwt_exp,
             )
             known = given_facts(msgspec.to_builtins(facts), claims)
-            verdict = decide(claims, known, trust.role.bounds, _form(claims), trust.machine_check)
+            verdict = decide(claims, known, role.bounds, _form(claims), self._machine_check)
         except UnknownKey as unknown:
             return Refused(Code.LOGIN_REFUSED, Code.LOGIN_REFUSED.text, unknown.kid)
         except errors.Refused as refusal:
@@ -205,11 +190,6 @@ class Verifier:
         return (
             NeedsFacts(identity, verdict.machine, verdict.groups) if isinstance(verdict, Needs) else Admitted(identity)
         )
-
-
-def _usual_issuers(tenant_id: str) -> frozenset[str]:
-    """The issuers of both versions of a tenant's tokens in the public cloud."""
-    return frozenset({f"https://sts.windows.net/{tenant_id}/", f"https://login.microsoftonline.com/{tenant_id}/v2.0"})
 
 
 def _role(max_jwt_exp: int, **bounds: Iterable[str]) -> Role:

@@ -147,16 +147,15 @@ async def read_config(call: Call) -> Answer:
     found = await find_config(call.context, call.mount)
     if found is None:
         raise Refused(Code.NOT_FOUND)
-    shown = (_shown_to_existing_clients if call.mount.type_alias else _shown)(found.record)
+    if call.mount.type_alias:
+        shown = _shown_to_existing_clients(found.record)
+    else:
+        shown = show(evolve(found.record, environment=found.record.environment or DEFAULT_ENVIRONMENT))
     if call.context.settings.redact_client_secret:
         shown.pop("client_secret", None)
     expiration = await root_password_expiration(call.context, call.mount, found.record)
     warnings = await read_warnings(call.context, call.mount, found.record, found.version, call.now)
     return Answer(data={**shown, **expiration}, warnings=warnings)
-
-
-def _shown(config: Config) -> dict[str, Json]:
-    return show(evolve(config, environment=config.environment or DEFAULT_ENVIRONMENT))
 
 
 def _shown_to_existing_clients(config: Config) -> dict[str, Json]:

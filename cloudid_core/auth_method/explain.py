@@ -20,7 +20,7 @@ from ..routing import Call
 from ..store import retry_on_conflict
 from .claims import Claims
 from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
-from .explanation import FAILED, REFUSED, Case, Trust, explanation_of
+from .explanation import FAILED, REFUSED, Case, explanation_of
 from .form import LoginForm, validate
 from .given import given_claims, given_facts
 from .login import facts_at_hand, fetched_facts, fetched_keys, trust_of, verified_claims
@@ -66,7 +66,10 @@ async def explain_login(call: Call) -> Answer:
     warnings: tuple[str, ...] = ()
     if form.claims is not None:
         key_set = known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
-        claims = _given(call, form, trust_of(call.context.settings, snapshot, key_set))
+        if not isinstance(form.claims, dict):
+            raise Refused(Code.FIELD_INVALID, '"claims" must be an object')
+        trust = trust_of(call.context.settings, snapshot, key_set)
+        claims = given_claims(form.claims, trust, call.now, call.context.caches)
         facts = given_facts(form.facts or {}, claims)
     else:
         try:
@@ -88,12 +91,6 @@ async def explain_login(call: Call) -> Answer:
     return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
 
 
-def _given(call: Call, form: ExplainForm, trust: Trust) -> Claims:
-    if not isinstance(form.claims, dict):
-        raise Refused(Code.FIELD_INVALID, '"claims" must be an object')
-    return given_claims(form.claims, trust, call.now, call.context.caches)
-
-
 def _unverified(refusal: Refused, snapshot: Snapshot) -> dict[str, Json]:
     """The explanation of a token that cannot be verified: its content is not looked at."""
     check = {"check": "signature", "verdict": FAILED, "code": refusal.code.wire, "expected": "a key of the tenant"}
@@ -111,7 +108,6 @@ async def _provider_facts(
     needs = Needs(on_machine and facts.machine is NOT_ASKED, on_groups and facts.groups is NOT_ASKED)
     try:
         return await fetched_facts(call, snapshot, claims, facts, needs), ()
-    except PROVIDER_FAILURES as failure:
-        return facts, (f"facts are missing: {reason_of(refusal_of(failure))}",)
-    except Refused as refusal:
+    except (Refused, *PROVIDER_FAILURES) as failure:
+        refusal = failure if isinstance(failure, Refused) else refusal_of(failure)
         return facts, (f"facts are missing: {reason_of(refusal)}",)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from attrs import define
@@ -44,6 +45,16 @@ _USUAL: Final = re.compile(
 """Role, subscription, resource group and virtual machine, a line each: checks the usual form at once. No name can hold
 the end of a line.
 """
+_GRAMMARS: Final[Mapping[str, Callable[[object], object]]] = MappingProxyType(
+    {
+        "role": name,
+        "subscription_id": guid,
+        "resource_group_name": resource_group,
+        "vmss_name": vm_name,
+        "vm_name": vm_name,
+        "resource_id": resource_id.folded,
+    }
+)
 
 
 def validate(form: LoginForm) -> None:
@@ -52,23 +63,12 @@ def validate(form: LoginForm) -> None:
     if not (form.vmss_name or form.resource_id) and _USUAL.fullmatch(names):
         return
     problems: list[Problem] = []
-    _check("role", form.role, name, problems)
-    if form.subscription_id:
-        _check("subscription_id", form.subscription_id, guid, problems)
-    if form.resource_group_name:
-        _check("resource_group_name", form.resource_group_name, resource_group, problems)
-    if form.vmss_name:
-        _check("vmss_name", form.vmss_name, vm_name, problems)
-    elif form.vm_name:
-        _check("vm_name", form.vm_name, vm_name, problems)
-    elif form.resource_id:
-        _check("resource_id", form.resource_id, resource_id.folded, problems)
+    for member in ("role", "subscription_id", "resource_group_name", form.named_by):
+        value = getattr(form, member, "")
+        try:
+            if value or member == "role":
+                _GRAMMARS[member](value)
+        except ValueError as error:
+            problems.append(Problem(Code.FIELD_INVALID, f'"{member}" {error}'))
     if problems:
         raise Refused.because(problems)
-
-
-def _check(member: str, value: str, grammar: Callable[[object], object], problems: list[Problem]) -> None:
-    try:
-        grammar(value)
-    except ValueError as error:
-        problems.append(Problem(Code.FIELD_INVALID, f'"{member}" {error}'))

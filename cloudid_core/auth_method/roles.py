@@ -82,16 +82,14 @@ MOST_EXAMINED: Final = 1000
 
 def check(role: Role) -> None:
     """Refuse a role that admits every login by accident, or that has a wildcard where none is known."""
-    problems = [
-        Problem(Code.FIELD_INVALID, f'"{name}" must not hold empty entries')
-        for name in LISTS
-        if not all(getattr(role, name))
-    ]
-    for name in LISTS:
-        alone = name == "bound_service_principal_ids" and getattr(role, name) == ANY
-        if not alone and any("*" in entry for entry in getattr(role, name)):
-            problems.append(Problem(Code.FIELD_INVALID, f'"{name}": only "*" alone for any principal is a wildcard'))
-    if not any(getattr(role, name) for name in LISTS):
+    lists: dict[str, tuple[str, ...]] = {name: getattr(role, name) for name in LISTS}
+    wrong = [f'"{name}" must not hold empty entries' for name, entries in lists.items() if not all(entries)]
+    for name, entries in lists.items():
+        is_any = name == "bound_service_principal_ids" and entries == ANY
+        if not is_any and any("*" in entry for entry in entries):
+            wrong.append(f'"{name}": only "*" alone for any principal is a wildcard')
+    problems = [Problem(Code.FIELD_INVALID, detail) for detail in wrong]
+    if not any(lists.values()):
         problems.append(Problem(Code.ROLE_UNBOUND))
     if problems:
         raise Refused.because(problems)
