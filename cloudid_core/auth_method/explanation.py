@@ -236,8 +236,8 @@ def _scale_set(case: Case) -> str | None:
 
 def _rules(*, about_machine: bool, by_provider: bool) -> list[Rule]:
     """The rows of bounds, of which the provider may have to tell or never has."""
-    rows = [bound for bound in BOUNDS if bound.about_machine is about_machine]
-    return [_rule(bound) for bound in rows if bool(bound.known) is by_provider]
+    wanted = about_machine, by_provider
+    return [_rule(bound) for bound in BOUNDS if (bound.about_machine, bool(bound.known)) == wanted]
 
 
 def _rule(bound: Bound) -> Rule:

@@ -46,12 +46,8 @@ def given_claims(members: Mapping[str, Any], trust: Trust, now: Instant, caches:
 
     Raises `Refused` with `JWT_CLAIM_MISSING` as for a token.
     """
-    usual = {
-        "iss": min(trust.issuers, default="-"),
-        "aud": trust.audience,
-        "tid": trust.tenant_id,
-        "exp": now + LIFETIME,
-    }
+    issuer = min(trust.issuers, default="-")
+    usual = {"iss": issuer, "aud": trust.audience, "tid": trust.tenant_id, "exp": now + LIFETIME}
     return read(msgspec.json.encode({**usual, **members}), caches)
 
 

@@ -49,6 +49,10 @@ def _action(page: str, name: str) -> Need:
     )
 
 
+def _feature(kind: str, name: str, doc: str, *needs: Need) -> Feature:
+    return Feature(kind=kind, name=name, needs=needs, doc=doc)
+
+
 COMPUTE: Final = "compute"
 IDENTITY: Final = "identity"
 MANAGEMENT: Final = "management-and-governance"
@@ -67,151 +71,122 @@ CHECK_DOC: Final = "Without it the provider does not say which actions are grant
 ROTATE: Final = "rotate-root, scheduled rotation"
 
 FEATURES: Final = (
-    Feature(
-        kind=AUTH,
-        name="login with any token",
-        needs=(),
-        doc="The tenant's signing keys are public. Roles that bind only principals or groups need no credential.",
+    _feature(
+        AUTH,
+        "login with any token",
+        "The tenant's signing keys are public. Roles that bind only principals or groups need no credential.",
     ),
-    Feature(
-        kind=AUTH,
-        name="roles that bind resources: virtual machines",
-        needs=(_action(COMPUTE, "Microsoft.Compute/virtualMachines/read"), READ_IDENTITIES),
-        doc="The machine, its location, its scale set and its identities, in every bound subscription.",
+    _feature(
+        AUTH,
+        "roles that bind resources: virtual machines",
+        "The machine, its location, its scale set and its identities, in every bound subscription.",
+        _action(COMPUTE, "Microsoft.Compute/virtualMachines/read"),
+        READ_IDENTITIES,
     ),
-    Feature(
-        kind=AUTH,
-        name="roles that bind resources: scale sets",
-        needs=(_action(COMPUTE, "Microsoft.Compute/virtualMachineScaleSets/read"), READ_IDENTITIES),
-        doc="The scale set and its identities.",
+    _feature(
+        AUTH,
+        "roles that bind resources: scale sets",
+        "The scale set and its identities.",
+        _action(COMPUTE, "Microsoft.Compute/virtualMachineScaleSets/read"),
+        READ_IDENTITIES,
     ),
-    Feature(
-        kind=AUTH,
-        name="roles that bind resources: other resources",
-        needs=(_action(MANAGEMENT, "Microsoft.Resources/subscriptions/providers/read"),),
-        doc="The versions of the resource type's interface; and `<provider>/<type>/read` for each type that logs in.",
+    _feature(
+        AUTH,
+        "roles that bind resources: other resources",
+        "The versions of the resource type's interface; and `<provider>/<type>/read` for each type that logs in.",
+        _action(MANAGEMENT, "Microsoft.Resources/subscriptions/providers/read"),
     ),
-    Feature(
-        kind=AUTH,
-        name="bound_group_ids of principals in more groups than a token holds",
-        needs=(
-            _directory(
-                "directoryobject-getmembergroups",
-                "Application.Read.All",
-                "Directory.Read.All",
-                "Application.ReadWrite.All",
-                "Directory.ReadWrite.All",
-            ),
+    _feature(
+        AUTH,
+        "bound_group_ids of principals in more groups than a token holds",
+        "The directory is asked for the groups of the service principal.",
+        _directory(
+            "directoryobject-getmembergroups",
+            "Application.Read.All",
+            "Directory.Read.All",
+            "Application.ReadWrite.All",
+            "Directory.ReadWrite.All",
         ),
-        doc="The directory is asked for the groups of the service principal.",
     ),
-    Feature(
-        kind=AUTH,
-        name=ROTATE,
-        needs=(ADD_PASSWORDS,),
-        doc="With `OwnedBy`, the application must be among its own owners.",
+    _feature(AUTH, ROTATE, "With `OwnedBy`, the application must be among its own owners.", ADD_PASSWORDS),
+    _feature(AUTH, CHECK, CHECK_DOC, READ_PERMISSIONS),
+    _feature(
+        SECRET,
+        "roles with azure_roles",
+        "Applications and principals are made and removed, and assigned at the scopes of the role.",
+        MAKE_APPLICATIONS,
+        _action(MANAGEMENT, "Microsoft.Authorization/roleDefinitions/read"),
+        _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/write"),
+        _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/delete"),
     ),
-    Feature(kind=AUTH, name=CHECK, needs=(READ_PERMISSIONS,), doc=CHECK_DOC),
-    Feature(
-        kind=SECRET,
-        name="roles with azure_roles",
-        needs=(
-            MAKE_APPLICATIONS,
-            _action(MANAGEMENT, "Microsoft.Authorization/roleDefinitions/read"),
-            _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/write"),
-            _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/delete"),
-        ),
-        doc="Applications and principals are made and removed, and assigned at the scopes of the role.",
+    _feature(
+        SECRET,
+        "roles with azure_groups",
+        "Principals are made as for `azure_roles` and become members of groups; `OwnedBy` is not enough.",
+        _directory("group-post-members", "Application.ReadWrite.All"),
+        _directory("group-post-members", "GroupMember.ReadWrite.All", "Group.ReadWrite.All", "Directory.ReadWrite.All"),
     ),
-    Feature(
-        kind=SECRET,
-        name="roles with azure_groups",
-        needs=(
-            _directory("group-post-members", "Application.ReadWrite.All"),
-            _directory(
-                "group-post-members", "GroupMember.ReadWrite.All", "Group.ReadWrite.All", "Directory.ReadWrite.All"
-            ),
-        ),
-        doc="Principals are made as for `azure_roles` and become members of groups; `OwnedBy` is not enough.",
-    ),
-    Feature(
-        kind=SECRET,
-        name="roles with directory_roles",
-        needs=(
-            MAKE_APPLICATIONS,
-            _directory("rbacapplication-post-roleassignments", "RoleManagement.ReadWrite.Directory"),
-        ),
-        doc="Principals are made as for `azure_roles` and get roles of the directory. Who has this permission can give"
+    _feature(
+        SECRET,
+        "roles with directory_roles",
+        "Principals are made as for `azure_roles` and get roles of the directory. Who has this permission can give"
         " anybody any role of the directory: grant it only if roles ask for them.",
+        MAKE_APPLICATIONS,
+        _directory("rbacapplication-post-roleassignments", "RoleManagement.ReadWrite.Directory"),
     ),
-    Feature(
-        kind=SECRET,
-        name="roles with app_roles",
-        needs=(
-            MAKE_APPLICATIONS,
-            _directory("serviceprincipal-post-approleassignedto", "AppRoleAssignment.ReadWrite.All"),
-            _directory(
-                "serviceprincipal-get", "Application.Read.All", "Application.ReadWrite.All", "Directory.Read.All"
-            ),
-        ),
-        doc="Principals are made as for `azure_roles` and get app roles of APIs. Who has this permission can give"
+    _feature(
+        SECRET,
+        "roles with app_roles",
+        "Principals are made as for `azure_roles` and get app roles of APIs. Who has this permission can give"
         " anybody any app role, also those of the directory's API: grant it only if roles ask for them.",
+        MAKE_APPLICATIONS,
+        _directory("serviceprincipal-post-approleassignedto", "AppRoleAssignment.ReadWrite.All"),
+        _directory("serviceprincipal-get", "Application.Read.All", "Application.ReadWrite.All", "Directory.Read.All"),
     ),
-    Feature(
-        kind=SECRET,
-        name="roles with application_object_id",
-        needs=(_directory("application-addpassword", "Application.ReadWrite.All"),),
-        doc="Passwords are added to an application, for leases, `token_scopes` and static roles."
+    _feature(
+        SECRET,
+        "roles with application_object_id",
+        "Passwords are added to an application, for leases, `token_scopes` and static roles."
         " `Application.ReadWrite.OwnedBy` is enough if we own it.",
+        _directory("application-addpassword", "Application.ReadWrite.All"),
     ),
-    Feature(
-        kind=SECRET,
-        name="roles with proof federated_credential",
-        needs=(
-            _directory(
-                "application-post-federatedidentitycredentials",
-                "Application.ReadWrite.OwnedBy",
-                "Application.ReadWrite.All",
-            ),
-        ),
-        doc="A federated identity credential is added to the role's application. `Application.ReadWrite.OwnedBy` is"
+    _feature(
+        SECRET,
+        "roles with proof federated_credential",
+        "A federated identity credential is added to the role's application. `Application.ReadWrite.OwnedBy` is"
         " enough if we own it.",
-    ),
-    Feature(
-        kind=SECRET,
-        name="roles with proof certificate",
-        needs=(_directory("application-update", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),),
-        doc="A certificate is added to the role's application. `Application.ReadWrite.OwnedBy` is enough if we own it.",
-    ),
-    Feature(
-        kind=SECRET,
-        name="permanently_delete",
-        needs=(
-            _directory("directory-deleteditems-delete", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+        _directory(
+            "application-post-federatedidentitycredentials",
+            "Application.ReadWrite.OwnedBy",
+            "Application.ReadWrite.All",
         ),
-        doc="Deleted applications and principals are removed for good.",
     ),
-    Feature(
-        kind=SECRET,
-        name="reconcile",
-        needs=(
-            _directory(
-                "application-list",
-                "Application.Read.All",
-                "Application.ReadWrite.OwnedBy",
-                "Application.ReadWrite.All",
-                "Directory.Read.All",
-            ),
+    _feature(
+        SECRET,
+        "roles with proof certificate",
+        "A certificate is added to the role's application. `Application.ReadWrite.OwnedBy` is enough if we own it.",
+        _directory("application-update", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+    ),
+    _feature(
+        SECRET,
+        "permanently_delete",
+        "Deleted applications and principals are removed for good.",
+        _directory("directory-deleteditems-delete", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+    ),
+    _feature(
+        SECRET,
+        "reconcile",
+        "Applications and principals are listed; a repair needs what made them.",
+        _directory(
+            "application-list",
+            "Application.Read.All",
+            "Application.ReadWrite.OwnedBy",
+            "Application.ReadWrite.All",
+            "Directory.Read.All",
         ),
-        doc="Applications and principals are listed; a repair needs what made them.",
     ),
-    Feature(
-        kind=SECRET,
-        name=ROTATE,
-        needs=(ADD_PASSWORDS,),
-        doc="With `OwnedBy`, the application must be among its own owners.",
-    ),
-    Feature(kind=SECRET, name=CHECK, needs=(READ_PERMISSIONS,), doc=CHECK_DOC),
+    _feature(SECRET, ROTATE, "With `OwnedBy`, the application must be among its own owners.", ADD_PASSWORDS),
+    _feature(SECRET, CHECK, CHECK_DOC, READ_PERMISSIONS),
 )
 
 

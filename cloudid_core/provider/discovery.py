@@ -144,12 +144,8 @@ def _import(key: _Key) -> RSAPublicKey | None:
         found = PyJWK({"kty": "RSA", "alg": ALGORITHM, "n": key.n, "e": key.e}).key
     except (PyJWTError, ValueError):
         return None
-    is_within_bounds = (
-        isinstance(found, RSAPublicKey)
-        and SHORTEST_KEY <= found.key_size <= LONGEST_KEY
-        and found.public_numbers().e <= LARGEST_EXPONENT
-    )
-    return found if is_within_bounds else None
+    is_sound = isinstance(found, RSAPublicKey) and found.public_numbers().e <= LARGEST_EXPONENT
+    return found if is_sound and SHORTEST_KEY <= found.key_size <= LONGEST_KEY else None
 
 
 def _tenant_id(documents: list[_Document], tenant: str) -> str:

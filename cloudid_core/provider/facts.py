@@ -6,13 +6,13 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 
-from ..effects import Instant, Now
+from ..effects import Instant, Now, Program
 from ..values import ResourceId
 from .client import Client
 from .compute import Machine, find_machine
@@ -77,13 +77,7 @@ async def _look_up(client: Client, resource_id: ResourceId, key: Hashable) -> Fa
 
     async def learn(client: Client) -> Fact[Machine | None]:
         await client.line(resource_id.path).begin(is_over=is_known)
-        asked_at = await Now()
-        known = _known(client, key, asked_at)
-        if known is not None:
-            return known  # it was learnt since the asker looked
-        fact = Fact(await find_machine(client, resource_id), asked_at)
-        client.caches.facts.put(key, fact)
-        return fact
+        return await _learn(client, key, partial(find_machine, resource_id=resource_id))
 
     flight_key = f"fact {key!r}"
     client.line(resource_id.path).require_patience(flight_key, await Now())
@@ -96,20 +90,20 @@ async def member_groups(client: Client, principal_id: str) -> frozenset[str] | N
     At most as old as the settings allow.
     """
     key = _groups_key(client, principal_id)
-
-    async def learn(client: Client) -> Fact[frozenset[str] | None]:
-        asked_at = await Now()
-        known = _known(client, key, asked_at)
-        if known is not None:
-            return known  # it was learnt since the asker looked
-        fact = Fact(await member_groups_of(client, principal_id), asked_at)
-        client.caches.facts.put(key, fact)
-        return fact
-
     known: Fact[frozenset[str] | None] | None = _known(client, key, await Now())
     if known is None:
-        known = await look_up_once(client, f"fact {key!r}", learn)
+        ask = partial(member_groups_of, principal_id=principal_id)
+        known = await look_up_once(client, f"fact {key!r}", lambda client: _learn(client, key, ask))
     return known.content
+
+
+async def _learn(client: Client, key: Hashable, ask: Callable[[Client], Program[T]]) -> Fact[T]:
+    """What the provider answers, unless it was learnt since the asker looked."""
+    asked_at = await Now()
+    fact: Fact[T] | None = _known(client, key, asked_at)
+    if fact is None:
+        client.caches.facts.put(key, fact := Fact(await ask(client), asked_at))
+    return fact
 
 
 def known_machine(client: Client, folded_id: str, now: Instant) -> Fact[Machine | None] | None:

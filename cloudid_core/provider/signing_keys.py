@@ -114,11 +114,7 @@ def outdated_tenants(caches: Caches, now: Instant) -> dict[str, Code]:
     """The tenants in use whose set is outdated, and why it could not be refreshed."""
     cache = caches.signing_keys
     states: list[_State] = [state for key in cache if (state := cache.peek(key))]
-    return {
-        state.tenant: state.failure
-        for state in states
-        if state.keys is not None and now - state.keys.fetched_at >= OUTDATED
-    }
+    return {each.tenant: each.failure for each in states if each.keys and now - each.keys.fetched_at >= OUTDATED}
 
 
 async def refresh_ahead(settings: Settings, caches: Caches) -> None:
@@ -195,12 +191,8 @@ def _update(caches: Caches, state: _State, **changes: Any) -> _State:
 
 
 def _key_set(published: Published, now: Instant) -> KeySet:
-    numbers = {kid: key.public_numbers() for kid, key in published.keys.items()}
-    content = (
-        published.tenant_id,
-        sorted(published.issuers),
-        sorted((kid, number.n, number.e) for kid, number in numbers.items()),
-    )
+    numbers = sorted((kid, (key := each.public_numbers()).n, key.e) for kid, each in published.keys.items())
+    content = (published.tenant_id, sorted(published.issuers), numbers)
     return KeySet(
         tenant_id=published.tenant_id,
         issuers=published.issuers,
