@@ -6,6 +6,7 @@ They rest on one assumption: after the declared settle time, the directory's loo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import Final
 
 from cloudid_core.background.journal import UNDER_WAY, Intent
@@ -199,14 +200,17 @@ def assert_nothing_of_its_own_was_lent(installation: RecordedInstallation) -> No
 
 
 def assert_identity_tokens_are_believed(installation: RecordedInstallation) -> None:
-    """No key signs before the cloud can know it, and none goes before the tokens that it signed."""
+    """No key signs before the cloud can know it, and none goes before the tokens that it signed, but damaged ones."""
     assert installation.disbelieved == 0, "a key signed before it was known"
+    if installation.keys_known_at == inf:
+        return
     found = installation.peek(find_signing_keys(installation.service.context.records, PLUGINS))
     assert found is not None
     published = {key.kid for key in found.record.keys}
     for accepted in installation.simulator.world.assertions:
         is_ours = accepted["subject"].startswith("plugin-identity:")
-        if is_ours and installation.clock < accepted["accepted_at"] + accepted["lifetime"]:
+        is_lost = accepted["accepted_at"] <= installation.keys_lost_at
+        if is_ours and not is_lost and installation.clock < accepted["accepted_at"] + accepted["lifetime"]:
             assert accepted["kid"] in published, "a token outlives its key"
 
 

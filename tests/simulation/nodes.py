@@ -227,9 +227,9 @@ class Nodes(RecordedInstallation):
         return reply
 
     def heal(self) -> None:
-        super().heal()
         for host in self.hosts:
             host.unreachable, host.stalled_until = (), 0.0
+        super().heal()
 
 
 async def _do_rounds(service: Service, seconds: float) -> None:

@@ -12,6 +12,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from cloudid_core.context import queue
+from cloudid_core.credentials import ISSUERS
+from cloudid_core.credentials.signing_keys import LONGEST_MAX_AGE
 from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
 from cloudid_core.store import keys
 from cloudid_core.testing import Crashed
@@ -38,6 +40,9 @@ TAKEN_AWAY: Final = (
 """What an operator takes away or changes while a role lends: request, and how the ids start of what it had lent."""
 SIGN_IN_DELAY: Final = 5000
 """Seconds after which a slow secret is accepted: the service has given it up by then."""
+KEY_DOCUMENTS: Final = tuple(f"{issuer.path.removeprefix('/v1/')}/.well-known/keys" for issuer in ISSUERS)
+BY_A_TOKEN: Final = "cloud/creds/existing"
+"""What a federated engine can only do with an identity token."""
 DUTY: Final = 150.0
 """Seconds after which the duty of a host that is gone has run out."""
 
@@ -472,6 +477,35 @@ def roll_over_twice(installation: RecordedInstallation) -> None:
         installation.tick()
 
 
+def altered(value: bytes) -> bytes:
+    """What was sealed, with one bit of it turned."""
+    return value[:-1] + bytes([value[-1] ^ 1])
+
+
+def of_lost_key(value: bytes) -> bytes:
+    """What was sealed under a key that the ring does not have."""
+    return b"\xff\xff\xff\xff" + value[4:]
+
+
+def damage_signing_keys(spoil: Callable[[bytes], bytes]) -> Operation:
+    """Documents and tokens are asked for, and the next key is due. Then an operator has other keys made."""
+
+    def operation(installation: RecordedInstallation) -> None:
+        installation.give_back("")
+        installation.damage_signing_keys(spoil)
+        installation.advance(86_401)
+        installation.tick()
+        refused = [*(installation.ask("GET", path) for path in KEY_DOCUMENTS), installation.ask("GET", BY_A_TOKEN)]
+        assert installation.is_struck or {tuple(reply.codes) for reply in refused} == {("entry_damaged",)}
+        installation.heal()
+        installation.tick()
+        installation.advance(LONGEST_MAX_AGE + 1)
+        statuses = [installation.ask("GET", path).status for path in (*KEY_DOCUMENTS, BY_A_TOKEN)]
+        assert installation.is_struck or statuses == [200, 200, 200], "damaged keys cannot be replaced"
+
+    return operation
+
+
 def kept_role(installation: RecordedInstallation, subscriptions: tuple[int, ...], name: str = "kept") -> None:
     """Write a persisted role that reads some of the subscriptions, and has other memberships if it reads the second."""
     world = installation.scene
@@ -773,6 +807,9 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "rotate two root secrets of one application by plans": (planned_twice, follow_plans),
         "roll signing keys over": (federated, roll_over),
         "roll published signing keys over": (published, roll_over_twice),
+        "lose signing keys by a changed record": (federated, damage_signing_keys(altered)),
+        "lose signing keys with the key that sealed them": (federated, damage_signing_keys(of_lost_key)),
+        "lose published signing keys": (published, damage_signing_keys(altered)),
         "issue with an identity token": (federated, issue("fresh")),
         "write a static role": (furnished, write_static_role),
         "rotate a static role": (with_static_role, rotate_static_role),

@@ -12,9 +12,10 @@ import jwt
 from attrs import evolve, field, frozen
 
 from cloudid_core import HttpRequest, Response, open_service
-from cloudid_core.credentials import RootCredential
+from cloudid_core.credentials import ISSUERS, RootCredential
+from cloudid_core.credentials.signing_keys import LONGEST_MAX_AGE, find_signing_keys
 from cloudid_core.effects import CallProvider, Commit, Effect, Instant
-from cloudid_core.errors import CloudidError, RecordFailed
+from cloudid_core.errors import CloudidError, EntryDamaged, RecordFailed
 from cloudid_core.events import Event
 from cloudid_core.mounts.table import Mount, mount_table
 from cloudid_core.store import keys
@@ -30,6 +31,8 @@ UNFENCED: Final = frozenset({keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL})
 FAILED: Final = 500
 TOO_LATE: Final = 504
 """Statuses of answers that say nothing certain: from the first one on, and the one of a deadline that has passed."""
+REPAIRS: Final = ("sys/rotate/signing-keys", "identity/oidc/key/default/rotate")
+"""Where an operator has other keys made for each of `ISSUERS`."""
 MOST_STRIKES: Final = 2
 """So often may something go wrong while a request is worked on that fails, and nothing is left of it."""
 
@@ -58,6 +61,10 @@ class RecordedInstallation(Installation):
     def __init__(self, *given: Any, **settings: Any) -> None:
         self.disbelieved = 0
         """How many client assertions named a key of the issuer that the cloud did not know."""
+        self.keys_lost_at: Instant = 0.0
+        """When the signing keys were damaged: nobody can publish the keys of tokens from before any more."""
+        self.keys_known_at: Instant = 0.0
+        """From when the cloud knows the keys in the place of damaged ones; `inf` while they are damaged."""
         self.answered: dict[str, Answered] = {}
         self.taken_over: set[str] = set()
         """Root secrets that operators have taken from the service: they outlive its configuration."""
@@ -104,7 +111,7 @@ class RecordedInstallation(Installation):
     def call_cloud(self, request: HttpRequest) -> Answer:
         self.deliver_late_calls(self.clock)
         answer = super().call_cloud(request)
-        if b"AADSTS700027" in answer.response.body:
+        if self.clock >= self.keys_known_at and b"AADSTS700027" in answer.response.body:
             (assertion,) = parse_qs(request.body.decode())["client_assertion"]
             self.disbelieved += "kid" in jwt.get_unverified_header(assertion)
         return answer
@@ -216,6 +223,32 @@ class RecordedInstallation(Installation):
         (key_id,) = (one.key_id for one in application.passwords if one.secret == secret)
         directory.remove_password(application, key_id)
         self.removed_by_others.add(secret)
+
+    def damage_signing_keys(self, spoil: Callable[[bytes], bytes]) -> None:
+        """The stored keys of all issuers cannot be opened any more."""
+        for issuer in ISSUERS:
+            entry = self.store.read(issuer.entry)
+            assert entry is not None
+            self.store.commit({}, {issuer.entry: spoil(entry.value)}, ())
+        self.keys_lost_at, self.keys_known_at = self.clock, inf
+
+    def heal(self) -> None:
+        """Besides, an operator has other signing keys made where they are damaged."""
+        super().heal()
+        if self.keys_known_at < inf:
+            return
+        for issuer, path in zip(ISSUERS, REPAIRS, strict=True):
+            try:
+                self.peek(find_signing_keys(self.context.records, issuer))
+            except EntryDamaged:
+                if self.ask("POST", path).status != 200:
+                    return
+        self.keys_known_at = self.clock + 2 * LONGEST_MAX_AGE  # they are published, and older documents are not kept
+
+    def converge(self) -> None:
+        """Nothing can come to an end before the cloud knows the keys."""
+        self.advance(max(0.0, self.keys_known_at - self.clock))
+        super().converge()
 
     def next_turn(self) -> None:
         """Choose the node that does what follows. Here is only one."""

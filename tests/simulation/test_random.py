@@ -23,6 +23,7 @@ from .operations import (
     TOKEN_ROLES,
     TOKEN_SCOPE,
     Operation,
+    altered,
     change_static_proofs,
     copy_of,
     delete_kept_role,
@@ -40,6 +41,7 @@ from .operations import (
     lose_audit_device,
     lose_outcome,
     lose_the_new_root_secret,
+    of_lost_key,
     planned_twice,
     prove_login_method_as,
     purge,
@@ -190,6 +192,11 @@ def wait_until_secrets_for_tokens_are_old(installation: RecordedInstallation, di
     installation.tick()
 
 
+def lose_signing_keys(installation: RecordedInstallation, dice: Random) -> None:
+    """Until what is broken is healed."""
+    installation.damage_signing_keys(dice.choice((altered, of_lost_key)))
+
+
 def automate(installation: RecordedInstallation, dice: Random) -> None:
     installation.ask("POST", "cloud/config", {"rotation_period": dice.choice([0, 60, 3600, 86_400])})
 
@@ -230,6 +237,7 @@ LIFE: Final[tuple[Step, ...]] = (
     ask_for_tokens,
     ask_for_tokens,
     wait_until_secrets_for_tokens_are_old,
+    lose_signing_keys,
     automate,
     wait,
     wait,
