@@ -13,7 +13,7 @@ from cloudid_core.background.loop import WORK_SECONDS
 from cloudid_core.context import queue
 from cloudid_core.context.queue import Due
 from cloudid_core.errors import CloudidError
-from cloudid_core.leases import expiry
+from cloudid_core.leases import revocation
 from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
@@ -184,7 +184,7 @@ def test_children_end_with_their_parent_and_so_do_their_leases() -> None:
 
 
 def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "PAGE", 2)
+    monkeypatch.setattr(revocation, "PAGE", 2)
     world = engine_with_roles()
     token(world, ttl=None, leases=7)
     world.perform(revoke(world.context, "t", world.clock))
@@ -194,7 +194,7 @@ def test_many_leases_end_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """The due entry of the token stays until all its leases are ending."""
-    monkeypatch.setattr(expiry, "PAGE", 2)
+    monkeypatch.setattr(revocation, "PAGE", 2)
     world = engine_with_roles()
     token(world, leases=5)
     world.advance(600)
@@ -203,11 +203,11 @@ def test_leases_that_there_is_no_time_for_are_ended_in_the_next_round(monkeypatc
         await end_leases(*args, **more)
         world.clock += WORK_SECONDS
 
-    monkeypatch.setattr(expiry, "end_leases", slow)
+    monkeypatch.setattr(revocation, "end_leases", slow)
     world.tick()
     assert len(world.keys(keys.token_leases("t"))) == 3
     assert world.due(queue.TOKEN)
-    monkeypatch.setattr(expiry, "end_leases", end_leases)
+    monkeypatch.setattr(revocation, "end_leases", end_leases)
     world.pass_time(600)
     assert len(world.leases()) == 0
     assert not [key for key in world.due(queue.TOKEN) if "/t" in key.rpartition("/")[2]]
