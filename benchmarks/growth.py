@@ -1,6 +1,6 @@
 """What a service costs that holds many tokens and leases, beside one that holds few.
 
-    python -m benchmarks.growth [--json] [--stores …] [--tokens N …] [--leases N …] [--rounds N]
+    python -m benchmarks.growth [--json] [--plot OUT.svg] [--stores …] [--tokens N …] [--leases N …] [--rounds N]
 
 Of each size a store is filled with copies of a token, or of a lease with its index and due entries, while no server
 runs. Then a server on trio starts over it. Beside it runs one over a new store, and both answer logins in turn: the
@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -51,13 +52,14 @@ from cloudid_servers.stores.backup import back_up
 from cloudid_servers.stores.postgres.temporary import NoPostgres, temporary_server
 from cloudid_servers.trio_server.serve import perform
 
-from . import targets
+from . import targets, timeline
 from .fleet import raise_fleet
 from .load import Load, run_once
 from .processes import Places, ProcessFailed, cpu_seconds, in_process, server
 from .report import environment, environment_text, tell
 from .scale import database
 from .targets import Installation
+from .timeline import Chart
 
 SIZES: Final = {"tokens": (10_000, 100_000), "leases": (1_000, 10_000)}
 STORES: Final = ("sqlite", "postgresql")
@@ -215,7 +217,7 @@ def measure(installation: Installation, address: str, kind: str, count: int, rou
                 "bytes": round((after - before) / count),
                 "login": round(median(ratios[1:]), 3),
                 "page_ms": round(other.page_ms(LISTS[kind], many.root_token), 1),
-                "backup": None if backup is None else round(backup, 2),
+                "backup": None if backup is None else round(backup, 3),
             }
 
 
@@ -229,9 +231,26 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def charts(kind: str, rows: Sequence[dict[str, Any]]) -> list[Chart]:
+    """What grows with the number of stored items, and what does not."""
+    points = {
+        name: [(row["stored"], row[name]) for row in rows if row[name] is not None]
+        for name in ("login", "rss_mb", "page_ms", "start", "backup")
+    }
+    bound = [(row["stored"], BOUND) for row in rows]
+    curves: dict[str, dict[str, Sequence[tuple[float, float]]]] = {
+        "CPU of a login": {"measured": points["login"], "the bound": bound},
+        "memory in MiB": {"of the server": points["rss_mb"]},
+        "a list of 100 in ms": {"the median": points["page_ms"]},
+        "seconds": {"start": points["start"], "backup": points["backup"]},
+    }
+    return [Chart(title, of, kind) for title, of in curves.items()]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="print rows and environment as one JSON object")
+    parser.add_argument("--plot", type=Path, help="SVG file to draw the rows into, over how much is stored")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES, help="which stores")
     for kind, sizes in SIZES.items():
         parser.add_argument(f"--{kind}", nargs="*", type=int, default=sizes, metavar="N", help=f"how many {sizes}")
@@ -268,6 +287,13 @@ def main() -> int:
         if options.json
         else f"{environment_text(facts)}\n\n{table(rows)}"
     )
+    if options.plot:
+        pictures = [
+            (f"{store}, {kind}", charts(kind, list(of)))
+            for (store, kind), of in groupby(rows, key=lambda row: (row["store"], row["kind"]))
+        ]
+        caption = f"{facts['cpu']}, {facts['cores']} cores; {facts['python']}"
+        options.plot.write_text(timeline.draw(pictures, caption), "utf-8")
     return int(any(row["login"] > BOUND for row in rows))
 
 

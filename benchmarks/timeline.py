@@ -1,4 +1,4 @@
-"""Timelines: curves over seconds, drawn as SVG in rows of small charts."""
+"""Curves over seconds, or over something else, drawn as SVG in rows of small charts."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Chart:
 
     title: str
     curves: dict[str, Sequence[Point]]
+    unit: str = "s"
+    """What they go over."""
 
 
 def draw(rows: Sequence[tuple[str, Sequence[Chart]]], caption: str) -> str:
@@ -51,12 +53,13 @@ def _chart(chart: Chart, left: int, top: int) -> list[str]:
     points = [point for curve in chart.curves.values() for point in curve]
     longest = max((at for at, _ in points), default=1.0) or 1.0
     most = max((value for _, value in points), default=1.0) or 1.0
+    shown = f"{most:,.0f}" if most >= 10 else f"{most:.2f}"
     bottom, right = top + HEIGHT + 16, left + WIDTH
     shapes = [
-        f'<text class="small" x="{left}" y="{top + 6}">{escape(chart.title)}: up to {most:,.0f}</text>',
+        f'<text class="small" x="{left}" y="{top + 6}">{escape(chart.title)}: up to {shown}</text>',
         f'<line class="axis" x1="{left}" y1="{bottom}" x2="{right}" y2="{bottom}"/>',
         f'<text class="small" x="{left}" y="{bottom + 13}">0</text>',
-        f'<text class="small" x="{right}" y="{bottom + 13}" text-anchor="end">{longest:.0f} s</text>',
+        f'<text class="small" x="{right}" y="{bottom + 13}" text-anchor="end">{longest:,.0f} {chart.unit}</text>',
     ]
     for number, (name, curve) in enumerate(chart.curves.items()):
         kind = "abc"[number]

@@ -113,15 +113,17 @@ def test_servers_prints_rows_ratios_and_environment(workload: str) -> None:
 
 
 @pytest.mark.long
-def test_growth_fills_a_store_and_measures_it_beside_a_new_one() -> None:
-    tiny = ("--stores", "sqlite", "--tokens", "200", "--leases", "20", "--rounds", "1", "--machines", "16")
-    rows = json.loads(run("growth", "--json", *tiny).stdout)["rows"]
+def test_growth_fills_a_store_and_measures_it_beside_a_new_one(tmp_path: Path) -> None:
+    picture = tmp_path / "growth.svg"
+    tiny = "--stores sqlite --tokens 200 --leases 20 --rounds 1 --machines 16".split()
+    rows = json.loads(run("growth", "--json", "--plot", str(picture), *tiny).stdout)["rows"]
     assert [(row["store"], row["kind"], row["stored"]) for row in rows] == [
         ("sqlite", "tokens", 200),
         ("sqlite", "leases", 20),
     ]
     for row in rows:
         assert all(row[name] > 0 for name in ("start", "rss_mb", "bytes", "login", "page_ms", "backup"))
+    assert len(ElementTree.parse(picture).findall(f"{SVG}polyline")) == 2 * 6
 
 
 @pytest.mark.parametrize("grouped", [False, True])
