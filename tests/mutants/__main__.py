@@ -213,6 +213,7 @@ class Trial:
         self.waiting = list(mutants)
         self.running: dict[int, tuple[Mutant, float]] = {}
         self.survivors: list[Mutant] = []
+        self.noticed = 0
         self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -252,11 +253,13 @@ class Trial:
         if not ended:
             return
         del self.running[process]
+        said, seconds = "noticed", time.monotonic() - began
         if os.waitstatus_to_exitcode(status) == NOT_TRIED:
-            raise RuntimeError(f"{mutant} could not be tried")
-        if status == 0:
+            said = "not tried"
+        elif status == 0:
+            said = "survived"
             self.survivors.append(mutant)
-        said, seconds = "noticed" if status else "survived", time.monotonic() - began
+        self.noticed += said == "noticed"
         sys.stdout.write(f"{said} in {seconds:.0f} s: {mutant}\n")
         sys.stdout.flush()
 
@@ -269,7 +272,7 @@ def main() -> int:
     options = parser.parse_args()
     drawn = draw(options.seed, options.count)
     drawn = [drawn[number] for number in options.only] if options.only else drawn
-    survivors = []
+    survivors, noticed = [], 0
     for room, (_, tests) in ROOMS.items():
         trial = Trial([mutant for mutant in drawn if mutant.room == room])
         if trial.waiting:
@@ -278,11 +281,12 @@ def main() -> int:
                 [trial],
             )
             survivors += trial.survivors
+            noticed += trial.noticed
     for survivor in survivors:
         sys.stdout.write(f"\n{survivor.difference}\n")
-    noticed = len(drawn) - len(survivors)
-    sys.stdout.write(f"\n{noticed} of {len(drawn)} mutants are noticed\n")
-    return noticed < ENOUGH * len(drawn)
+    untried = len(drawn) - len(survivors) - noticed
+    sys.stdout.write(f"\n{noticed} of {len(drawn)} mutants are noticed, {untried} could not be tried\n")
+    return noticed < ENOUGH * len(drawn) or untried > 0
 
 
 if __name__ == "__main__":
