@@ -23,7 +23,7 @@ from .dispatch.body_limit import body_limit
 from .effects import Instant, Now, Program, RandomBytes, Record, within
 from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused, TimeIsUp
 from .health import Node
-from .initialise import initialise
+from .installation import initialise
 from .leases import end_lease
 from .messages import Request, Response, patience, render, render_refusal, with_headers
 from .metrics import Numbers

@@ -12,7 +12,7 @@ from cloudid_core.catalog import CATALOG
 from cloudid_core.messages import Operation
 from cloudid_core.mounts import AUTH, BUILT_IN, SECRET
 
-from ..client import MOUNTABLE, fields_at
+from ..paths import MOUNTABLE, fields_at
 
 USUAL: Final = {AUTH: "auth/cloud", SECRET: "cloud"}
 """Where a component of each kind is mounted by default."""

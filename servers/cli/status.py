@@ -13,7 +13,8 @@ from attrs import frozen
 
 from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 
-from ..client import MOUNTABLE, Address, Service, ServiceRefused, Unreachable
+from ..client import Address, Service, ServiceRefused, Unreachable
+from ..paths import MOUNTABLE
 from ..terminal import Exit, Output, table, with_output
 from .connection import service_of, told, with_address
 

@@ -13,7 +13,8 @@ from attrs import evolve
 
 from cloudid_core.messages import Operation
 
-from ..client import Address, Service, ServiceRefused, fields_at, is_secret, route_at
+from ..client import Address, Service, ServiceRefused
+from ..paths import fields_at, is_secret, route_at
 from ..terminal import Failed, Format, Output, printable, with_output
 from .connection import service_of, service_with_token, told, with_address
 from .paths import complete_field, complete_path

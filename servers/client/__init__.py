@@ -6,7 +6,6 @@ It prints nothing; the commands that people type are elsewhere.
 from .agent import LOGIN, Agent, Kept
 from .commands import STOPS, NoSuchCommand, exit_code, run_command
 from .identity import KINDS, RESOURCE, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
-from .paths import MOUNTABLE, fields_at, is_secret, route_at
 from .service import Address, Service, ServiceRefused
 from .tokens import VARIABLES, find_token, store_token
 from .web import Unreachable
@@ -14,7 +13,6 @@ from .web import Unreachable
 __all__ = [
     "KINDS",
     "LOGIN",
-    "MOUNTABLE",
     "RESOURCE",
     "STOPS",
     "VARIABLES",
@@ -30,12 +28,9 @@ __all__ = [
     "Surroundings",
     "Unreachable",
     "exit_code",
-    "fields_at",
     "find_identity",
     "find_token",
     "identity_of_token",
-    "is_secret",
-    "route_at",
     "run_command",
     "store_token",
 ]

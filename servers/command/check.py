@@ -86,7 +86,7 @@ def findings(path: Path) -> Iterator[Finding]:
         try:
             for result, found in look(file):
                 yield Finding(result, name, found)
-        except (SettingsError, CloudidError, OSError) as error:
+        except (CloudidError, OSError) as error:
             yield Finding(WRONG, name, str(error))
     for problem, occurrence in doubts(file.server).items():
         yield Finding(UNSAFE, problem.name.lower(), f"{problem.text(occurrence)}: {problem.remedy(occurrence)}")

@@ -15,7 +15,7 @@ import click
 from attrs import evolve, frozen
 
 from cloudid_core.context.keyring import add_master_key, drop_other_master_keys
-from cloudid_core.initialise import (
+from cloudid_core.installation import (
     confirm_root_token,
     initialise,
     is_initialised,

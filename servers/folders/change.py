@@ -12,7 +12,8 @@ from cloudid_core.messages import Operation
 from cloudid_core.rotation import MADE_HERE, OTHER, SAME
 from cloudid_core.values.secret import Secret
 
-from ..client import ServiceRefused, fields_at, is_secret, route_at
+from ..client import ServiceRefused
+from ..paths import fields_at, is_secret, route_at
 from .files import APPLIED, AUDIT, CONFIG, MOUNTS, Declared, FolderRefused
 from .secrets import secret_of
 

@@ -24,7 +24,8 @@ from cloudid_core.policies import UNCHANGEABLE
 from cloudid_core.policies import parse as parse_policy
 from cloudid_core.provider import Source
 
-from ..client import MOUNTABLE, ServiceRefused, fields_at, is_secret, route_at
+from ..client import ServiceRefused
+from ..paths import MOUNTABLE, fields_at, is_secret, route_at
 from .change import NOT_FOUND, TUNE, Asks
 from .files import AUDIT, CONFIG, HCL, MOUNTS, POLICIES, POLICY, TOML, FolderRefused, is_kept
 from .secrets import ENV

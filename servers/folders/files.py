@@ -17,7 +17,7 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.messages import Operation
 from cloudid_core.mounts import AUTH, SYSTEM
 
-from ..client import route_at
+from ..paths import route_at
 
 TOML: Final = ".toml"
 HCL: Final = ".hcl"

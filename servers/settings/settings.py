@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 
 from cloudid_core.audit.device import STDOUT, DeclaredDevice
 from cloudid_core.clouds import CLOUDS, Cloud, environment_name
-from cloudid_core.errors import Refused
+from cloudid_core.errors import CloudidError, Refused
 from cloudid_core.forms.fields import (
     BOOLEAN,
     INTEGER,
@@ -109,7 +109,7 @@ def is_like_address(store: str) -> bool:
     return _LIKE_ADDRESS.search(store) is not None
 
 
-class SettingsError(Exception):
+class SettingsError(CloudidError):
     """The settings cannot be used; the text tells the operator why."""
 
 

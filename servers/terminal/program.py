@@ -16,7 +16,6 @@ from cloudid_core.errors import CloudidError
 from .. import extras
 from ..machine import streams
 from ..runtime import until_interrupted
-from ..settings import SettingsError
 from .exits import Exit
 
 TRACEBACK: Final = "CLOUDID_TRACEBACK"
@@ -60,7 +59,7 @@ def with_reasons(work: Callable[[], int | None]) -> int:
         return _complain(error.format_message(), error.exit_code)
     except BrokenPipeError:
         return Exit.FAILED  # nobody reads on
-    except (SettingsError, CloudidError, OSError) as error:
+    except (CloudidError, OSError) as error:
         return _complain(str(error), Exit.FAILED)
     except ImportError as error:
         if text := extras.remedy(error):

@@ -24,7 +24,7 @@ from cloudid_core.clouds import DEFAULT_ENVIRONMENT
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import ListKeys, Now, Sleep
 from cloudid_core.errors import CloudidError, Refused
-from cloudid_core.initialise import initialise, is_initialised, make_root_token
+from cloudid_core.installation import initialise, is_initialised, make_root_token
 from cloudid_core.leases import Remains, what_remains
 from cloudid_core.mounts import mount_table
 from cloudid_core.provider import PROVIDER_FAILURES, machine_facts

@@ -12,7 +12,7 @@ import pytest
 from cloudid_core.forms import NOT_OFFERED
 from cloudid_core.messages import Operation
 from cloudid_core.routing.left_out import reason_of
-from cloudid_servers.client import route_at
+from cloudid_servers.paths import route_at
 
 from ..client_site import ROOT as ROOT_TOKEN
 from ..client_site import Site

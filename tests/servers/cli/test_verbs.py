@@ -17,7 +17,7 @@ from cloudid_core.messages import Operation
 from cloudid_servers.cli import paths
 from cloudid_servers.cli.main import commands
 from cloudid_servers.cli.words import Words
-from cloudid_servers.client import route_at
+from cloudid_servers.paths import route_at
 from cloudid_servers.terminal import Failed
 
 from ..client_site import ROOT as ROOT_TOKEN

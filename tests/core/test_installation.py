@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core import Request, Secret, Settings, initialise, open_service, run_now
 from cloudid_core.errors import CloudidError, Code, Refused
-from cloudid_core.initialise import confirm_root_token, is_initialised, make_root_token, was_root_token_shown
+from cloudid_core.installation import confirm_root_token, is_initialised, make_root_token, was_root_token_shown
 from cloudid_core.store import keys
 from cloudid_core.testing import Crashed, World, every_fault
 
