@@ -8,7 +8,7 @@ does: dispatch looks up the route and the audit devices anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from attrs import evolve
@@ -106,12 +106,13 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
                 facts = await fetched_facts(call, snapshot, claims, facts, verdict)
                 verdict = decide(claims, facts, role.bounds, form, settings.machine_check)
         except (Refused, *PROVIDER_FAILURES):
-            case = proven.case = _case(call, evolve(form, jwt=""), snapshot, claims, facts, key_set)
+            parts = (settings, snapshot, claims, facts, evolve(form, jwt=""), key_set, call.now, call.remote_address)
+            case = proven.case = partial(_case, *parts)
             if call.trail is not None:
                 call.trail.decision = explanation_of(case()).decision
             raise
         assert type(verdict) is Verified  # all facts that it can need are there
-        case = _case(call, form, snapshot, claims, facts, key_set)
+        case = partial(_case, settings, snapshot, claims, facts, form, key_set, call.now, call.remote_address)
         if call.trail is not None:
             kind = record_key(claims, form, verdict)
             if (decision := snapshot.admitted.get(kind)) is None:
@@ -146,19 +147,18 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
 
 
 def _case(
-    call: Call, form: LoginForm, snapshot: Snapshot, claims: Claims, facts: Facts, key_set: KeySet
-) -> Callable[[], Case]:
-    """Makes what the decision rests on: most logins are never looked at."""
-    settings, now, address = call.context.settings, call.now, call.remote_address
-    return lambda: Case(
-        claims=claims,
-        facts=facts,
-        role=snapshot.role,
-        form=form,
-        trust=trust_of(settings, snapshot, key_set),
-        now=now,
-        address=address,
-    )
+    settings: Settings,
+    snapshot: Snapshot,
+    claims: Claims,
+    facts: Facts,
+    form: LoginForm,
+    key_set: KeySet,
+    now: Instant,
+    address: str,
+) -> Case:
+    """What the decision rests on, made when somebody looks at it: most logins are never looked at."""
+    trust = trust_of(settings, snapshot, key_set)
+    return Case(claims=claims, facts=facts, role=snapshot.role, form=form, trust=trust, now=now, address=address)
 
 
 def trust_of(settings: Settings, snapshot: Snapshot, key_set: KeySet) -> Trust:
