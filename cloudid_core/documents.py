@@ -30,15 +30,14 @@ def fields_table(form: type) -> str:
 
 def _field_row(field: Field) -> tuple[str, ...]:
     name = f"`{field.name}`" + (f" (`{field.old_name}`)" if field.old_name else "")
-    default = "required" if field.required else _default(field)
+    if field.required:
+        default = "required"
+    elif field.default is NOTHING or isinstance(field.default, Factory):  # type: ignore[arg-type]
+        default = ""
+    else:
+        shown = "" if isinstance(field.default, Secret) else field.kind.show(field.default)
+        default = f"`{shown}`" if shown not in ("", []) else "empty"
     return name, field.kind.name, default, f"`CLOUD_{field.env}`" if field.env else "", field.doc
-
-
-def _default(field: Field) -> str:
-    if field.default is NOTHING or isinstance(field.default, Factory):  # type: ignore[arg-type]
-        return ""
-    shown = "" if isinstance(field.default, Secret) else field.kind.show(field.default)
-    return f"`{shown}`" if shown not in ("", []) else "empty"
 
 
 def openapi() -> str:

@@ -472,11 +472,7 @@ B = TypeVar("B")
 
 async def together(first: Program[A], second: Program[B]) -> tuple[A, B]:
     """The answers of two programs that run in parallel."""
-    try:
-        answers = await Together((first, second))
-    finally:
-        first.close()
-        second.close()
+    answers: list[Any] = await gather((first, second))
     return answers[0], answers[1]
 
 

@@ -131,7 +131,7 @@ class Service:
                 await self._take_back(response, exchange)
                 raise
             note_login(self.context.caches, answered, exchange.proven)
-            if exchange.trail is not None and self.context.node.last_record_failed:
+            if exchange.trail is not None:
                 self.context.node.last_record_failed = False
             return with_headers(response, exchange.headers) if exchange.headers else response
         except EntryDamaged as damaged:

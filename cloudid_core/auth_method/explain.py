@@ -12,7 +12,7 @@ from typing import Any, Final
 from attrs import define
 
 from ..errors import Code, Refused, reason_of
-from ..forms import ANY, TEXT, Json, schemas, setting
+from ..forms import ANY, TEXT, schemas, setting
 from ..messages import Answer
 from ..mounts import mount_table
 from ..provider import PROVIDER_FAILURES, known_keys, refusal_of
@@ -77,7 +77,10 @@ async def explain_login(call: Call) -> Answer:
         except Refused as refusal:
             if refusal.code not in UNVERIFIED:
                 raise
-            return Answer(data=_unverified(refusal, snapshot))
+            wire = refusal.code.wire  # the content of a token that cannot be verified is not looked at
+            check = {"check": "signature", "verdict": FAILED, "code": wire, "expected": "a key of the tenant"}
+            checks = [{**check, "found": None}]
+            return Answer(data={"role": snapshot.role_name, "verdict": REFUSED, "codes": [wire], "checks": checks})
         facts, warnings = await _provider_facts(call, form, snapshot, claims)
     case = Case(
         claims=claims,
@@ -89,13 +92,6 @@ async def explain_login(call: Call) -> Answer:
         address=form.remote_address or None,
     )
     return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
-
-
-def _unverified(refusal: Refused, snapshot: Snapshot) -> dict[str, Json]:
-    """The explanation of a token that cannot be verified: its content is not looked at."""
-    check = {"check": "signature", "verdict": FAILED, "code": refusal.code.wire, "expected": "a key of the tenant"}
-    codes = [refusal.code.wire]
-    return {"role": snapshot.role_name, "verdict": REFUSED, "codes": codes, "checks": [{**check, "found": None}]}
 
 
 async def _provider_facts(

@@ -179,6 +179,4 @@ def _need(need: Need, scope: str, verdict: bool | Unknown) -> dict[str, Json]:
 
 def _all(verdicts: Sequence[bool | None]) -> bool | None:
     """False if one is missing, `None` if one is unknown and none is missing."""
-    if False in verdicts:
-        return False
-    return None if None in verdicts else True
+    return False if False in verdicts else None if None in verdicts else True

@@ -71,16 +71,13 @@ def scope(text: object) -> str:
 
 def _is_scope(text: str) -> bool:
     """Whether a text without a slash at its end is a scope; the empty one is the tenant's root."""
-    is_short = len(text) <= _LONGEST
-    return is_short and _SCOPE.fullmatch(fold(text)) is not None and (text.isascii() or text.isprintable())
+    return len(text) <= _LONGEST and bool(_SCOPE.fullmatch(fold(text))) and (text.isascii() or text.isprintable())
 
 
 def definition_id(text: object) -> str:
     """The full id of a role definition, at a scope or at none, as it was given. Raises `ValueError`."""
     match = _DEFINITION.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise ValueError(_NOT_A_DEFINITION)
-    if not GUID.fullmatch(fold(match[2])) or not _is_scope(match[1]):
+    if match is None or not GUID.fullmatch(fold(match[2])) or not _is_scope(match[1]):
         raise ValueError(_NOT_A_DEFINITION)
     return match[0]
 

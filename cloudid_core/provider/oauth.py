@@ -84,11 +84,9 @@ def _key(client: Client, scope: str) -> Hashable:
 async def _renew(client: Client, scope: str) -> AccessToken:
     key, now = _key(client, scope), await Now()
     known: AccessToken | None = client.caches.access_tokens.get(key)
-    if known is not None and now < known.refresh_at:
-        return known  # it came since the asker looked
-    fresh = await ask_for_token(client, scope)
-    client.caches.access_tokens.put(key, fresh)
-    return fresh
+    if known is None or now >= known.refresh_at:  # otherwise it came since the asker looked
+        client.caches.access_tokens.put(key, known := await ask_for_token(client, scope))
+    return known
 
 
 async def ask_for_token(client: Client, scope: str) -> AccessToken:
