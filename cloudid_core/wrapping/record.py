@@ -11,7 +11,7 @@ from ..store import Changes, Found, keys
 from ..tokens import Token
 
 
-class Wrapped(msgspec.Struct, frozen=True, kw_only=True):
+class Wrapped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An answer that no client has seen yet.
 
     Its lease or its token hangs on the wrapping token: when that ends without having been unwrapped, they end too.

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cloudid_core.mounts.table import TOKEN
 from cloudid_core.policies.builtin import RESPONSE_WRAPPING
-from cloudid_core.store.records import Found
+from cloudid_core.store.records import Found, encode
 from cloudid_core.tokens.record import Token
 from cloudid_core.wrapping.record import Wrapped
 
@@ -27,6 +27,10 @@ TOKEN_OF_IT = Token(
 def test_an_answer_that_gives_nothing_new_is_one_entry() -> None:
     assert set(WRAPPED.tie(TOKEN_OF_IT).puts) == {f"wrapped/{TOKEN_OF_IT.id}"}
     assert TOKEN_OF_IT.own_keys == (TOKEN_OF_IT.key, f"wrapped/{TOKEN_OF_IT.id}")
+
+
+def test_what_an_answer_does_not_give_takes_no_room_in_the_store() -> None:
+    assert encode(WRAPPED) == b'{"body":"c4n4ry","path":"cloud/creds/web","created_at":100.0,"ttl":60}'
 
 
 def test_a_new_lease_or_token_hangs_on_the_wrapping_token() -> None:
