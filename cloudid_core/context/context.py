@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from attrs import field, frozen
 
@@ -19,6 +19,8 @@ from ..provider import Client, Provisioned
 from ..settings import Settings
 from ..store import NO_CHANGES, Changes, Found, Records
 
+T = TypeVar("T")
+
 
 @frozen
 class Recheck:
@@ -28,65 +30,44 @@ class Recheck:
     unknown: tuple[str, ...] = ()
 
 
-async def _no_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
-    return None
+def _always(answer: T) -> Callable[..., Program[T]]:
+    """A program that answers this, whatever it is asked."""
 
+    async def program(*_: object) -> T:
+        return answer
 
-async def _nothing_to_recheck(
-    context: Context, mount: Mount, principal_id: str, metadata: Mapping[str, str], deadline: Deadline
-) -> Recheck:
-    return Recheck()
-
-
-async def _no_lease_terms(context: Context, mount: Mount, role: str, provisioned: Provisioned) -> Found[Terms] | None:
-    return None
+    return program
 
 
 async def _no_client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     raise Refused(Code.CONFIG_MISSING)
 
 
-async def _nothing_to_release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    pass
-
-
-async def _nothing_kept(context: Context, mount: Mount) -> int:
-    return 0
-
-
-async def _no_ground(context: Context, mount: Mount, role: str) -> Changes:
-    return NO_CHANGES
-
-
-async def _no_target(context: Context, mount: Mount, role: str) -> str:
-    return ""
-
-
 @frozen(kw_only=True)
 class Mountable:
     """A kind of mount, and its answers to programs that serve all mounts. By default it has nothing to say."""
 
-    token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _no_terms
+    token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _always(None)
     """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
-    recheck: Callable[[Context, Mount, str, Mapping[str, str], Deadline], Program[Recheck]] = _nothing_to_recheck
+    recheck: Callable[[Context, Mount, str, Mapping[str, str], Deadline], Program[Recheck]] = _always(Recheck())
     """Refuses to renew a login's token whose principal or machine, which the metadata name, would now be refused."""
-    lease_terms: Callable[[Context, Mount, str, Provisioned], Program[Found[Terms] | None]] = _no_lease_terms
+    lease_terms: Callable[[Context, Mount, str, Provisioned], Program[Found[Terms] | None]] = _always(None)
     """What now limits a lease of a role, at the role's place in the store. `None`: the role is gone. Refused when the
     mount no longer allows what was provisioned."""
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
     """The client for the mount's calls to the provider. Refuses with `CONFIG_MISSING` without a configuration."""
-    release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _nothing_to_release
+    release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _always(None)
     """Hands what the records of a retired mount hold at the provider to the journal, by commits that expect the fence.
     Repeating it is harmless."""
-    count_kept: Callable[[Context, Mount], Program[int]] = _nothing_kept
+    count_kept: Callable[[Context, Mount], Program[int]] = _always(0)
     """How many records of a mount, beside its leases and intents, keep objects at the provider."""
-    target: Callable[[Context, Mount, str], Program[str]] = _no_target
+    target: Callable[[Context, Mount, str], Program[str]] = _always("")
     """The client id of the application whose secrets a role lends; empty if it lends none of one."""
     config: type[RootCredential] | None = None
     """The record of the mount's configuration, where it holds a root credential."""
     static_role: type[SecretHolder] | None = None
     """The record of a static role, where the mount can have some."""
-    may_rotate: Callable[[Context, Mount, str], Program[Changes]] = _no_ground
+    may_rotate: Callable[[Context, Mount, str], Program[Changes]] = _always(NO_CHANGES)
     """What a new secret of a static role rests on. Refused when the mount no longer allows it one."""
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ..forms import Json, Schema, schemas
 from ..mounts import AUTH, BUILT_IN, Mount
-from ..routing import Component, Route
+from ..routing import Component
 from ..version import VERSION
 from .operations import operation_of, parameters_in, shown_path
 from .responses import REFUSALS, SCHEMAS, WRAP_TTL, refusal
@@ -94,17 +94,13 @@ def _items(component: Component, parameter: str) -> Iterator[tuple[str, Json]]:
     routes = [(shown_path(route, component.routes), route) for route in component.routes.routes]
     for path, rows in groupby(sorted(routes, key=lambda row: row[0]), key=lambda row: row[0]):
         item: Json = {}
-        names = [parameter] if parameter else []
-        if parameters := [*map(_mount_parameter, names), *parameters_in(path)]:
+        of_mount = [_mount_parameter(parameter)] if parameter else []
+        if parameters := [*of_mount, *parameters_in(path)]:
             item["parameters"] = parameters
         for _, route in rows:
             method, operation = operation_of(component, route, has_mount=not parameter)
-            item[method] = {"operationId": f"{_verb(route)}-{MARK}/{path.strip('/')}", **operation}
+            item[method] = {"operationId": f"{route.operation.name.lower()}-{MARK}/{path.strip('/')}", **operation}
         yield f"/{MARK}/{path}", item
-
-
-def _verb(route: Route) -> str:
-    return route.operation.name.lower()
 
 
 def _mount_parameter(name: str) -> Json:

@@ -70,16 +70,11 @@ async def outdated_signing_keys(stored: Stored) -> Sequence[Occurrence]:
     return [{"tenant": tenant, "reason": code.wire} for tenant, code in tenants.items()]
 
 
-async def unpublished_issuers(stored: Stored) -> Sequence[Occurrence]:
-    """Issuers whose documents could not be published."""
-    return await unpublished(stored.context)
-
-
 TROUBLES: Final = (
     StoredRule(HealthProblem.CREDENTIAL_AT_RISK, credentials_at_risk),
     StoredRule(HealthProblem.STATIC_SECRET_AT_RISK, static_secrets_at_risk),
     StoredRule(HealthProblem.REVOCATIONS_FAILING, failing_revocations),
     StoredRule(HealthProblem.SIGNING_KEYS_OUTDATED, outdated_signing_keys),
-    StoredRule(HealthProblem.ISSUER_UNPUBLISHED, unpublished_issuers),
+    StoredRule(HealthProblem.ISSUER_UNPUBLISHED, lambda stored: unpublished(stored.context)),
 )
 """All trouble that health tells, and what finds it."""
