@@ -6,12 +6,4 @@ from .dispatch import respond
 from .exchange import Exchange
 from .request_ids import KEY_SIZE, RequestIds
 
-__all__ = [
-    "KEY_SIZE",
-    "UNASKED",
-    "Exchange",
-    "RequestIds",
-    "probe",
-    "respond",
-    "response_entries",
-]
+__all__ = ["KEY_SIZE", "UNASKED", "Exchange", "RequestIds", "probe", "respond", "response_entries"]

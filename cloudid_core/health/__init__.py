@@ -3,12 +3,4 @@
 from .node import MOST_SKEW, SEVERAL, Node, NodeRecord
 from .problems import HealthProblem, Occurrence, Placeholders
 
-__all__ = [
-    "MOST_SKEW",
-    "SEVERAL",
-    "HealthProblem",
-    "Node",
-    "NodeRecord",
-    "Occurrence",
-    "Placeholders",
-]
+__all__ = ["MOST_SKEW", "SEVERAL", "HealthProblem", "Node", "NodeRecord", "Occurrence", "Placeholders"]

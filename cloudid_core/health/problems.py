@@ -26,11 +26,7 @@ class HealthProblem(Enum):
     """
 
     # Why requests should go to another node
-    STORE_UNAVAILABLE = (
-        "the store cannot be read or written",
-        Consequence.CANNOT_SERVE,
-        "the server's log says why",
-    )
+    STORE_UNAVAILABLE = ("the store cannot be read or written", Consequence.CANNOT_SERVE, "the server's log says why")
     AUDIT_UNAVAILABLE = (
         "no audit device can record, so that requests are refused",
         Consequence.CANNOT_SERVE,

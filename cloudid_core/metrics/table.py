@@ -145,11 +145,7 @@ METRICS: Final = (
         help="Background work that failed in a way that its own record cannot tell.",
     ),
     _gauge("cloudid_mounts", Source.STORE, "type", help="Mounts, by their type."),
-    _gauge(
-        "cloudid_mounts_retiring",
-        Source.STORE,
-        help="Disabled mounts that still have objects at the provider.",
-    ),
+    _gauge("cloudid_mounts_retiring", Source.STORE, help="Disabled mounts that still have objects at the provider."),
     _gauge(
         "cloudid_leases",
         Source.STORE,
@@ -205,17 +201,9 @@ METRICS: Final = (
     # The node
     _gauge("cloudid_info", Source.NODE, "version", "node", help="1, with the version and the id of the node."),
     _gauge(
-        "cloudid_can_serve",
-        Source.NODE,
-        merge=Merge.LEAST,
-        help="1 if requests may come to this node, otherwise 0.",
+        "cloudid_can_serve", Source.NODE, merge=Merge.LEAST, help="1 if requests may come to this node, otherwise 0."
     ),
-    _gauge(
-        "cloudid_problems",
-        Source.NODE,
-        "code",
-        help="Occurrences of each problem that sys/health tells.",
-    ),
+    _gauge("cloudid_problems", Source.NODE, "code", help="Occurrences of each problem that sys/health tells."),
     _gauge("cloudid_leads", Source.NODE, help="1 if this node does the background work."),
     _gauge("cloudid_nodes", Source.NODE, help="How many nodes serve the store, as far as this one knows."),
     _gauge(
@@ -236,13 +224,7 @@ METRICS: Final = (
         help="How far this machine's clock is away from the store's, whichever is ahead; absent where they are one.",
     ),
     _gauge("cloudid_cache_entries", Source.NODE, "cache", merge=Merge.SUM, help="Entries of each cache."),
-    _gauge(
-        "cloudid_cache_size",
-        Source.NODE,
-        "cache",
-        merge=Merge.SUM,
-        help="How many entries each cache can have.",
-    ),
+    _gauge("cloudid_cache_size", Source.NODE, "cache", merge=Merge.SUM, help="How many entries each cache can have."),
     _gauge("cloudid_quotas", Source.STORE, "kind", help="Quotas: rate-limit and lease-count."),
     # The provider
     _gauge(
@@ -295,10 +277,7 @@ METRICS: Final = (
     ),
     _gauge("cloudid_connections", Source.SERVER, merge=Merge.SUM, help="Connections of clients that are open."),
     _gauge(
-        "cloudid_connection_limit",
-        Source.SERVER,
-        merge=Merge.SUM,
-        help="How many connections of clients there may be.",
+        "cloudid_connection_limit", Source.SERVER, merge=Merge.SUM, help="How many connections of clients there may be."
     ),
     _counter(
         "cloudid_unreadable_total",

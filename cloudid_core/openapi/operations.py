@@ -14,12 +14,7 @@ from ..routing import CHOSEN, PLAIN, Component, PageForm, Route, RouteTable
 from ..values import Secret
 from .responses import EVERYWHERE, PRIVATE, REFUSED, answer, envelope
 
-METHODS: Final = {
-    Operation.READ: "get",
-    Operation.LIST: "get",
-    Operation.WRITE: "post",
-    Operation.DELETE: "delete",
-}
+METHODS: Final = {Operation.READ: "get", Operation.LIST: "get", Operation.WRITE: "post", Operation.DELETE: "delete"}
 LIST: Final[Json] = {
     "name": "list",
     "in": "query",

@@ -48,8 +48,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Auth": _members_of(AuthBlock),
     "WrapInfo": _members_of(WrapInfo),
     "Refusal": schemas.members(
-        errors=schemas.LIST,
-        codes={"type": "array", "minItems": 1, "items": {"enum": [code.wire for code in Code]}},
+        errors=schemas.LIST, codes={"type": "array", "minItems": 1, "items": {"enum": [code.wire for code in Code]}}
     ),
     "Warnings": schemas.nullable(schemas.LIST),
     "MaybeWrapInfo": {"anyOf": [{"$ref": "#/components/schemas/WrapInfo"}, schemas.NULL]},

@@ -11,12 +11,7 @@ from ..messages import Operation
 from .routes import Route
 
 VERBS: Final[Mapping[Operation, str]] = MappingProxyType(
-    {
-        Operation.READ: "GET",
-        Operation.LIST: "LIST",
-        Operation.WRITE: "POST",
-        Operation.DELETE: "DELETE",
-    }
+    {Operation.READ: "GET", Operation.LIST: "LIST", Operation.WRITE: "POST", Operation.DELETE: "DELETE"}
 )
 
 

@@ -116,7 +116,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return self.caller
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(eq=False)
 class Route:
     """One row. `path` is relative to the mount: `:name` captures one segment, `*rest` all that is left
     but for the segments that follow it."""

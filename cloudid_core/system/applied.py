@@ -57,25 +57,20 @@ async def forget(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route(path=PATH, operation=Operation.LIST, program=list_folders, doc="Lists the folders that were applied."),
+    Route(PATH, Operation.LIST, list_folders, "Lists the folders that were applied."),
     Route(
-        path=f"{PATH}/:name",
-        operation=Operation.READ,
-        program=read_made,
+        f"{PATH}/:name",
+        Operation.READ,
+        read_made,
+        "Reads what a folder has made.",
         answers=Answers(data=schemas.members(paths=schemas.LIST)),
-        doc="Reads what a folder has made.",
     ),
     Route(
-        path=f"{PATH}/:name",
-        operation=Operation.WRITE,
-        program=write_made,
+        f"{PATH}/:name",
+        Operation.WRITE,
+        write_made,
+        "Remembers what a folder has made, so that what is no longer in it can be removed.",
         form=Made,
-        doc="Remembers what a folder has made, so that what is no longer in it can be removed.",
     ),
-    Route(
-        path=f"{PATH}/:name",
-        operation=Operation.DELETE,
-        program=forget,
-        doc="Forgets a folder. What it made stays.",
-    ),
+    Route(f"{PATH}/:name", Operation.DELETE, forget, "Forgets a folder. What it made stays."),
 )

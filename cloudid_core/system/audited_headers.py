@@ -98,30 +98,25 @@ def _shown(is_hashed: bool) -> Json:
 BY_NAME: Final = schemas.each(schemas.members(hmac=schemas.BOOLEAN))
 ROUTES: Final = (
     Route(
-        path=PATH,
-        operation=Operation.READ,
-        program=list_headers,
+        PATH,
+        Operation.READ,
+        list_headers,
+        "Lists the request headers in audit entries.",
         answers=Answers(data=schemas.members(headers=BY_NAME), shape=COPIED),
-        doc="Lists the request headers in audit entries.",
     ),
     Route(
-        path=f"{PATH}/:header",
-        operation=Operation.READ,
-        program=read_header,
+        f"{PATH}/:header",
+        Operation.READ,
+        read_header,
+        "Tells how a header is audited.",
         answers=Answers(data=BY_NAME, shape=COPIED),
-        doc="Tells how a header is audited.",
     ),
     Route(
-        path=f"{PATH}/:header",
-        operation=Operation.WRITE,
-        program=write_header,
+        f"{PATH}/:header",
+        Operation.WRITE,
+        write_header,
+        "Puts a request header into audit entries. No header that may hold a token.",
         form=HeaderForm,
-        doc="Puts a request header into audit entries. No header that may hold a token.",
     ),
-    Route(
-        path=f"{PATH}/:header",
-        operation=Operation.DELETE,
-        program=delete_header,
-        doc="Leaves a request header out of audit entries.",
-    ),
+    Route(f"{PATH}/:header", Operation.DELETE, delete_header, "Leaves a request header out of audit entries."),
 )

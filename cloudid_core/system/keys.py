@@ -45,36 +45,33 @@ async def rotate_signing_keys(call: Call) -> Answer:
 
 ROUTES: Final = (
     Route(
-        path="key-status",
-        operation=Operation.READ,
-        program=read_key_status,
+        "key-status",
+        Operation.READ,
+        read_key_status,
+        "Tells the term of the newest data key, since when it is in use, and how often at most.",
         answers=Answers(
             data=schemas.members(term=schemas.INTEGER, install_time=schemas.TIME, encryptions=schemas.INTEGER),
             shape=COPIED,
         ),
-        doc="Tells the term of the newest data key, since when it is in use, and how often at most.",
     ),
     *(
         Route(
-            path=path,
-            operation=Operation.WRITE,
-            program=rotate_data_key,
-            doc="Begins a new data key. What older ones have sealed stays readable.",
+            path, Operation.WRITE, rotate_data_key, "Begins a new data key. What older ones have sealed stays readable."
         )
         for path in ("rotate", "rotate/keyring")
     ),
     Route(
-        path="rotate/tokens",
-        operation=Operation.WRITE,
-        program=rotate_token_keys,
+        "rotate/tokens",
+        Operation.WRITE,
+        rotate_token_keys,
+        "Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on.",
         answers=Answers(data=schemas.members(term=schemas.INTEGER, serves_from=schemas.TIME)),
-        doc="Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on.",
     ),
     Route(
-        path="rotate/signing-keys",
-        operation=Operation.WRITE,
-        program=rotate_signing_keys,
+        "rotate/signing-keys",
+        Operation.WRITE,
+        rotate_signing_keys,
+        "Publishes a new key for identity tokens of mounts, which signs one period later. Replaces damaged keys.",
         answers=Answers(data=schemas.members(signs_from=schemas.TIME)),
-        doc="Publishes a new key for identity tokens of mounts, which signs one period later. Replaces damaged keys.",
     ),
 )

@@ -313,45 +313,32 @@ LEASE: Final = schemas.members(
 )
 STUCK: Final = schemas.members(
     lease_count=schemas.INTEGER,
-    leases=schemas.list_of(
-        schemas.members(lease_id=schemas.TEXT, mount_id=schemas.TEXT, error=schemas.TEXT),
-    ),
+    leases=schemas.list_of(schemas.members(lease_id=schemas.TEXT, mount_id=schemas.TEXT, error=schemas.TEXT)),
 )
 RENEWED: Final = Answers(lease=True)
 ENDED: Final = Answers(nothing=True, accepted=LEFT, refusals=PROVIDER)
 ROUTES: Final = (
     Route(
-        path="leases",
-        operation=Operation.READ,
-        program=list_stuck,
+        "leases",
+        Operation.READ,
+        list_stuck,
+        "Lists leases that are stuck.",
         form=StuckForm,
         answers=Answers(data=STUCK),
-        doc="Lists leases that are stuck.",
     ),
     Route(
-        path="leases/count",
-        operation=Operation.READ,
-        program=count_stuck,
+        "leases/count",
+        Operation.READ,
+        count_stuck,
+        "Counts leases that are stuck, for each mount.",
         answers=Answers(data=schemas.members(lease_count=schemas.INTEGER, counts=schemas.each(schemas.INTEGER))),
         form=StuckForm,
-        doc="Counts leases that are stuck, for each mount.",
     ),
-    Route(
-        path="leases/lookup",
-        operation=Operation.WRITE,
-        program=look_up,
-        answers=Answers(data=LEASE),
-        form=LeaseForm,
-        doc="Reads a lease.",
-    ),
-    Route(path="leases/lookup", operation=Operation.LIST, program=list_leases, doc="Lists leases by path."),
-    Route(
-        path="leases/lookup/*prefix", operation=Operation.LIST, program=list_leases, doc="Lists leases below a path."
-    ),
+    Route("leases/lookup", Operation.WRITE, look_up, "Reads a lease.", answers=Answers(data=LEASE), form=LeaseForm),
+    Route("leases/lookup", Operation.LIST, list_leases, "Lists leases by path."),
+    Route("leases/lookup/*prefix", Operation.LIST, list_leases, "Lists leases below a path."),
     *(
-        Route(
-            path=f"{place}{rest}", operation=Operation.WRITE, program=program, form=LeaseForm, answers=answers, doc=doc
-        )
+        Route(f"{place}{rest}", Operation.WRITE, program, doc, form=LeaseForm, answers=answers)
         for place, program, answers, doc in (
             ("leases/renew", partial(renew, "leases/renew"), RENEWED, "Gives a lease more time."),
             ("renew", partial(renew, "renew"), RENEWED, "Gives a lease more time."),
@@ -361,14 +348,7 @@ ROUTES: Final = (
         for rest in ("", "/*lease_id")
     ),
     *(
-        Route(
-            path=f"{place}{action}/*prefix",
-            operation=Operation.WRITE,
-            program=program,
-            form=PrefixForm,
-            answers=answers,
-            doc=doc,
-        )
+        Route(f"{place}{action}/*prefix", Operation.WRITE, program, doc, form=PrefixForm, answers=answers)
         for action, program, answers, doc in (
             ("revoke-prefix", revoke_prefix, ENDED, "Ends all leases below a path."),
             ("revoke-force", revoke_force, DONE, "Drops all leases below a path at once."),

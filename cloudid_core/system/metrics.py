@@ -242,9 +242,10 @@ async def _rotation(context: Context, mount: Mount) -> Iterator[tuple[str, float
 
 ROUTES: Final = (
     Route(
-        path="metrics",
-        operation=Operation.READ,
-        program=read_metrics,
+        "metrics",
+        Operation.READ,
+        read_metrics,
+        "Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so.",
         answers=Answers(
             data=schemas.each(schemas.ANY), shape=PLAIN, refusals=(Code.PERMISSION_DENIED, Code.UNSUPPORTED_PATH)
         ),
@@ -252,6 +253,5 @@ ROUTES: Final = (
         public=True,
         optional_token=True,
         audited=False,
-        doc="Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so.",
     ),
 )

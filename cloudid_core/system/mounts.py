@@ -122,14 +122,7 @@ SHOWN_WHEN_SET: Final = (
 AUDIT_KEYS: Final = ("audit_non_hmac_request_keys", "audit_non_hmac_response_keys")
 """Settings that open what audit devices get, so that they need `sudo`."""
 
-CHANGEABLE: Final = (
-    "default_lease_ttl",
-    "max_lease_ttl",
-    "description",
-    "token_type",
-    "options",
-    *SHOWN_WHEN_SET,
-)
+CHANGEABLE: Final = ("default_lease_ttl", "max_lease_ttl", "description", "token_type", "options", *SHOWN_WHEN_SET)
 
 
 @frozen(kw_only=True)
@@ -371,63 +364,57 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
     bases = (base, f"mounts/{AUTH}") if kind == AUTH else (base,)
     return (
         Route(
-            path=base,
-            operation=Operation.READ,
-            program=partial(list_mounts, kind),
+            base,
+            Operation.READ,
+            partial(list_mounts, kind),
+            f"Lists all {what}s.",
             answers=Answers(data=schemas.each(MOUNT), shape=COPIED),
-            doc=f"Lists all {what}s.",
         ),
         *(
             route
             for path in bases
             for route in (
                 Route(
-                    path=f"{path}/*path/tune",
-                    operation=Operation.READ,
-                    program=partial(read_tuning, kind),
+                    f"{path}/*path/tune",
+                    Operation.READ,
+                    partial(read_tuning, kind),
+                    "Reads the lifetimes in effect, and everything else that can be tuned.",
                     answers=Answers(data=TUNED, shape=COPIED),
-                    doc="Reads the lifetimes in effect, and everything else that can be tuned.",
                 ),
-                Route(
-                    path=f"{path}/*path/tune",
-                    operation=Operation.WRITE,
-                    program=partial(tune, kind),
-                    form=TuneForm,
-                    doc="Tunes a mount.",
-                ),
+                Route(f"{path}/*path/tune", Operation.WRITE, partial(tune, kind), "Tunes a mount.", form=TuneForm),
             )
         ),
         *(
             Route(
-                path=f"{path}/*path",
-                operation=Operation.READ,
-                program=partial(read_mount, kind),
+                f"{path}/*path",
+                Operation.READ,
+                partial(read_mount, kind),
+                READS,
                 answers=Answers(data=MOUNT, shape=COPIED),
-                doc=READS,
             )
             for path in bases
         ),
         Route(
-            path=f"{base}/*path",
-            operation=Operation.WRITE,
-            program=partial(enable, kind),
+            f"{base}/*path",
+            Operation.WRITE,
+            partial(enable, kind),
+            f"Enables an {what} at a path." if kind == AUTH else f"Enables a {what} at a path.",
             answers=IN_USE,
             form=EnableForm,
-            doc=f"Enables an {what} at a path." if kind == AUTH else f"Enables a {what} at a path.",
         ),
         Route(
-            path=f"{base}/*path",
-            operation=Operation.DELETE,
-            program=partial(disable, kind),
+            f"{base}/*path",
+            Operation.DELETE,
+            partial(disable, kind),
+            "Disables a mount: its tokens and leases end, then all that it stored is wiped.",
             answers=Answers(nothing=True, accepted=LEFT),
             form=DisableForm,
-            doc="Disables a mount: its tokens and leases end, then all that it stored is wiped.",
         ),
     )
 
 
 REFUSED: Final = tuple(
-    Route(path=f"mounts/{AUTH}/*path", operation=operation, program=refuse, doc="Refused: see `auth`.")
+    Route(f"mounts/{AUTH}/*path", operation, refuse, "Refused: see `auth`.")
     for operation in (Operation.LIST, Operation.WRITE, Operation.DELETE)
 )
 ROUTES: Final = (

@@ -92,50 +92,41 @@ def _name(call: Call) -> str:
 
 
 ROUTES: Final = (
+    Route("policies/acl", Operation.LIST, list_policies, "Lists the names of all policies."),
     Route(
-        path="policies/acl",
-        operation=Operation.LIST,
-        program=list_policies,
-        doc="Lists the names of all policies.",
-    ),
-    Route(
-        path="policies/acl/*name",
-        operation=Operation.READ,
-        program=read_policy,
+        "policies/acl/*name",
+        Operation.READ,
+        read_policy,
+        "Reads a policy.",
         answers=Answers(data=schemas.members(name=schemas.TEXT, policy=schemas.TEXT)),
-        doc="Reads a policy.",
     ),
     Route(
-        path="policies/acl/*name",
-        operation=Operation.WRITE,
-        program=write_policy,
+        "policies/acl/*name",
+        Operation.WRITE,
+        write_policy,
+        "Writes a policy; it takes effect at once.",
         form=PolicyForm,
-        doc="Writes a policy; it takes effect at once.",
     ),
-    Route(path="policies/acl/*name", operation=Operation.DELETE, program=delete_policy, doc="Removes a policy."),
+    Route("policies/acl/*name", Operation.DELETE, delete_policy, "Removes a policy."),
     *(
         Route(
-            path="policy",
-            operation=operation,
-            program=list_policies_as_before,
+            "policy",
+            operation,
+            list_policies_as_before,
+            "Lists the names of all policies.",
             answers=Answers(data=schemas.members(keys=schemas.LIST, policies=schemas.LIST), shape=COPIED),
-            doc="Lists the names of all policies.",
         )
         for operation in (Operation.READ, Operation.LIST)
     ),
     Route(
-        path="policy/*name",
-        operation=Operation.READ,
-        program=read_policy_as_before,
+        "policy/*name",
+        Operation.READ,
+        read_policy_as_before,
+        "Reads a policy; its document is called `rules` here.",
         answers=Answers(data=schemas.members(name=schemas.TEXT, rules=schemas.TEXT), shape=COPIED),
-        doc="Reads a policy; its document is called `rules` here.",
     ),
     Route(
-        path="policy/*name",
-        operation=Operation.WRITE,
-        program=write_policy,
-        form=OldPolicyForm,
-        doc="Writes a policy; it takes effect at once.",
+        "policy/*name", Operation.WRITE, write_policy, "Writes a policy; it takes effect at once.", form=OldPolicyForm
     ),
-    Route(path="policy/*name", operation=Operation.DELETE, program=delete_policy, doc="Removes a policy."),
+    Route("policy/*name", Operation.DELETE, delete_policy, "Removes a policy."),
 )

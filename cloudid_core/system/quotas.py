@@ -161,41 +161,30 @@ def _routes(kind: Kind) -> tuple[Route, ...]:
     base = f"quotas/{kind.name}"
     one, what = f"{base}/:name", f"{kind.name} quota"
     return (
-        Route(path=one, operation=Operation.WRITE, program=partial(write_quota, kind), form=kind.form, doc=kind.doc),
+        Route(one, Operation.WRITE, partial(write_quota, kind), kind.doc, form=kind.form),
         Route(
-            path=one,
-            operation=Operation.READ,
-            program=partial(read_quota, kind),
+            one,
+            Operation.READ,
+            partial(read_quota, kind),
+            f"Reads a {what}.",
             answers=Answers(
                 data=schemas.joined(schemas.members(name=schemas.TEXT, type=schemas.TEXT), shown_members(kind.form))
             ),
-            doc=f"Reads a {what}.",
         ),
-        Route(path=one, operation=Operation.DELETE, program=partial(delete_quota, kind), doc=f"Removes a {what}."),
-        Route(
-            path=base,
-            operation=Operation.LIST,
-            program=partial(list_quotas, kind),
-            doc=f"Lists the names of all {what}s.",
-        ),
+        Route(one, Operation.DELETE, partial(delete_quota, kind), f"Removes a {what}."),
+        Route(base, Operation.LIST, partial(list_quotas, kind), f"Lists the names of all {what}s."),
     )
 
 
 ROUTES: Final = (
     *_routes(RATE_LIMIT),
     *_routes(LEASE_COUNT),
+    Route("quotas/config", Operation.WRITE, write_config, "Sets what holds for all quotas.", form=QuotaConfig),
     Route(
-        path="quotas/config",
-        operation=Operation.WRITE,
-        program=write_config,
-        form=QuotaConfig,
-        doc="Sets what holds for all quotas.",
-    ),
-    Route(
-        path="quotas/config",
-        operation=Operation.READ,
-        program=read_config,
+        "quotas/config",
+        Operation.READ,
+        read_config,
+        "Reads what holds for all quotas.",
         answers=Answers(data=shown_members(QuotaConfig)),
-        doc="Reads what holds for all quotas.",
     ),
 )

@@ -112,12 +112,12 @@ LOGIN: Final = schemas.members(
 )
 ROUTES: Final = (
     Route(
-        path="internal/recent-logins",
-        operation=Operation.READ,
-        program=read_recent_logins,
+        "internal/recent-logins",
+        Operation.READ,
+        read_recent_logins,
+        "Lists the last logins and refusals at this node, with every check of each.",
         answers=Answers(
             data=schemas.members(node_id=schemas.TEXT, node_name=schemas.TEXT, logins=schemas.list_of(LOGIN))
         ),
-        doc="Lists the last logins and refusals at this node, with every check of each.",
     ),
 )

@@ -67,20 +67,21 @@ def _movable(table: MountTable, path: str) -> Mount:
 
 ROUTES: Final = (
     Route(
-        path="remount",
-        operation=Operation.WRITE,
-        program=move,
+        "remount",
+        Operation.WRITE,
+        move,
+        "Moves a mount, with everything that is stored for it.",
         answers=Answers(
             data=schemas.members(migration_id=schemas.TEXT), shape=COPIED, refusals=(Code.MOUNT_PATH_IN_USE,)
         ),
         form=MoveForm,
         requires_all=True,
-        doc="Moves a mount, with everything that is stored for it.",
     ),
     Route(
-        path="remount/status/:id",
-        operation=Operation.READ,
-        program=read_move,
+        "remount/status/:id",
+        Operation.READ,
+        read_move,
+        "Reads the state of a recent move.",
         answers=Answers(
             data=schemas.members(
                 migration_id=schemas.TEXT,
@@ -90,6 +91,5 @@ ROUTES: Final = (
             ),
             shape=COPIED,
         ),
-        doc="Reads the state of a recent move.",
     ),
 )

@@ -181,39 +181,37 @@ DROPPED: Final = schemas.members(
     intents=schemas.list_of(schemas.joined(schemas.members(intent_id=schemas.TEXT), OBJECTS)),
     damaged=schemas.LIST,
 )
-CONFIG_OF_EITHER: Final = {
-    "anyOf": [auth_config.CONFIG_MEMBERS, engine_config.CONFIG_MEMBERS],
-}
+CONFIG_OF_EITHER: Final = {"anyOf": [auth_config.CONFIG_MEMBERS, engine_config.CONFIG_MEMBERS]}
 ROUTES: Final = (
-    Route(path="retiring", operation=Operation.LIST, program=list_retiring, doc="Lists retiring mounts by accessor."),
+    Route("retiring", Operation.LIST, list_retiring, "Lists retiring mounts by accessor."),
     Route(
-        path="retiring/:accessor",
-        operation=Operation.READ,
-        program=read_retiring,
+        "retiring/:accessor",
+        Operation.READ,
+        read_retiring,
+        "Reads what is left of a disabled mount at the provider, and why.",
         answers=Answers(data=RETIRING),
-        doc="Reads what is left of a disabled mount at the provider, and why.",
     ),
     Route(
-        path="retiring/:accessor",
-        operation=Operation.DELETE,
-        program=drop,
+        "retiring/:accessor",
+        Operation.DELETE,
+        drop,
+        "Drops the records of what is left of a disabled mount, and lists it.",
         answers=Answers(data=DROPPED, refusals=(Code.LEASES_ALIVE, Code.NOT_FOUND)),
         form=DropForm,
-        doc="Drops the records of what is left of a disabled mount, and lists it.",
     ),
     Route(
-        path="retiring/:accessor/config",
-        operation=Operation.READ,
-        program=read_config,
+        "retiring/:accessor/config",
+        Operation.READ,
+        read_config,
+        "Reads the configuration of a disabled mount.",
         answers=Answers(data=CONFIG_OF_EITHER),
-        doc="Reads the configuration of a disabled mount.",
     ),
     Route(
-        path="retiring/:accessor/config",
-        operation=Operation.WRITE,
-        program=write_config,
+        "retiring/:accessor/config",
+        Operation.WRITE,
+        write_config,
+        "Changes the configuration of a disabled mount, for example its root secret.",
         answers=Answers(nothing=True, refusals=(Code.NOT_FOUND, Code.LEASES_ALIVE, *PROVIDER)),
         form=ConfigForm,
-        doc="Changes the configuration of a disabled mount, for example its root secret.",
     ),
 )

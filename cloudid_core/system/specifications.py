@@ -42,12 +42,12 @@ async def describe(call: Call) -> Answer:
 
 ROUTES: Final = (
     Route(
-        path="internal/specs/openapi",
-        operation=Operation.READ,
-        program=describe,
+        "internal/specs/openapi",
+        Operation.READ,
+        describe,
+        "Describes all paths below which the caller has rights, as an OpenAPI 3.1 document.",
         form=SpecificationForm,
         answers=Answers(data=DOCUMENT, shape=PLAIN),
         any_token=True,
-        doc="Describes all paths below which the caller has rights, as an OpenAPI 3.1 document.",
     ),
 )

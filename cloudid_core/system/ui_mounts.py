@@ -33,11 +33,7 @@ async def list_visible(call: Call) -> Answer:
     visible = await visible_mounts(call)
     data: dict[str, Json] = {
         kind: {
-            shown_path(mount): {
-                "type": mount.shown_type,
-                "description": mount.description,
-                "options": mount.options,
-            }
+            shown_path(mount): {"type": mount.shown_type, "description": mount.description, "options": mount.options}
             for mount in visible
             if mount.kind == kind
         }
@@ -60,20 +56,20 @@ SHORT: Final = schemas.each(
 )
 ROUTES: Final = (
     Route(
-        path="internal/ui/mounts",
-        operation=Operation.READ,
-        program=list_visible,
+        "internal/ui/mounts",
+        Operation.READ,
+        list_visible,
+        "Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has rights.",
         answers=Answers(data=schemas.members(secret=SHORT, auth=SHORT), shape=COPIED),
         public=True,
         optional_token=True,
-        doc="Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has rights.",
     ),
     Route(
-        path="internal/ui/mounts/*path",
-        operation=Operation.READ,
-        program=find_mount,
+        "internal/ui/mounts/*path",
+        Operation.READ,
+        find_mount,
+        "Tells which mount a path belongs to, to callers with rights below it.",
         answers=Answers(data=schemas.joined(MOUNT, schemas.members(path=schemas.TEXT)), shape=COPIED),
         any_token=True,
-        doc="Tells which mount a path belongs to, to callers with rights below it.",
     ),
 )

@@ -2,6 +2,4 @@
 
 from . import routes
 
-__all__ = [
-    "routes",
-]
+__all__ = ["routes"]

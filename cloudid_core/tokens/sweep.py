@@ -164,11 +164,7 @@ def _key_at(instant: Instant) -> str:
 
 
 async def _page_by_page(
-    round_: Round,
-    after: str,
-    until: str,
-    visit: Callable[[Round, str, str], Program[str]],
-    seconds: float = SECONDS,
+    round_: Round, after: str, until: str, visit: Callable[[Round, str, str], Program[str]], seconds: float = SECONDS
 ) -> str:
     """Visit the tokens after one key, up to another one, page by page, for so many seconds of the round.
 

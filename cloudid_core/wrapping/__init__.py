@@ -3,9 +3,4 @@
 from .record import Wrapped
 from .wrap import check_waiting, wrapped_answer, wrapping_token
 
-__all__ = [
-    "Wrapped",
-    "check_waiting",
-    "wrapped_answer",
-    "wrapping_token",
-]
+__all__ = ["Wrapped", "check_waiting", "wrapped_answer", "wrapping_token"]
