@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 from ..errors import Code
 from ..events import (
@@ -32,7 +33,23 @@ MOST_KINDS: Final = 10_000
 _Request: TypeAlias = tuple[str, str, int, tuple[str, ...], str, bool]
 """Mount, operation, status, codes, role, and whether the path ends as that of a login."""
 _ROLE_NOT_FOUND: Final = Code.ROLE_NOT_FOUND.wire
-_FAILED: Final = ("false", "true")
+
+
+def _failed(event: Progress) -> str:
+    return "true" if event.reason else "false"
+
+
+_COUNTED: Final[Mapping[type[Event], tuple[str, Callable[[Any], tuple[str, ...]]]]] = MappingProxyType(
+    {
+        MachineClaimIgnored: ("cloudid_machine_claims_ignored_total", lambda _: ()),
+        LeaseChanged: ("cloudid_lease_changes_total", lambda event: (event.state, _failed(event))),
+        IntentChanged: ("cloudid_intent_changes_total", lambda event: (event.state, _failed(event))),
+        RotationChanged: ("cloudid_rotation_changes_total", lambda event: (event.phase, _failed(event))),
+        RootSecretAtRisk: ("cloudid_root_secret_warnings_total", lambda _: ()),
+        JobFailed: ("cloudid_background_failures_total", lambda event: (event.job,)),
+    }
+)
+"""What each event but a request's counts: the metric, and its labels."""
 
 
 class Tally:
@@ -43,14 +60,6 @@ class Tally:
         self._requests: dict[_Request, list[float]] = {}
         """For each kind of request that was answered a histogram of their times; all metrics of requests are made of
         these, only when they are asked for: every login is counted."""
-        self._counts: dict[type[Event], Callable[..., None]] = {
-            MachineClaimIgnored: self._machine_claim,
-            LeaseChanged: self._lease,
-            IntentChanged: self._intent,
-            RotationChanged: self._rotation,
-            RootSecretAtRisk: self._root_secret,
-            JobFailed: self._job,
-        }
 
     def __call__(self, event: Event, now: float) -> None:
         """Count an event that happened now: seconds since 1970, by the clock of the event's own times."""
@@ -63,8 +72,9 @@ class Tally:
             seconds = now - event.time
             row[bisect_left(REQUEST_BUCKETS, seconds)] += 1
             row[-1] += seconds if seconds > 0 else 0.0
-        elif type(event) in self._counts:
-            self._counts[type(event)](event)
+        elif counted := _COUNTED.get(type(event)):
+            name, labels = counted
+            add(self._numbers, name, labels(event))
 
     @property
     def numbers(self) -> Numbers:
@@ -89,24 +99,3 @@ class Tally:
             if len(self._requests) >= 2 * MOST_KINDS:
                 kind = THE_REST, operation, status, (), "", False
         return self._requests.setdefault(kind, [0] * (len(REQUEST_BUCKETS) + HISTOGRAM_TAIL))
-
-    def _machine_claim(self, event: MachineClaimIgnored) -> None:
-        add(self._numbers, "cloudid_machine_claims_ignored_total")
-
-    def _lease(self, event: LeaseChanged) -> None:
-        self._progress("cloudid_lease_changes_total", event, event.state)
-
-    def _intent(self, event: IntentChanged) -> None:
-        self._progress("cloudid_intent_changes_total", event, event.state)
-
-    def _rotation(self, event: RotationChanged) -> None:
-        self._progress("cloudid_rotation_changes_total", event, event.phase)
-
-    def _progress(self, name: str, event: Progress, state: str) -> None:
-        add(self._numbers, name, (state, _FAILED[bool(event.reason)]))
-
-    def _root_secret(self, event: RootSecretAtRisk) -> None:
-        add(self._numbers, "cloudid_root_secret_warnings_total")
-
-    def _job(self, event: JobFailed) -> None:
-        add(self._numbers, "cloudid_background_failures_total", (event.job,))
