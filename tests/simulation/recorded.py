@@ -233,8 +233,9 @@ class RecordedInstallation(Installation):
         self.keys_lost_at, self.keys_known_at = self.clock, inf
 
     def heal(self) -> None:
-        """Besides, an operator has other signing keys made where they are damaged."""
+        """Besides, audit devices can be written, and an operator has other signing keys made where they are damaged."""
         super().heal()
+        self.is_deaf = False
         if self.keys_known_at < inf:
             return
         for issuer, path in zip(ISSUERS, REPAIRS, strict=True):
@@ -247,6 +248,7 @@ class RecordedInstallation(Installation):
 
     def converge(self) -> None:
         """Nothing can come to an end before the cloud knows the keys."""
+        assert self.keys_known_at < inf, "damaged signing keys were not replaced"
         self.advance(max(0.0, self.keys_known_at - self.clock))
         super().converge()
 
