@@ -249,7 +249,11 @@ def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABL
     config = effective(stored, environment)
     if config.missing:
         raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in config.missing])
-    problems = [*_exclusive(config, source_of(stored, "client_secret", environment)), *_out_of_bounds(config)]
+    problems: list[Problem] = []
+    if config.client_secret and config.identity_token_audience:
+        both = f'{source_of(stored, "client_secret", environment)}, "identity_token_audience"'
+        problems.append(Problem(Code.FIELDS_EXCLUSIVE, f'{both}: clear the stored one in the same write with ""'))
+    problems += [*rule_problems(config), *_out_of_bounds(config)]
     if config.auth_type and AUTH_TYPES[config.auth_type] is not (source := _source(config, environment)):
         problems.append(Problem(Code.FIELD_INVALID, f'"auth_type" must name what is configured: {source.value}'))
     if problems:
@@ -263,14 +267,6 @@ def _source(config: RootCredential, environment: Mapping[str, Secret]) -> Source
     if config.client_secret:
         return Source.CLIENT_SECRET
     return Source.FEDERATED_TOKEN_FILE if federated_token_file(environment) else Source.MANAGED_IDENTITY
-
-
-def _exclusive(config: RootCredential, client_secret: str) -> Iterator[Problem]:
-    """Fields that are set beside each other; where one is stored, the other can be written with it cleared."""
-    if config.client_secret and config.identity_token_audience:
-        detail = f'{client_secret}, "identity_token_audience": clear the stored one in the same write with ""'
-        yield Problem(Code.FIELDS_EXCLUSIVE, detail)
-    yield from rule_problems(config)
 
 
 def rule_problems(holder: SecretHolder) -> Iterator[Problem]:

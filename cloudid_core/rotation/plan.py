@@ -148,9 +148,7 @@ def _slot(rule: Rule, since: Instant, rotated_at: Instant | None, before: Plan |
 
 def early_at(key: Key | None) -> Instant:
     """When a secret has to be replaced whatever the rule says: a day before its end, or at half its life."""
-    if key is None or key.expires_at is None or key.made_at is None:
-        return inf
-    return key.expires_at - min(DAY, (key.expires_at - key.made_at) / 2)
+    return _ahead(key, DAY, 2)
 
 
 def next_warning(key: Key | None, warned_at: Instant) -> Instant:
@@ -159,9 +157,14 @@ def next_warning(key: Key | None, warned_at: Instant) -> Instant:
 
 
 def warned_from(key: Key | None) -> Instant:
+    return _ahead(key, WARN_AHEAD, 4)
+
+
+def _ahead(key: Key | None, seconds: float, share: int) -> Instant:
+    """So many seconds before the end of a secret, or a share of its life; never where too little is known."""
     if key is None or key.expires_at is None or key.made_at is None:
         return inf
-    return key.expires_at - min(WARN_AHEAD, (key.expires_at - key.made_at) / 4)
+    return key.expires_at - min(seconds, (key.expires_at - key.made_at) / share)
 
 
 def overlap(holder: SecretHolder, now: Instant) -> float:

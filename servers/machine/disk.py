@@ -42,7 +42,8 @@ class Disk:
     @property
     def is_for_loop(self) -> bool:
         """Whether the loop itself should wait the next time."""
-        return self._off_loop >= TRY_EVERY or self._usual_seconds <= QUICK_SECONDS
+        usual = sorted(self._recent_seconds)[len(self._recent_seconds) // 2]
+        return self._off_loop >= TRY_EVERY or usual <= QUICK_SECONDS
 
     async def wait(self, work: Callable[[A], tuple[T, float]], argument: A) -> T:
         """The result of `work`, which also answers how many seconds it waited for the disk. Raises what it raises."""
@@ -61,7 +62,3 @@ class Disk:
             self._recent_seconds.clear()
         self._recent_seconds.append(waited)
         return result
-
-    @property
-    def _usual_seconds(self) -> float:
-        return sorted(self._recent_seconds)[len(self._recent_seconds) // 2]
