@@ -54,7 +54,7 @@ ISSUER: Final = "https://id.test"
 START: Final = 1_800_000_000.0
 SETTLE_TIME: Final = 300
 ALL: Final = 100_000
-MOST_ROUNDS: Final = 200
+MOST_ROUNDS: Final = 1500
 """Rounds of background work after which an installation that has not converged never will."""
 
 MOST_STARTS: Final = 100
