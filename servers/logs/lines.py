@@ -38,6 +38,7 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "descriptors": (INTEGER, "how many file descriptors the process may open"),
     "device": (TEXT, "name of the audit device"),
     "display_name": (TEXT, "of the caller's token"),
+    "document": (TEXT, "the path below the issuer of what is published there"),
     "error": (TEXT, "class of a failure, such as `ProviderProblem`"),
     "expires_at": (NUMBER, "seconds since 1970"),
     "folder": (TEXT, "the folder of `apply_folder`"),
