@@ -13,7 +13,7 @@ from ..credentials import Key, SecretHolder, present
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import ProviderProblem
-from ..mounts import Mount
+from ..mounts import Mount, mount_table
 from ..provider import PROOFS, Client, wait_until_proven
 from ..store import Changes, Found, retry_on_conflict
 from .plan import overlap, replanned
@@ -41,7 +41,7 @@ async def prove_and_switch(
     """Prove the new secret and give it to its holder. Answers the rotation as it is then.
 
     `OVERLAPPING`: it succeeded here or in another request. `PROVING`: the deadline came first. A configuration that was
-    changed meanwhile keeps what it has, and the new secret is given up.
+    changed meanwhile keeps what it has, as does that of a mount that was disabled, and the new secret is given up.
     """
     new = found.record.new
     if new is None or not await _is_proven(context, mount, client, found.record, new):
@@ -60,8 +60,9 @@ async def _switch_to(
     if found is None or found.record.new != new:
         return found or proven
     rotation = found.record
+    is_live = mount.id in (await mount_table(context.records)).record.by_id
     is_held = holder is not None and holder.record.client_secret == rotation.replaced_secret
-    if holder is None or not is_held or not is_home(client, holder.record, rotation):
+    if holder is None or not (is_live and is_held and is_home(client, holder.record, rotation)):
         return await give_up(context, found, now, CHANGED, fence=fence)
     seconds = overlap(holder.record, now)
     after = evolve(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from cloudid_core import HttpRequest
 from cloudid_core.context import queue
 from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.record import Phase
 from cloudid_core.rotation.switch import CHANGED, STOPPED_WORKING
+from cloudid_core.testing import Answer
 from tests.installation import SETTLE_TIME
 
 from .rotating import OVERLAP_AND_MORE, Rotating, rotating
@@ -98,6 +100,27 @@ def test_a_configuration_that_was_removed_meanwhile_leaves_no_secret_behind() ->
     world.pass_time(2 * queue.PAUSES.longest)
     assert world.key_ids == before
     assert world.due(queue.INTENT) == []
+
+
+class DisabledAtItsProof(Rotating):
+    """Its mount is disabled while the new secret is proven."""
+
+    is_disabled = False
+
+    def call_cloud(self, request: HttpRequest) -> Answer:
+        if request.url.endswith("/token") and len(self.key_ids) == 2 and not self.is_disabled:
+            self.is_disabled = True
+            self.ask("DELETE", "sys/mounts/cloud")
+        return super().call_cloud(request)
+
+
+def test_a_mount_that_was_disabled_meanwhile_leaves_no_secret_behind() -> None:
+    world = DisabledAtItsProof.copy_of(rotating())
+    before = world.key_ids
+    world.ask("POST", "cloud/rotate-root")
+    assert world.is_disabled
+    world.pass_time(2 * queue.PAUSES.longest)
+    assert world.key_ids == before
 
 
 def test_a_secret_that_never_comes_to_be_accepted_is_given_up() -> None:
