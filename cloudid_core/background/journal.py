@@ -15,8 +15,8 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..context import Context, Due, Job, queue
-from ..effects import ABSENT, Instant
-from ..errors import REASON_LIMIT, CloudidError, Code, Refused
+from ..effects import ABSENT, Instant, Now
+from ..errors import REASON_LIMIT, CloudidError, Code, Conflict, Refused
 from ..events import IntentChanged
 from ..provider import Provisioned, Removal, remove
 from ..routing import mount_client
@@ -143,15 +143,26 @@ def abandoned_intent(
     return intent.changes | Changes(events=(intent.event("abandoned"),))
 
 
-async def abandon(context: Context, intent: Found[Intent], now: Instant) -> None:
+async def abandon(context: Context, intent: Found[Intent], failure: CloudidError | None = None) -> None:
     """Have an intent undone as soon as possible, because its request gives up.
 
     Never fails, so that the caller can report why the request gave up. An intent that cannot be written now is undone
-    when it is due. One that was changed or closed meanwhile belongs to another request.
+    when it is due. Others may have undone it already: a request on a machine that stood still can call the provider
+    after its time. What that made is looked for once more, unless the `failure` is a commit whose outcome is unknown:
+    it may have accounted for the objects.
     """
+    now = await Now()
     abandoned = evolve(intent.record, last_call_at=now, due_at=now)
+    event = Changes(events=(abandoned.event("abandoned"),))
     with suppress(CloudidError):
-        await context.records.commit(rescheduled(intent, abandoned) | Changes(events=(abandoned.event("abandoned"),)))
+        try:
+            await context.records.commit(rescheduled(intent, abandoned) | event)
+        except Conflict:
+            found, expects = await context.records.find_for_writing(intent.key, Intent)
+            may_be_accounted_for = isinstance(failure, Refused) and failure.code is Code.COMMIT_UNRESOLVED
+            if now > intent.record.last_call_at and (found or not may_be_accounted_for):
+                replaced = Changes(deletes=(found.record.due_key,)) if found else NO_CHANGES
+                await context.records.commit(Changes(expects) | replaced | abandoned.changes | event)
 
 
 async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:

@@ -197,6 +197,6 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
 async def _take_back(call: Call, intent: Found[Intent], lease_id: str) -> None:
     """Have everything undone, even if the lease took the intent's place without our hearing of it. Never fails."""
     now = await Now()
-    await abandon(call.context, intent, now)
+    await abandon(call.context, intent)
     with suppress(CloudidError):
         await end_lease(call.context, lease_id, now)

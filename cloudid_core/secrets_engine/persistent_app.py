@@ -129,8 +129,8 @@ async def _make(call: Call, client: Client, key: str, role: Role, grounds: Chang
         stored = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)})
         stored |= await pointing(call, made.client_id)
         await call.context.records.commit(stored | closing(intent))
-    except CloudidError:
-        await abandon(call.context, intent, call.now)
+    except CloudidError as failure:
+        await abandon(call.context, intent, failure)
         raise
 
 
@@ -156,8 +156,8 @@ async def _change(
         if not old.is_empty:
             changes |= abandoned_intent(kept.change_id, call.mount.id, old, call.now)
         await call.context.records.commit(changes)
-    except CloudidError:
-        await abandon(call.context, intent, call.now)
+    except CloudidError as failure:
+        await abandon(call.context, intent, failure)
         raise
 
 

@@ -138,8 +138,8 @@ async def replace_secret(
         if kept is not None:
             changes |= forget_secret(kept, mount, await Now(), after=OVERLAP)
         await context.records.commit(changes)
-    except CloudidError:
-        await abandon(context, intent, await Now())
+    except CloudidError as failure:
+        await abandon(context, intent, failure)
         raise
     if not proven:
         raise Refused(Code.ROLE_PROOF_PENDING, retry_after=COME_AGAIN)

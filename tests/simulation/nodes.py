@@ -233,11 +233,12 @@ class Nodes(RecordedInstallation):
 
 
 async def _do_rounds(service: Service, seconds: float) -> None:
-    """Rounds of background work for so long, but not more than it takes to finish what a dead node has left."""
-    for _ in range(min(int(seconds / PAUSE), MOST_ROUNDS)):
+    """Rounds of background work for so long: in a long time they are rarer, but finish what a dead node has left."""
+    rounds = min(int(seconds / PAUSE), MOST_ROUNDS)
+    for _ in range(rounds):
         with suppress(CloudidError):
             await service.tick()
-        await Sleep(PAUSE)
+        await Sleep(seconds / rounds)
 
 
 async def _start_and_lead(settings: Settings) -> Service:

@@ -15,7 +15,7 @@ from cloudid_core.context.context import Context
 from cloudid_core.context.queue import Due, Job
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Instant, Now
-from cloudid_core.errors import CloudidError, Conflict, ProviderProblem, Refused, StoreFailed
+from cloudid_core.errors import CloudidError, Code, Conflict, ProviderProblem, Refused, StoreFailed
 from cloudid_core.events import IntentChanged
 from cloudid_core.provider.applications import ensure_application
 from cloudid_core.provider.provisioned import Provisioned
@@ -59,7 +59,7 @@ async def make(context: Context, mount_id: str) -> None:
         await ensure_application(client, unique_name=name, display_name=name)
         await context.records.commit(Changes(puts={RECORD: Due()}) | closing(intent))
     except CloudidError:
-        await abandon(context, intent, await Now())
+        await abandon(context, intent)
         raise
 
 
@@ -72,7 +72,7 @@ def opened(world: SecretsEngine) -> Found[Intent]:
 
 
 def made_and_abandoned(world: SecretsEngine) -> SecretsEngine:
-    world.perform(abandon(world.context, made(world), world.clock))
+    world.perform(abandon(world.context, made(world)))
     return world
 
 
@@ -84,10 +84,14 @@ def found(world: SecretsEngine) -> Intent | None:
 def made(world: SecretsEngine) -> Found[Intent]:
     """An application whose request died."""
     intent = opened(world)
+    call_provider(world)
+    return intent
+
+
+def call_provider(world: SecretsEngine) -> None:
     client = world.perform(mount_client(world.context, world.mount().id, Deadline(world.clock + DEADLINE)))
     name = marker(world.context, "i")
     world.perform(ensure_application(client, unique_name=name, display_name=name))
-    return intent
 
 
 def test_an_intent_is_written_before_the_provider_is_touched() -> None:
@@ -119,7 +123,7 @@ def test_an_intent_of_a_dead_request_waits_until_that_can_no_longer_live() -> No
 def test_what_was_certainly_removed_is_done_at_once() -> None:
     world = engine_with_roles()
     intent = made(world)
-    world.perform(abandon(world.context, intent, world.clock))
+    world.perform(abandon(world.context, intent))
     world.tick()
     assert (found(world), world.alive("application"), world.due(queue.INTENT)) == (None, [], [])
 
@@ -136,7 +140,7 @@ def test_what_becomes_of_an_intent_is_told() -> None:
 def test_what_is_not_shown_is_looked_for_until_the_directory_has_settled() -> None:
     world = engine_with_roles()
     intent = opened(world)
-    world.perform(abandon(world.context, intent, world.clock))
+    world.perform(abandon(world.context, intent))
     world.pass_time(SETTLE_TIME - 10)
     waiting = found(world)
     assert waiting is not None
@@ -150,7 +154,7 @@ def test_an_object_that_shows_late_is_removed() -> None:
     world = engine_with_roles()
     world.behave(delays={"reads": 100, "writes": 100, "lists": 100})
     intent = made(world)
-    world.perform(abandon(world.context, intent, world.clock))
+    world.perform(abandon(world.context, intent))
     world.pass_time(50)
     assert world.alive("application")
     world.pass_time(2 * SETTLE_TIME)
@@ -160,7 +164,7 @@ def test_an_object_that_shows_late_is_removed() -> None:
 def test_failures_are_kept_with_their_reason_and_tried_again_later_and_later() -> None:
     world = engine_with_roles()
     world.fail("graph", status=403, code="Authorization_RequestDenied")
-    world.perform(abandon(world.context, opened(world), world.clock))
+    world.perform(abandon(world.context, opened(world)))
     attempts = []
     for _ in range(5):
         world.pass_time(600)
@@ -181,7 +185,7 @@ def test_without_a_configuration_it_waits_for_one() -> None:
     config = world.store.read(keys.config(world.mount().id))
     assert config is not None
     world.store.commit({}, {}, (keys.config(world.mount().id),))
-    world.perform(abandon(world.context, intent, world.clock))
+    world.perform(abandon(world.context, intent))
     world.pass_time(600)
     waiting = found(world)
     assert waiting is not None
@@ -209,11 +213,35 @@ def test_abandoning_an_intent_does_not_hide_the_failure_of_its_request() -> None
     world.perform(
         world.context.records.commit(Changes(intent.expected, {intent.key: evolve(intent.record, attempts=1)}))
     )
-    world.perform(abandon(world.context, intent, world.clock))
+    world.perform(abandon(world.context, intent))
     again = opened_again(world)
-    world.inject(Fault(len(world.trace) + 1, FaultKind.FAIL))
-    world.perform(abandon(world.context, again, world.clock))
+    world.inject(Fault(len(world.trace) + 2, FaultKind.FAIL))
+    world.perform(abandon(world.context, again))
     assert found(world) == again.record
+
+
+@pytest.mark.parametrize("is_undone", [True, False])
+def test_what_a_request_made_after_its_time_is_looked_for_once_more(is_undone: bool) -> None:
+    """Its machine stood still between its last look at the clock and its call."""
+    world = engine_with_roles()
+    intent = opened(world)
+    world.pass_time(DEADLINE + GRACE + (2 * SETTLE_TIME if is_undone else 1))
+    assert (found(world) is None) is is_undone
+    call_provider(world)
+    world.perform(abandon(world.context, intent))
+    world.pass_time(3 * SETTLE_TIME)
+    assert world.alive("application") == []
+    assert found(world) is None
+
+
+def test_what_may_be_accounted_for_is_not_removed() -> None:
+    world = engine_with_roles()
+    intent = made(world)
+    world.perform(world.context.records.commit(Changes(puts={RECORD: Due()}) | closing(intent)))
+    world.pass_time(DEADLINE + GRACE + 1)
+    world.perform(abandon(world.context, intent, Refused(Code.COMMIT_UNRESOLVED)))
+    world.pass_time(3 * SETTLE_TIME)
+    assert len(world.alive("application")) == 1
 
 
 def opened_again(world: SecretsEngine) -> Found[Intent]:
