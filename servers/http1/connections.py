@@ -30,7 +30,8 @@ LINGERING: Final = 128
 limit is lower, since the process may have few descriptors."""
 
 IN_USE_SECONDS: Final = 2.0
-"""A connection that was idle for less does not make room for another one of its own source."""
+"""A connection that was idle for less does not make room for another one of its own source; one that is open for less,
+and was never answered, not while another one is idle."""
 
 RESERVE: Final = 512
 """Descriptors that are kept for everything but connections of clients: the provider's, the store's, new ones that are
@@ -125,8 +126,9 @@ class _Source(Generic[C]):
 class _Places(Generic[C]):
     """So many places for connections. A newcomer takes the place of a connection that waits for its client.
 
-    The source with most connections, the newcomer counted, gives up one: the oldest that was never answered, else the
-    one that has waited longest for its next request. Nobody gives up a connection to a source that has more.
+    The source with most connections, the newcomer counted, gives up one: the oldest that was never answered, if it has
+    had time to ask; else the one that has waited longest for its next request. Nobody gives up a connection to a source
+    that has more.
     """
 
     def __init__(self, limit: int) -> None:
@@ -148,16 +150,15 @@ class _Places(Generic[C]):
         candidates = [each for each in self._sources.values() if each.count >= newcomer.count and each.waits]
         if not candidates:
             return False
-        greediest = max(candidates, key=lambda source: source.rank)
-        for given_up in greediest.unanswered:
-            self.remove(given_up)
-            given_up.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
-            return True
-        given_up, since = next(iter(greediest.answered.items()))
-        if greediest is newcomer and time.monotonic() - since < IN_USE_SECONDS:
+        greediest, now = max(candidates, key=lambda source: source.rank), time.monotonic()
+        silent, silent_since = next(iter(greediest.unanswered.items()), (None, inf))
+        idle, idle_since = next(iter(greediest.answered.items()), (None, inf))
+        may_end_idle = greediest is not newcomer or now - idle_since >= IN_USE_SECONDS
+        given_up = idle if idle and may_end_idle and now - silent_since < IN_USE_SECONDS else silent
+        if given_up is None:
             return False
         self.remove(given_up)
-        if given_up.is_idle:
+        if given_up is idle and idle.is_idle:
             given_up.end()
         else:
             given_up.refuse(no_room(Code.TOO_MANY_CONNECTIONS))

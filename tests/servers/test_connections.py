@@ -115,6 +115,19 @@ def test_of_one_source_a_connection_that_was_never_answered_makes_room_first() -
     assert (silent.ending, len(held)) == ("too_many_connections", 3)
 
 
+def test_a_connection_that_has_just_come_does_not_make_room_while_another_one_is_idle(clock: list[float]) -> None:
+    """Many machines behind one address come at the same time: each has its moment to ask."""
+    held: Connections[FakeConnection] = Connections(3)
+    first, second, _busy = occupied(held, *["somebody"] * 3)
+    answer(held, first, second)
+    clock[0] = IN_USE_SECONDS
+    fresh, newcomer, late = (FakeConnection() for _ in range(3))
+    assert held.admit(fresh) is held.admit(newcomer) is Admission.SERVED
+    assert (first.ending, second.ending, fresh.ending) == ("in silence", "in silence", None)
+    assert held.admit(late) is Admission.SERVED  # nobody is idle any more
+    assert ended((fresh, newcomer)) == [True, False]
+
+
 def test_a_connection_that_makes_room_is_told_so_if_a_part_of_a_request_has_come(clock: list[float]) -> None:
     """Without a word, its client could not tell that the request was not executed."""
     idle, amid, *newcomers = (FakeConnection() for _ in range(4))
