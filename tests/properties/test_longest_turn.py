@@ -26,8 +26,8 @@ from tests.engines import CREDS, SecretsEngine, configured_engine
 from tests.installation import Installation
 
 LEASES: Final = 20_000
-MOST: Final = 3000
-"""So many ordinary requests: some 100 ms."""
+MOST: Final = 1700
+"""So many ordinary requests: some 50 ms."""
 
 TRIES: Final = 5
 """On a busy machine not each of them shows what a turn costs."""
