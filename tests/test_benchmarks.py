@@ -21,7 +21,7 @@ import httpx
 import pytest
 from attrs import evolve
 
-from benchmarks import audit, boot_storm, bytecodes, figures, plot, scale, servers
+from benchmarks import audit, audit_parts, boot_storm, bytecodes, figures, plot, scale, servers
 from benchmarks.baselines import fastapi_sqlalchemy
 from benchmarks.figures import Figure
 from benchmarks.fleet import AUDIENCE, ask_cloud, raise_fleet
@@ -289,6 +289,13 @@ def test_the_figures_are_held_when_no_bound_is_missed_and_nothing_failed(
     text, verdict = figures.report(results, [Figure("logins", reached, 0.18)])
     assert verdict == is_held
     assert f"failed requests: {sum(failures.values())}" in text
+
+
+def test_the_parts_of_audit_are_measured(tmp_path: Path) -> None:
+    found = audit_parts.parts(8, 1, tmp_path)
+    of_turns = [f"{part} of {turn}" for turn in audit_parts.TURNS for part in ("turn", "fsync")]
+    assert list(found) == ["core", "entries", "hashes", *of_turns]
+    assert found["core"] > 0
 
 
 @pytest.mark.long
