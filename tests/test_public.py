@@ -17,12 +17,13 @@ import cloudid_core
 from .pages.blocks import python_of
 
 ROOT: Final = Path(__file__).parent.parent
-EMBEDDING: Final = (ROOT / "docs" / "how-to" / "write-a-host.md").read_text()
-LISTED: Final = dict(re.findall(r"^\| `(cloudid_core[a-z_.]*)` \| (.*) \|$", EMBEDDING, re.MULTILINE))
+LIST: Final = (ROOT / "docs" / "reference" / "public-modules.md").read_text()
+LISTED: Final = dict(re.findall(r"^\| `(cloudid_core[a-z_.]*)` \| (.*) \|$", LIST, re.MULTILINE))
 """The public modules, as the page lists them, and what it says of each."""
 PAGES: Final = (
     "docs/how-to/embed.md",
     "docs/how-to/write-a-host.md",
+    "docs/how-to/serve-with-a-host.md",
     "docs/how-to/verify-only.md",
     "docs/how-to/recipes.md",
     "docs/how-to/write-a-store.md",

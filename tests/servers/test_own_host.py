@@ -1,4 +1,4 @@
-"""A host of one's own: the page's conforms, and its application serves, works in the background, and gives back."""
+"""A host of one's own: the pages' conforms, and its application serves, works in the background, and gives back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.waiting import PATIENCE, PATIENT, until
 
 from .story import RESOURCE, login_form
 
-BLOCKS: Final = python_of("docs/how-to/write-a-host.md")
+BLOCKS: Final = [*python_of("docs/how-to/write-a-host.md"), *python_of("docs/how-to/serve-with-a-host.md")]
 STEP: Final = 0.01
 
 
