@@ -21,7 +21,6 @@ LIST: Final = (ROOT / "docs" / "reference" / "public-modules.md").read_text()
 LISTED: Final = dict(re.findall(r"^\| `(cloudid_core[a-z_.]*)` \| (.*) \|$", LIST, re.MULTILINE))
 """The public modules, as the page lists them, and what it says of each."""
 PAGES: Final = (
-    "docs/how-to/embed.md",
     "docs/how-to/write-a-host.md",
     "docs/how-to/serve-with-a-host.md",
     "docs/how-to/verify-only.md",

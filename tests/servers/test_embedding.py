@@ -28,7 +28,8 @@ directory = "{0}/graph"
 """
 
 
-IN_FASTAPI, IN_AIOHTTP, CONFORMANCE = python_of("docs/how-to/embed.md")
+IN_FASTAPI, IN_AIOHTTP = python_of("docs/how-to/embed.md")
+HOST, CONFORMANCE = python_of("docs/how-to/write-a-host.md")
 SERVED: Final = (("hypercorn on trio", IN_FASTAPI), ("aiohttp", IN_AIOHTTP))
 """By uvicorn its page serves it, which `tests/release` executes."""
 
@@ -78,9 +79,9 @@ def test_a_machine_logs_in_beside_other_routes(by: str, block: str, cloud: str, 
         assert answer.json()["auth"]["token_policies"] == ["default"]
 
 
-def test_the_test_of_the_page_holds_the_host_of_the_other_page_to_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_of_the_page_holds_its_host_to_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("own_host")
-    exec(python_of("docs/how-to/write-a-host.md")[0], module.__dict__)
+    exec(HOST, module.__dict__)
     monkeypatch.setitem(sys.modules, "own_host", module)
     test = defined(CONFORMANCE)["test_the_host_conforms"]
     test()
