@@ -11,7 +11,7 @@ from hypothesis import settings
 
 T = TypeVar("T")
 
-ONE_OF: Final = 8
+ONE_OF: Final = 16
 
 
 def examples(times: int) -> settings:
@@ -20,21 +20,21 @@ def examples(times: int) -> settings:
 
 
 class Sample(Protocol):
-    """Those of some worlds that are tried."""
+    """Those of some worlds, or ways to get there, that are tried."""
 
-    def __call__(self, worlds: Iterable[T], /) -> Iterator[T]: ...
+    def __call__(self, ways: Iterable[T], /) -> Iterator[T]: ...
 
 
-def every(worlds: Iterable[T], /) -> Iterator[T]:
-    return iter(worlds)
+def every(ways: Iterable[T], /) -> Iterator[T]:
+    return iter(ways)
 
 
 def sample_of(name: str) -> Sample:
-    """Every eighth. The name decides which one is the first."""
+    """Every sixteenth. The name decides which one is the first."""
     first = number_of(name, ONE_OF)
 
-    def sample(worlds: Iterable[T], /) -> Iterator[T]:
-        return islice(worlds, first, None, ONE_OF)
+    def sample(ways: Iterable[T], /) -> Iterator[T]:
+        return islice(ways, first, None, ONE_OF)
 
     return sample
 

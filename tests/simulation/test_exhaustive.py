@@ -17,7 +17,7 @@ from .recorded import RecordedInstallation
 def test_one_fault_anywhere(name: str, sample: Sample) -> None:
     """One fault at one effect of one operation."""
     start, operation = OPERATIONS[name]
-    for installation in sample(every_fault(operation, lambda: copy_of(start()))):
+    for installation in every_fault(operation, lambda: copy_of(start()), sample=sample):
         go_through(installation, operation)
 
 

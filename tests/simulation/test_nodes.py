@@ -36,7 +36,7 @@ def go_through_faults(name: str, count: int, sample: Sample = every) -> int:
     """How many worlds were tried."""
     start, operation = OPERATIONS[name]
     tried = 0
-    for nodes in sample(every_fault(operation, lambda: Nodes.over(start(), count=count))):
+    for nodes in every_fault(operation, lambda: Nodes.over(start(), count=count), sample=sample):
         go_through(nodes, operation)
         tried += 1
     return tried

@@ -54,6 +54,19 @@ def test_the_effects_of_a_scenario_are_counted_without_those_of_its_preparation(
     assert count_effects(scenario, prepared) == 3
 
 
+def test_only_for_those_ways_that_are_chosen_a_world_is_made() -> None:
+    made: list[World] = []
+
+    def make() -> World:
+        made.append(prepared())
+        return made[-1]
+
+    chosen = [faults_of(world) for world in every_fault(scenario, prepared)][1::3]
+    worlds = every_fault(scenario, make, sample=lambda ways: [*ways][1::3])
+    assert [faults_of(world) for world in worlds] == chosen
+    assert len(made) == 1 + len(chosen)
+
+
 def test_a_scenario_goes_wrong_at_each_effect_in_each_way() -> None:
     plans = [faults_of(world) for world in every_fault(scenario, prepared)]
     effects: list[tuple[int, type[Effect[Any]]]] = [(1, ReadEntry), (2, Commit), (3, Record)]
