@@ -113,7 +113,7 @@ NANOSECONDS_TO_ALIASES: Final = ("retry_delay", "max_retry_delay")
 
 CONFIG_MEMBERS: Final = schemas.joined(
     shown_members(Config, omit=("client_secret",)),
-    optional={"client_secret": schemas.TEXT, "root_password_expiration_date": schemas.TIME},
+    optional={"TEXT": "client_secret", "TIME": "root_password_expiration_date"},
 )
 
 

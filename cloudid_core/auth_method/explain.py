@@ -40,12 +40,8 @@ class ExplainForm(LoginForm):
     remote_address: str = setting(TEXT, "", "Where the login comes from; empty: not decided.")
 
 
-CHECK: Final = schemas.members(
-    check=schemas.TEXT, verdict=schemas.TEXT, code=schemas.TEXT, expected=schemas.ANY, found=schemas.ANY
-)
-MEMBERS: Final = schemas.members(
-    role=schemas.TEXT, verdict=schemas.TEXT, codes=schemas.LIST, checks=schemas.list_of(CHECK)
-)
+CHECK: Final = schemas.members(TEXT="check verdict code", expected=schemas.ANY, found=schemas.ANY)
+MEMBERS: Final = schemas.members(TEXT="role verdict", LIST="codes", checks=schemas.list_of(CHECK))
 
 
 @retry_on_conflict

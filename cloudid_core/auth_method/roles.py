@@ -69,7 +69,7 @@ class Role(TokenSettings):
 
 
 require_rows(Role)
-MEMBERS: Final = schemas.joined(shown_members(Role, old_names=True), schemas.members(max_ttl=schemas.INTEGER))
+MEMBERS: Final = schemas.joined(shown_members(Role, old_names=True), schemas.members(INTEGER="max_ttl"))
 LISTS: Final = tuple(
     field.name for field in fields_of(Role) if any(bound.name == field.name and bound.suffices for bound in BOUNDS)
 )

@@ -36,13 +36,22 @@ def nullable(schema: Schema) -> Schema:
     return {**schema, "type": [schema["type"], "null"]} if "type" in schema else schema
 
 
-def members(optional: Mapping[str, Schema] | None = None, /, **always: Schema) -> Schema:
-    """An object with these members and no others."""
-    properties = {**always, **(optional or {})}
-    return _of("object", properties=properties, required=list(always), additionalProperties=False)
+def members(optional: Mapping[str, Schema | str] | None = None, /, **always: Schema | str) -> Schema:
+    """An object with these members and no others. Names of one kind may stand together: `TEXT="client_id token"`."""
+    required = _apart(always)
+    properties = {**required, **_apart(optional or {})}
+    return _of("object", properties=properties, required=list(required), additionalProperties=False)
 
 
-def joined(*objects: Schema, optional: Mapping[str, Schema] | None = None) -> Schema:
+def _apart(written: Mapping[str, Schema | str]) -> dict[str, Schema]:
+    """Each member by its name."""
+    apart: dict[str, Schema] = {}
+    for name, schema in written.items():
+        apart |= dict.fromkeys(schema.split(), KINDS[name]) if isinstance(schema, str) else {name: schema}
+    return apart
+
+
+def joined(*objects: Schema, optional: Mapping[str, Schema | str] | None = None) -> Schema:
     """An object with the members of all of these objects, which `members` made."""
     always = {name: each["properties"][name] for each in objects for name in each["required"]}
     allowed = {name: schema for each in objects for name, schema in each["properties"].items() if name not in always}
@@ -51,3 +60,7 @@ def joined(*objects: Schema, optional: Mapping[str, Schema] | None = None) -> Sc
 
 LIST: Final = list_of(TEXT)
 TEXTS: Final = each(TEXT)
+KINDS: Final[Mapping[str, Schema]] = MappingProxyType(
+    {"TEXT": TEXT, "INTEGER": INTEGER, "BOOLEAN": BOOLEAN, "TIME": TIME, "LIST": LIST}
+)
+"""What members can be whose names stand together."""

@@ -47,16 +47,7 @@ def _headers(call: Call) -> Mapping[str, str]:
 
 
 CONFIGURATION: Final = schemas.members(
-    issuer=schemas.TEXT,
-    jwks_uri=schemas.TEXT,
-    response_types_supported=schemas.LIST,
-    subject_types_supported=schemas.LIST,
-    id_token_signing_alg_values_supported=schemas.LIST,
+    TEXT="issuer jwks_uri",
+    LIST="response_types_supported subject_types_supported id_token_signing_alg_values_supported",
 )
-KEYS: Final = schemas.members(
-    keys=schemas.list_of(
-        schemas.members(
-            use=schemas.TEXT, kty=schemas.TEXT, kid=schemas.TEXT, alg=schemas.TEXT, n=schemas.TEXT, e=schemas.TEXT
-        )
-    )
-)
+KEYS: Final = schemas.members(keys=schemas.list_of(schemas.members(TEXT="use kty kid alg n e")))

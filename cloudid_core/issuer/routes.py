@@ -87,7 +87,7 @@ COMPONENT: Final = Component(
                 path="oidc/key/default/rotate",
                 operation=Operation.WRITE,
                 program=rotate_key,
-                answers=Answers(data=schemas.members(signs_from=schemas.TIME)),
+                answers=Answers(data=schemas.members(TIME="signs_from")),
                 doc="Publishes a new key for tokens of logins, which signs one period later.",
             ),
         )

@@ -13,7 +13,7 @@ from ..routing import Call, capture_name
 from .facts import claims_of, facts_of
 from .roles import find_role
 
-MEMBERS: Final = schemas.members(client_id=schemas.TEXT, token=schemas.TEXT, ttl=schemas.INTEGER)
+MEMBERS: Final = schemas.members(TEXT="client_id token", INTEGER="ttl")
 
 
 async def give_token(call: Call) -> Answer:

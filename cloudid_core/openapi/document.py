@@ -27,7 +27,7 @@ GENERIC_FROM: Final = 50
 """For so many mounts or more, a document has the paths of each type only, with the path of the mount as a parameter."""
 
 DOCUMENT: Final = schemas.members(
-    openapi=schemas.TEXT,
+    TEXT="openapi",
     info=schemas.each(schemas.ANY),
     servers=schemas.list_of(schemas.ANY),
     security=schemas.list_of(schemas.ANY),

@@ -41,14 +41,14 @@ WRAP_TTL: Final[Json] = {
     "schema": {"type": "string", "pattern": "^[0-9]{1,5}[sm]?$"},
 }
 REFUSED: Final[Schema] = {"$ref": "#/components/schemas/Refusal"}
-NOT_HERE: Final = schemas.members(errors=schemas.LIST)
+NOT_HERE: Final = schemas.members(LIST="errors")
 """The body of a 404, which has no codes."""
 
 SCHEMAS: Final[dict[str, Schema]] = {
     "Auth": _members_of(AuthBlock),
     "WrapInfo": _members_of(WrapInfo),
     "Refusal": schemas.members(
-        errors=schemas.LIST, codes={"type": "array", "minItems": 1, "items": {"enum": [code.wire for code in Code]}}
+        LIST="errors", codes={"type": "array", "minItems": 1, "items": {"enum": [code.wire for code in Code]}}
     ),
     "Warnings": schemas.nullable(schemas.LIST),
     "MaybeWrapInfo": {"anyOf": [{"$ref": "#/components/schemas/WrapInfo"}, schemas.NULL]},

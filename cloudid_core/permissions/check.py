@@ -90,21 +90,13 @@ def _left_out(count: int) -> str:
     return f"{count} more scopes were not looked at"
 
 
-NEED: Final = schemas.members(
-    api=schemas.TEXT,
-    any_of=schemas.LIST,
-    scope=schemas.TEXT,
-    granted=schemas.nullable(schemas.BOOLEAN),
-    reason=schemas.TEXT,
-)
-FEATURE: Final = schemas.members(
-    feature=schemas.TEXT, granted=schemas.nullable(schemas.BOOLEAN), needs=schemas.list_of(NEED)
-)
+NEED: Final = schemas.members(TEXT="api scope reason", LIST="any_of", granted=schemas.nullable(schemas.BOOLEAN))
+FEATURE: Final = schemas.members(TEXT="feature", granted=schemas.nullable(schemas.BOOLEAN), needs=schemas.list_of(NEED))
 MEMBERS: Final = schemas.members(
+    LIST="scopes",
     directory=schemas.nullable(schemas.LIST),
-    scopes=schemas.LIST,
     features=schemas.list_of(FEATURE),
-    missing=schemas.list_of(schemas.joined(schemas.members(feature=schemas.TEXT), NEED)),
+    missing=schemas.list_of(schemas.joined(schemas.members(TEXT="feature"), NEED)),
 )
 
 

@@ -35,8 +35,8 @@ PLAIN: Final = "plain"
 COPIED: Final = "copied"
 CHOSEN: Final = "chosen"
 DONE: Final = Answers(nothing=True)
-KEYS: Final = Answers(data=schemas.members(keys=schemas.LIST))
-LEFT: Final = schemas.members(left=schemas.INTEGER, reasons=schemas.LIST, path=schemas.TEXT)
+KEYS: Final = Answers(data=schemas.members(LIST="keys"))
+LEFT: Final = schemas.members(INTEGER="left", LIST="reasons", TEXT="path")
 """The `data` of an answer before all is done: `path` tells the state."""
 PROVIDER: Final = (Code.PROVIDER_REFUSED,)
 """The refusals of a route that asks the provider."""

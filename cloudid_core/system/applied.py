@@ -63,7 +63,7 @@ ROUTES: Final = (
         Operation.READ,
         read_made,
         "Reads what a folder has made.",
-        answers=Answers(data=schemas.members(paths=schemas.LIST)),
+        answers=Answers(data=schemas.members(LIST="paths")),
     ),
     Route(
         f"{PATH}/:name",

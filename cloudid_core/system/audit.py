@@ -342,14 +342,7 @@ def _shown(device: Device) -> dict[str, Any]:
     }
 
 
-DEVICE: Final = schemas.members(
-    type=schemas.TEXT,
-    description=schemas.TEXT,
-    options=schemas.TEXTS,
-    local=schemas.BOOLEAN,
-    path=schemas.TEXT,
-    checkpoint_key=schemas.TEXT,
-)
+DEVICE: Final = schemas.members(TEXT="type description path checkpoint_key", BOOLEAN="local", options=schemas.TEXTS)
 ROUTES: Final = (
     Route(
         "audit",
@@ -373,7 +366,7 @@ ROUTES: Final = (
         Operation.WRITE,
         hash_text,
         "Hashes a text as the entries of an audit device do, to look for it.",
-        answers=Answers(data=schemas.members(hash=schemas.TEXT), shape=COPIED),
+        answers=Answers(data=schemas.members(TEXT="hash"), shape=COPIED),
         form=HashForm,
         requires_all=True,
     ),

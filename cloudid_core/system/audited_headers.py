@@ -95,7 +95,7 @@ def _shown(is_hashed: bool) -> Json:
     return {"hmac": is_hashed}
 
 
-BY_NAME: Final = schemas.each(schemas.members(hmac=schemas.BOOLEAN))
+BY_NAME: Final = schemas.each(schemas.members(BOOLEAN="hmac"))
 ROUTES: Final = (
     Route(
         PATH,

@@ -164,65 +164,40 @@ async def refuse_init(call: Call) -> Answer:
     raise Refused(Code.MALFORMED_REQUEST, "the service is already initialised")
 
 
-COMMON: Final = schemas.members(
-    initialized=schemas.BOOLEAN, sealed=schemas.BOOLEAN, version=schemas.TEXT, cloudid_version=schemas.TEXT
-)
-PROBLEM: Final = schemas.members(code=schemas.TEXT, text=schemas.TEXT, consequence=schemas.TEXT, remedy=schemas.TEXT)
+COMMON: Final = schemas.members(BOOLEAN="initialized sealed", TEXT="version cloudid_version")
+PROBLEM: Final = schemas.members(TEXT="code text consequence remedy")
 HEALTH: Final = schemas.joined(
     COMMON,
     schemas.members(
         {
-            "node_name": schemas.TEXT,
-            "settings_that_differ": schemas.LIST,
-            "problem_count": schemas.INTEGER,
+            "TEXT": "node_name",
+            "LIST": "settings_that_differ",
+            "INTEGER": "problem_count",
             "problem_details": schemas.list_of(PROBLEM),
         },
-        standby=schemas.BOOLEAN,
-        performance_standby=schemas.BOOLEAN,
-        replication_performance_mode=schemas.TEXT,
-        replication_dr_mode=schemas.TEXT,
-        server_time_utc=schemas.INTEGER,
-        node_id=schemas.TEXT,
-        problems=schemas.LIST,
-        store_latency_ms=schemas.INTEGER,
+        BOOLEAN="standby performance_standby",
+        TEXT="replication_performance_mode replication_dr_mode node_id",
+        INTEGER="server_time_utc store_latency_ms",
+        LIST="problems",
         clock_skew_ms=schemas.nullable(schemas.INTEGER),
     ),
 )
 SEAL_STATUS: Final = schemas.joined(
     COMMON,
     schemas.members(
-        type=schemas.TEXT,
-        t=schemas.INTEGER,
-        n=schemas.INTEGER,
-        progress=schemas.INTEGER,
-        nonce=schemas.TEXT,
-        build_date=schemas.TEXT,
-        migration=schemas.BOOLEAN,
-        recovery_seal=schemas.BOOLEAN,
-        storage_type=schemas.TEXT,
+        TEXT="type nonce build_date storage_type", INTEGER="t n progress", BOOLEAN="migration recovery_seal"
     ),
 )
 LEADER: Final = schemas.members(
-    ha_enabled=schemas.BOOLEAN,
-    is_self=schemas.BOOLEAN,
-    active_time=schemas.TIME,
-    leader_address=schemas.TEXT,
-    leader_cluster_address=schemas.TEXT,
-    performance_standby=schemas.BOOLEAN,
-    performance_standby_last_remote_wal=schemas.INTEGER,
-    node_id=schemas.TEXT,
-    background_node_id=schemas.TEXT,
+    BOOLEAN="ha_enabled is_self performance_standby",
+    TIME="active_time",
+    TEXT="leader_address leader_cluster_address node_id background_node_id",
+    INTEGER="performance_standby_last_remote_wal",
 )
 NODE: Final = schemas.members(
-    node_id=schemas.TEXT,
-    hostname=schemas.TEXT,
-    api_address=schemas.TEXT,
-    cluster_address=schemas.TEXT,
-    active_node=schemas.BOOLEAN,
-    background_node=schemas.BOOLEAN,
-    version=schemas.TEXT,
-    started_at=schemas.TIME,
-    last_echo=schemas.TIME,
+    TEXT="node_id hostname api_address cluster_address version",
+    BOOLEAN="active_node background_node",
+    TIME="started_at last_echo",
 )
 ROUTES: Final = (
     Route(
@@ -266,7 +241,7 @@ ROUTES: Final = (
         Operation.READ,
         init_status,
         "Tells that the store is in use.",
-        answers=Answers(data=schemas.members(initialized=schemas.BOOLEAN), shape=PLAIN),
+        answers=Answers(data=schemas.members(BOOLEAN="initialized"), shape=PLAIN),
         public=True,
         audited=False,
     ),

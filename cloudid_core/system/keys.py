@@ -50,7 +50,7 @@ ROUTES: Final = (
         read_key_status,
         "Tells the term of the newest data key, since when it is in use, and how often at most.",
         answers=Answers(
-            data=schemas.members(term=schemas.INTEGER, install_time=schemas.TIME, encryptions=schemas.INTEGER),
+            data=schemas.members(INTEGER="term encryptions", TIME="install_time"),
             shape=COPIED,
         ),
     ),
@@ -65,13 +65,13 @@ ROUTES: Final = (
         Operation.WRITE,
         rotate_token_keys,
         "Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on.",
-        answers=Answers(data=schemas.members(term=schemas.INTEGER, serves_from=schemas.TIME)),
+        answers=Answers(data=schemas.members(INTEGER="term", TIME="serves_from")),
     ),
     Route(
         "rotate/signing-keys",
         Operation.WRITE,
         rotate_signing_keys,
         "Publishes a new key for identity tokens of mounts, which signs one period later. Replaces damaged keys.",
-        answers=Answers(data=schemas.members(signs_from=schemas.TIME)),
+        answers=Answers(data=schemas.members(TIME="signs_from")),
     ),
 )

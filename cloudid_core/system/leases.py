@@ -303,17 +303,15 @@ def _stuck_lease(name: str) -> tuple[str, str]:
 
 
 LEASE: Final = schemas.members(
-    {"revoking": schemas.BOOLEAN, "revoke_attempts": schemas.INTEGER, "revoke_error": schemas.TEXT},
-    id=schemas.TEXT,
-    issue_time=schemas.TIME,
-    expire_time=schemas.TIME,
+    {"BOOLEAN": "revoking", "INTEGER": "revoke_attempts", "TEXT": "revoke_error"},
+    TEXT="id",
+    TIME="issue_time expire_time",
+    BOOLEAN="renewable",
+    INTEGER="ttl",
     last_renewal=schemas.nullable(schemas.TIME),
-    renewable=schemas.BOOLEAN,
-    ttl=schemas.INTEGER,
 )
 STUCK: Final = schemas.members(
-    lease_count=schemas.INTEGER,
-    leases=schemas.list_of(schemas.members(lease_id=schemas.TEXT, mount_id=schemas.TEXT, error=schemas.TEXT)),
+    INTEGER="lease_count", leases=schemas.list_of(schemas.members(TEXT="lease_id mount_id error"))
 )
 RENEWED: Final = Answers(lease=True)
 ENDED: Final = Answers(nothing=True, accepted=LEFT, refusals=PROVIDER)
@@ -331,7 +329,7 @@ ROUTES: Final = (
         Operation.READ,
         count_stuck,
         "Counts leases that are stuck, for each mount.",
-        answers=Answers(data=schemas.members(lease_count=schemas.INTEGER, counts=schemas.each(schemas.INTEGER))),
+        answers=Answers(data=schemas.members(INTEGER="lease_count", counts=schemas.each(schemas.INTEGER))),
         form=StuckForm,
     ),
     Route("leases/lookup", Operation.WRITE, look_up, "Reads a lease.", answers=Answers(data=LEASE), form=LeaseForm),

@@ -336,27 +336,17 @@ READS: Final = "Reads a mount."
 IN_USE: Final = Answers(nothing=True, refusals=(Code.MOUNT_PATH_IN_USE,))
 CONFIG_MEMBERS: Final = schemas.members(
     {name: spellings_of(TuneForm)[name].kind.schema for name in (*SHOWN_WHEN_SET, "token_type")},
-    default_lease_ttl=schemas.INTEGER,
-    max_lease_ttl=schemas.INTEGER,
-    force_no_cache=schemas.BOOLEAN,
+    INTEGER="default_lease_ttl max_lease_ttl",
+    BOOLEAN="force_no_cache",
 )
 MOUNT: Final = schemas.members(
-    type=schemas.TEXT,
-    description=schemas.TEXT,
-    accessor=schemas.TEXT,
-    uuid=schemas.TEXT,
-    local=schemas.BOOLEAN,
-    seal_wrap=schemas.BOOLEAN,
-    external_entropy_access=schemas.BOOLEAN,
+    TEXT="type description accessor uuid plugin_version running_plugin_version running_sha256 deprecation_status",
+    BOOLEAN="local seal_wrap external_entropy_access",
     options=schemas.nullable(schemas.TEXTS),
-    plugin_version=schemas.TEXT,
-    running_plugin_version=schemas.TEXT,
-    running_sha256=schemas.TEXT,
-    deprecation_status=schemas.TEXT,
     config=CONFIG_MEMBERS,
 )
 TUNED: Final = schemas.joined(
-    CONFIG_MEMBERS, schemas.members(description=schemas.TEXT, options=schemas.nullable(schemas.TEXTS))
+    CONFIG_MEMBERS, schemas.members(TEXT="description", options=schemas.nullable(schemas.TEXTS))
 )
 
 

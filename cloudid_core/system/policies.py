@@ -98,7 +98,7 @@ ROUTES: Final = (
         Operation.READ,
         read_policy,
         "Reads a policy.",
-        answers=Answers(data=schemas.members(name=schemas.TEXT, policy=schemas.TEXT)),
+        answers=Answers(data=schemas.members(TEXT="name policy")),
     ),
     Route(
         "policies/acl/*name",
@@ -114,7 +114,7 @@ ROUTES: Final = (
             operation,
             list_policies_as_before,
             "Lists the names of all policies.",
-            answers=Answers(data=schemas.members(keys=schemas.LIST, policies=schemas.LIST), shape=COPIED),
+            answers=Answers(data=schemas.members(LIST="keys policies"), shape=COPIED),
         )
         for operation in (Operation.READ, Operation.LIST)
     ),
@@ -123,7 +123,7 @@ ROUTES: Final = (
         Operation.READ,
         read_policy_as_before,
         "Reads a policy; its document is called `rules` here.",
-        answers=Answers(data=schemas.members(name=schemas.TEXT, rules=schemas.TEXT), shape=COPIED),
+        answers=Answers(data=schemas.members(TEXT="name rules"), shape=COPIED),
     ),
     Route(
         "policy/*name", Operation.WRITE, write_policy, "Writes a policy; it takes effect at once.", form=OldPolicyForm

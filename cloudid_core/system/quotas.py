@@ -167,9 +167,7 @@ def _routes(kind: Kind) -> tuple[Route, ...]:
             Operation.READ,
             partial(read_quota, kind),
             f"Reads a {what}.",
-            answers=Answers(
-                data=schemas.joined(schemas.members(name=schemas.TEXT, type=schemas.TEXT), shown_members(kind.form))
-            ),
+            answers=Answers(data=schemas.joined(schemas.members(TEXT="name type"), shown_members(kind.form))),
         ),
         Route(one, Operation.DELETE, partial(delete_quota, kind), f"Removes a {what}."),
         Route(base, Operation.LIST, partial(list_quotas, kind), f"Lists the names of all {what}s."),

@@ -97,17 +97,10 @@ def _shortened(value: Json) -> Json:
 
 
 LOGIN: Final = schemas.members(
-    time=schemas.TIME,
-    request_id=schemas.TEXT,
-    mount=schemas.TEXT,
-    role=schemas.TEXT,
-    principal_id=schemas.TEXT,
-    resource_id=schemas.TEXT,
-    remote_address=schemas.TEXT,
-    verdict=schemas.TEXT,
-    codes=schemas.LIST,
-    accessor=schemas.TEXT,
-    count=schemas.INTEGER,
+    TIME="time",
+    TEXT="request_id mount role principal_id resource_id remote_address verdict accessor",
+    LIST="codes",
+    INTEGER="count",
     checks=schemas.list_of(CHECK),
 )
 ROUTES: Final = (
@@ -116,8 +109,6 @@ ROUTES: Final = (
         Operation.READ,
         read_recent_logins,
         "Lists the last logins and refusals at this node, with every check of each.",
-        answers=Answers(
-            data=schemas.members(node_id=schemas.TEXT, node_name=schemas.TEXT, logins=schemas.list_of(LOGIN))
-        ),
+        answers=Answers(data=schemas.members(TEXT="node_id node_name", logins=schemas.list_of(LOGIN))),
     ),
 )

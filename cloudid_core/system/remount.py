@@ -71,9 +71,7 @@ ROUTES: Final = (
         Operation.WRITE,
         move,
         "Moves a mount, with everything that is stored for it.",
-        answers=Answers(
-            data=schemas.members(migration_id=schemas.TEXT), shape=COPIED, refusals=(Code.MOUNT_PATH_IN_USE,)
-        ),
+        answers=Answers(data=schemas.members(TEXT="migration_id"), shape=COPIED, refusals=(Code.MOUNT_PATH_IN_USE,)),
         form=MoveForm,
         requires_all=True,
     ),
@@ -84,10 +82,7 @@ ROUTES: Final = (
         "Reads the state of a recent move.",
         answers=Answers(
             data=schemas.members(
-                migration_id=schemas.TEXT,
-                migration_info=schemas.members(
-                    source_mount=schemas.TEXT, target_mount=schemas.TEXT, status=schemas.TEXT
-                ),
+                TEXT="migration_id", migration_info=schemas.members(TEXT="source_mount target_mount status")
             ),
             shape=COPIED,
         ),

@@ -147,39 +147,25 @@ def objects(provisioned: Provisioned) -> dict[str, Json]:
 
 
 RETIRING: Final = schemas.members(
-    accessor=schemas.TEXT,
-    uuid=schemas.TEXT,
-    path=schemas.TEXT,
-    type=schemas.TEXT,
-    disabled_at=schemas.TIME,
-    left=schemas.INTEGER,
-    leases=schemas.INTEGER,
-    intents=schemas.INTEGER,
-    roles=schemas.INTEGER,
-    damaged=schemas.INTEGER,
-    rotating=schemas.BOOLEAN,
-    reasons=schemas.LIST,
-    attempts=schemas.INTEGER,
+    TEXT="accessor uuid path type",
+    TIME="disabled_at",
+    INTEGER="left leases intents roles damaged attempts",
+    BOOLEAN="rotating",
+    LIST="reasons",
     next_attempt=schemas.nullable(schemas.TIME),
 )
 OBJECTS: Final = schemas.members(
     {
-        "application_object_id": schemas.TEXT,
-        "application_unique_name": schemas.TEXT,
-        "service_principal_id": schemas.TEXT,
-        "password_application_object_id": schemas.TEXT,
-        "password_key_id": schemas.TEXT,
-        "role_assignments": schemas.LIST,
-        "groups": schemas.LIST,
-        "deleted_items": schemas.LIST,
+        "TEXT": "application_object_id application_unique_name service_principal_id password_application_object_id"
+        " password_key_id",
+        "LIST": "role_assignments groups deleted_items",
     }
 )
 DROPPED: Final = schemas.members(
-    lease_count=schemas.INTEGER,
-    intent_count=schemas.INTEGER,
-    leases=schemas.list_of(schemas.joined(schemas.members(lease_id=schemas.TEXT), OBJECTS)),
-    intents=schemas.list_of(schemas.joined(schemas.members(intent_id=schemas.TEXT), OBJECTS)),
-    damaged=schemas.LIST,
+    INTEGER="lease_count intent_count",
+    LIST="damaged",
+    leases=schemas.list_of(schemas.joined(schemas.members(TEXT="lease_id"), OBJECTS)),
+    intents=schemas.list_of(schemas.joined(schemas.members(TEXT="intent_id"), OBJECTS)),
 )
 CONFIG_OF_EITHER: Final = {"anyOf": [auth_config.CONFIG_MEMBERS, engine_config.CONFIG_MEMBERS]}
 ROUTES: Final = (

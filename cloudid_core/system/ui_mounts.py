@@ -51,9 +51,7 @@ async def find_mount(call: Call) -> Answer:
     return Answer(data={"path": f"{mount.path}/", **described(mount)}, copy_up=True)
 
 
-SHORT: Final = schemas.each(
-    schemas.members(type=schemas.TEXT, description=schemas.TEXT, options=schemas.nullable(schemas.TEXTS))
-)
+SHORT: Final = schemas.each(schemas.members(TEXT="type description", options=schemas.nullable(schemas.TEXTS)))
 ROUTES: Final = (
     Route(
         "internal/ui/mounts",
@@ -69,7 +67,7 @@ ROUTES: Final = (
         Operation.READ,
         find_mount,
         "Tells which mount a path belongs to, to callers with rights below it.",
-        answers=Answers(data=schemas.joined(MOUNT, schemas.members(path=schemas.TEXT)), shape=COPIED),
+        answers=Answers(data=schemas.joined(MOUNT, schemas.members(TEXT="path")), shape=COPIED),
         any_token=True,
     ),
 )

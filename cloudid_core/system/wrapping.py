@@ -105,9 +105,7 @@ ROUTES: Final = (
         Operation.WRITE,
         look_up,
         "Tells which path a wrapping token's answer is from, and when it was wrapped. The token stays good.",
-        answers=Answers(
-            data=schemas.members(creation_ttl=schemas.INTEGER, creation_time=schemas.TIME, creation_path=schemas.TEXT)
-        ),
+        answers=Answers(data=schemas.members(INTEGER="creation_ttl", TIME="creation_time", TEXT="creation_path")),
         form=WrappingForm,
         public=True,
     ),

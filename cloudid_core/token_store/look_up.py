@@ -70,30 +70,14 @@ def described(token: Token, text: str, accessor: str, now: Instant, *, orphan: b
 
 
 MEMBERS: Final = schemas.members(
-    {
-        "role": schemas.TEXT,
-        "period": schemas.INTEGER,
-        "bound_cidrs": schemas.LIST,
-        "last_renewal": schemas.TIME,
-        "last_renewal_time": schemas.INTEGER,
-    },
-    id=schemas.TEXT,
-    accessor=schemas.TEXT,
-    policies=schemas.LIST,
-    path=schemas.TEXT,
+    {"TEXT": "role", "INTEGER": "period last_renewal_time", "LIST": "bound_cidrs", "TIME": "last_renewal"},
+    TEXT="id accessor path display_name entity_id type",
+    LIST="policies",
+    INTEGER="num_uses creation_time creation_ttl ttl explicit_max_ttl",
+    BOOLEAN="orphan renewable",
+    TIME="issue_time",
     meta=schemas.nullable(schemas.TEXTS),
-    display_name=schemas.TEXT,
-    num_uses=schemas.INTEGER,
-    orphan=schemas.BOOLEAN,
-    creation_time=schemas.INTEGER,
-    creation_ttl=schemas.INTEGER,
-    issue_time=schemas.TIME,
     expire_time=schemas.nullable(schemas.TIME),
-    ttl=schemas.INTEGER,
-    explicit_max_ttl=schemas.INTEGER,
-    entity_id=schemas.TEXT,
-    type=schemas.TEXT,
-    renewable=schemas.BOOLEAN,
 )
 
 

@@ -94,8 +94,7 @@ def _fits(policy: str, globs: tuple[str, ...]) -> bool:
 
 
 MEMBERS: Final = schemas.joined(
-    shown_members(TokenRole, old_names=True),
-    schemas.members(name=schemas.TEXT, period=schemas.INTEGER, explicit_max_ttl=schemas.INTEGER),
+    shown_members(TokenRole, old_names=True), schemas.members(TEXT="name", INTEGER="period explicit_max_ttl")
 )
 
 

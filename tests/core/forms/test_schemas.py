@@ -20,6 +20,15 @@ def test_an_object_has_these_members_and_no_others() -> None:
     assert is_valid(schema, {"a": ""})
     assert is_valid(schema, {"a": "", "b": 1})
     assert not any(is_valid(schema, value) for value in ({}, {"a": 1}, {"a": "", "c": 1}, None))
+    written = schemas.members({"INTEGER": "c", "TIME": "d"}, TEXT="a b", e=schemas.NULL)
+    assert written["required"] == ["a", "b", "e"]
+    assert written["properties"] == {
+        "a": schemas.TEXT,
+        "b": schemas.TEXT,
+        "c": schemas.INTEGER,
+        "d": schemas.TIME,
+        "e": schemas.NULL,
+    }
 
 
 def test_objects_are_joined_and_become_nullable() -> None:
