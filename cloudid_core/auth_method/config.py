@@ -36,11 +36,11 @@ from ..forms import (
     show,
     shown_members,
 )
-from ..messages import Answer
+from ..messages import DELETE, READ, WRITE, Answer
 from ..mounts import Mount
 from ..provider import Client, RetryPolicy
 from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
-from ..routing import Call
+from ..routing import Call, route
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
 from ..values import LONGEST_DELAY
 
@@ -129,9 +129,13 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     return client_of(context, mount, config, version_of(found), deadline)
 
 
+@route("config", WRITE, form=ConfigForm, exists=lambda call: call.context.records.has(keys.config(call.mount.id)))
 @retry_on_conflict
 async def write_config(call: Call) -> Answer:
-    """Set the given fields. The rules are checked on the merged, effective configuration."""
+    """Configures the method.
+
+    The rules are checked on the merged, effective configuration.
+    """
     key = keys.config(call.mount.id)
     found, expects = await call.context.records.find_for_writing(key, Config)
     stored = found.record if found else Config()
@@ -142,8 +146,9 @@ async def write_config(call: Call) -> Answer:
     return await commit_config(call, Changes(expects, {key: config}), config)
 
 
+@route("config", READ, CONFIG_MEMBERS, refusals=(Code.NOT_FOUND,))
 async def read_config(call: Call) -> Answer:
-    """The stored configuration, client secret included unless the service is set to leave it out."""
+    """Reads the stored configuration, `client_secret` included."""
     found = await find_config(call.context, call.mount)
     if found is None:
         raise Refused(Code.NOT_FOUND)
@@ -179,13 +184,10 @@ def _without_read_back(mount: Mount, stored: Config, given: Mapping[str, Any]) -
     return changes
 
 
+@route("config", DELETE)
 @retry_on_conflict
 async def delete_config(call: Call) -> Answer:
-    """Delete the configuration and its credentials. Does nothing if there is none."""
+    """Removes the configuration and its credentials."""
     key = keys.config(call.mount.id)
     _, expects = await call.context.records.find_for_writing(key, Config)
     return await commit_config(call, Changes(expects, deletes=(key,)), None)
-
-
-async def config_exists(call: Call) -> bool:
-    return await call.context.records.has(keys.config(call.mount.id))

@@ -13,10 +13,10 @@ from attrs import define
 
 from ..errors import Code, Refused, reason_of
 from ..forms import ANY, TEXT, schemas, setting
-from ..messages import Answer
+from ..messages import WRITE, Answer
 from ..mounts import mount_table
 from ..provider import PROVIDER_FAILURES, known_keys, refusal_of
-from ..routing import Call
+from ..routing import PROVIDER, Call, route
 from ..store import retry_on_conflict
 from .claims import Claims
 from .decision import NOT_ASKED, Facts, Needs, rests_on_groups, rests_on_machine
@@ -44,9 +44,10 @@ CHECK: Final = schemas.members(TEXT="check verdict code", expected=schemas.ANY, 
 MEMBERS: Final = schemas.members(TEXT="role verdict", LIST="codes", checks=schemas.list_of(CHECK))
 
 
+@route("explain", WRITE, MEMBERS, refusals=PROVIDER, form=ExplainForm, requires_all=True, role_field="role")
 @retry_on_conflict
 async def explain_login(call: Call) -> Answer:
-    """Answer the explanation of a login, with the verdict and the codes of all checks that fail."""
+    """Tells every check of a login and its verdict; needs `sudo`, and never gives a token."""
     if not call.token.acl.is_sudo(f"{call.mount.path}/explain"):
         raise Refused(Code.PERMISSION_DENIED)
     form = call.form(ExplainForm)

@@ -15,6 +15,7 @@ from ..forms import (
     IDENTIFIERS,
     IDENTITY_IDS,
     SECONDS,
+    Json,
     Terms,
     fields_of,
     schemas,
@@ -23,10 +24,9 @@ from ..forms import (
     shown_members,
     some_of,
 )
-from ..messages import NOTHING, Answer
 from ..mounts import Mount
-from ..routing import Call, capture_name
-from ..store import Changes, Found, keys, retry_on_conflict
+from ..routing import Call, NamedRecords
+from ..store import Found, keys
 from ..tokens import TokenSettings, merged
 from ..tokens import check as check_token_settings
 from .bounds import ANY, BOUNDS, Bounds, require_rows
@@ -101,40 +101,18 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
     return found.with_record(found.record.normal) if found else None
 
 
-@retry_on_conflict
-async def write_role(call: Call) -> Answer:
-    """Set the given fields. The rules are checked on the merged role; a damaged role is written anew."""
-    name = capture_name(call)
-    key = keys.role(call.mount.id, name)
-    found, expects = await call.context.records.find_for_writing(key, Role)
-    role = merged(found.record if found else Role(), call.given)
+async def _changed(call: Call, role: Role) -> tuple[Role, tuple[str, ...]]:
+    role = merged(role, call.given)
     check(role)
-    warnings = check_token_settings(role, call.mount, call.context.settings)
-    await call.context.records.commit(Changes(expects, {key: role}))
-    return Answer(warnings=warnings)
+    return role, check_token_settings(role, call.mount, call.context.settings)
 
 
-async def read_role(call: Call) -> Answer:
-    found = await call.context.records.find(keys.role(call.mount.id, capture_name(call)), Role)
-    if found is None:
-        raise Refused(Code.NOT_FOUND)
-    shown = show(found.record, spelled_old=found.record.spelled_old)
-    return Answer(data={**shown, "max_ttl": shown["token_max_ttl"]})
+def _shown(name: str, role: Role) -> dict[str, Json]:
+    shown = show(role, spelled_old=role.spelled_old)
+    return {**shown, "max_ttl": shown["token_max_ttl"]}
 
 
-async def list_roles(call: Call) -> Answer:
-    return Answer(data={"keys": await call.context.records.names(keys.roles(call.mount.id))})
-
-
-async def delete_role(call: Call) -> Answer:
-    """Delete a role; tokens that it gave can no longer be renewed. Does nothing if there is none."""
-    key = keys.role(call.mount.id, capture_name(call))
-    await call.context.records.update(key, Role, lambda _: None)
-    return NOTHING
-
-
-async def role_exists(call: Call) -> bool:
-    return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
+ROLES: Final = NamedRecords(path="role", form=Role, changed=_changed, shown=_shown, members=MEMBERS)
 
 
 async def bound_scopes(call: Call) -> set[str]:

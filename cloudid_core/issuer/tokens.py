@@ -7,17 +7,18 @@ from typing import Final
 from ..credentials import LOGINS, signed
 from ..errors import Code, Refused
 from ..forms import schemas
-from ..messages import Answer
+from ..messages import READ, Answer
 from ..mounts import AUTH, TOKEN, mount_table
-from ..routing import Call, capture_name
+from ..routing import Call, capture_name, route
 from .facts import claims_of, facts_of
 from .roles import find_role
 
 MEMBERS: Final = schemas.members(TEXT="client_id token", INTEGER="ttl")
 
 
+@route("oidc/token/:name", READ, MEMBERS, has_side_effect=True)
 async def give_token(call: Call) -> Answer:
-    """A token about the caller. It is about a login, so it ends with that at the latest; nobody can call it back."""
+    """Gives a signed token that tells another service who logged in. Nobody can call it back."""
     context, token = call.context, call.token.token
     mount = (await mount_table(context.records)).record.by_id.get(token.mount_id)
     if mount is None or mount.kind != AUTH or mount.id == TOKEN.id:

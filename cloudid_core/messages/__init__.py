@@ -1,6 +1,6 @@
 """Requests and responses as they travel."""
 
-from .operations import METHODS, Operation
+from .operations import DELETE, LIST, METHODS, READ, WRITE, Operation
 from .request import (
     PREFIX,
     UNAUDITED_HEADERS,
@@ -29,12 +29,16 @@ from .response import (
 )
 
 __all__ = [
+    "DELETE",
     "HEADERS",
+    "LIST",
     "METHODS",
     "NOTHING",
     "NO_HEADERS",
     "PREFIX",
+    "READ",
     "UNAUDITED_HEADERS",
+    "WRITE",
     "Answer",
     "AuthBlock",
     "Operation",

@@ -17,12 +17,14 @@ class Operation(Enum):
     DELETE = "delete"
 
 
+READ, LIST, WRITE, DELETE = Operation
+
 METHODS: Final[Mapping[Operation, tuple[str, ...]]] = MappingProxyType(
     {
-        Operation.READ: ("GET", "HEAD"),
-        Operation.LIST: ("GET", "HEAD", "LIST"),
-        Operation.WRITE: ("POST", "PUT"),
-        Operation.DELETE: ("DELETE",),
+        READ: ("GET", "HEAD"),
+        LIST: ("GET", "HEAD", "LIST"),
+        WRITE: ("POST", "PUT"),
+        DELETE: ("DELETE",),
     }
 )
 """The methods that ask for each operation. GET and HEAD ask for a list with the parameter `list=true`."""

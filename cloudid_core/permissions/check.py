@@ -10,7 +10,7 @@ from attrs import frozen
 from ..effects import Program, gather
 from ..errors import Code, Refused, reason_of
 from ..forms import TEXT, Json, schemas, setting
-from ..messages import Answer, Operation
+from ..messages import READ, Answer
 from ..provider import (
     PROVIDER_FAILURES,
     Actions,
@@ -21,7 +21,7 @@ from ..provider import (
     refusal_of,
 )
 from ..provider import scope as parse_scope
-from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client
+from ..routing import PROVIDER, Call, Route, may_read_config, mount_client, route
 from .table import Api, Feature, Need, features_of
 
 MOST_SCOPES: Final = 20
@@ -103,7 +103,9 @@ MEMBERS: Final = schemas.members(
 def permissions_route(scopes: Scopes) -> Route:
     """The route `permissions` of a component."""
 
+    @route("permissions", READ, MEMBERS, refusals=PROVIDER, form=PermissionsForm)
     async def read_permissions(call: Call) -> Answer:
+        """Tells which provider permissions each feature needs, and which of them the credential lacks."""
         client = await mount_client(call.context, call.mount.id, call.deadline)
         scope = call.form(PermissionsForm).scope
         try:
@@ -113,14 +115,7 @@ def permissions_route(scopes: Scopes) -> Route:
         granted = await _ask(client, named, names_code=may_read_config(call.caller, call.mount))
         return Answer(data=described(features_of(call.mount.kind), granted), warnings=tuple(granted.warnings))
 
-    return Route(
-        path="permissions",
-        operation=Operation.READ,
-        program=read_permissions,
-        answers=Answers(data=MEMBERS, refusals=PROVIDER),
-        form=PermissionsForm,
-        doc="Tells which provider permissions each feature needs, and which of them the credential lacks.",
-    )
+    return read_permissions
 
 
 async def _ask(client: Client, scopes: Sequence[str], *, names_code: bool) -> Granted:

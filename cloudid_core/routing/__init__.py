@@ -1,9 +1,10 @@
 """Routes: which program answers what, and what it is handed."""
 
-from .answers import CHOSEN, COPIED, DONE, KEYS, LEFT, PLAIN, PROVIDER, Answers
+from .answers import CHOSEN, COPIED, DONE, GIVES_TOKEN, KEYS, LEFT, PLAIN, PROVIDER, Answers
 from .components import Catalog, Component, mount_client
 from .help import VERBS, help_about, help_about_mount
 from .left_out import LEFT_OUT, reason_of
+from .named import NamedRecords
 from .routes import (
     Call,
     NoFields,
@@ -16,12 +17,14 @@ from .routes import (
     may_read_config,
     methods_of,
     name_as_written,
+    route,
 )
 
 __all__ = [
     "CHOSEN",
     "COPIED",
     "DONE",
+    "GIVES_TOKEN",
     "KEYS",
     "LEFT",
     "LEFT_OUT",
@@ -32,6 +35,7 @@ __all__ = [
     "Call",
     "Catalog",
     "Component",
+    "NamedRecords",
     "NoFields",
     "PageForm",
     "Proven",
@@ -46,4 +50,5 @@ __all__ = [
     "mount_client",
     "name_as_written",
     "reason_of",
+    "route",
 ]

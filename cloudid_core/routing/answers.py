@@ -9,6 +9,11 @@ from attrs import frozen
 from ..errors import Code
 from ..forms import Schema, schemas
 
+ENVELOPE: Final = "envelope"
+PLAIN: Final = "plain"
+COPIED: Final = "copied"
+CHOSEN: Final = "chosen"
+
 
 @frozen(kw_only=True, eq=False)
 class Answers:
@@ -16,7 +21,7 @@ class Answers:
 
     data: Schema | None = None
     """The member `data`; `None`: there is none."""
-    shape: str = "envelope"
+    shape: str = ENVELOPE
     """`PLAIN`: `data` without an envelope. `COPIED`: its members are repeated beside it. `CHOSEN`: as `PLAIN`, with a
     status that the request chooses."""
     token: bool = False
@@ -31,10 +36,8 @@ class Answers:
     """Refusals with a status that not every route has."""
 
 
-PLAIN: Final = "plain"
-COPIED: Final = "copied"
-CHOSEN: Final = "chosen"
 DONE: Final = Answers(nothing=True)
+GIVES_TOKEN: Final = Answers(token=True)
 KEYS: Final = Answers(data=schemas.members(LIST="keys"))
 LEFT: Final = schemas.members(INTEGER="left", LIST="reasons", TEXT="path")
 """The `data` of an answer before all is done: `path` tells the state."""

@@ -20,16 +20,15 @@ from ..context import Context, Due
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused
-from ..forms import INTEGER, TEXT, ParsedFields, bounded, defaults_of, setting
-from ..messages import METHODS, NO_HEADERS, Answer, Operation
+from ..forms import INTEGER, TEXT, ParsedFields, Schema, bounded, defaults_of, setting
+from ..messages import METHODS, NO_HEADERS, READ, Answer, Operation
 from ..mounts import Mount
 from ..store import NO_CHANGES, Changes
 from ..tokens import Caller, Token
 from ..values import name as parse_name
-from .answers import DONE, KEYS, Answers
+from .answers import DONE, ENVELOPE, KEYS, Answers
 
 F = TypeVar("F")
-READ: Final = Operation.READ.value
 NOBODY: Final = ""
 """The name of nothing: no grammar of names admits it."""
 
@@ -60,7 +59,7 @@ class Proven(msgspec.Struct):
 
 def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:
     """Whether a caller may read how a mount proves itself to the provider: then it is told the provider's codes too."""
-    return caller is not None and mount is not None and caller.acl.allows(READ, f"{mount.path}/config")
+    return caller is not None and mount is not None and caller.acl.allows(READ.value, f"{mount.path}/config")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +182,32 @@ class Route:
             elif pattern != segments[number]:
                 return None
         return captures if len(segments) == len(self.segments) else None
+
+
+def route(
+    path: str,
+    operation: Operation,
+    answers: Answers | Schema | None = None,
+    *,
+    shape: str = ENVELOPE,
+    refusals: tuple[Code, ...] = (),
+    doc: str = "",
+    **more: Any,
+) -> Callable[[Callable[[Call], Program[Answer]]], Route]:
+    """Makes a program a row. What the interface says of it is the first paragraph of its docstring, or else `doc`.
+
+    `answers`: the schema of `data`, or all that it answers; with nothing said, as `Route` has it.
+    """
+    if isinstance(answers, Answers):
+        more["answers"] = answers
+    elif answers is not None or refusals:
+        more["answers"] = Answers(data=answers, shape=shape, nothing=answers is None, refusals=refusals)
+
+    def row_of(program: Callable[[Call], Program[Answer]]) -> Route:
+        said = doc or " ".join((program.__doc__ or "").partition("\n\n")[0].split())
+        return Route(path, operation, program, said, **more)
+
+    return row_of
 
 
 def methods_of(routes: Iterable[Route]) -> str:

@@ -8,8 +8,8 @@ from attrs import frozen
 
 from ..errors import Code, Refused
 from ..forms import FieldType, schemas, setting
-from ..messages import NOTHING, Answer, Operation
-from ..routing import Answers, Call, Route, capture_name
+from ..messages import DELETE, LIST, NOTHING, READ, WRITE, Answer
+from ..routing import Call, capture_name, route
 from ..store import keys
 from ..values import listing
 
@@ -33,44 +33,34 @@ class Made:
     paths: tuple[str, ...] = setting(FieldType("list of paths", _paths, list), (), "The paths of what it made.")
 
 
+@route(PATH, LIST)
 async def list_folders(call: Call) -> Answer:
+    """Lists the folders that were applied."""
     return Answer(data={"keys": await call.context.records.names(keys.APPLIED)})
 
 
+@route(f"{PATH}/:name", READ, schemas.members(LIST="paths"))
 async def read_made(call: Call) -> Answer:
+    """Reads what a folder has made."""
     found = await call.context.records.find(keys.applied(capture_name(call)), Made)
     if found is None:
         raise Refused(Code.NOT_FOUND)
     return Answer(data={"paths": list(found.record.paths)})
 
 
+@route(f"{PATH}/:name", WRITE, form=Made)
 async def write_made(call: Call) -> Answer:
-    """Replace what is remembered of a folder; nothing is forgotten by halves."""
+    """Remembers what a folder has made, so that what is no longer in it can be removed."""
     made = call.form(Made)
     await call.context.records.update(keys.applied(capture_name(call)), Made, lambda _: made)
     return NOTHING
 
 
+@route(f"{PATH}/:name", DELETE)
 async def forget(call: Call) -> Answer:
+    """Forgets a folder. What it made stays."""
     await call.context.records.update(keys.applied(capture_name(call)), Made, lambda _: None)
     return NOTHING
 
 
-ROUTES: Final = (
-    Route(PATH, Operation.LIST, list_folders, "Lists the folders that were applied."),
-    Route(
-        f"{PATH}/:name",
-        Operation.READ,
-        read_made,
-        "Reads what a folder has made.",
-        answers=Answers(data=schemas.members(LIST="paths")),
-    ),
-    Route(
-        f"{PATH}/:name",
-        Operation.WRITE,
-        write_made,
-        "Remembers what a folder has made, so that what is no longer in it can be removed.",
-        form=Made,
-    ),
-    Route(f"{PATH}/:name", Operation.DELETE, forget, "Forgets a folder. What it made stays."),
-)
+ROUTES: Final = (list_folders, read_made, write_made, forget)

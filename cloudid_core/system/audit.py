@@ -29,9 +29,9 @@ from ..forms import (
     setting,
     spellings_of,
 )
-from ..messages import NOTHING, Answer, Operation
+from ..messages import DELETE, NOTHING, READ, WRITE, Answer
 from ..mounts import MountTable, change_mounts, mount_table
-from ..routing import COPIED, Answers, Call, Route, captured
+from ..routing import COPIED, Call, captured, route
 from ..values import listing, mount_path, text, uuid_text
 
 MOST_DEVICES: Final = 16
@@ -156,14 +156,22 @@ class HashForm:
     input: str = setting(TEXT, "", "The text.", required=True, repr=False)
 
 
+DEVICE: Final = schemas.members(TEXT="type description path checkpoint_key", BOOLEAN="local", options=schemas.TEXTS)
+
+
+@route("audit", READ, schemas.each(DEVICE), shape=COPIED)
 async def list_devices(call: Call) -> Answer:
-    """All devices; each with the public key of its checkpoints."""
+    """Lists the audit devices."""
     table = (await mount_table(call.context.records)).record
     return Answer(data={f"{device.name}/": _shown(device) for device in table.devices}, copy_up=True)
 
 
+@route("audit/*path", WRITE, refusals=(Code.MOUNT_PATH_IN_USE,), form=DeviceForm, requires_all=True)
 async def enable(call: Call) -> Answer:
-    """Enable a device, once a test entry could be written to it. Its options are listed as they are given here."""
+    """Enables an audit device, once a test entry could be written to it.
+
+    Its options are listed as they are given here.
+    """
     form = call.form(DeviceForm)
     declared = DeclaredDevice(name=_name(call), type=form.type, description=form.description, options=form.options)
     device = await _made(call.context, _placed(declared, call.context.settings.audit_folders))
@@ -175,8 +183,12 @@ async def enable(call: Call) -> Answer:
     return NOTHING
 
 
+@route("audit/*path", DELETE)
 async def disable(call: Call) -> Answer:
-    """Disable a device; its own disabling is the last request in it. Does nothing if there is none."""
+    """Disables an audit device.
+
+    Its own disabling is the last request in it. Does nothing if there is none.
+    """
     name = _name(call)
 
     def without(table: MountTable) -> MountTable:
@@ -191,8 +203,9 @@ async def disable(call: Call) -> Answer:
     return NOTHING
 
 
+@route("audit-hash/*path", WRITE, schemas.members(TEXT="hash"), shape=COPIED, form=HashForm, requires_all=True)
 async def hash_text(call: Call) -> Answer:
-    """The hash that stands for a text in the entries of a device."""
+    """Hashes a text as the entries of an audit device do, to look for it."""
     device = _find((await mount_table(call.context.records)).record, _name(call))
     if device is None:
         raise Refused(Code.AUDIT_DEVICE_NOT_FOUND)
@@ -342,32 +355,4 @@ def _shown(device: Device) -> dict[str, Any]:
     }
 
 
-DEVICE: Final = schemas.members(TEXT="type description path checkpoint_key", BOOLEAN="local", options=schemas.TEXTS)
-ROUTES: Final = (
-    Route(
-        "audit",
-        Operation.READ,
-        list_devices,
-        "Lists the audit devices.",
-        answers=Answers(data=schemas.each(DEVICE), shape=COPIED),
-    ),
-    Route(
-        "audit/*path",
-        Operation.WRITE,
-        enable,
-        "Enables an audit device, once a test entry could be written to it.",
-        answers=Answers(nothing=True, refusals=(Code.MOUNT_PATH_IN_USE,)),
-        form=DeviceForm,
-        requires_all=True,
-    ),
-    Route("audit/*path", Operation.DELETE, disable, "Disables an audit device."),
-    Route(
-        "audit-hash/*path",
-        Operation.WRITE,
-        hash_text,
-        "Hashes a text as the entries of an audit device do, to look for it.",
-        answers=Answers(data=schemas.members(TEXT="hash"), shape=COPIED),
-        form=HashForm,
-        requires_all=True,
-    ),
-)
+ROUTES: Final = (list_devices, enable, disable, hash_text)

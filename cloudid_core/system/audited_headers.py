@@ -9,9 +9,9 @@ from attrs import evolve, frozen
 
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, Json, schemas, setting
-from ..messages import NOTHING, UNAUDITED_HEADERS, Answer, Operation
+from ..messages import DELETE, NOTHING, READ, UNAUDITED_HEADERS, WRITE, Answer
 from ..mounts import MountTable, change_mounts, mount_table
-from ..routing import COPIED, Answers, Call, Route, captured
+from ..routing import COPIED, Call, captured, route
 from ..values import are_same
 
 PATH: Final = "config/auditing/request-headers"
@@ -27,14 +27,19 @@ class HeaderForm:
     hmac: bool = setting(BOOLEAN, False, "Hash its values.")
 
 
+BY_NAME: Final = schemas.each(schemas.members(BOOLEAN="hmac"))
+
+
+@route(PATH, READ, schemas.members(headers=BY_NAME), shape=COPIED)
 async def list_headers(call: Call) -> Answer:
-    """All audited headers."""
+    """Lists the request headers in audit entries."""
     headers = (await _table(call)).audited_headers
     return Answer(data={"headers": {name: _shown(headers[name]) for name in headers}}, copy_up=True)
 
 
+@route(f"{PATH}/:header", READ, BY_NAME, shape=COPIED)
 async def read_header(call: Call) -> Answer:
-    """One header, under its name as the request spells it."""
+    """Tells how a header is audited."""
     name = _name(call)
     is_hashed = (await _table(call)).recorded_headers.get(name.lower())
     if is_hashed is None:
@@ -42,8 +47,9 @@ async def read_header(call: Call) -> Answer:
     return Answer(data={name: _shown(is_hashed)}, copy_up=True)
 
 
+@route(f"{PATH}/:header", WRITE, form=HeaderForm)
 async def write_header(call: Call) -> Answer:
-    """Put a header on record. One that may hold a token is refused, hashed or not."""
+    """Puts a request header into audit entries. No header that may hold a token."""
     name, form = _name(call), call.form(HeaderForm)
     if name.lower() in UNAUDITED_HEADERS:
         raise Refused(Code.NAME_INVALID, "this header never goes on record")
@@ -58,8 +64,9 @@ async def write_header(call: Call) -> Answer:
     return NOTHING
 
 
+@route(f"{PATH}/:header", DELETE)
 async def delete_header(call: Call) -> Answer:
-    """Put a header on record no longer. Does nothing if it is not audited."""
+    """Leaves a request header out of audit entries."""
     name = _name(call)
 
     def changed(table: MountTable) -> MountTable:
@@ -95,28 +102,4 @@ def _shown(is_hashed: bool) -> Json:
     return {"hmac": is_hashed}
 
 
-BY_NAME: Final = schemas.each(schemas.members(BOOLEAN="hmac"))
-ROUTES: Final = (
-    Route(
-        PATH,
-        Operation.READ,
-        list_headers,
-        "Lists the request headers in audit entries.",
-        answers=Answers(data=schemas.members(headers=BY_NAME), shape=COPIED),
-    ),
-    Route(
-        f"{PATH}/:header",
-        Operation.READ,
-        read_header,
-        "Tells how a header is audited.",
-        answers=Answers(data=BY_NAME, shape=COPIED),
-    ),
-    Route(
-        f"{PATH}/:header",
-        Operation.WRITE,
-        write_header,
-        "Puts a request header into audit entries. No header that may hold a token.",
-        form=HeaderForm,
-    ),
-    Route(f"{PATH}/:header", Operation.DELETE, delete_header, "Leaves a request header out of audit entries."),
-)
+ROUTES: Final = (list_headers, read_header, write_header, delete_header)

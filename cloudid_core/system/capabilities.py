@@ -9,10 +9,10 @@ from attrs import frozen
 from ..effects import give_way
 from ..errors import Code, Refused
 from ..forms import TEXT, TEXTS, Json, schemas, setting
-from ..messages import Answer, Operation
+from ..messages import WRITE, Answer
 from ..mounts import mount_table
 from ..policies import Acl, load_acl
-from ..routing import COPIED, Answers, Call, Route
+from ..routing import COPIED, Answers, Call, route
 from ..tokens import Token, find_by_accessor, find_by_text, is_valid
 
 MOST_PATHS: Final = 1000
@@ -47,16 +47,25 @@ class AccessorForm(PathsForm):
     accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
 
 
+BY_PATH: Final = Answers(data=schemas.each(schemas.LIST), shape=COPIED)
+
+
+@route("capabilities-self", WRITE, BY_PATH, form=PathsForm)
 async def capabilities_of_self(call: Call) -> Answer:
+    """Tells what the caller's token may do at some paths."""
     return await _answer(call.token.acl, call.form(PathsForm).paths)
 
 
+@route("capabilities", WRITE, BY_PATH, form=TokenForm, requires_all=True)
 async def capabilities_of_token(call: Call) -> Answer:
+    """Tells what a token may do at some paths."""
     form = call.form(TokenForm)
     return await _answer(await _acl(call, await find_by_text(call.context, form.token)), form.paths)
 
 
+@route("capabilities-accessor", WRITE, BY_PATH, form=AccessorForm, requires_all=True)
 async def capabilities_of_accessor(call: Call) -> Answer:
+    """Tells what the token of an accessor may do at some paths."""
     form = call.form(AccessorForm)
     return await _answer(await _acl(call, await find_by_accessor(call.context, form.accessor)), form.paths)
 
@@ -93,32 +102,4 @@ async def _answer(acl: Acl, paths: tuple[str, ...]) -> Answer:
     return Answer(data=data, copy_up=True)
 
 
-BY_PATH: Final = Answers(data=schemas.each(schemas.LIST), shape=COPIED)
-ROUTES: Final = (
-    Route(
-        "capabilities-self",
-        Operation.WRITE,
-        capabilities_of_self,
-        "Tells what the caller's token may do at some paths.",
-        answers=BY_PATH,
-        form=PathsForm,
-    ),
-    Route(
-        "capabilities",
-        Operation.WRITE,
-        capabilities_of_token,
-        "Tells what a token may do at some paths.",
-        answers=BY_PATH,
-        form=TokenForm,
-        requires_all=True,
-    ),
-    Route(
-        "capabilities-accessor",
-        Operation.WRITE,
-        capabilities_of_accessor,
-        "Tells what the token of an accessor may do at some paths.",
-        answers=BY_PATH,
-        form=AccessorForm,
-        requires_all=True,
-    ),
-)
+ROUTES: Final = (capabilities_of_self, capabilities_of_token, capabilities_of_accessor)

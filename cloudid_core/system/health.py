@@ -12,9 +12,9 @@ from attrs import frozen
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, FieldType, Json, schemas, setting
 from ..health import Node
-from ..messages import Answer, Operation
+from ..messages import READ, WRITE, Answer
 from ..mounts import SYSTEM
-from ..routing import CHOSEN, PLAIN, Answers, Call, Route
+from ..routing import CHOSEN, PLAIN, Call, route
 from ..values import coercion, rfc3339
 from ..version import VERSION
 
@@ -54,8 +54,49 @@ def _common(call: Call) -> dict[str, Json]:
     return {"initialized": True, "sealed": False, "version": version, "cloudid_version": VERSION}
 
 
+COMMON: Final = schemas.members(BOOLEAN="initialized sealed", TEXT="version cloudid_version")
+PROBLEM: Final = schemas.members(TEXT="code text consequence remedy")
+HEALTH: Final = schemas.joined(
+    COMMON,
+    schemas.members(
+        {
+            "TEXT": "node_name",
+            "LIST": "settings_that_differ",
+            "INTEGER": "problem_count",
+            "problem_details": schemas.list_of(PROBLEM),
+        },
+        BOOLEAN="standby performance_standby",
+        TEXT="replication_performance_mode replication_dr_mode node_id",
+        INTEGER="server_time_utc store_latency_ms",
+        LIST="problems",
+        clock_skew_ms=schemas.nullable(schemas.INTEGER),
+    ),
+)
+SEAL_STATUS: Final = schemas.joined(
+    COMMON,
+    schemas.members(
+        TEXT="type nonce build_date storage_type", INTEGER="t n progress", BOOLEAN="migration recovery_seal"
+    ),
+)
+LEADER: Final = schemas.members(
+    BOOLEAN="ha_enabled is_self performance_standby",
+    TIME="active_time",
+    TEXT="leader_address leader_cluster_address node_id background_node_id",
+    INTEGER="performance_standby_last_remote_wal",
+)
+NODE: Final = schemas.members(
+    TEXT="node_id hostname api_address cluster_address version",
+    BOOLEAN="active_node background_node",
+    TIME="started_at last_echo",
+)
+
+
+@route("health", READ, HEALTH, shape=CHOSEN, form=HealthForm, public=True, optional_token=True, audited=False)
 async def health(call: Call) -> Answer:
-    """What this node last saw of itself and of the store: load balancers ask often, and many of them do."""
+    """Tells whether this node can serve, and what is wrong.
+
+    What this node last saw of itself and of the store: load balancers ask often, and many of them do.
+    """
     form = call.form(HealthForm)
     node = call.context.node
     data = {
@@ -100,7 +141,9 @@ def _details(node: Node) -> dict[str, Json]:
     }
 
 
+@route("seal-status", READ, SEAL_STATUS, shape=PLAIN, public=True, audited=False)
 async def seal_status(call: Call) -> Answer:
+    """Tells that the service is open; the master key comes from the host."""
     data = {
         "type": "static",
         **_common(call),
@@ -116,8 +159,12 @@ async def seal_status(call: Call) -> Answer:
     return Answer(data=data, plain=True)
 
 
+@route("leader", READ, LEADER, shape=PLAIN, public=True, audited=False)
 async def leader(call: Call) -> Answer:
-    """Every node answers everything itself, and is its clients' leader; one of them does the background work."""
+    """Tells which node leads.
+
+    Every node answers everything itself, and is its clients' leader; one of them does the background work.
+    """
     node = call.context.node
     data = {
         "ha_enabled": bool(node.others),
@@ -133,7 +180,9 @@ async def leader(call: Call) -> Answer:
     return Answer(data=data, plain=True)
 
 
+@route("ha-status", READ, schemas.members(nodes=schemas.list_of(NODE)))
 async def ha_status(call: Call) -> Answer:
+    """Lists the nodes that serve the store, and which of them does the background work."""
     node = call.context.node
     shown = [
         (node.id, node.name, VERSION, node.started_at, call.now),
@@ -156,94 +205,16 @@ async def ha_status(call: Call) -> Answer:
     return Answer(data={"nodes": nodes})
 
 
+@route("init", READ, schemas.members(BOOLEAN="initialized"), shape=PLAIN, public=True, audited=False)
 async def init_status(call: Call) -> Answer:
+    """Tells that the store is in use."""
     return Answer(data={"initialized": True}, plain=True)
 
 
+@route("init", WRITE, public=True, audited=False)
 async def refuse_init(call: Call) -> Answer:
+    """Refused: done before the start."""
     raise Refused(Code.MALFORMED_REQUEST, "the service is already initialised")
 
 
-COMMON: Final = schemas.members(BOOLEAN="initialized sealed", TEXT="version cloudid_version")
-PROBLEM: Final = schemas.members(TEXT="code text consequence remedy")
-HEALTH: Final = schemas.joined(
-    COMMON,
-    schemas.members(
-        {
-            "TEXT": "node_name",
-            "LIST": "settings_that_differ",
-            "INTEGER": "problem_count",
-            "problem_details": schemas.list_of(PROBLEM),
-        },
-        BOOLEAN="standby performance_standby",
-        TEXT="replication_performance_mode replication_dr_mode node_id",
-        INTEGER="server_time_utc store_latency_ms",
-        LIST="problems",
-        clock_skew_ms=schemas.nullable(schemas.INTEGER),
-    ),
-)
-SEAL_STATUS: Final = schemas.joined(
-    COMMON,
-    schemas.members(
-        TEXT="type nonce build_date storage_type", INTEGER="t n progress", BOOLEAN="migration recovery_seal"
-    ),
-)
-LEADER: Final = schemas.members(
-    BOOLEAN="ha_enabled is_self performance_standby",
-    TIME="active_time",
-    TEXT="leader_address leader_cluster_address node_id background_node_id",
-    INTEGER="performance_standby_last_remote_wal",
-)
-NODE: Final = schemas.members(
-    TEXT="node_id hostname api_address cluster_address version",
-    BOOLEAN="active_node background_node",
-    TIME="started_at last_echo",
-)
-ROUTES: Final = (
-    Route(
-        "health",
-        Operation.READ,
-        health,
-        "Tells whether this node can serve, and what is wrong.",
-        answers=Answers(data=HEALTH, shape=CHOSEN),
-        form=HealthForm,
-        public=True,
-        optional_token=True,
-        audited=False,
-    ),
-    Route(
-        "seal-status",
-        Operation.READ,
-        seal_status,
-        "Tells that the service is open; the master key comes from the host.",
-        answers=Answers(data=SEAL_STATUS, shape=PLAIN),
-        public=True,
-        audited=False,
-    ),
-    Route(
-        "leader",
-        Operation.READ,
-        leader,
-        "Tells which node leads.",
-        answers=Answers(data=LEADER, shape=PLAIN),
-        public=True,
-        audited=False,
-    ),
-    Route(
-        "ha-status",
-        Operation.READ,
-        ha_status,
-        "Lists the nodes that serve the store, and which of them does the background work.",
-        answers=Answers(data=schemas.members(nodes=schemas.list_of(NODE))),
-    ),
-    Route(
-        "init",
-        Operation.READ,
-        init_status,
-        "Tells that the store is in use.",
-        answers=Answers(data=schemas.members(BOOLEAN="initialized"), shape=PLAIN),
-        public=True,
-        audited=False,
-    ),
-    Route("init", Operation.WRITE, refuse_init, "Refused: done before the start.", public=True, audited=False),
-)
+ROUTES: Final = (health, seal_status, leader, ha_status, init_status, refuse_init)

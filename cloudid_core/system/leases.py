@@ -31,10 +31,10 @@ from ..leases import (
     scopes_of,
     work_off,
 )
-from ..messages import NOTHING, Answer, Operation
+from ..messages import LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import AUTH, SYSTEM, mount_table
 from ..policies import load_acl, without_default
-from ..routing import DONE, LEFT, PROVIDER, Answers, Call, Route
+from ..routing import DONE, LEFT, PROVIDER, Answers, Call, Route, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_token, lineage
 from ..tokens import revoke as revoke_token
@@ -76,7 +76,22 @@ def _lease_id(call: Call) -> str:
     return lease_id.strip("/")
 
 
+LEASE: Final = schemas.members(
+    {"BOOLEAN": "revoking", "INTEGER": "revoke_attempts", "TEXT": "revoke_error"},
+    TEXT="id",
+    TIME="issue_time expire_time",
+    BOOLEAN="renewable",
+    INTEGER="ttl",
+    last_renewal=schemas.nullable(schemas.TIME),
+)
+STUCK: Final = schemas.members(
+    INTEGER="lease_count", leases=schemas.list_of(schemas.members(TEXT="lease_id mount_id error"))
+)
+
+
+@route("leases/lookup", WRITE, LEASE, form=LeaseForm)
 async def look_up(call: Call) -> Answer:
+    """Reads a lease."""
     found = await _find(call, _lease_id(call))
     if found is None:
         raise Refused(Code.LEASE_NOT_FOUND)
@@ -246,9 +261,11 @@ def _prefix(call: Call) -> str:
     return prefix
 
 
+@route("leases/lookup", LIST)
 async def list_leases(call: Call) -> Answer:
-    """The next level below a path: the last segments of leases, or paths with a slash at their end.
+    """Lists leases by path.
 
+    The next level below a path: the last segments of leases, or paths with a slash at their end.
     The mounts that are there now decide which leases a path means, not the paths in the ids of the leases.
     """
     path = call.captures.get("prefix", "").strip("/")
@@ -272,8 +289,9 @@ async def _find(call: Call, lease_id: str) -> Found[Lease] | None:
     return None
 
 
+@route("leases", READ, STUCK, form=StuckForm)
 async def list_stuck(call: Call) -> Answer:
-    """The leases whose revocation has failed so far, with the reasons."""
+    """Lists leases that are stuck."""
     names = await ListKeys(keys.STUCK, "", call.form(StuckForm).limit)
     mount_ids = {keys.lease(lease_id): mount_id for mount_id, lease_id in map(_stuck_lease, names)}
     leases, damaged = await call.context.records.find_all_fresh(tuple(mount_ids), Lease)
@@ -286,8 +304,11 @@ async def list_stuck(call: Call) -> Answer:
     return Answer(data={"lease_count": len(stuck), "leases": stuck})
 
 
+@route(
+    "leases/count", READ, schemas.members(INTEGER="lease_count", counts=schemas.each(schemas.INTEGER)), form=StuckForm
+)
 async def count_stuck(call: Call) -> Answer:
-    """How many leases there are whose revocation has failed so far, in all and by the accessor of their mount."""
+    """Counts leases that are stuck, for each mount."""
     mounts = (await mount_table(call.context.records)).record
     counts: Counter[str] = Counter()
     for name in await call.context.records.names(keys.STUCK):
@@ -302,41 +323,16 @@ def _stuck_lease(name: str) -> tuple[str, str]:
     return mount_id, lease_id
 
 
-LEASE: Final = schemas.members(
-    {"BOOLEAN": "revoking", "INTEGER": "revoke_attempts", "TEXT": "revoke_error"},
-    TEXT="id",
-    TIME="issue_time expire_time",
-    BOOLEAN="renewable",
-    INTEGER="ttl",
-    last_renewal=schemas.nullable(schemas.TIME),
-)
-STUCK: Final = schemas.members(
-    INTEGER="lease_count", leases=schemas.list_of(schemas.members(TEXT="lease_id mount_id error"))
-)
 RENEWED: Final = Answers(lease=True)
 ENDED: Final = Answers(nothing=True, accepted=LEFT, refusals=PROVIDER)
 ROUTES: Final = (
-    Route(
-        "leases",
-        Operation.READ,
-        list_stuck,
-        "Lists leases that are stuck.",
-        form=StuckForm,
-        answers=Answers(data=STUCK),
-    ),
-    Route(
-        "leases/count",
-        Operation.READ,
-        count_stuck,
-        "Counts leases that are stuck, for each mount.",
-        answers=Answers(data=schemas.members(INTEGER="lease_count", counts=schemas.each(schemas.INTEGER))),
-        form=StuckForm,
-    ),
-    Route("leases/lookup", Operation.WRITE, look_up, "Reads a lease.", answers=Answers(data=LEASE), form=LeaseForm),
-    Route("leases/lookup", Operation.LIST, list_leases, "Lists leases by path."),
-    Route("leases/lookup/*prefix", Operation.LIST, list_leases, "Lists leases below a path."),
+    list_stuck,
+    count_stuck,
+    look_up,
+    list_leases,
+    evolve(list_leases, path="leases/lookup/*prefix", doc="Lists leases below a path."),
     *(
-        Route(f"{place}{rest}", Operation.WRITE, program, doc, form=LeaseForm, answers=answers)
+        Route(f"{place}{rest}", WRITE, program, doc, form=LeaseForm, answers=answers)
         for place, program, answers, doc in (
             ("leases/renew", partial(renew, "leases/renew"), RENEWED, "Gives a lease more time."),
             ("renew", partial(renew, "renew"), RENEWED, "Gives a lease more time."),
@@ -346,7 +342,7 @@ ROUTES: Final = (
         for rest in ("", "/*lease_id")
     ),
     *(
-        Route(f"{place}{action}/*prefix", Operation.WRITE, program, doc, form=PrefixForm, answers=answers)
+        Route(f"{place}{action}/*prefix", WRITE, program, doc, form=PrefixForm, answers=answers)
         for action, program, answers, doc in (
             ("revoke-prefix", revoke_prefix, ENDED, "Ends all leases below a path."),
             ("revoke-force", revoke_force, DONE, "Drops all leases below a path at once."),

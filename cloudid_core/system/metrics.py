@@ -18,12 +18,12 @@ from ..errors import CloudidError, Code, Refused
 from ..forms import TEXT, schemas, setting
 from ..health import HealthProblem
 from ..leases import find_undamaged_leases
-from ..messages import HEADERS, Answer, Operation
+from ..messages import HEADERS, READ, Answer
 from ..metrics import Numbers, put
 from ..mounts import SYSTEM, Mount, MountTable, mount_table
 from ..quotas import read_quotas
 from ..rotation import find_root, find_undamaged_plan, find_undamaged_rotation
-from ..routing import PLAIN, Answers, Call, Route
+from ..routing import PLAIN, Call, route
 from ..store import keys, version_of
 from ..version import VERSION
 
@@ -76,11 +76,22 @@ class MetricsForm:
     )
 
 
+@route(
+    "metrics",
+    READ,
+    schemas.each(schemas.ANY),
+    shape=PLAIN,
+    refusals=(Code.PERMISSION_DENIED, Code.UNSUPPORTED_PATH),
+    form=MetricsForm,
+    public=True,
+    optional_token=True,
+    audited=False,
+)
 async def read_metrics(call: Call) -> Answer:
-    """All metrics of the machine, for a token that may read them, or for anybody where a setting says so."""
+    """Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so."""
     if call.context.settings.metrics_access != ANYBODY:
         caller = call.caller
-        if caller is None or not caller.acl.allows(Operation.READ.value, f"{SYSTEM.path}/metrics"):
+        if caller is None or not caller.acl.allows(READ.value, f"{SYSTEM.path}/metrics"):
             raise Refused(Code.PERMISSION_DENIED)
     wants_text = call.form(MetricsForm).format == PROMETHEUS or any(
         each in call.headers.get("accept", "") for each in TEXT_TYPES
@@ -240,18 +251,4 @@ async def _rotation(context: Context, mount: Mount) -> Iterator[tuple[str, float
     return iter(told)
 
 
-ROUTES: Final = (
-    Route(
-        "metrics",
-        Operation.READ,
-        read_metrics,
-        "Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so.",
-        answers=Answers(
-            data=schemas.each(schemas.ANY), shape=PLAIN, refusals=(Code.PERMISSION_DENIED, Code.UNSUPPORTED_PATH)
-        ),
-        form=MetricsForm,
-        public=True,
-        optional_token=True,
-        audited=False,
-    ),
-)
+ROUTES: Final = (read_metrics,)

@@ -30,7 +30,7 @@ from ..forms import (
     spellings_of,
 )
 from ..leases import ACCEPTED, REASONS, due_after, remove_now, retire, what_remains
-from ..messages import NOTHING, Answer, Operation
+from ..messages import DELETE, LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import (
     AUTH,
     BUILT_IN,
@@ -44,7 +44,7 @@ from ..mounts import (
     mount_table,
     new_mount,
 )
-from ..routing import COPIED, LEFT, Answers, Call, Route
+from ..routing import COPIED, LEFT, Answers, Call, Route, route
 from ..settings import Settings
 from ..values import listing, mount_path
 from ..version import VERSION
@@ -332,8 +332,6 @@ def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
     return (ignored(names),) if names else ()
 
 
-READS: Final = "Reads a mount."
-IN_USE: Final = Answers(nothing=True, refusals=(Code.MOUNT_PATH_IN_USE,))
 CONFIG_MEMBERS: Final = schemas.members(
     {name: spellings_of(TuneForm)[name].kind.schema for name in (*SHOWN_WHEN_SET, "token_type")},
     INTEGER="default_lease_ttl max_lease_ttl",
@@ -352,60 +350,34 @@ TUNED: Final = schemas.joined(
 
 def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
     bases = (base, f"mounts/{AUTH}") if kind == AUTH else (base,)
+    reads = "Reads the lifetimes in effect, and everything else that can be tuned."
+    enables = f"Enables {'an' if kind == AUTH else 'a'} {what} at a path."
+    disables = "Disables a mount: its tokens and leases end, then all that it stored is wiped."
     return (
-        Route(
-            base,
-            Operation.READ,
-            partial(list_mounts, kind),
-            f"Lists all {what}s.",
-            answers=Answers(data=schemas.each(MOUNT), shape=COPIED),
-        ),
+        route(base, READ, schemas.each(MOUNT), shape=COPIED, doc=f"Lists all {what}s.")(partial(list_mounts, kind)),
         *(
-            route
+            row
             for path in bases
-            for route in (
-                Route(
-                    f"{path}/*path/tune",
-                    Operation.READ,
-                    partial(read_tuning, kind),
-                    "Reads the lifetimes in effect, and everything else that can be tuned.",
-                    answers=Answers(data=TUNED, shape=COPIED),
-                ),
-                Route(f"{path}/*path/tune", Operation.WRITE, partial(tune, kind), "Tunes a mount.", form=TuneForm),
+            for row in (
+                route(f"{path}/*path/tune", READ, TUNED, shape=COPIED, doc=reads)(partial(read_tuning, kind)),
+                Route(f"{path}/*path/tune", WRITE, partial(tune, kind), "Tunes a mount.", form=TuneForm),
             )
         ),
         *(
-            Route(
-                f"{path}/*path",
-                Operation.READ,
-                partial(read_mount, kind),
-                READS,
-                answers=Answers(data=MOUNT, shape=COPIED),
-            )
+            route(f"{path}/*path", READ, MOUNT, shape=COPIED, doc="Reads a mount.")(partial(read_mount, kind))
             for path in bases
         ),
-        Route(
-            f"{base}/*path",
-            Operation.WRITE,
-            partial(enable, kind),
-            f"Enables an {what} at a path." if kind == AUTH else f"Enables a {what} at a path.",
-            answers=IN_USE,
-            form=EnableForm,
+        route(f"{base}/*path", WRITE, refusals=(Code.MOUNT_PATH_IN_USE,), form=EnableForm, doc=enables)(
+            partial(enable, kind)
         ),
-        Route(
-            f"{base}/*path",
-            Operation.DELETE,
-            partial(disable, kind),
-            "Disables a mount: its tokens and leases end, then all that it stored is wiped.",
-            answers=Answers(nothing=True, accepted=LEFT),
-            form=DisableForm,
+        route(f"{base}/*path", DELETE, Answers(nothing=True, accepted=LEFT), form=DisableForm, doc=disables)(
+            partial(disable, kind)
         ),
     )
 
 
 REFUSED: Final = tuple(
-    Route(f"mounts/{AUTH}/*path", operation, refuse, "Refused: see `auth`.")
-    for operation in (Operation.LIST, Operation.WRITE, Operation.DELETE)
+    Route(f"mounts/{AUTH}/*path", operation, refuse, "Refused: see `auth`.") for operation in (LIST, WRITE, DELETE)
 )
 ROUTES: Final = (
     *_routes(AUTH, "auth", "authentication method"),

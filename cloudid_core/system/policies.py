@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..errors import Code, Refused
 from ..forms import TEXT, schemas, setting
-from ..messages import NOTHING, Answer, Operation
+from ..messages import DELETE, LIST, NOTHING, READ, WRITE, Answer
 from ..policies import DEFAULT, ROOT, UNCHANGEABLE, UNDELETABLE, Policy, load_policy, parse
-from ..routing import COPIED, Answers, Call, Route, captured
+from ..routing import COPIED, Call, captured, route
 from ..store import keys
 from ..values import policy_name
 
@@ -29,27 +29,39 @@ class OldPolicyForm:
     policy: str = setting(TEXT, "", "The document, HCL or JSON.", old_name="rules")
 
 
+@route("policies/acl", LIST)
 async def list_policies(call: Call) -> Answer:
+    """Lists the names of all policies."""
     return Answer(data={"keys": await _names(call)})
 
 
+@route("policy", READ, schemas.members(LIST="keys policies"), shape=COPIED)
 async def list_policies_as_before(call: Call) -> Answer:
+    """Lists the names of all policies."""
     names = await _names(call)
     return Answer(data={"keys": names, "policies": names}, copy_up=True)
 
 
+@route("policies/acl/*name", READ, schemas.members(TEXT="name policy"))
 async def read_policy(call: Call) -> Answer:
+    """Reads a policy."""
     policy = await _policy(call)
     return Answer(data={"name": policy.name, "policy": policy.text})
 
 
+@route("policy/*name", READ, schemas.members(TEXT="name rules"), shape=COPIED)
 async def read_policy_as_before(call: Call) -> Answer:
+    """Reads a policy; its document is called `rules` here."""
     policy = await _policy(call)
     return Answer(data={"name": policy.name, "rules": policy.text}, copy_up=True)
 
 
+@route("policies/acl/*name", WRITE, form=PolicyForm)
 async def write_policy(call: Call) -> Answer:
-    """Store a policy, which takes effect at once. An empty document grants nothing, but it must be given."""
+    """Writes a policy; it takes effect at once.
+
+    An empty document grants nothing, but it must be given.
+    """
     if "policy" not in call.given:
         raise Refused(Code.FIELD_REQUIRED, '"policy"')
     name = _name(call)
@@ -62,8 +74,9 @@ async def write_policy(call: Call) -> Answer:
     return Answer(warnings=("policy names are stored in lower case",))
 
 
+@route("policies/acl/*name", DELETE)
 async def delete_policy(call: Call) -> Answer:
-    """Delete a policy. Does nothing if there is none."""
+    """Removes a policy."""
     name = _name(call)
     if name in UNDELETABLE:
         raise Refused(Code.POLICY_PROTECTED, "cannot delete a built-in policy")
@@ -92,41 +105,13 @@ def _name(call: Call) -> str:
 
 
 ROUTES: Final = (
-    Route("policies/acl", Operation.LIST, list_policies, "Lists the names of all policies."),
-    Route(
-        "policies/acl/*name",
-        Operation.READ,
-        read_policy,
-        "Reads a policy.",
-        answers=Answers(data=schemas.members(TEXT="name policy")),
-    ),
-    Route(
-        "policies/acl/*name",
-        Operation.WRITE,
-        write_policy,
-        "Writes a policy; it takes effect at once.",
-        form=PolicyForm,
-    ),
-    Route("policies/acl/*name", Operation.DELETE, delete_policy, "Removes a policy."),
-    *(
-        Route(
-            "policy",
-            operation,
-            list_policies_as_before,
-            "Lists the names of all policies.",
-            answers=Answers(data=schemas.members(LIST="keys policies"), shape=COPIED),
-        )
-        for operation in (Operation.READ, Operation.LIST)
-    ),
-    Route(
-        "policy/*name",
-        Operation.READ,
-        read_policy_as_before,
-        "Reads a policy; its document is called `rules` here.",
-        answers=Answers(data=schemas.members(TEXT="name rules"), shape=COPIED),
-    ),
-    Route(
-        "policy/*name", Operation.WRITE, write_policy, "Writes a policy; it takes effect at once.", form=OldPolicyForm
-    ),
-    Route("policy/*name", Operation.DELETE, delete_policy, "Removes a policy."),
+    list_policies,
+    read_policy,
+    write_policy,
+    delete_policy,
+    list_policies_as_before,
+    evolve(list_policies_as_before, operation=LIST),
+    read_policy_as_before,
+    evolve(write_policy, path="policy/*name", form=OldPolicyForm),
+    evolve(delete_policy, path="policy/*name"),
 )

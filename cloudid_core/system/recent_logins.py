@@ -18,8 +18,8 @@ from ..caches import Caches
 from ..effects import in_turns
 from ..events import RequestAnswered
 from ..forms import Json, schemas
-from ..messages import Answer, Operation
-from ..routing import Answers, Call, Proven, Route
+from ..messages import READ, Answer
+from ..routing import Call, Proven, route
 from ..values import rfc3339
 
 AT_ONCE: Final = 16
@@ -57,8 +57,18 @@ def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> Non
     caches.refused_logins.put(login.key, login.after(caches.refused_logins.get(login.key)))
 
 
+LOGIN: Final = schemas.members(
+    TIME="time",
+    TEXT="request_id mount role principal_id resource_id remote_address verdict accessor",
+    LIST="codes",
+    INTEGER="count",
+    checks=schemas.list_of(CHECK),
+)
+
+
+@route("internal/recent-logins", READ, schemas.members(TEXT="node_id node_name", logins=schemas.list_of(LOGIN)))
 async def read_recent_logins(call: Call) -> Answer:
-    """The last logins and refusals of this node, the last one first, with every check of each."""
+    """Lists the last logins and refusals at this node, with every check of each."""
     caches, node = call.context.caches, call.context.node
     admitted: dict[Hashable, RecentLogin] = {}
     for answered, case in caches.admitted_logins:
@@ -96,19 +106,4 @@ def _shortened(value: Json) -> Json:
     return value
 
 
-LOGIN: Final = schemas.members(
-    TIME="time",
-    TEXT="request_id mount role principal_id resource_id remote_address verdict accessor",
-    LIST="codes",
-    INTEGER="count",
-    checks=schemas.list_of(CHECK),
-)
-ROUTES: Final = (
-    Route(
-        "internal/recent-logins",
-        Operation.READ,
-        read_recent_logins,
-        "Lists the last logins and refusals at this node, with every check of each.",
-        answers=Answers(data=schemas.members(TEXT="node_id node_name", logins=schemas.list_of(LOGIN))),
-    ),
-)
+ROUTES: Final = (read_recent_logins,)

@@ -9,9 +9,9 @@ from attrs import frozen
 from ..effects import RandomBytes
 from ..errors import Code, Refused
 from ..forms import TEXT, schemas, setting
-from ..messages import Answer, Operation
+from ..messages import READ, WRITE, Answer
 from ..mounts import AUTH, BUILT_IN, Mount, MountTable, change_mounts, mount_table
-from ..routing import COPIED, Answers, Call, Route
+from ..routing import COPIED, Call, route
 from ..values import mount_path, uuid_text
 
 
@@ -23,8 +23,20 @@ class MoveForm:
     target: str = setting(TEXT, "", "Path of the mount then; it must be free.", old_name="to", required=True)
 
 
+@route(
+    "remount",
+    WRITE,
+    schemas.members(TEXT="migration_id"),
+    shape=COPIED,
+    refusals=(Code.MOUNT_PATH_IN_USE,),
+    form=MoveForm,
+    requires_all=True,
+)
 async def move(call: Call) -> Answer:
-    """Give a mount another path at once. Its tokens and leases live on; lease ids stay as they are."""
+    """Moves a mount, with everything that is stored for it.
+
+    Its tokens and leases live on; lease ids stay as they are.
+    """
     form = call.form(MoveForm)
     source, target = _path(form.source, "from"), _path(form.target, "to")
     move_id = uuid_text(await RandomBytes(16))
@@ -39,8 +51,17 @@ async def move(call: Call) -> Answer:
     return Answer(data={"migration_id": move_id}, copy_up=True)
 
 
+@route(
+    "remount/status/:id",
+    READ,
+    schemas.members(TEXT="migration_id", migration_info=schemas.members(TEXT="source_mount target_mount status")),
+    shape=COPIED,
+)
 async def read_move(call: Call) -> Answer:
-    """The state of a move. A move is complete when the request for it is answered."""
+    """Reads the state of a recent move.
+
+    A move is complete when the request for it is answered.
+    """
     table = (await mount_table(call.context.records)).record
     for known in table.moves:
         if known.id == call.captures["id"]:
@@ -65,26 +86,4 @@ def _movable(table: MountTable, path: str) -> Mount:
     return mount
 
 
-ROUTES: Final = (
-    Route(
-        "remount",
-        Operation.WRITE,
-        move,
-        "Moves a mount, with everything that is stored for it.",
-        answers=Answers(data=schemas.members(TEXT="migration_id"), shape=COPIED, refusals=(Code.MOUNT_PATH_IN_USE,)),
-        form=MoveForm,
-        requires_all=True,
-    ),
-    Route(
-        "remount/status/:id",
-        Operation.READ,
-        read_move,
-        "Reads the state of a recent move.",
-        answers=Answers(
-            data=schemas.members(
-                TEXT="migration_id", migration_info=schemas.members(TEXT="source_mount target_mount status")
-            ),
-            shape=COPIED,
-        ),
-    ),
-)
+ROUTES: Final = (move, read_move)

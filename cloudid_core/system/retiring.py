@@ -14,10 +14,10 @@ from ..auth_method import routes as auth_routes
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, Json, combined, parse, schemas, setting
 from ..leases import Remains, drop_remains, try_at_once, what_remains
-from ..messages import Answer, Operation
+from ..messages import DELETE, LIST, READ, WRITE, Answer, Operation
 from ..mounts import AUTH, SECRET, Mount, mount_table
 from ..provider import Provisioned
-from ..routing import PROVIDER, Answers, Call, Route, RouteTable
+from ..routing import PROVIDER, Call, RouteTable, route
 from ..secrets_engine import config as engine_config
 from ..secrets_engine import routes as engine_routes
 from ..values import rfc3339
@@ -40,21 +40,48 @@ class DropForm:
     force: bool = setting(BOOLEAN, False, "Required: what is left at the provider stays there.")
 
 
+RETIRING: Final = schemas.members(
+    TEXT="accessor uuid path type",
+    TIME="disabled_at",
+    INTEGER="left leases intents roles damaged attempts",
+    BOOLEAN="rotating",
+    LIST="reasons",
+    next_attempt=schemas.nullable(schemas.TIME),
+)
+OBJECTS: Final = schemas.members(
+    {
+        "TEXT": "application_object_id application_unique_name service_principal_id password_application_object_id"
+        " password_key_id",
+        "LIST": "role_assignments groups deleted_items",
+    }
+)
+DROPPED: Final = schemas.members(
+    INTEGER="lease_count intent_count",
+    LIST="damaged",
+    leases=schemas.list_of(schemas.joined(schemas.members(TEXT="lease_id"), OBJECTS)),
+    intents=schemas.list_of(schemas.joined(schemas.members(TEXT="intent_id"), OBJECTS)),
+)
+CONFIG_OF_EITHER: Final = {"anyOf": [auth_config.CONFIG_MEMBERS, engine_config.CONFIG_MEMBERS]}
+
+
+@route("retiring", LIST)
 async def list_retiring(call: Call) -> Answer:
-    """The accessors of the disabled mounts that have something left at the provider."""
+    """Lists retiring mounts by accessor."""
     retired = (await mount_table(call.context.records)).record.retired.values()
     accessors = [mount.accessor for mount in retired if (await what_remains(call.context, mount)).count]
     return Answer(data={"keys": accessors})
 
 
+@route("retiring/:accessor", READ, RETIRING)
 async def read_retiring(call: Call) -> Answer:
-    """What is left of a disabled mount and why, how often its removal was tried, and when it is tried next."""
+    """Reads what is left of a disabled mount at the provider, and why."""
     mount, remains = await _found(call)
     return Answer(data={**described(mount), **left_of(remains)})
 
 
+@route("retiring/:accessor", DELETE, DROPPED, refusals=(Code.LEASES_ALIVE, Code.NOT_FOUND), form=DropForm)
 async def drop(call: Call) -> Answer:
-    """Delete the records of what a disabled mount left at the provider, and answer with them."""
+    """Drops the records of what is left of a disabled mount, and lists it."""
     mount, remains = await _found(call)
     if not call.form(DropForm).force:
         raise Refused(Code.LEASES_ALIVE, f"{named(remains)}; force=true drops them")
@@ -69,13 +96,24 @@ async def drop(call: Call) -> Answer:
     return Answer(data=data, warnings=("what was dropped is left at the provider",), wake_at=call.now)
 
 
+@route("retiring/:accessor/config", READ, CONFIG_OF_EITHER)
 async def read_config(call: Call) -> Answer:
-    return await _on_config(call, Operation.READ)
+    """Reads the configuration of a disabled mount."""
+    return await _on_config(call, READ)
 
 
+@route(
+    "retiring/:accessor/config",
+    WRITE,
+    refusals=(Code.NOT_FOUND, Code.LEASES_ALIVE, *PROVIDER),
+    form=ConfigForm,
+)
 async def write_config(call: Call) -> Answer:
-    """Change the configuration of a disabled mount, so that what is left can be removed: that is tried at once."""
-    answer = await _on_config(call, Operation.WRITE)
+    """Changes the configuration of a disabled mount, for example its root secret.
+
+    What is left can be removed then: that is tried at once.
+    """
+    answer = await _on_config(call, WRITE)
     mount, _ = await _found(call)
     await try_at_once(call.context, mount, call.now, call.deadline)
     return replace(answer, wake_at=call.now)
@@ -146,58 +184,4 @@ def objects(provisioned: Provisioned) -> dict[str, Json]:
     return {name: value for name, value in members.items() if value}
 
 
-RETIRING: Final = schemas.members(
-    TEXT="accessor uuid path type",
-    TIME="disabled_at",
-    INTEGER="left leases intents roles damaged attempts",
-    BOOLEAN="rotating",
-    LIST="reasons",
-    next_attempt=schemas.nullable(schemas.TIME),
-)
-OBJECTS: Final = schemas.members(
-    {
-        "TEXT": "application_object_id application_unique_name service_principal_id password_application_object_id"
-        " password_key_id",
-        "LIST": "role_assignments groups deleted_items",
-    }
-)
-DROPPED: Final = schemas.members(
-    INTEGER="lease_count intent_count",
-    LIST="damaged",
-    leases=schemas.list_of(schemas.joined(schemas.members(TEXT="lease_id"), OBJECTS)),
-    intents=schemas.list_of(schemas.joined(schemas.members(TEXT="intent_id"), OBJECTS)),
-)
-CONFIG_OF_EITHER: Final = {"anyOf": [auth_config.CONFIG_MEMBERS, engine_config.CONFIG_MEMBERS]}
-ROUTES: Final = (
-    Route("retiring", Operation.LIST, list_retiring, "Lists retiring mounts by accessor."),
-    Route(
-        "retiring/:accessor",
-        Operation.READ,
-        read_retiring,
-        "Reads what is left of a disabled mount at the provider, and why.",
-        answers=Answers(data=RETIRING),
-    ),
-    Route(
-        "retiring/:accessor",
-        Operation.DELETE,
-        drop,
-        "Drops the records of what is left of a disabled mount, and lists it.",
-        answers=Answers(data=DROPPED, refusals=(Code.LEASES_ALIVE, Code.NOT_FOUND)),
-        form=DropForm,
-    ),
-    Route(
-        "retiring/:accessor/config",
-        Operation.READ,
-        read_config,
-        "Reads the configuration of a disabled mount.",
-        answers=Answers(data=CONFIG_OF_EITHER),
-    ),
-    Route(
-        "retiring/:accessor/config",
-        Operation.WRITE,
-        write_config,
-        "Changes the configuration of a disabled mount, for example its root secret.",
-        answers=Answers(nothing=True, refusals=(Code.NOT_FOUND, Code.LEASES_ALIVE, *PROVIDER)),
-        form=ConfigForm,
-    ),
-)
+ROUTES: Final = (list_retiring, read_retiring, drop, read_config, write_config)

@@ -9,10 +9,10 @@ from attrs import frozen
 
 from ..effects import in_turns
 from ..forms import BOOLEAN, setting
-from ..messages import Answer, Operation
+from ..messages import READ, Answer
 from ..mounts import Mount
 from ..openapi import DOCUMENT, GENERIC_FROM, document_of, paths_of, place_of
-from ..routing import PLAIN, Answers, Call, Component, Route
+from ..routing import PLAIN, Call, Component, route
 from .ui_mounts import visible_mounts
 
 
@@ -27,8 +27,12 @@ class SpecificationForm:
     )
 
 
+@route("internal/specs/openapi", READ, DOCUMENT, shape=PLAIN, form=SpecificationForm, any_token=True)
 async def describe(call: Call) -> Answer:
-    """The document of all that the caller can see: the mounts are those that `sys/internal/ui/mounts` lists."""
+    """Describes all paths below which the caller has rights, as an OpenAPI 3.1 document.
+
+    The mounts are those that `sys/internal/ui/mounts` lists.
+    """
     visible = await visible_mounts(call)
     generic = call.form(SpecificationForm).generic_mount_paths or len(visible) >= GENERIC_FROM
 
@@ -40,14 +44,4 @@ async def describe(call: Call) -> Answer:
     return Answer(rendered=document_of(await in_turns(visible, paths, 1)))
 
 
-ROUTES: Final = (
-    Route(
-        "internal/specs/openapi",
-        Operation.READ,
-        describe,
-        "Describes all paths below which the caller has rights, as an OpenAPI 3.1 document.",
-        form=SpecificationForm,
-        answers=Answers(data=DOCUMENT, shape=PLAIN),
-        any_token=True,
-    ),
-)
+ROUTES: Final = (describe,)

@@ -8,9 +8,9 @@ from typing import Final
 from ..effects import in_turns
 from ..errors import Code, Refused
 from ..forms import Json, schemas
-from ..messages import Answer, Operation
+from ..messages import READ, Answer
 from ..mounts import AUTH, SECRET, Mount, mount_table
-from ..routing import COPIED, Answers, Call, Route
+from ..routing import COPIED, Call, route
 from .mounts import MOUNT, described, shown_path
 
 AT_ONCE: Final = 20_000
@@ -29,7 +29,19 @@ async def visible_mounts(call: Call) -> list[Mount]:
     return await in_turns(table.live, seen, AT_ONCE // (acl.granting_patterns + 1 if acl else 1) + 1)
 
 
+SHORT: Final = schemas.each(schemas.members(TEXT="type description", options=schemas.nullable(schemas.TEXTS)))
+
+
+@route(
+    "internal/ui/mounts",
+    READ,
+    schemas.members(secret=SHORT, auth=SHORT),
+    shape=COPIED,
+    public=True,
+    optional_token=True,
+)
 async def list_visible(call: Call) -> Answer:
+    """Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has rights."""
     visible = await visible_mounts(call)
     data: dict[str, Json] = {
         kind: {
@@ -42,8 +54,11 @@ async def list_visible(call: Call) -> Answer:
     return Answer(data=data, copy_up=True)
 
 
+@route(
+    "internal/ui/mounts/*path", READ, schemas.joined(MOUNT, schemas.members(TEXT="path")), shape=COPIED, any_token=True
+)
 async def find_mount(call: Call) -> Answer:
-    """The mount that a path belongs to, for callers whose policies grant something below it."""
+    """Tells which mount a path belongs to, to callers with rights below it."""
     found = (await mount_table(call.context.records)).record.route(call.captures["path"])
     if found is None or not call.token.acl.reaches(found[0].path):
         raise Refused(Code.PERMISSION_DENIED)
@@ -51,23 +66,4 @@ async def find_mount(call: Call) -> Answer:
     return Answer(data={"path": f"{mount.path}/", **described(mount)}, copy_up=True)
 
 
-SHORT: Final = schemas.each(schemas.members(TEXT="type description", options=schemas.nullable(schemas.TEXTS)))
-ROUTES: Final = (
-    Route(
-        "internal/ui/mounts",
-        Operation.READ,
-        list_visible,
-        "Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has rights.",
-        answers=Answers(data=schemas.members(secret=SHORT, auth=SHORT), shape=COPIED),
-        public=True,
-        optional_token=True,
-    ),
-    Route(
-        "internal/ui/mounts/*path",
-        Operation.READ,
-        find_mount,
-        "Tells which mount a path belongs to, to callers with rights below it.",
-        answers=Answers(data=schemas.joined(MOUNT, schemas.members(TEXT="path")), shape=COPIED),
-        any_token=True,
-    ),
-)
+ROUTES: Final = (list_visible, find_mount)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from ..effects import ABSENT
 from ..errors import Code, Refused
 from ..forms import TEXT, schemas, setting
-from ..messages import Answer, Operation
-from ..routing import PLAIN, Answers, Call, Route
+from ..messages import WRITE, Answer
+from ..routing import PLAIN, Answers, Call, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_by_text, find_token
 from ..values import rfc3339
@@ -29,24 +29,33 @@ class WrappingForm:
     token: str = setting(TEXT, "", "The wrapping token; empty: the token of the request.", repr=False)
 
 
+@route("wrapping/wrap", WRITE, schemas.each(schemas.ANY), takes_anything=True)
 async def wrap_body(call: Call) -> Answer:
-    """Answer the request's own body, which is wrapped then."""
+    """Wraps the body of the request."""
     if call.wrapping is None:
         raise Refused(Code.MALFORMED_REQUEST, "X-Service-Wrap-TTL is missing")
     return Answer(data=dict(call.body))
 
 
+@route("wrapping/unwrap", WRITE, schemas.each(schemas.ANY), shape=PLAIN, form=WrappingForm, public=True)
 @retry_on_conflict
 async def unwrap(call: Call) -> Answer:
-    """Answer what was wrapped, as it was, once."""
+    """Answers what a wrapping token stands for, once."""
     token, wrapped = await _find(call)
     await call.context.records.commit(Changes(wrapped.expected) | wrapped.record.release(token, call.now))
     shown = wrapped.record
     return Answer(rendered=shown.body, holds=shown.new_lease, new_token=shown.new_token)
 
 
+@route(
+    "wrapping/lookup",
+    WRITE,
+    schemas.members(INTEGER="creation_ttl", TIME="creation_time", TEXT="creation_path"),
+    form=WrappingForm,
+    public=True,
+)
 async def look_up(call: Call) -> Answer:
-    """Tell what a wrapping token is for. It stays good."""
+    """Tells which path a wrapping token's answer is from, and when it was wrapped. The token stays good."""
     _, found = await _find(call)
     wrapped = found.record
     data = {
@@ -57,9 +66,10 @@ async def look_up(call: Call) -> Answer:
     return Answer(data=data)
 
 
+@route("wrapping/rewrap", WRITE, Answers(), form=WrappingForm, public=True)
 @retry_on_conflict
 async def rewrap(call: Call) -> Answer:
-    """Put another wrapping token in the place of one that was not used yet; its time begins anew."""
+    """Replaces a wrapping token by another one for the same answer; its time begins anew."""
     token, found = await _find(call)
     wrapped = replace(found.record, created_at=call.now)
     issue = await wrapping_token(call.context, wrapped.path, wrapped.ttl, call.now, token.record.wrapped_by)
@@ -82,40 +92,4 @@ async def _find(call: Call) -> tuple[Found[Token], Found[Wrapped]]:
     raise Refused(Code.WRAPPING_TOKEN_INVALID)
 
 
-ROUTES: Final = (
-    Route(
-        "wrapping/wrap",
-        Operation.WRITE,
-        wrap_body,
-        "Wraps the body of the request.",
-        answers=Answers(data=schemas.each(schemas.ANY)),
-        takes_anything=True,
-    ),
-    Route(
-        "wrapping/unwrap",
-        Operation.WRITE,
-        unwrap,
-        "Answers what a wrapping token stands for, once.",
-        answers=Answers(data=schemas.each(schemas.ANY), shape=PLAIN),
-        form=WrappingForm,
-        public=True,
-    ),
-    Route(
-        "wrapping/lookup",
-        Operation.WRITE,
-        look_up,
-        "Tells which path a wrapping token's answer is from, and when it was wrapped. The token stays good.",
-        answers=Answers(data=schemas.members(INTEGER="creation_ttl", TIME="creation_time", TEXT="creation_path")),
-        form=WrappingForm,
-        public=True,
-    ),
-    Route(
-        "wrapping/rewrap",
-        Operation.WRITE,
-        rewrap,
-        "Replaces a wrapping token by another one for the same answer; its time begins anew.",
-        answers=Answers(),
-        form=WrappingForm,
-        public=True,
-    ),
-)
+ROUTES: Final = (wrap_body, unwrap, look_up, rewrap)

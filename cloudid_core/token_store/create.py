@@ -9,10 +9,10 @@ from ..context import Context
 from ..effects import ListKeys, RandomBytes
 from ..errors import Code, Refused
 from ..forms import Grant, Terms, grant
-from ..messages import Answer
+from ..messages import WRITE, Answer
 from ..mounts import mount_table
 from ..policies import ROOT, load_policy
-from ..routing import Call, capture_name
+from ..routing import GIVES_TOKEN, Call, capture_name, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import BATCH, DEPTH, RANDOM_SIZE, Token, custom_token, lineage, mint, owner_of, tie
 from ..values import least
@@ -22,17 +22,21 @@ from .roles import TokenRole, find_role
 _NAME_LIMIT: Final = 128
 
 
+@route("create", WRITE, GIVES_TOKEN, form=CreateForm)
 async def create(call: Call) -> Answer:
+    """Creates a child of the caller's token."""
     return await _create(call, "create", orphan=False)
 
 
+@route("create-orphan", WRITE, GIVES_TOKEN, form=CreateForm)
 async def create_orphan(call: Call) -> Answer:
-    """As `create`, without a parent. The caller's policies allow it or not."""
+    """Creates a token without a parent."""
     return await _create(call, "create-orphan", orphan=True)
 
 
+@route("create/:role", WRITE, GIVES_TOKEN, form=CreateForm)
 async def create_for_role(call: Call) -> Answer:
-    """As `create`, under the rules of a role."""
+    """Creates a token under the rules of a role."""
     return await _create(call, f"create/{capture_name(call, 'role')}", orphan=False)
 
 

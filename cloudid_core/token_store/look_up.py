@@ -11,9 +11,9 @@ from ..context import Context
 from ..effects import Instant, ListKeys, Sleep
 from ..errors import Code, Refused
 from ..forms import TEXT, Json, schemas, setting
-from ..messages import Answer
+from ..messages import LIST, READ, WRITE, Answer
 from ..mounts import mount_table
-from ..routing import Call, PageForm
+from ..routing import Call, PageForm, route
 from ..store import keys
 from ..tokens import Token, accessor_of, encoding, find_by_accessor, find_by_text, lineage
 from ..values import rfc3339
@@ -81,22 +81,25 @@ MEMBERS: Final = schemas.members(
 )
 
 
+@route("lookup-self", READ, MEMBERS)
 async def look_up_self(call: Call) -> Answer:
-    """What was found when the request came."""
+    """Tells what the service knows of the caller's token."""
     caller = call.token
     return _answer(call, caller.token, caller.text, orphan=not caller.dies_with_parent)
 
 
+@route("lookup", READ, MEMBERS, form=TokenForm)
 async def look_up(call: Call) -> Answer:
-    """The token that the request names, or else the caller's."""
+    """Tells what the service knows of a token; without one, of the caller's."""
     text = call.form(TokenForm).token
     if not text:
-        return await look_up_self(call)
+        return await look_up_self.program(call)
     return await _look_up(call, await find_by_text(call.context, text), text)
 
 
+@route("lookup-accessor", WRITE, MEMBERS, form=AccessorForm, requires_all=True)
 async def look_up_accessor(call: Call) -> Answer:
-    """As `look_up`; the answer does not contain the token."""
+    """Tells what the service knows of the token with an accessor."""
     return await _look_up(call, await find_by_accessor(call.context, call.form(AccessorForm).accessor), "")
 
 
@@ -114,11 +117,11 @@ def _answer(call: Call, token: Token, text: str, *, orphan: bool) -> Answer:
     return Answer(data=described(token, text, accessor_of(call.context, token), call.now, orphan=orphan))
 
 
+@route("accessors", LIST, form=PageForm, pages=True)
 async def list_accessors(call: Call) -> Answer:
-    """The accessors of the service tokens in the store, in the order in which the tokens were made.
+    """Lists the accessors of all service tokens.
 
-    Tokens with a chosen text are the exception: their ids do not contain a time. The store is read in pages, and other
-    requests run between two of them.
+    In the order in which the tokens were made; the id of a token with a chosen text does not contain a time.
     """
     context, form = call.context, call.form(PageForm)
     after = await _token_key(context, form.after, call.now) if form.after else ""

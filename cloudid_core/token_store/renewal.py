@@ -9,9 +9,9 @@ from ..context import Context, Due, Recheck
 from ..errors import Code, Refused
 from ..events import RenewalUnchecked
 from ..forms import SECONDS, TEXT, Terms, grant, setting
-from ..messages import Answer
+from ..messages import WRITE, Answer
 from ..mounts import TOKEN, Mount, mount_table
-from ..routing import Call
+from ..routing import GIVES_TOKEN, Call, route
 from ..store import Changes, retry_on_conflict
 from ..tokens import Token, accessor_of, auth_block, find_by_accessor, find_by_text, find_token, is_valid
 
@@ -37,18 +37,23 @@ class RenewAccessorForm(IncrementForm):
     accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
 
 
+@route("renew-self", WRITE, GIVES_TOKEN, form=IncrementForm)
 async def renew_self(call: Call) -> Answer:
+    """Gives the caller's token more time."""
     caller, increment = call.token, call.form(IncrementForm).increment
     return await _renew(call, caller.token, caller.text, increment, missing=Code.PERMISSION_DENIED)
 
 
+@route("renew", WRITE, GIVES_TOKEN, form=RenewForm, requires_all=True)
 async def renew(call: Call) -> Answer:
+    """Gives a token more time."""
     form = call.form(RenewForm)
     return await _renew(call, await find_by_text(call.context, form.token), form.token, form.increment)
 
 
+@route("renew-accessor", WRITE, GIVES_TOKEN, form=RenewAccessorForm, requires_all=True)
 async def renew_accessor(call: Call) -> Answer:
-    """As `renew`; the answer does not contain the token."""
+    """Gives the token with an accessor more time."""
     form = call.form(RenewAccessorForm)
     return await _renew(call, await find_by_accessor(call.context, form.accessor), "", form.increment)
 

@@ -6,8 +6,8 @@ from attrs import frozen
 
 from ..errors import Code, EntryDamaged, Refused
 from ..forms import TEXT, setting
-from ..messages import NOTHING, Answer
-from ..routing import Call
+from ..messages import NOTHING, WRITE, Answer
+from ..routing import Call, route
 from ..store import keys
 from ..tokens import Token, find_by_accessor, find_by_text, hierarchy
 from .look_up import AccessorForm
@@ -20,18 +20,22 @@ class RevokeForm:
     token: str = setting(TEXT, "", "The token.", required=True, repr=False)
 
 
+@route("revoke-self", WRITE)
 async def revoke_self(call: Call) -> Answer:
+    """Ends the caller's token."""
     return await _revoke(call, call.token.token)
 
 
+@route("revoke", WRITE, form=RevokeForm, requires_all=True)
 async def revoke(call: Call) -> Answer:
-    """End a token with all its children and leases. Does nothing if there is none."""
+    """Ends a token with its children and leases."""
     token = await find_by_text(call.context, call.form(RevokeForm).token)
     return await _revoke(call, token) if token else NOTHING
 
 
+@route("revoke-accessor", WRITE, form=AccessorForm, requires_all=True)
 async def revoke_accessor(call: Call) -> Answer:
-    """End a token with all its children and leases; also one whose entry is damaged."""
+    """Ends the token with an accessor, with its children and leases."""
     accessor = call.form(AccessorForm).accessor
     try:
         token = await find_by_accessor(call.context, accessor)
@@ -41,8 +45,9 @@ async def revoke_accessor(call: Call) -> Answer:
     return await _revoke(call, token) if token else Answer(warnings=("no token with this accessor was found",))
 
 
+@route("revoke-orphan", WRITE, form=RevokeForm, requires_all=True)
 async def revoke_orphan(call: Call) -> Answer:
-    """End a token and its leases, but leave its children: they become orphans."""
+    """Ends a token and its leases; its children become orphans."""
     if not call.token.acl.is_sudo(f"{call.mount.path}/revoke-orphan"):
         raise Refused(Code.TOKEN_SUDO_REQUIRED, "to revoke and orphan")
     token = await find_by_text(call.context, call.form(RevokeForm).token)

@@ -13,12 +13,11 @@ from attrs import frozen
 from ..context import Context
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, SECONDS, TEXT, FieldType, Json, Terms, one_of, schemas, setting, show, shown_members
-from ..messages import NOTHING, Answer
 from ..mounts import TOKEN, Mount
 from ..policies import DEFAULT as DEFAULT_POLICY
 from ..policies import normalised
-from ..routing import Call, capture_name
-from ..store import Changes, Found, keys, retry_on_conflict
+from ..routing import Call, NamedRecords
+from ..store import Found, keys
 from ..tokens import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
 from ..values import listing, policy_name
 
@@ -104,41 +103,19 @@ async def find_role(context: Context, name: str) -> Found[TokenRole] | None:
     return found.with_record(found.record.normal) if found else None
 
 
-@retry_on_conflict
-async def write_role(call: Call) -> Answer:
-    """Set the given fields. The rules are checked on the merged role; a damaged role is written anew."""
-    name = capture_name(call)
-    key = keys.role(TOKEN.id, name)
-    found, expects = await call.context.records.find_for_writing(key, TokenRole)
-    role = merged(found.record if found else TokenRole(), call.given)
+async def _changed(call: Call, role: TokenRole) -> tuple[TokenRole, tuple[str, ...]]:
+    role = merged(role, call.given)
     check_limits(role, call.mount, call.context.settings)
     if role.path_suffix and not _SUFFIX.fullmatch(role.path_suffix):
         raise Refused(Code.FIELD_INVALID, '"path_suffix" must be one segment of a path')
-    await call.context.records.commit(Changes(expects, {key: role}))
-    return NOTHING
+    return role, ()
 
 
-async def read_role(call: Call) -> Answer:
-    name = capture_name(call)
-    found = await call.context.records.find(keys.role(TOKEN.id, name), TokenRole)
-    if found is None:
-        raise Refused(Code.NOT_FOUND)
-    shown = show(found.record, spelled_old=found.record.spelled_old)
-    return Answer(data={"name": name, **OLD_NAMES, **shown})
+def _shown(name: str, role: TokenRole) -> dict[str, Json]:
+    return {"name": name, **OLD_NAMES, **show(role, spelled_old=role.spelled_old)}
 
 
-async def list_roles(call: Call) -> Answer:
-    return Answer(data={"keys": await call.context.records.names(keys.roles(TOKEN.id))})
-
-
-async def delete_role(call: Call) -> Answer:
-    """Delete a role; tokens that it gave can no longer be renewed. Does nothing if there is none."""
-    await call.context.records.update(keys.role(TOKEN.id, capture_name(call)), TokenRole, lambda _: None)
-    return NOTHING
-
-
-async def role_exists(call: Call) -> bool:
-    return await call.context.records.has(keys.role(TOKEN.id, capture_name(call)))
+ROLES: Final = NamedRecords(path="roles", form=TokenRole, changed=_changed, shown=_shown, members=MEMBERS)
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from ..context import Due, queue
-from ..messages import Answer
+from ..forms import schemas
+from ..messages import WRITE, Answer
 from ..mounts import TOKEN
-from ..routing import Call
+from ..routing import Answers, Call, route
 from ..store import Changes, keys
 
 ACCEPTED: Final = 202
 
 
+@route("tidy", WRITE, Answers(accepted=schemas.NULL))
 async def tidy(call: Call) -> Answer:
-    """Ask for a round of removing dead tokens, at whichever node leads; the background does it from time to time."""
+    """Asks for dead tokens to be removed soon."""
     due_key = keys.due(0.0, queue.TIDY, TOKEN.id, "")  # one, however many requests ask
     await call.context.records.commit(Changes(puts={due_key: Due()}))
     return Answer(

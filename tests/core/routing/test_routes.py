@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from cloudid_core.errors import Code, Refused
+from cloudid_core.forms import schemas
 from cloudid_core.messages import response
 from cloudid_core.messages.operations import METHODS, Operation
 from cloudid_core.messages.response import NOTHING, Answer
-from cloudid_core.routing.routes import NOBODY, Call, Route, RouteTable, capture_name, name_as_written
+from cloudid_core.routing.answers import KEYS
+from cloudid_core.routing.routes import NOBODY, Call, Route, RouteTable, capture_name, name_as_written, route
 
 
 async def _nothing(call: Call) -> Answer:
@@ -92,3 +94,20 @@ def test_a_captured_name_is_checked_and_lowered(operation: Operation) -> None:
 
 def test_the_methods_of_all_operations_are_those_of_the_service() -> None:
     assert ", ".join(sorted({method for methods in METHODS.values() for method in methods})) == response.METHODS
+
+
+def test_a_program_is_a_row_with_what_its_docstring_says_first() -> None:
+    @route("look", Operation.WRITE, schemas.TEXTS, refusals=(Code.NOT_FOUND,), public=True)
+    async def look(call: Call) -> Answer:
+        """Looks
+        around.
+
+        For those who maintain it.
+        """
+        return NOTHING
+
+    assert (look.path, look.operation, look.doc, look.public) == ("look", Operation.WRITE, "Looks around.", True)
+    assert (look.answers.data, look.answers.refusals) == (schemas.TEXTS, (Code.NOT_FOUND,))
+    assert route("look", Operation.WRITE, doc="Looks.")(look.program).doc == "Looks."
+    assert route("look", Operation.LIST)(look.program).answers is KEYS
+    assert route("look", Operation.WRITE, refusals=(Code.NOT_FOUND,))(look.program).answers.nothing
