@@ -108,8 +108,9 @@ class Caches(JwtCaches):
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""
         self.admitted_logins: deque[tuple[Any, Any]] = deque(maxlen=16)
-        """The last logins, for people to look at: nothing is decided by them. So few are freed while the processor still has
-        them in its caches; with 128 of them every login takes 5 % longer."""
+        """The last logins, for people to look at: nothing is decided by them. Few are freed while the processor still
+        has them in its caches: with 128 of them, every login takes 5 % longer.
+        """
         self.refused_logins: Bounded[Hashable, Any] = Bounded(128)
         """The last refusals by machine and codes."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
