@@ -71,8 +71,8 @@ LONGEST: Final = 1.0
 
 CPU_RATIO: Final = 2.0
 STORE_GROWTH: Final = 2**20
-WRAPPED_GROWTH: Final = 2 * STORE_GROWTH
-"""For a token that may wrap: 1,000 small answers wait at a time."""
+WRAPPED_GROWTH: Final = STORE_GROWTH + STORE_GROWTH // 8
+"""For a token that may wrap: 1,000 small answers wait at a time, which take 1 MiB; the load of others varies."""
 
 MEMORY_GROWTH: Final = 2**27
 """Twice the default `body_memory`: allocators keep what was freed."""
