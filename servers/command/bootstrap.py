@@ -370,13 +370,19 @@ def _postgres() -> ModuleType:
     return postgres
 
 
-def _trace(service: Service, host: Host, store: Store) -> None:
+def tracing_class() -> Callable[[Service, Host, Store], object]:
+    """What exports spans. `SettingsError`: OpenTelemetry is not installed."""
     try:
         from ..tracing import Tracing  # OpenTelemetry is optional
-
-        Tracing(service, host, store)
     except ImportError:
         raise SettingsError("[server] \"tracing\" needs OpenTelemetry: pip install 'cloudid[otel]'") from None
+    return Tracing
+
+
+def _trace(service: Service, host: Host, store: Store) -> None:
+    tracing = tracing_class()
+    try:
+        tracing(service, host, store)
     except ValueError:  # its text has the value, which may be secret
         raise SettingsError("the OTEL_* variables of the process environment cannot be used") from None
 

@@ -32,7 +32,7 @@ from ..processes import bind, bind_for_metrics
 from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
-from .bootstrap import shown_database, tls_context
+from .bootstrap import shown_database, tls_context, tracing_class
 
 OK: Final = "ok"
 NOTE: Final = "note"
@@ -200,6 +200,12 @@ def _audit(file: SettingsFile) -> Found:
         yield WRONG, f"the program {command[0]} of audit_checkpoint_command cannot be found"
 
 
+def _tracing(file: SettingsFile) -> Found:
+    if file.server.tracing:
+        tracing_class()
+        yield OK, "spans go where the OTEL_* variables say"
+
+
 def _folder(file: SettingsFile) -> Found:
     if folder := file.server.apply_folder:
         yield OK, f"{folder}: {len(read_folder(Path(folder)))} files"
@@ -223,5 +229,6 @@ LOOKS: Final[Mapping[str, Callable[[SettingsFile], Found]]] = {
     "certificate": _certificate,
     "permissions": _permissions,
     "audit": _audit,
+    "tracing": _tracing,
     "folder": _folder,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,15 @@ def test_what_is_wrong_is_found(folder: Path, server: str, rest: str, check: str
     assert code == Exit.FAILED
     assert [row for row in found[check] if row[0] == result and text in row[1]], found
     assert "hunter2" not in str(found)
+
+
+def test_tracing_that_is_not_installed_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "tracing" not in checked(folder)[1]
+    monkeypatch.setitem(sys.modules, "cloudid_servers.tracing", None)
+    code, found = checked(folder, "tracing = true")
+    assert code == Exit.FAILED
+    ((result, text),) = found["tracing"]
+    assert (result, "cloudid[otel]" in text) == ("WRONG", True)
 
 
 def test_what_others_can_use_is_unsafe(folder: Path) -> None:
