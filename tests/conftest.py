@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.sampling import Sample, every, number_of, sample_of
+from tests.servers.running import ANEW
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
 __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]
@@ -56,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--thorough"):
         settings.load_profile("thorough")
+        os.environ[ANEW] = "yes"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -36,8 +36,9 @@ from typing import Final
 import httpx
 from attrs import frozen
 
+from tests.servers import warm
 from tests.servers.certificates import write_certificate
-from tests.servers.running import Running
+from tests.servers.running import Running, are_forked
 from tests.servers.story import RESOURCE
 from tests.waiting import PATIENT
 
@@ -240,6 +241,8 @@ def outputs(steps: list[Step], folder: Path, environment: Mapping[str, str]) -> 
     """What each command of a page prints to a terminal when all are run in a folder, and its status."""
     programs = (str(PROGRAMS), str(Path(sys.executable).parent), os.environ["PATH"])
     reader = {"PATH": os.pathsep.join(programs), "HOME": str(folder), "LANG": "C.UTF-8"}
+    if are_forked():
+        reader[warm.NURSERY] = str(warm.nursery().fileno())
     *pairs, rest = _on_terminal(script_of(steps), folder, {**reader, "TERM": "dumb", **environment}).split(_END)
     if len(pairs) != 2 * sum(isinstance(step, Command) for step in steps):
         raise PageIsWrong(f"the shell ended after {len(pairs) // 2} commands: {rest}")
@@ -253,6 +256,7 @@ def _on_terminal(script: str, folder: Path, environment: Mapping[str, str]) -> s
         ["bash", "-o", "pipefail", "-c", script],
         cwd=folder,
         env=environment,
+        pass_fds=[int(environment[warm.NURSERY])] if warm.NURSERY in environment else [],
         stdin=subprocess.DEVNULL,
         stdout=terminal,
         stderr=terminal,

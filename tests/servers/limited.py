@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import resource
+import runpy
 import sys
 
 
 def main(descriptors: str, log: str, *command: str) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(descriptors), int(descriptors)))
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-    os.execv(sys.executable, [sys.executable, "-m", *command])
+    module, *sys.argv[1:] = command
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -11,20 +11,55 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import IO, Final
 
+from tests.servers import warm
 from tests.waiting import PATIENCE as PATIENCE
 from tests.waiting import wait_until as wait_until
 
+ANEW: Final = "INTERPRETERS_ANEW"
+"""Environment variable of the tests: whether each program gets an interpreter of its own, with all its imports."""
 SERVERS: Final = ("trio_server", "aiohttp_server")
 ROOT: Final = Path(__file__).parent.parent.parent
 
 
+def are_forked() -> bool:
+    """Whether programs do without the time of their imports."""
+    return sys.platform == "linux" and ANEW not in os.environ
+
+
+def start(
+    module: str,
+    *arguments: str,
+    stdout: IO[str],
+    stderr: IO[str],
+    folder: Path = ROOT,
+    environment: Mapping[str, str] | None = None,
+    python: Path | None = None,
+) -> warm.Forked | subprocess.Popen[str]:
+    """`python -m module …`: forked from a process that has made the imports, unless an interpreter is named or told
+    how to work, or the long targets run.
+    """
+    given, is_told = {**os.environ, **(environment or {})}, any(name.startswith("PYTHON") for name in environment or ())
+    if python is None and not is_told and are_forked():
+        return warm.fork(module, *arguments, folder=folder, environment=given, stdout=stdout, stderr=stderr)
+    command = [python or sys.executable, "-m", module, *arguments]
+    return subprocess.Popen(command, cwd=folder, env=given, stdout=stdout, stderr=stderr, text=True)
+
+
+def finished(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command, and what it has shown when it has ended."""
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        code = start(module, *arguments, stdout=stdout, stderr=stderr).wait(PATIENCE)
+        shown = [os.pread(file.fileno(), 2**30, 0).decode() for file in (stdout, stderr)]
+    return subprocess.CompletedProcess([module, *arguments], code, *shown)
+
+
 def initialise(name: str, settings: Path) -> str:
     """Prepare a server's store; the root token, which is shown this once."""
-    command = [sys.executable, "-m", f"cloudid_servers.{name}", "init", "--settings", str(settings)]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
-    return shown.partition(": ")[2].strip()
+    done = finished(f"cloudid_servers.{name}", "init", "--settings", str(settings))
+    done.check_returncode()
+    return done.stdout.partition(": ")[2].strip()
 
 
 class Running:
@@ -36,23 +71,26 @@ class Running:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         log: Path | None = None,
-        python: str | Path = sys.executable,
+        python: Path | None = None,
         folder: Path = ROOT,
     ) -> None:
         """`log`: the file that stderr goes to, if somebody needs to find it. `python`: of another installation."""
         # A pipe that is not read would fill up and stop the server.
         self._log = log.open("w+") if log else tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed on exit
-        self.process = subprocess.Popen(
-            [python, "-m", module, *arguments],
-            cwd=folder,
-            env={**os.environ, **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
+        reading, writing = os.pipe()
+        self._shown = os.fdopen(reading)
+        with os.fdopen(writing, "w") as shown:
+            self.process = start(
+                module,
+                *arguments,
+                stdout=shown,
+                stderr=self._log,
+                folder=folder,
+                environment=environment,
+                python=python,
+            )
         self.introduction: list[str] = []
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self._shown:
             if line.startswith("listening on "):
                 self.url = line.removeprefix("listening on ").strip()
                 self.port = int(self.url.rpartition(":")[2])
@@ -67,8 +105,7 @@ class Running:
         return self.wait()
 
     def wait(self) -> tuple[int, str]:
-        self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, self.log()
+        return self.process.wait(PATIENCE), self.log()
 
     def log(self) -> str:
         """What it has logged so far."""
@@ -82,8 +119,7 @@ class Running:
     ) -> None:
         self.process.kill()
         self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        self._shown.close()
         self._log.close()
 
 

@@ -19,7 +19,7 @@ from cloudid_servers.command import commands
 from cloudid_servers.command.program import COMMANDS, main
 from cloudid_servers.runtime.interrupts import until_interrupted
 
-from .running import PATIENCE, ROOT, Running, wait_until
+from .running import PATIENCE, ROOT, Running, finished, wait_until
 
 pytestmark = pytest.mark.one_server
 
@@ -28,14 +28,7 @@ HEX: Final = "0123456789abcdef"
 
 
 def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", server, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return finished(server, *arguments)
 
 
 def look_up_self(url: str, token: str) -> Any:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,9 @@ import pytest
 from cloudid_servers.role_tests.program import TOKEN
 from cloudid_servers.role_tests.program import test as command
 from cloudid_servers.terminal import run
-from tests.waiting import PATIENCE, PATIENT
+from tests.waiting import PATIENT
 
-from .running import ROOT, Running
+from .running import Running, finished
 
 pytestmark = pytest.mark.one_server
 
@@ -165,8 +163,6 @@ def test_a_server_that_is_no_address(
 @pytest.mark.parametrize("module", [("cloudid_servers.role_tests",), *((server, "test-roles") for server in SERVERS)])
 def test_it_is_a_program_and_a_command_of_both_servers(module: tuple[str, ...], tmp_path: Path) -> None:
     file = write(tmp_path / "all.json", cases=[*CASES, case("vm_name_mismatch")], roles=ROLES)
-    done = subprocess.run(
-        [sys.executable, "-m", *module, file], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = finished(*module, file)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.endswith("7 cases, 1 otherwise than expected\n")

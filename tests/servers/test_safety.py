@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from cloudid_servers.settings.safety import doubts, is_on_loopback
 from cloudid_servers.settings.settings import ServerSettings, SettingsError, is_like_address, read_file
 from tests.waiting import PATIENT
 
-from .running import PATIENCE, ROOT, SERVERS, Running, initialise
+from .running import SERVERS, Running, finished, initialise
 
 pytestmark = pytest.mark.one_server
 
@@ -46,14 +45,7 @@ def settings_file(folder: Path, **server: object) -> Path:
 
 
 def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", f"cloudid_servers.{server}", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return finished(f"cloudid_servers.{server}", *arguments)
 
 
 @pytest.mark.parametrize("store", LIKE_ADDRESSES)

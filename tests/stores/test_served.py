@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +20,7 @@ from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.settings import master_key
 from cloudid_servers.settings.settings import read_file
 from tests.hosts.opened import on
-from tests.servers.running import PATIENCE, ROOT, SERVERS, Running
+from tests.servers.running import SERVERS, Running, finished
 from tests.servers.story import ROOT as ROOT_TOKEN
 from tests.servers.story import login_form, tell
 from tests.waiting import PATIENT
@@ -40,14 +39,7 @@ key_file = "{folder}/key"
 
 
 def command(server: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", f"cloudid_servers.{server}", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return finished(f"cloudid_servers.{server}", *arguments)
 
 
 def written(folder: Path, store: str, mode: str = "keys", name: str = "cloudid.toml") -> Path:

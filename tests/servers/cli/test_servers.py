@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ..running import PATIENCE, ROOT, Running
-from .test_main import cloudid
+from ..running import PATIENCE, ROOT, Running, finished
 
 pytestmark = pytest.mark.one_server
 
@@ -78,7 +77,7 @@ def test_tracing_names_its_extra(tmp_path: Path) -> None:
 def test_commands_without_a_server_need_none(tmp_path: Path) -> None:
     settings = tmp_path / "cloudid.toml"
     settings.write_text("")
-    assert cloudid("init", "--settings", str(settings)).returncode == 0
+    assert finished("cloudid_servers.cli", "init", "--settings", str(settings)).returncode == 0
     ended = without("trio aiohttp", "cli", "backup", "--settings", str(settings), str(tmp_path / "copy"))
     assert (ended.returncode, ended.stderr, (tmp_path / "copy").exists()) == (0, "", True)
 
@@ -95,10 +94,12 @@ def test_the_other_server_is_used_where_one_is_missing(tmp_path: Path) -> None:
 def test_a_store_is_prepared_checked_and_served(server: str, tmp_path: Path) -> None:
     settings = tmp_path / "cloudid.toml"
     settings.write_text('[server]\nlisten = "127.0.0.1:0"\n')
-    assert cloudid("init", "--settings", str(settings)).stdout.startswith("root token: ")
-    assert cloudid("check", "--settings", str(settings)).returncode == 0
+    assert finished("cloudid_servers.cli", "init", "--settings", str(settings)).stdout.startswith("root token: ")
+    assert finished("cloudid_servers.cli", "check", "--settings", str(settings)).returncode == 0
     with Running("cloudid_servers.cli", "serve", "--server", server, "--settings", str(settings)) as running:
         assert running.introduction == []
-        backed_up = cloudid("backup", "--settings", str(settings), str(tmp_path / "copy.sqlite"))
+        backed_up = finished(
+            "cloudid_servers.cli", "backup", "--settings", str(settings), str(tmp_path / "copy.sqlite")
+        )
         assert (backed_up.returncode, backed_up.stdout, backed_up.stderr) == (0, "", "")
         assert running.stop()[0] == 0
